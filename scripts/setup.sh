@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Makes .venv: the locked dependencies, hashes checked, and this project on top in editable form.
+# Does only what is not done yet for this lock file, this pyproject.toml and this folder.
+#
+# PYTHON=/path/to/python chooses the interpreter; otherwise the first one that is new enough is taken.
+set -eu
+cd "$(dirname "$0")/.."
+
+venv=.venv
+stamp=$venv/muntin-setup
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+fail() { say "$*"; exit 1; }
+digest() { sha256sum | cut -d ' ' -f 1; }
+
+new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }
+
+find_python() {
+    local candidate
+    for candidate in "${PYTHON:-python3}" python3.13 python3.12 python3.11; do
+        if new_enough "$candidate"; then
+            echo "$candidate"
+            return
+        fi
+        if [ -n "${PYTHON:-}" ]; then fail "PYTHON=$PYTHON is not a Python of version 3.11 or later"; fi
+    done
+    fail "no Python of version 3.11 or later found; install one, or name it: PYTHON=/path/to/python make setup"
+}
+
+# Debian and Ubuntu ship Python without what `python -m venv` needs; there it is a package of its own.
+install_venv_module() {
+    local package as_root=""
+    package=$("$1" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
+    command -v apt-get >/dev/null || fail "$1 cannot make virtual environments (no ensurepip), and there is no apt-get to install $package"
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null || fail "$package is missing; as root, run: apt-get install $package"
+        as_root=sudo
+    fi
+    say "installing $package with apt-get"
+    $as_root apt-get update -qq >&2 || say "apt-get update failed; trying with the package lists at hand"
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$package" >&2 \
+        || fail "could not install $package; install it by hand and run make again"
+}
+
+# The stamp is written last, one line for each thing .venv depends on. The folder is one of them: scripts and the
+# editable install hold its path, and a copied tree would otherwise run the code of the original.
+folder="folder $(pwd -P | digest)"
+lock="lock $(digest <requirements.lock)"
+project="project $(digest <pyproject.toml)"
+done_before() { grep -qxF "$1" "$stamp" 2>/dev/null; }
+
+if ! done_before "$folder" || ! "$venv/bin/python" -c '' 2>/dev/null; then
+    python=$(find_python)
+    "$python" -c 'import ensurepip, venv' 2>/dev/null || install_venv_module "$python"
+    say "making $venv with $("$python" --version)"
+    "$python" -m venv --clear "$venv"
+fi
+if done_before "$lock" && done_before "$project"; then exit 0; fi
+
+pip() { "$venv/bin/python" -m pip --disable-pip-version-check --no-input -qq "$@"; }
+
+if ! done_before "$lock"; then
+    # Wheels only: building a source distribution would download build tools whose hashes nobody checked.
+    say "installing the locked dependencies (the first time this downloads about 200 MB)"
+    pip install --require-hashes --only-binary :all: -r requirements.lock
+fi
+
+say "installing muntin itself, editable"
+pip install --no-deps --no-build-isolation --no-index -e .
+
+printf '%s\n' "$folder" "$lock" "$project" >"$stamp"
+say "done"

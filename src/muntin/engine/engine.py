@@ -1,0 +1,355 @@
+"""The in-process engine: INTERFACE section 2.
+
+Rows that are pushed wait in their stream's inbox until their place in the total order (time, stream,
+arrival) is final, then move to the stream's log; every running query reads the logs on its own. One lock
+guards all of it; subscribers are called outside.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from itertools import count
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from muntin.engine.explain import explain_query
+from muntin.engine.input_rows import Rows, read_rows, read_times
+from muntin.engine.running_query import RunningQuery
+from muntin.engine.standing_query import StandingQuery, Subscriber
+from muntin.engine.stream_state import StreamState, least_watermark
+from muntin.engine.table_files import load_table
+from muntin.errors import CatalogError, InputError, SettingError, SqlError, SubscriberError
+from muntin.expressions.duck import Duck
+from muntin.kernels.compiling import prepare
+from muntin.model.catalog import Catalog, Stream, Table
+from muntin.model.clock import AFTER_ALL, BEFORE_ALL, Instant, format_instant, parse_instant, parse_interval
+from muntin.model.settings import NAMES, Settings
+from muntin.plan.query import Query
+from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
+from muntin.planner.join_planner import plan_join
+from muntin.sql.script import read_query, read_script
+from muntin.sql.streams import make_stream, make_table
+from muntin.sql.types import build_schema
+from muntin.state.batch import Batch
+
+Value = TypeVar("Value")
+
+_EVERY_STREAM = 1 << 62
+_SINK_OPTIONS = {"sink", "format", "path"}
+
+
+class Engine:
+    """Continuous queries over streams that this process pushes.
+
+    Parameters
+    ----------
+    **settings
+        Any setting of :class:`muntin.model.settings.Settings`, for example ``expiry="lazy"``.
+
+    Examples
+    --------
+    >>> import muntin
+    >>> engine = muntin.Engine()
+    >>> engine.stream("A", {"k": "bigint", "ts": "timestamp"}, time="ts")
+    >>> engine.stream("B", {"k": "bigint", "ts": "timestamp"}, time="ts")
+    >>> q = engine.query("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 MINUTE", name="pairs")
+    >>> engine.push("A", [(1, "2026-01-01 00:00:00"), (2, "2026-01-01 00:00:01")])
+    >>> engine.push("B", [(2, "2026-01-01 00:00:30")])
+    >>> engine.advance("2026-01-01 00:00:30")
+    >>> q.poll().column("k").to_pylist()
+    [2]
+    """
+
+    def __init__(self, **settings: object) -> None:
+        self._settings = Settings()
+        for name, value in settings.items():
+            self._settings = self._settings.having(name, value)
+        self._lock = threading.RLock()
+        self._delivery = threading.RLock()
+        self._deliveries: deque[tuple[str, Subscriber, pa.Table]] = deque()
+        self._catalog = Catalog()
+        self._streams: dict[str, StreamState] = {}
+        self._tables: dict[str, pa.Table] = {}
+        self._queries: dict[str, RunningQuery] = {}
+        self._subscribers: dict[str, list[Subscriber]] = {}
+        self._numbers = count(1)
+        self._duck = Duck()
+        self._frontier = (BEFORE_ALL, -1)
+        self._advanced = BEFORE_ALL
+
+    # -- declarations ------------------------------------------------------------------------------
+
+    def execute(self, script: str) -> list[StandingQuery]:
+        """Run the statements of a script in order and return the queries it created.
+
+        A statement that fails raises, and those before it stay in force.
+        """
+        with self._lock:
+            created = []
+            for statement in read_script(script, self._catalog):
+                handle = self._apply(statement)
+                if handle is not None:
+                    created.append(handle)
+            return created
+
+    def _apply(self, statement: Statement) -> StandingQuery | None:
+        try:
+            if isinstance(statement, CreateStream):
+                self._add_stream(statement.stream)
+            elif isinstance(statement, CreateTable):
+                self._add_table(statement.table, load_table(statement.table))
+            elif isinstance(statement, CreateQuery):
+                return self._add_query(statement.query)
+            elif isinstance(statement, Drop):
+                self._drop(statement.kind, statement.name, if_exists=statement.if_exists)
+            else:
+                assert isinstance(statement, Set), "the statements are these five"
+                self._settings = self._settings.having(statement.name, statement.value)
+        except (CatalogError, InputError, SettingError) as error:
+            raise SqlError(error.fact, place=statement.place, hint=error.hint) from error
+        return None
+
+    def stream(self, name: str, columns: Mapping[str, str] | pa.Schema, *, time: str | None = None, slack: str | int = 0) -> None:
+        """Declare a stream.
+
+        Parameters
+        ----------
+        name : str
+            Its name in queries.
+        columns : mapping of str to str, or pyarrow.Schema
+            Column names and SQL types.
+        time : str, optional
+            The column that holds the time; not needed when only one column is a timestamp.
+        slack : str or int
+            How late rows may come, as an interval (``"2 seconds"``) or in microseconds.
+        """
+        schema = columns if isinstance(columns, pa.Schema) else build_schema(columns)
+        micros = slack if isinstance(slack, int) else parse_interval(slack)
+        with self._lock:
+            self._add_stream(make_stream(name, schema, time, micros))
+
+    def _add_stream(self, stream: Stream) -> None:
+        self._check_name(stream.name)
+        added = self._catalog.add(stream)
+        assert isinstance(added, Stream), "a stream was added"
+        self._streams[added.name] = StreamState(added)
+
+    def table(self, name: str, rows: Rows, columns: Mapping[str, str] | None = None) -> None:
+        """Declare a stored table with its rows; ``columns`` gives SQL types where the rows do not carry them."""
+        if columns is not None:
+            rows = read_rows(rows, build_schema(columns), f"table {name}")
+        elif not isinstance(rows, pa.Table):
+            try:
+                rows = pa.Table.from_pylist(rows) if isinstance(rows, list) else pa.table(rows)
+            except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
+                raise InputError(
+                    f"cannot make table {name} from {type(rows).__name__}", hint="Pass a pyarrow Table, a DataFrame or a list of dicts"
+                ) from error
+        with self._lock:
+            self._add_table(make_table(name, rows.schema), rows)
+
+    def _add_table(self, table: Table, rows: pa.Table) -> None:
+        self._check_name(table.name)
+        self._catalog.add(table)
+        self._tables[table.name] = rows.combine_chunks()
+
+    def _check_name(self, name: str) -> None:
+        if name.casefold() in self._queries:
+            raise CatalogError(f"there is already a query {name}", hint="Choose another name, or drop it first")
+
+    def query(self, sql: str, name: str | None = None) -> StandingQuery:
+        """Register a standing query, also while rows flow; it answers for rows that come from now on.
+
+        It sees the rows still inside its windows as far as the engine holds them, which is as far as the windows
+        of the queries registered before it reach.
+        """
+        with self._lock:
+            return self._add_query(read_query(sql, name or self._new_name(), self._catalog))
+
+    def _new_name(self) -> str:
+        return next(name for name in (f"q{number}" for number in self._numbers) if name not in self._queries)
+
+    def _add_query(self, query: Query) -> StandingQuery:
+        key = query.name.casefold()
+        if key in self._queries or self._catalog.find(query.name):
+            raise CatalogError(f"the name {query.name} is taken", hint="Choose another name, or drop what has it first")
+        settings = self._settings
+        for option, value in query.options:
+            if option.lower() in NAMES:
+                settings = settings.having(option, value)
+            elif option.lower() not in _SINK_OPTIONS:
+                settings.having(option, value)  # says which settings there are
+        prepare()
+        plan = plan_join(query, settings)
+        streams = {source.relation: self._streams[source.relation] for source in query.sources if not source.stored}
+        running = RunningQuery(plan, list(streams.values()), self._tables, self._duck)
+        running.begin(self._frontier[0])
+        self._queries[key] = running
+        self._subscribers[key] = []
+        return StandingQuery(self, query.name)
+
+    def drop(self, name: str) -> None:
+        """Drop a query; the others notice nothing."""
+        with self._lock:
+            self._drop("query", name, if_exists=False)
+
+    def _drop(self, kind: str, name: str, *, if_exists: bool) -> None:
+        if kind == "query":
+            if name.casefold() not in self._queries:
+                if if_exists:
+                    return
+                raise self._unknown_query(name)
+            del self._queries[name.casefold()], self._subscribers[name.casefold()]
+            self._trim()
+            return
+        relation = self._catalog.find(name)
+        if relation is None or isinstance(relation, Stream) != (kind == "stream"):
+            if if_exists:
+                return
+            raise CatalogError(f"there is no {kind} {name}", hint="Check the name")
+        users = [r.query.name for r in self._queries.values() if any(s.relation == relation.name for s in r.query.sources)]
+        if users:
+            raise CatalogError(f"{kind} {relation.name} is read by query {', '.join(users)}", hint="Drop those queries first")
+        self._catalog.remove(name)
+        self._streams.pop(relation.name, None)
+        self._tables.pop(relation.name, None)
+
+    # -- rows and time -----------------------------------------------------------------------------
+
+    def push(self, stream: str, rows: Rows) -> None:
+        """Take rows of a stream, all of them or, when one does not fit, none; then process what is final.
+
+        Late rows (older than the watermark) are counted and kept, see :meth:`late`.
+        """
+        arrival = time.monotonic()
+        with self._lock:
+            state = self._state(stream)
+            where = f"stream {state.stream.name}"
+            table = read_rows(rows, state.stream.schema, where)
+            times = read_times(table, state.stream.time, where)
+            others = [other for other in self._followed() if other is not state]
+            waits = least_watermark(others)[0] if others else AFTER_ALL
+            state.take(Batch(table, times, np.broadcast_to(np.float64(arrival), len(times))), waits, self._frontier[0])
+            self._pump()
+        self._deliver()
+
+    def advance(self, to: Instant) -> None:
+        """Promise that nothing earlier will come on any stream; processes all up to there, that instant included."""
+        instant = parse_instant(to)
+        with self._lock:
+            self._advanced = max(self._advanced, instant)
+            self._pump()
+        self._deliver()
+
+    def _followed(self) -> list[StreamState]:
+        """The streams whose progress counts: those that queries read, or all while there is no query."""
+        read = [state for state in self._streams.values() if any(query.reads(state) for query in self._queries.values())]
+        return read or list(self._streams.values())
+
+    def _pump(self) -> None:
+        """Release what is final, let every query process it, and let go of what none needs any more."""
+        frontier = max(self._frontier, least_watermark(self._followed()), (self._advanced, _EVERY_STREAM))
+        self._frontier = frontier
+        instant, order = frontier
+        for state in self._streams.values():
+            state.release(instant if state.stream.order <= order else instant - 1)
+        closed = instant if order == _EVERY_STREAM else instant - 1
+        for key, query in self._queries.items():
+            for table in query.catch_up(instant, closed):
+                for subscriber in self._subscribers[key]:
+                    self._deliveries.append((query.query.name, subscriber, table))
+        self._trim()
+
+    def _trim(self) -> None:
+        for state in self._streams.values():
+            needs = [query.needs(state) for query in self._queries.values() if query.reads(state)]
+            keeps = [keep for _, keep in needs if keep is not None]
+            state.log.trim(min((first for first, _ in needs), default=state.log.next), np.concatenate(keeps) if keeps else None)
+
+    def _deliver(self) -> None:
+        """Call subscribers, outside the lock and in order."""
+        failures = []
+        with self._delivery:
+            while self._deliveries:
+                name, subscriber, table = self._deliveries.popleft()
+                for batch in table.to_batches():
+                    try:
+                        subscriber(batch)
+                    except Exception as error:  # noqa: BLE001 (whatever a callback raises is reported, the others are still called)
+                        failures.append((name, error))
+        if failures:
+            name, error = failures[0]
+            raise SubscriberError(
+                f"a subscriber of query {name} failed: {error!r}", hint="The results are still there for poll; the engine goes on"
+            ) from error
+
+    # -- looking -----------------------------------------------------------------------------------
+
+    def late(self, stream: str) -> pa.Table:
+        """All rows of a stream that came too late so far."""
+        with self._lock:
+            return self._state(stream).late()
+
+    def explain(self, query: str | None = None) -> str:
+        """The plans of all queries, or of one."""
+        with self._lock:
+            if query is not None:
+                return self._running(query, explain_query)
+            return "\n\n".join(explain_query(running) for running in self._queries.values()) or "no queries"
+
+    def stats(self) -> dict[str, object]:
+        """Counts of all streams and queries, and how far time has come."""
+        with self._lock:
+            return {
+                "watermark": None if self._frontier[0] <= BEFORE_ALL else format_instant(self._frontier[0]),
+                "streams": {state.stream.name: state.stats() for state in self._streams.values()},
+                "queries": {running.query.name: running.stats() for running in self._queries.values()},
+            }
+
+    def state_rows(self) -> dict[str, int]:
+        """For each stream, the most of its rows that a query holds inside a window."""
+        with self._lock:
+            rows = dict.fromkeys(self._streams, 0)
+            for running in self._queries.values():
+                held = running.state_rows()
+                for source in running.query.sources:
+                    if not source.stored:
+                        rows[source.relation] = max(rows[source.relation], held[source.alias])
+            return rows
+
+    def queries(self) -> list[StandingQuery]:
+        """The standing queries in the order they were registered."""
+        with self._lock:
+            return [StandingQuery(self, running.query.name) for running in self._queries.values()]
+
+    # -- for handles -------------------------------------------------------------------------------
+
+    def _state(self, stream: str) -> StreamState:
+        relation = self._catalog.find(stream)
+        if isinstance(relation, Stream):
+            return self._streams[relation.name]
+        near = get_close_matches(stream, list(self._streams), 1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(self._streams) or 'no streams yet'}"
+        raise CatalogError(f"there is no stream {stream!r}", hint=hint)
+
+    def _running(self, name: str, use: Callable[[RunningQuery], Value]) -> Value:
+        with self._lock:
+            running = self._queries.get(name.casefold())
+            if running is None:
+                raise self._unknown_query(name)
+            return use(running)
+
+    def _unknown_query(self, name: str) -> CatalogError:
+        known = ", ".join(running.query.name for running in self._queries.values())
+        return CatalogError(f"there is no query {name!r}", hint=f"There are {known or 'no queries'}")
+
+    def _subscribe(self, name: str, callback: Subscriber) -> None:
+        with self._lock:
+            self._running(name, lambda _: None)
+            self._subscribers[name.casefold()].append(callback)

@@ -1,0 +1,146 @@
+"""What users push, as an Arrow table of the stream's schema; or a clear error and nothing taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from muntin.errors import InputError
+from muntin.model.catalog import find_column
+from muntin.model.clock import AFTER_ALL, BEFORE_ALL, parse_instant
+
+Rows: TypeAlias = pa.Table | pa.RecordBatch | pd.DataFrame | Sequence[Mapping[str, Any]] | Sequence[Sequence[Any]]
+"""What ``push`` accepts."""
+
+
+def read_rows(rows: Rows, schema: pa.Schema, where: str) -> pa.Table:
+    """The rows as a table of the schema; ``where`` names the stream or table in errors."""
+    if isinstance(rows, pa.RecordBatch):
+        rows = pa.Table.from_batches([rows])
+    elif isinstance(rows, pd.DataFrame):
+        rows = pa.Table.from_pandas(rows, preserve_index=False)
+    if isinstance(rows, pa.Table):
+        return _from_arrow(rows, schema, where)
+    if isinstance(rows, (str, bytes)) or not isinstance(rows, Sequence):
+        raise InputError(
+            f"cannot take rows from {type(rows).__name__} for {where}",
+            hint="Push a pyarrow Table or RecordBatch, a pandas DataFrame, or a list of dicts or tuples",
+        )
+    return _from_python(rows, schema, where)
+
+
+def _from_arrow(rows: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
+    if rows.schema.equals(schema):
+        return rows
+    given: dict[str, str] = {}
+    for name in rows.column_names:
+        known = find_column(schema, name)
+        if known is None or known in given:
+            raise InputError(f"the rows for {where} have a column {name!r} that does not belong there", hint=_columns_hint(schema))
+        given[known] = name
+    missing = [name for name in schema.names if name not in given]
+    if missing:
+        raise InputError(f"the rows for {where} have no column {', '.join(map(repr, missing))}", hint=_columns_hint(schema))
+    columns = []
+    for field in schema:
+        column = rows.column(given[field.name])
+        try:
+            columns.append(column if column.type == field.type else _cast(column, field.type))
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            raise InputError(
+                f"column {field.name!r} of the rows for {where} is {column.type} and cannot become {field.type}: {_reason(error)}",
+                hint="Convert it before you push it",
+            ) from error
+    return pa.table(columns, schema=schema)
+
+
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_timestamp(kind) and pa.types.is_integer(column.type):
+        return column.cast(pa.int64()).cast(kind)
+    return column.cast(kind)
+
+
+def _from_python(rows: Sequence[Any], schema: pa.Schema, where: str) -> pa.Table:
+    if not rows:
+        return schema.empty_table()
+    if isinstance(rows[0], Mapping):
+        columns = _split_mappings(rows, schema, where)
+    else:
+        columns = _split_sequences(rows, schema, where)
+    return pa.table([_column(values, field, where) for values, field in zip(columns, schema, strict=True)], schema=schema)
+
+
+def _split_mappings(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, where: str) -> list[list[Any]]:
+    names = {name: find_column(schema, name) for row in rows for name in row}
+    unknown = [name for name, known in names.items() if known is None]
+    if unknown:
+        raise InputError(f"the rows for {where} have a column {unknown[0]!r} that does not belong there", hint=_columns_hint(schema))
+    spelled: dict[str, list[str]] = {name: [] for name in schema.names}
+    for name, known in names.items():
+        spelled[known or ""].append(name)
+    if all(len(spellings) == 1 for spellings in spelled.values()):
+        return [[row.get(spelled[name][0]) for row in rows] for name in schema.names]
+    return [[next((row[spelling] for spelling in spelled[name] if spelling in row), None) for row in rows] for name in schema.names]
+
+
+def _split_sequences(rows: Sequence[Sequence[Any]], schema: pa.Schema, where: str) -> list[list[Any]]:
+    for number, row in enumerate(rows):
+        if isinstance(row, (str, bytes)) or not isinstance(row, Sequence) or len(row) != len(schema):
+            raise InputError(f"row {number} for {where} does not have {len(schema)} values: {row!r}", hint=_columns_hint(schema))
+    return [list(values) for values in zip(*rows, strict=True)]
+
+
+def _column(values: list[Any], field: pa.Field, where: str) -> pa.Array:
+    try:
+        return _array(values, field.type)
+    except (pa.ArrowException, InputError, ValueError, TypeError, OverflowError) as error:
+        for number, value in enumerate(values):
+            try:
+                _array([value], field.type)
+            except (pa.ArrowException, InputError, ValueError, TypeError, OverflowError) as cause:
+                raise InputError(
+                    f"row {number} for {where}: column {field.name!r} is {field.type} and cannot be {value!r}: {_reason(cause)}",
+                    hint="Nothing of this push was taken; correct the row and push again",
+                ) from error
+        raise
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(kind) and any(isinstance(value, (str, datetime)) for value in values):
+        numbers = [None if value is None else parse_instant(value) for value in values]
+        return pa.array(numbers, pa.int64()).cast(kind)
+    if pa.types.is_timestamp(kind):
+        return pa.array(values, pa.int64()).cast(kind)
+    if pa.types.is_integer(kind) and any(isinstance(value, (bool, float)) and not float(value).is_integer() for value in values):
+        raise ValueError("not a whole number")
+    if (pa.types.is_string(kind) or pa.types.is_large_string(kind)) and any(isinstance(value, bytes) for value in values):
+        raise TypeError("bytes are not text")
+    return pa.array(values, kind)
+
+
+def read_times(rows: pa.Table, column: str, where: str) -> npt.NDArray[np.int64]:
+    """The times of rows as integers; NULL or out-of-range times are an error."""
+    values = rows.column(column)
+    if values.null_count:
+        number = int(np.flatnonzero(~values.is_valid().to_numpy())[0])
+        raise InputError(
+            f"row {number} for {where} has no time: column {column!r} is NULL", hint="Every row needs a time; nothing of this push was taken"
+        )
+    times: npt.NDArray[np.int64] = values.cast(pa.int64()).to_numpy()
+    if len(times) and not BEFORE_ALL < times.min() <= times.max() < AFTER_ALL:
+        raise InputError(f"a row for {where} has a time out of range in column {column!r}", hint="Nothing of this push was taken")
+    return times
+
+
+def _columns_hint(schema: pa.Schema) -> str:
+    return f"Its columns are {', '.join(f'{field.name} {field.type}' for field in schema)}"
+
+
+def _reason(error: BaseException) -> str:
+    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

@@ -1,0 +1,55 @@
+"""What a standing query measures of itself: rows in and out, and response times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+_BUCKETS_PER_DECADE = 20
+_LEAST = 1e-7
+_DECADES = 12
+
+
+@dataclass
+class ResponseTimes:
+    """Release minus arrival of the newest row, of every result; percentiles from a histogram of 12 % steps."""
+
+    count: int = 0
+    total: float = 0.0
+    longest: float = 0.0
+    _histogram: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(_DECADES * _BUCKETS_PER_DECADE + 1, np.int64))
+
+    def add(self, moment: float, arrivals: npt.NDArray[np.float64] | float, count: int) -> None:
+        """Note results that were released at a moment."""
+        if isinstance(arrivals, float):
+            waits = np.full(1, max(moment - arrivals, 0.0))
+            weights = np.full(1, count, np.int64)
+        else:
+            waits = np.maximum(moment - arrivals, 0.0)
+            weights = np.ones(len(waits), np.int64)
+        if not count:
+            return
+        self.count += count
+        self.total += float((waits * weights).sum())
+        self.longest = max(self.longest, float(waits.max()))
+        places = np.clip(np.log10(np.maximum(waits, _LEAST) / _LEAST) * _BUCKETS_PER_DECADE, 0, len(self._histogram) - 1)
+        np.add.at(self._histogram, places.astype(np.int64), weights)
+
+    def percentile(self, share: float) -> float:
+        """The time within which this share of the results came, to the upper edge of its step."""
+        if not self.count:
+            return 0.0
+        place = int(np.searchsorted(np.cumsum(self._histogram), share * self.count))
+        return min(float(_LEAST * 10 ** ((place + 1) / _BUCKETS_PER_DECADE)), self.longest)
+
+    def stats(self) -> dict[str, float]:
+        """Mean, percentiles and maximum in seconds."""
+        return {
+            "mean": self.total / self.count if self.count else 0.0,
+            "p50": self.percentile(0.5),
+            "p95": self.percentile(0.95),
+            "p99": self.percentile(0.99),
+            "max": self.longest,
+        }

@@ -1,0 +1,220 @@
+"""A query while it runs: its operator, how far it has read each stream, and results not yet taken."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from muntin.engine.measures import ResponseTimes
+from muntin.engine.stream_state import StreamState
+from muntin.expressions.duck import Duck
+from muntin.expressions.evaluator import Evaluator
+from muntin.kernels import layout
+from muntin.model.clock import BEFORE_ALL, format_instant
+from muntin.model.window import RowsWindow, TimeWindow
+from muntin.operators.consolidate import consolidate
+from muntin.operators.events import NewRows
+from muntin.operators.join import JoinOperator, Matches
+from muntin.operators.result import ResultMaker, StoredRows
+from muntin.plan.join import JoinPlan
+from muntin.plan.query import Emit
+
+_SLICE = 1 << 17
+"""Rows of a stream that are worked off at once: enough to amortise, few enough to stay near the processor."""
+
+_COUNTERS = {
+    "probes": layout.N_PROBES,
+    "rows_scanned": layout.N_SCANNED,
+    "comparisons": layout.N_COMPARED,
+    "stale_rows_met": layout.N_STALE,
+    "rows_inserted": layout.N_INSERTED,
+    "rows_expired": layout.N_EXPIRED,
+    "expiry_checks": layout.N_EXPIRY_CHECKS,
+    "matches": layout.N_RESULTS,
+    "retractions": layout.N_RETRACTED,
+}
+
+
+class RunningQuery:
+    """Reads the logs of its streams from where it was registered on."""
+
+    def __init__(self, plan: JoinPlan, streams: Sequence[StreamState], tables: Mapping[str, pa.Table], duck: Duck) -> None:
+        self.plan = plan
+        self.query = plan.query
+        self.response = ResponseTimes()
+        self._duck = duck
+        self._streams = sorted(streams, key=lambda state: state.stream.order)
+        by_name = {state.stream.name: state for state in self._streams}
+        evaluator = Evaluator(duck)
+        self._operator = JoinOperator(plan, [state.stream.name for state in self._streams], tables, evaluator)
+        rows = [StoredRows(tables[source.relation]) if source.stored else by_name[source.relation].log for source in self.query.sources]
+        self._maker = ResultMaker(plan, rows, evaluator)
+        self._read = [state.log.next for state in self._streams]
+        stream_of = {state.stream.name: number for number, state in enumerate(self._streams)}
+        self._stream_of = [None if source.stored else stream_of[source.relation] for source in self.query.sources]
+        self._since = list(self._read)
+        self._results: list[pa.Table] = []
+        self._rows_in = 0
+        self._rows_out = 0
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def begin(self, frontier: int) -> None:
+        """Take what the logs still hold of rows inside the windows, without results for it."""
+        news = []
+        for number, state in enumerate(self._streams):
+            positions, batch = state.log.between(self._needed(number, frontier), state.log.next)
+            news.append(NewRows(positions, batch, state.log.next - len(batch)))
+        self._operator.fill(news, frontier)
+
+    def catch_up(self, frontier: int, closed: int) -> Iterator[pa.Table]:
+        """Process all that is final, and yield the results in order.
+
+        Without EVERY, inserts follow the frontier and changes the last closed instant (an instant's changes are
+        consolidated, so it must be complete); with EVERY both follow the last multiple that is closed.
+        """
+        now = frontier
+        if self.query.every is not None:
+            now = closed // self.query.every * self.query.every if closed > BEFORE_ALL else BEFORE_ALL
+        elif self.query.emit is Emit.CHANGES:
+            now = closed
+        follows_log = now == frontier and self.query.every is None and self.query.emit is Emit.INSERTS
+        changes = []
+        for stops, until in self._slices(now, follows_log=follows_log):
+            for matches in self._operator.run(self._take(stops), until):
+                table = self._result(matches)
+                if self.query.emit is Emit.CHANGES:
+                    changes.append(table)
+                elif len(table):
+                    self._keep(table)
+                    yield table
+        if changes:
+            table = consolidate(pa.concat_tables(changes), self._duck)
+            if len(table):
+                self._keep(table)
+                yield table
+
+    def _slices(self, now: int, *, follows_log: bool) -> Iterator[tuple[list[int], int]]:
+        """Up to which positions to read next, and the time this brings us to; cut where times change."""
+        ends = [
+            state.log.next if follows_log else state.log.position_after(now, read)
+            for read, state in zip(self._read, self._streams, strict=True)
+        ]  # fmt: skip
+        if now <= self._operator.now and ends == self._read:
+            return
+        while True:
+            left = [end - read for end, read in zip(ends, self._read, strict=True)]
+            widest = int(np.argmax(left))
+            if left[widest] <= _SLICE:
+                yield ends, max(now, self._operator.now)
+                return
+            until = self._streams[widest].log.time_at(self._read[widest] + _SLICE - 1)
+            cut = [state.log.position_after(until, read) for read, state in zip(self._read, self._streams, strict=True)]
+            yield [min(stop, end) for stop, end in zip(cut, ends, strict=True)], until
+
+    def _take(self, stops: Sequence[int]) -> list[NewRows]:
+        news = []
+        for number, (state, stop) in enumerate(zip(self._streams, stops, strict=True)):
+            positions, batch = state.log.between(self._read[number], stop)
+            news.append(NewRows(positions, batch, self._read[number]))
+            self._read[number] = stop
+            self._rows_in += len(batch)
+        return news
+
+    def _result(self, matches: Matches) -> pa.Table:
+        if self.query.emit is Emit.CHANGES:
+            matches = self._since_registered(matches)
+        matches = self._maker.passing(matches)
+        table = self._maker.make(matches)
+        self.response.add(time.monotonic(), matches.arrivals, len(matches))
+        return table
+
+    def _since_registered(self, matches: Matches) -> Matches:
+        """Without results whose rows all came before the query: they were never produced for it."""
+        if not any(self._since):
+            return matches
+        new = np.zeros(len(matches), bool)
+        for source, stream in enumerate(self._stream_of):
+            if stream is not None:
+                new |= matches.positions[source] >= self._since[stream]
+        if new.all():
+            return matches
+        signs = None if matches.signs is None else matches.signs[new]
+        arrivals = matches.arrivals if isinstance(matches.arrivals, float) else matches.arrivals[new]
+        return Matches(matches.times[new], signs, matches.positions[:, new], arrivals)
+
+    # -- results -----------------------------------------------------------------------------------
+
+    def _keep(self, table: pa.Table) -> None:
+        self._rows_out += len(table)
+        self._results.append(table)
+
+    def poll(self) -> pa.Table:
+        """The results since the last poll."""
+        results, self._results = self._results, []
+        return pa.concat_tables(results) if results else self._maker.empty()
+
+    def answer(self) -> pa.Table:
+        """The select list over the rows inside their windows now."""
+        parts = [self._maker.select(self._maker.passing(self._since_registered(matches))) for matches in self._operator.answer()]
+        return pa.concat_tables([pa.schema(list(self.query.output_schema)[2:]).empty_table(), *parts])
+
+    # -- what it needs and holds --------------------------------------------------------------------
+
+    def reads(self, state: StreamState) -> bool:
+        """Whether it reads a stream."""
+        return state in self._streams
+
+    def _needed(self, number: int, now: int) -> int:
+        """The first position of a stream that a time or count window still reaches."""
+        state = self._streams[number]
+        needed = self._read[number]
+        for source, stream in zip(self.query.sources, self._stream_of, strict=True):
+            if stream != number:
+                continue
+            if isinstance(source.window, TimeWindow):
+                needed = min(needed, state.log.position_after(now - source.window.micros))
+            elif isinstance(source.window, RowsWindow):
+                needed = min(needed, max(self._read[number] - source.window.rows, 0))
+            elif self._operator.now == BEFORE_ALL:
+                needed = 0
+        return needed
+
+    def needs(self, state: StreamState) -> tuple[int, npt.NDArray[np.int64] | None]:
+        """From which position on it needs a stream's rows, and which single ones before that."""
+        number = self._streams.index(state)
+        kept = [
+            self._operator.state.positions(source, int(limit))
+            for source, (spec, limit) in enumerate(zip(self._operator.state.specs, self._operator.limits(), strict=True))
+            if spec.stream == number and spec.kind == layout.PARTITIONED
+        ]
+        keep = np.unique(np.concatenate(kept)) if kept else None
+        return self._needed(number, self._operator.now), keep
+
+    def state_rows(self) -> dict[str, int]:
+        """Rows inside the window of each source, by alias."""
+        return dict(zip((source.alias for source in self.query.sources), self._operator.rows(), strict=True))
+
+    def stats(self) -> dict[str, object]:
+        """Everything it counts."""
+        rows = self.state_rows()
+        counters = self._operator.state.counters
+        held = [self._operator.state.rows(source) for source in range(len(self.query.sources))]
+        return {
+            "query": self.query.name,
+            "processed_until": None if self._operator.now <= BEFORE_ALL else format_instant(self._operator.now),
+            "rows_in": self._rows_in,
+            "rows_out": self._rows_out,
+            "rows_waiting_for_poll": sum(len(table) for table in self._results),
+            "response_seconds": self.response.stats(),
+            "state_rows": rows,
+            "stale_rows_held": sum(held) - sum(rows.values()),
+            "state_bytes": self._operator.nbytes(),
+            "state_bytes_per_row": self._operator.nbytes() / max(sum(rows.values()), 1),
+            "work": {name: int(counters[place]) for name, place in _COUNTERS.items()},
+        }
+

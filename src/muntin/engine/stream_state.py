@@ -1,0 +1,77 @@
+"""One stream of a running engine: its clock, the rows that wait, the log, the late rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from muntin.model.catalog import Stream
+from muntin.model.clock import AFTER_ALL, BEFORE_ALL
+from muntin.state.batch import Batch
+from muntin.state.inbox import Inbox
+from muntin.state.stream_log import StreamLog
+
+
+class StreamState:
+    """What the engine remembers of a declared stream."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.log = StreamLog(stream.schema)
+        self.rows_in = 0
+        self._inbox = Inbox(stream.schema)
+        self._newest = BEFORE_ALL
+        self._late: list[pa.Table] = []
+
+    @property
+    def watermark(self) -> int:
+        """Nothing earlier is expected: the newest time seen minus the slack."""
+        return self._newest - self.stream.slack if self._newest > BEFORE_ALL else BEFORE_ALL
+
+    def take(self, batch: Batch, others: int, floor: int) -> None:
+        """Sort rows in order of arrival into waiting and late ones.
+
+        A row is late iff it is older than the engine's watermark when it comes: the least of this stream's own
+        and the ``others``', never less than the ``floor`` already reached. The own one moves with every row, so
+        the result does not depend on how rows are cut into batches.
+        """
+        if not len(batch):
+            return
+        newest = np.maximum.accumulate(batch.times)
+        before = np.maximum(np.concatenate(([self._newest], newest[:-1])), self._newest)
+        own = np.where(before > BEFORE_ALL, before - self.stream.slack, BEFORE_ALL)
+        late = batch.times < np.maximum(np.minimum(own, others), floor)
+        self._newest = max(self._newest, int(newest[-1]))
+        self.rows_in += len(batch)
+        if late.any():
+            self._late.append(batch.rows.filter(pa.array(late)))
+            batch = batch.take(np.flatnonzero(~late))
+        self._inbox.add(batch)
+
+    def release(self, until: int) -> None:
+        """Move rows of times up to ``until`` to the log; their place in the order is final."""
+        self.log.append(self._inbox.release(until))
+
+    def late(self) -> pa.Table:
+        """All late rows so far."""
+        return pa.concat_tables([self.stream.schema.empty_table(), *self._late])
+
+    def stats(self) -> dict[str, int]:
+        """Counts of the stream."""
+        return {
+            "rows_in": self.rows_in,
+            "rows_late": sum(len(rows) for rows in self._late),
+            "rows_waiting": self._inbox.waiting(),
+            "rows_logged": self.log.held(),
+            "log_bytes": self.log.nbytes(),
+        }
+
+
+def least_watermark(states: list[StreamState]) -> tuple[int, int]:
+    """How far the total order is final: (time, order of the stream); rows up to there, that pair included."""
+    return min(((state.watermark, state.stream.order) for state in states), default=(BEFORE_ALL, 0))
+
+
+Times = npt.NDArray[np.int64]
+assert AFTER_ALL > BEFORE_ALL

@@ -1,0 +1,69 @@
+"""Every error a user can cause, one hierarchy: a short fact, where it is, and what to do.
+
+Mistakes of ours are ``assert`` with a reason; these classes are for users' mistakes only. After any
+of them the engine is as it was before the call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class MuntinError(Exception):
+    """Base of all errors that Muntin raises on purpose.
+
+    Parameters
+    ----------
+    fact : str
+        What is wrong, in one sentence without a full stop.
+    hint : str, optional
+        What to do about it.
+    """
+
+    def __init__(self, fact: str, *, hint: str = "") -> None:
+        self.fact = fact
+        self.hint = hint
+        super().__init__(fact)
+
+    def __str__(self) -> str:
+        return f"{self.fact}. {self.hint}" if self.hint else self.fact
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in the user's text something stands; lines and columns count from 1."""
+
+    line: int
+    column: int
+    query: str | None = None
+
+    def __str__(self) -> str:
+        where = f"line {self.line}, column {self.column}"
+        return f"query {self.query}, {where}" if self.query else where
+
+
+class SqlError(MuntinError):
+    """A statement that cannot be understood or does not fit the catalogue."""
+
+    def __init__(self, fact: str, *, place: Place, hint: str = "") -> None:
+        self.place = place
+        super().__init__(fact, hint=hint)
+
+    def __str__(self) -> str:
+        return f"{self.place}: {super().__str__()}"
+
+
+class CatalogError(MuntinError):
+    """A name that is unknown, taken or still in use."""
+
+
+class SettingError(MuntinError):
+    """A setting that does not exist or a value it cannot take."""
+
+
+class InputError(MuntinError):
+    """Rows, times or files that do not fit what was declared; nothing of them was taken."""
+
+
+class SubscriberError(MuntinError):
+    """A subscriber's callback failed; the results it was called with stay available to ``poll``."""

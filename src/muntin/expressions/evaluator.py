@@ -1,0 +1,45 @@
+"""Evaluating bound expressions over batches whose columns have flat names (``0.LocationId``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from muntin.expressions.duck import Duck
+from muntin.plan.query import Expression
+
+
+class Evaluator:
+    """Computes expressions; plain columns are passed through without asking DuckDB."""
+
+    def __init__(self, duck: Duck) -> None:
+        self._duck = duck
+
+    def columns(self, expressions: Sequence[Expression], batch: pa.Table) -> list[pa.ChunkedArray]:
+        """The values of each expression, row by row."""
+        computed = [expression for expression in expressions if expression.column is None]
+        values = iter(self.raw([expression.sql for expression in computed], batch))
+        found = []
+        for expression in expressions:
+            column = batch.column(expression.column.flat) if expression.column else next(values)
+            found.append(column if column.type == expression.type else column.cast(expression.type))
+        return found
+
+    def raw(self, texts: Sequence[str], batch: pa.Table) -> list[pa.ChunkedArray]:
+        """The values of SQL texts over the batch."""
+        if not texts:
+            return []
+        # DuckDB scans a table without columns as one without rows, so constants need something to stand on.
+        rows = batch if batch.num_columns else pa.table({"rows": np.zeros(batch.num_rows, np.int8)})
+        select = ", ".join(f"{text} AS c{number}" for number, text in enumerate(texts))
+        return list(self._duck.run(f"SELECT {select} FROM batch", batch=rows).columns)
+
+    def holds(self, predicates: Sequence[Expression], batch: pa.Table) -> npt.NDArray[np.bool_]:
+        """Whether all predicates are true (not false, not NULL), row by row."""
+        text = " AND ".join(f"({predicate.sql})" for predicate in predicates)
+        (column,) = self.raw([f"COALESCE(({text})::BOOLEAN, false)"], batch)
+        mask: npt.NDArray[np.bool_] = column.to_numpy()
+        return mask

@@ -1,0 +1,402 @@
+"""The join loops: events in total order in, results out.
+
+:func:`join_arrivals` handles each row as it comes (EAGER, or NAIVE with the row at its place in the
+global order) under any expiry policy. :func:`join_interval` inserts all rows of an interval first and
+joins them afterwards (LAZY and GENERAL LAZY). :func:`join_signed` also takes every row back at the
+instant it leaves its window (EMIT CHANGES).
+
+All return ``(status, event, count, need, resume)``: the first ``count`` columns of ``out`` are results,
+and the caller goes on from ``event``. FULL: enough results are waiting. GROW: the store of the event's
+row is full. OVERFLOW: the results of the next step do not fit; nothing of the step was kept, it needs
+``need`` columns, and ``resume`` (to be passed on) says whether the event's row is in its store already.
+``scratch`` has room for four numbers a store and the counters; what it holds means nothing between calls.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muntin.kernels.compiling import inline, kernel
+from muntin.kernels.fetching import fetch_heads, fetch_row
+from muntin.kernels.layout import (
+    ALL,
+    CAP,
+    COORD,
+    COUNT,
+    COUNTERS,
+    DONE,
+    EAGER,
+    END,
+    EVER,
+    FORWARD,
+    FULL,
+    GROW,
+    HELD,
+    KIND,
+    LAZY,
+    N_EXPIRED,
+    N_RETRACTED,
+    NEVER,
+    NEXT,
+    OVERFLOW,
+    OWN,
+    PARTITIONED,
+    PRIMARY,
+    PROBE,
+    PROBE_ALL,
+    PROBE_INSERT,
+    SILENT,
+    SIZE,
+    STREAM,
+    TAIL,
+    TAIL_SLOT,
+    TIME,
+)
+from muntin.kernels.probing import probe, set_limits, sweep
+from muntin.kernels.rows import (
+    clean_all,
+    clean_bucket,
+    dead,
+    expire_tail,
+    expire_two,
+    find_position,
+    free_cleaned,
+    insert,
+    row_address,
+    row_bucket,
+)
+
+_HEADS_AHEAD = 24
+_ROWS_AHEAD = 12
+
+
+@inline
+def copy_counters(source, target):
+    """Remember the counters before a step that may have to be repeated."""
+    for i in range(COUNTERS):
+        target[i] = source[i]
+
+
+@inline
+def push_out(words, halves, stores, s, position, count):
+    """Note in a row of a partitioned window that it left when the stream had ``count`` rows."""
+    seq = find_position(halves, stores, s, position)
+    if seq >= 0:
+        words[row_address(stores, s, seq) + stores[s, END]] = count
+
+
+@inline
+def expire_before(words, halves, stores, indexes, policy, origin, limits, counters):
+    """The invalidation that a policy does on an arrival before the row probes."""
+    for s in range(stores.shape[0]):
+        if policy == EAGER:
+            expire_tail(words, halves, stores, s, limits[s], counters)
+        elif stores[s, PRIMARY] >= 0 and (policy == ALL or (policy == PROBE_ALL and s != origin)):
+            clean_all(words, halves, stores, indexes, stores[s, PRIMARY], limits[s], counters)
+
+
+@kernel(
+    "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64, int64,"
+    " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1],"
+    " int64, int64, int64, int64, int64[::1], int64, int64[:,::1], int64[::1], int64[::1])"
+)
+def join_arrivals(  # noqa: PLR0913
+    words, halves, stores, indexes, first_index, program, stride, naive,
+    aliases, offsets, times, counts, evicted, incoming,
+    policy, start, stop, resume, expiry, enough, out, counters, scratch,
+):  # fmt: skip
+    """Join rows one by one in total order; see the module docstring for the result."""
+    n = stores.shape[0]
+    bound = scratch[:n]
+    cursor = scratch[n : 2 * n]
+    limits = scratch[2 * n : 3 * n]
+    single = scratch[3 * n : 3 * n + 1]
+    saved = scratch[4 * n + 1 : 4 * n + 1 + COUNTERS]
+    count = np.int64(0)
+    cleaning = policy >= PROBE
+    looking = n > 1 and not naive
+    for e in range(start, stop):
+        if count >= enough:
+            return np.int64(FULL), np.int64(e), count, np.int64(0), np.int64(0)
+        s = np.int64(aliases[e])
+        time = times[e]
+        ahead = e + _HEADS_AHEAD
+        if ahead < stop and offsets[ahead] >= 0 and looking:
+            other = np.int64(aliases[ahead])
+            fetch_heads(halves, indexes, first_index, program, other * n * stride, other, incoming, offsets[ahead])
+        ahead = e + _ROWS_AHEAD
+        if ahead < stop and offsets[ahead] >= 0 and looking:
+            other = np.int64(aliases[ahead])
+            fetch_row(words, halves, stores, indexes, program, other * n * stride, incoming, offsets[ahead])
+        set_limits(stores, time, counts, e, limits)
+        if resume == 0:
+            if offsets[e] >= 0 and stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
+                if cleaning:
+                    free_cleaned(words, halves, stores, indexes, s)
+                elif policy != LAZY:
+                    expire_tail(words, halves, stores, s, limits[s], counters)
+                if stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
+                    return np.int64(GROW), np.int64(e), count, np.int64(0), np.int64(0)
+            if evicted[e] >= 0:
+                push_out(words, halves, stores, s, evicted[e], counts[e, s])
+            if policy == LAZY and time >= expiry[0]:
+                for other in range(n):
+                    expire_tail(words, halves, stores, other, limits[other], counters)
+                expiry[0] = time - time % expiry[1] + expiry[1]
+            if offsets[e] < 0:
+                continue
+            if policy == EAGER or policy == PROBE_ALL or policy == ALL:
+                expire_before(words, halves, stores, indexes, policy, s, limits, counters)
+            insert(words, halves, stores, indexes, s, first_index, incoming, offsets[e], counters)
+            if policy == OWN:
+                expire_two(words, stores, s, limits[s], counters)
+        seq = stores[s, NEXT] - 1
+        bound[s] = row_address(stores, s, seq)
+        resume = 0
+        before = count
+        copy_counters(counters, saved)
+        if naive:
+            single[0] = e
+            count = sweep(
+                words, halves, stores, indexes, program, s * n * stride, stride, s, seq, seq + 1, single, 0, times, counts,
+                bound, cursor, limits, out, count, counters,
+            )  # fmt: skip
+        else:
+            count = probe(
+                words, halves, stores, indexes, program, s * n * stride, stride, bound, cursor, limits, policy, np.int64(e), time,
+                out, count, counters,
+            )  # fmt: skip
+        if count > out.shape[1]:
+            copy_counters(saved, counters)
+            return np.int64(OVERFLOW), np.int64(e), before, count - before, np.int64(1)
+        if policy == PROBE_INSERT:
+            x = stores[s, PRIMARY]
+            clean_bucket(words, halves, stores, indexes, x, row_bucket(words, indexes, x, bound[s]), limits[s], counters)
+    return np.int64(DONE), np.int64(stop), count, np.int64(0), np.int64(0)
+
+
+@kernel(
+    "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64,"
+    " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1],"
+    " int64, int64, int64, int64[::1], int64[:,::1], int64[::1], int64[::1])"
+)
+def join_interval(  # noqa: PLR0913
+    words, halves, stores, indexes, first_index, program, stride,
+    aliases, offsets, times, counts, evicted, incoming,
+    start, stop, resume, events, out, counters, scratch,
+):  # fmt: skip
+    """Insert the rows of events ``start`` to ``stop - 1``, then join each source's new rows; all stores have room.
+
+    ``resume`` 1: the rows are in already; SILENT: only insert.
+    """
+    n = stores.shape[0]
+    bound = scratch[:n]
+    cursor = scratch[n : 2 * n]
+    limits = scratch[2 * n : 3 * n]
+    begins = scratch[3 * n : 4 * n + 1]
+    saved = scratch[4 * n + 1 : 4 * n + 1 + COUNTERS]
+    for other in range(n + 1):
+        begins[other] = 0
+    for e in range(start, stop):
+        if offsets[e] >= 0:
+            begins[aliases[e] + 1] += 1
+    for s in range(n):
+        begins[s + 1] += begins[s]
+    for other in range(n):
+        cursor[other] = begins[other]
+    for e in range(start, stop):
+        s = np.int64(aliases[e])
+        if resume != 1 and evicted[e] >= 0:
+            push_out(words, halves, stores, s, evicted[e], counts[e, s])
+        if offsets[e] < 0:
+            continue
+        if resume != 1:
+            insert(words, halves, stores, indexes, s, first_index, incoming, offsets[e], counters)
+        events[cursor[s]] = e
+        cursor[s] += 1
+    copy_counters(counters, saved)
+    count = np.int64(0)
+    for s in range(n):
+        new = begins[s + 1] - begins[s]
+        if new > 0 and resume != SILENT:
+            count = sweep(
+                words, halves, stores, indexes, program, s * n * stride, stride, s, stores[s, NEXT] - new, stores[s, NEXT],
+                events, begins[s], times, counts, bound, cursor, limits, out, count, counters,
+            )  # fmt: skip
+    if count > out.shape[1]:
+        copy_counters(saved, counters)
+        return np.int64(OVERFLOW), np.int64(start), np.int64(0), count, np.int64(1)
+    return np.int64(DONE), np.int64(stop), count, np.int64(0), np.int64(0)
+
+
+@inline
+def step_tail(stores, s):
+    """Move the tail over one row."""
+    stores[s, TAIL] += 1
+    slot = stores[s, TAIL_SLOT] + 1
+    stores[s, TAIL_SLOT] = 0 if slot == stores[s, CAP] else slot
+
+
+@inline
+def take_back(words, halves, stores, indexes, program, stride, s, seq, event, time, bound, cursor, limits, out, count, kept, counters):  # noqa: E501
+    """Retract every result that contains a row which leaves its window now, then let the row go.
+
+    The row is joined with all rows still reachable: rows that left earlier are not, so every result is
+    retracted once, by the first of its rows that leaves. Nothing changes when the results do not fit;
+    ``kept`` remembers the count of the last step that did.
+    """
+    bound[s] = row_address(stores, s, seq)
+    n = stores.shape[0]
+    after = probe(
+        words, halves, stores, indexes, program, s * n * stride, stride, bound, cursor, limits, 0, ~event, time, out, count, counters
+    )
+    if after > out.shape[1]:
+        return after
+    if stores[s, KIND] == PARTITIONED:
+        words[bound[s] + stores[s, END]] = 0
+        while stores[s, TAIL] < stores[s, NEXT] and dead(words, stores, s, row_address(stores, s, stores[s, TAIL]), limits[s]):
+            step_tail(stores, s)
+    else:
+        step_tail(stores, s)
+    stores[s, HELD] -= 1
+    counters[N_EXPIRED] += 1
+    counters[N_RETRACTED] += after - count
+    kept[0] = after
+    return after
+
+
+@inline
+def expire_due(words, halves, stores, indexes, program, stride, event, now, bound, cursor, limits, out, count, kept, counters):
+    """Retract for all rows of time windows that end at or before ``now``, in the order of their ends."""
+    while count <= out.shape[1]:
+        due = now + 1
+        which = -1
+        for s in range(stores.shape[0]):
+            if stores[s, KIND] == TIME and stores[s, TAIL] < stores[s, NEXT]:
+                end = words[row_address(stores, s, stores[s, TAIL]) + COORD] + stores[s, SIZE]
+                if end < due:
+                    due = end
+                    which = s
+        if which < 0:
+            break
+        count = take_back(
+            words, halves, stores, indexes, program, stride, which, stores[which, TAIL], event, due, bound, cursor, limits,
+            out, count, kept, counters,
+        )  # fmt: skip
+    return count
+
+
+@inline
+def expire_counted(words, halves, stores, indexes, program, stride, s, event, time, counts, bound, cursor, limits, out, count, kept, counters):  # noqa: E501
+    """Retract for all rows that the newest row of store ``s``'s stream pushes out of count windows over it."""
+    for other in range(stores.shape[0]):
+        if stores[other, STREAM] == stores[s, STREAM] and stores[other, KIND] == COUNT:
+            limit = counts[event, other] - stores[other, SIZE] - 1
+            while count <= out.shape[1] and stores[other, TAIL] < stores[other, NEXT]:
+                tail = stores[other, TAIL]
+                if words[row_address(stores, other, tail) + COORD] > limit:
+                    break
+                count = take_back(
+                    words, halves, stores, indexes, program, stride, other, tail, event, time, bound, cursor, limits, out, count, kept, counters
+                )
+    return count
+
+
+@kernel(
+    "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64,"
+    " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1],"
+    " int64, int64, int64, int64, int64, int64[:,::1], int64[::1], int64[::1])"
+)
+def join_signed(  # noqa: PLR0913
+    words, halves, stores, indexes, first_index, program, stride,
+    aliases, offsets, times, counts, evicted, incoming,
+    start, stop, resume, now, enough, out, counters, scratch,
+):  # fmt: skip
+    """Join and retract in total order up to event ``stop``, then retract what ends at or before ``now``.
+
+    Tails are exact here (a row out of its window is unreachable before anything else happens), so a
+    probe needs no window check: the limits let everything reachable through. Every step leaves ``count``
+    above the room of ``out`` only if it changed nothing, so it can be repeated.
+    """
+    n = stores.shape[0]
+    bound = scratch[:n]
+    cursor = scratch[n : 2 * n]
+    limits = scratch[2 * n : 3 * n]
+    kept = scratch[3 * n : 3 * n + 1]
+    for other in range(n):
+        limits[other] = NEVER - 1 if stores[other, KIND] == PARTITIONED else EVER
+    kept[0] = 0
+    count = np.int64(0)
+    room = out.shape[1]
+    for e in range(start, stop):
+        if count >= enough:
+            return np.int64(FULL), np.int64(e), count, np.int64(0), np.int64(0)
+        s = np.int64(aliases[e])
+        time = times[e]
+        event = np.int64(e)
+        if resume == 0:
+            count = expire_due(
+                words, halves, stores, indexes, program, stride, event, time, bound, cursor, limits, out, count, kept, counters
+            )
+            if count <= room and offsets[e] >= 0 and stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
+                return np.int64(GROW), event, count, np.int64(0), np.int64(0)
+            if count <= room:
+                count = expire_counted(
+                    words, halves, stores, indexes, program, stride, s, event, time, counts, bound, cursor, limits, out, count, kept, counters
+                )
+            if count <= room and evicted[e] >= 0:
+                seq = find_position(halves, stores, s, evicted[e])
+                if seq >= 0:
+                    count = take_back(
+                        words, halves, stores, indexes, program, stride, s, seq, event, time, bound, cursor, limits, out, count, kept, counters
+                    )
+            if count > room:
+                return np.int64(OVERFLOW), event, kept[0], count - kept[0], np.int64(0)
+            if offsets[e] < 0:
+                continue
+            insert(words, halves, stores, indexes, s, first_index, incoming, offsets[e], counters)
+        resume = 0
+        bound[s] = row_address(stores, s, stores[s, NEXT] - 1)
+        count = probe(
+            words, halves, stores, indexes, program, s * n * stride, stride, bound, cursor, limits, 0, event, time, out, count, counters
+        )
+        if count > room:
+            return np.int64(OVERFLOW), event, kept[0], count - kept[0], np.int64(1)
+        kept[0] = count
+    count = expire_due(
+        words, halves, stores, indexes, program, stride, np.int64(stop), now, bound, cursor, limits, out, count, kept, counters
+    )
+    if count > room:
+        return np.int64(OVERFLOW), np.int64(stop), kept[0], count - kept[0], np.int64(0)
+    return np.int64(DONE), np.int64(stop), count, np.int64(0), np.int64(0)
+
+
+@kernel("(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64, int64[::1])")
+def expire_all(words, halves, stores, indexes, limits, policy, counters):
+    """What a policy does between batches: let the tails follow what may go."""
+    for s in range(stores.shape[0]):
+        if stores[s, FORWARD] >= 0:
+            free_cleaned(words, halves, stores, indexes, s)
+        elif policy != LAZY:
+            expire_tail(words, halves, stores, s, limits[s], counters)
+
+
+@kernel("(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64, int64, int64[::1], int64, int64, int64[:,::1], int64[::1], int64[::1])")
+def join_snapshot(words, halves, stores, indexes, program, stride, origin, limits, start, stop, out, counters, scratch):  # noqa: PLR0913
+    """All results among the rows inside ``limits`` with a row ``start`` to ``stop - 1`` of the origin's store."""
+    n = stores.shape[0]
+    bound = scratch[:n]
+    cursor = scratch[n : 2 * n]
+    count = np.int64(0)
+    for seq in range(start, stop):
+        bound[origin] = row_address(stores, origin, seq)
+        if dead(words, stores, origin, bound[origin], limits[origin]):
+            continue
+        before = count
+        count = probe(
+            words, halves, stores, indexes, program, origin * n * stride, stride, bound, cursor, limits, 0, np.int64(0), np.int64(0),
+            out, count, counters,
+        )  # fmt: skip
+        if count > out.shape[1]:
+            return np.int64(OVERFLOW), np.int64(seq), before, count - before, np.int64(0)
+    return np.int64(DONE), np.int64(stop), count, np.int64(0), np.int64(0)

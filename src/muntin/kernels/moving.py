@@ -1,0 +1,61 @@
+"""Moving the rows of a store to a ring of another size, and looking over what it holds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muntin.kernels.compiling import kernel
+from muntin.kernels.layout import END, FORWARD, KIND, NEXT, OLDEST, PARTITIONED, PRIMARY, TAIL
+from muntin.kernels.rows import dead, insert, row_address, row_bucket
+
+_LOW = 0xFFFFFFFF
+
+
+@kernel(
+    "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64, int64,"
+    " int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1])"
+)
+def move_rows(  # noqa: PLR0913
+    words, halves, stores, indexes, s, limit, new_words, new_halves, new_stores, new_indexes, first_index, counters
+):  # fmt: skip
+    """Insert the rows that a store still needs into its new, empty ring; return how many.
+
+    Rows that a partitioned window pushed out, or that their bucket let go, stay behind: this is where
+    their memory is reclaimed when older rows keep the tail from moving.
+    """
+    moved = 0
+    cleaned = stores[s, FORWARD] >= 0
+    x = stores[s, PRIMARY]
+    for seq in range(stores[s, TAIL], stores[s, NEXT]):
+        address = row_address(stores, s, seq)
+        if stores[s, KIND] == PARTITIONED and words[address + stores[s, END]] <= limit:
+            continue
+        if cleaned:
+            oldest = np.int64(halves[indexes[x, OLDEST] + row_bucket(words, indexes, x, address)])
+            if oldest == 0 or stores[s, NEXT] - ((stores[s, NEXT] + 1 - oldest) & _LOW) > seq:
+                continue
+        insert(new_words, new_halves, new_stores, new_indexes, s, first_index, words, address, counters)
+        moved += 1
+    return moved
+
+
+@kernel("(int64[::1], int64[:,::1], int64, int64)")
+def count_inside(words, stores, s, limit):
+    """How many rows of a store are inside their window."""
+    inside = 0
+    for seq in range(stores[s, TAIL], stores[s, NEXT]):
+        if not dead(words, stores, s, row_address(stores, s, seq), limit):
+            inside += 1
+    return inside
+
+
+@kernel("(int64[::1], int32[::1], int64[:,::1], int64, int64, int64[::1])")
+def positions_inside(words, halves, stores, s, limit, out):
+    """Write the low halves of the positions of a store's rows inside their window; return how many."""
+    inside = 0
+    for seq in range(stores[s, TAIL], stores[s, NEXT]):
+        address = row_address(stores, s, seq)
+        if not dead(words, stores, s, address, limit):
+            out[inside] = halves[2 * address + 2]
+            inside += 1
+    return inside

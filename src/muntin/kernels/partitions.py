@@ -1,0 +1,89 @@
+"""The last n rows of every partition: which row does a new row push out?
+
+A hash table with open addressing maps a partition's key (two words) to a block of the pool that holds
+the positions of its last rows as a ring. Blocks start small and double up to ``n``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muntin.kernels.compiling import inline, kernel
+from muntin.kernels.rows import mix
+
+KEY = 0
+KEY_HIGH = 1
+BLOCK = 2
+ROOM = 3
+USED = 4
+FIRST = 5
+ENTRY_FIELDS = 6
+
+FIRST_ROOM = 4
+
+
+@inline
+def find_entry(table, low, high):
+    """The entry of a key, or the empty one where it belongs; the table is never full."""
+    mask = table.shape[0] - 1
+    at = np.int64(mix(low ^ np.int64(mix(high)))) & mask
+    while table[at, ROOM] != 0 and (table[at, KEY] != low or table[at, KEY_HIGH] != high):
+        at = (at + 1) & mask
+    return at
+
+
+@kernel("(int64[:,::1], int64[::1], int64[::1], int64, int64[::1], int64[::1], int64, int64[::1], int64[::1])")
+def push_partitions(table, pool, sizes, rows, low, high, start, positions, pushed):
+    """Add rows ``start`` onwards to their partitions; ``pushed`` gets the position each one pushes out, or -1.
+
+    ``sizes`` holds the partitions in the table and the used length of the pool. Returns the number of rows
+    done; fewer than all when the table or the pool is too small for the next one.
+    """
+    for i in range(start, low.shape[0]):
+        if 2 * (sizes[0] + 1) > table.shape[0] or sizes[1] + 2 * rows + FIRST_ROOM > pool.shape[0]:
+            return i
+        at = find_entry(table, low[i], high[i])
+        if table[at, ROOM] == 0:
+            table[at, KEY] = low[i]
+            table[at, KEY_HIGH] = high[i]
+            table[at, BLOCK] = sizes[1]
+            table[at, ROOM] = min(rows, FIRST_ROOM)
+            table[at, USED] = 0
+            table[at, FIRST] = 0
+            sizes[0] += 1
+            sizes[1] += table[at, ROOM]
+        pushed[i] = -1
+        if table[at, USED] == rows:
+            pushed[i] = pool[table[at, BLOCK] + table[at, FIRST]]
+            pool[table[at, BLOCK] + table[at, FIRST]] = positions[i]
+            table[at, FIRST] = (table[at, FIRST] + 1) % rows
+            continue
+        if table[at, USED] == table[at, ROOM]:
+            # Not yet at full size, so the ring has not turned: the rows stand in order from the block's start.
+            room = min(rows, 2 * table[at, ROOM])
+            for j in range(table[at, USED]):
+                pool[sizes[1] + j] = pool[table[at, BLOCK] + j]
+            table[at, BLOCK] = sizes[1]
+            table[at, ROOM] = room
+            sizes[1] += room
+        pool[table[at, BLOCK] + table[at, USED]] = positions[i]
+        table[at, USED] += 1
+    return low.shape[0]
+
+
+@kernel("(int64[:,::1], int64[::1], int64[:,::1], int64[::1], int64[::1])")
+def move_partitions(table, pool, new_table, new_pool, sizes):
+    """Copy all partitions to a larger table and pool; blocks that were outgrown stay behind."""
+    sizes[0] = 0
+    sizes[1] = 0
+    for old in range(table.shape[0]):
+        if table[old, ROOM] == 0:
+            continue
+        at = find_entry(new_table, table[old, KEY], table[old, KEY_HIGH])
+        for field in range(ENTRY_FIELDS):
+            new_table[at, field] = table[old, field]
+        new_table[at, BLOCK] = sizes[1]
+        for j in range(table[old, USED]):
+            new_pool[sizes[1] + j] = pool[table[old, BLOCK] + j]
+        sizes[0] += 1
+        sizes[1] += table[old, ROOM]

@@ -1,0 +1,279 @@
+"""Steps on the rows of an arena that all join kernels share: address, hash, insert, walk, expire."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muntin.kernels.compiling import inline
+from muntin.kernels.layout import (
+    BUCKETS,
+    CAP,
+    CODES,
+    COORD,
+    COUNTERS,
+    END,
+    EQ,
+    FORWARD,
+    GE,
+    GT,
+    HEADS,
+    HELD,
+    KEY_COUNT,
+    KEYS,
+    KIND,
+    LAST,
+    LE,
+    LINK,
+    LT,
+    MODULAR,
+    N_EXPIRED,
+    N_EXPIRY_CHECKS,
+    N_INSERTED,
+    NE,
+    NEVER,
+    NEXT,
+    OLDEST,
+    OWNER,
+    PARTITIONED,
+    PEAK,
+    POSITION,
+    PRIMARY,
+    ROWS,
+    STORED,
+    TAIL,
+    TAIL_SLOT,
+    WIDTH,
+)
+
+assert CODES > COORD
+assert COUNTERS > N_INSERTED
+
+_LOW = 0xFFFFFFFF
+
+
+@inline
+def row_address(stores, s, seq):
+    """Word offset of a row of the ring."""
+    slot = stores[s, TAIL_SLOT] + (seq - stores[s, TAIL])
+    if slot >= stores[s, CAP]:
+        slot -= stores[s, CAP]
+    return stores[s, ROWS] + slot * stores[s, WIDTH]
+
+
+@inline
+def full_position(stores, s, low):
+    """The position in the stream from its low half: no row is 2**32 positions behind the last one."""
+    last = stores[s, LAST]
+    return last - ((last - np.int64(low)) & _LOW)
+
+
+@inline
+def mix(code):
+    """Scatter the bits of a code."""
+    x = np.uint64(code)
+    x = (x ^ (x >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    x = (x ^ (x >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return x ^ (x >> np.uint64(32))
+
+
+@inline
+def bucket_of(hashed, code, modular, buckets):
+    """The bucket of a key: by division where the user fixed the number, by multiplication otherwise."""
+    if modular:
+        return np.int64(np.uint64(code) % np.uint64(buckets))
+    return np.int64(((hashed >> np.uint64(32)) * np.uint64(buckets)) >> np.uint64(32))
+
+
+@inline
+def row_bucket(words, indexes, x, address):
+    """The bucket of a stored row under an index."""
+    hashed = np.uint64(0)
+    code = np.int64(0)
+    for c in range(indexes[x, KEY_COUNT]):
+        code = words[address + indexes[x, KEYS + c]]
+        hashed = mix(np.int64(hashed) ^ code)
+    return bucket_of(hashed, code, indexes[x, MODULAR], indexes[x, BUCKETS])
+
+
+@inline
+def dead(words, stores, s, address, limit):
+    """Whether a row is outside its window; ``limit`` is a coordinate, or a stream count if partitioned."""
+    kind = stores[s, KIND]
+    if kind == PARTITIONED:
+        return words[address + stores[s, END]] <= limit
+    if kind == STORED:
+        return False
+    return words[address + COORD] <= limit
+
+
+@inline
+def holds(operator, mine, other):
+    """Whether ``mine operator other``."""
+    if operator == EQ:
+        return mine == other
+    if operator == LT:
+        return mine < other
+    if operator == LE:
+        return mine <= other
+    if operator == GT:
+        return mine > other
+    if operator == GE:
+        return mine >= other
+    return mine != other
+
+
+@inline
+def insert(words, halves, stores, indexes, s, first_index, incoming, offset, counters):
+    """Append a formatted row to a store that has room, link it, and return its address."""
+    seq = stores[s, NEXT]
+    stores[s, NEXT] = seq + 1
+    address = row_address(stores, s, seq)
+    for w in range(stores[s, WIDTH]):
+        words[address + w] = incoming[offset + w]
+    low = halves[2 * address + POSITION]
+    last = stores[s, LAST]
+    # Positions only grow, so the full one is the next number after the last that ends in `low`.
+    stores[s, LAST] = last + ((np.int64(low) - last) & _LOW)
+    for x in range(first_index[s], first_index[s + 1]):
+        bucket = row_bucket(words, indexes, x, address)
+        head = indexes[x, HEADS] + bucket
+        newest = np.int64(halves[head])
+        distance = np.int64(0)
+        if newest != 0:
+            distance = (seq + 1 - newest) & _LOW
+            if distance > seq - stores[s, TAIL]:
+                distance = np.int64(0)
+        halves[2 * address + indexes[x, LINK]] = np.int32(distance)
+        halves[head] = np.int32(seq + 1)
+        if stores[s, FORWARD] >= 0 and x == stores[s, PRIMARY]:
+            oldest = indexes[x, OLDEST] + bucket
+            if distance == 0 or halves[oldest] == 0:
+                halves[oldest] = np.int32(seq + 1)
+            else:
+                before = row_address(stores, s, seq - distance)
+                halves[2 * before + stores[s, FORWARD]] = np.int32(distance)
+    stores[s, HELD] += 1
+    if seq + 1 - stores[s, TAIL] > stores[s, PEAK]:
+        stores[s, PEAK] = seq + 1 - stores[s, TAIL]
+    counters[N_INSERTED] += 1
+    return address
+
+
+@inline
+def newest_in(halves, stores, s, indexes, x, bucket):
+    """Sequence number of the newest row of a bucket, or -1."""
+    head = np.int64(halves[indexes[x, HEADS] + bucket])
+    if head == 0:
+        return np.int64(-1)
+    seq = stores[s, NEXT] - ((stores[s, NEXT] + 1 - head) & _LOW)
+    return seq
+
+
+@inline
+def expire_tail(words, halves, stores, s, limit, counters):
+    """Move the tail past rows outside the window; links into them die by themselves."""
+    if stores[s, KIND] == STORED:
+        return
+    tail = stores[s, TAIL]
+    slot = stores[s, TAIL_SLOT]
+    checks = np.int64(1)
+    while tail < stores[s, NEXT]:
+        address = stores[s, ROWS] + slot * stores[s, WIDTH]
+        if not dead(words, stores, s, address, limit):
+            break
+        tail += 1
+        slot += 1
+        checks += 1
+        if slot == stores[s, CAP]:
+            slot = 0
+    gone = tail - stores[s, TAIL]
+    stores[s, TAIL] = tail
+    stores[s, TAIL_SLOT] = slot
+    stores[s, HELD] -= gone
+    counters[N_EXPIRED] += gone
+    counters[N_EXPIRY_CHECKS] += checks
+
+
+@inline
+def expire_two(words, stores, s, limit, counters):
+    """Let at most two old rows go: one row comes, two may leave, so a ring never holds many that are dead."""
+    if stores[s, KIND] == STORED:
+        return
+    for _ in range(2):
+        address = stores[s, ROWS] + stores[s, TAIL_SLOT] * stores[s, WIDTH]
+        # The ring is not empty: it holds the row that was just inserted, and that one is alive.
+        if not dead(words, stores, s, address, limit):
+            return
+        slot = stores[s, TAIL_SLOT] + 1
+        stores[s, TAIL_SLOT] = 0 if slot == stores[s, CAP] else slot
+        stores[s, TAIL] += 1
+        stores[s, HELD] -= 1
+        counters[N_EXPIRED] += 1
+
+
+@inline
+def clean_bucket(words, halves, stores, indexes, x, bucket, limit, counters):
+    """Unlink the expired rows of one bucket from its old end (paper 4, section 2): 1 + stale comparisons."""
+    s = indexes[x, OWNER]
+    cell = indexes[x, OLDEST] + bucket
+    first = np.int64(halves[cell])
+    if first == 0:
+        return
+    seq = stores[s, NEXT] - ((stores[s, NEXT] + 1 - first) & _LOW)
+    while True:
+        counters[N_EXPIRY_CHECKS] += 1
+        address = row_address(stores, s, seq)
+        if not dead(words, stores, s, address, limit):
+            halves[cell] = np.int32(seq + 1)
+            return
+        counters[N_EXPIRED] += 1
+        stores[s, HELD] -= 1
+        step = np.int64(halves[2 * address + stores[s, FORWARD]])
+        # Word END - 1 does not exist for plain windows: a cleaned row is known by the old end of its bucket.
+        if step == 0:
+            halves[cell] = np.int32(0)
+            return
+        seq += step
+
+
+@inline
+def clean_all(words, halves, stores, indexes, x, limit, counters):
+    """Clean every bucket of an index."""
+    for bucket in range(indexes[x, BUCKETS]):
+        clean_bucket(words, halves, stores, indexes, x, bucket, limit, counters)
+
+
+@inline
+def free_cleaned(words, halves, stores, indexes, s):
+    """Move the tail past rows that their buckets have let go, so that the ring can use their slots again."""
+    x = stores[s, PRIMARY]
+    while stores[s, TAIL] < stores[s, NEXT]:
+        tail = stores[s, TAIL]
+        address = row_address(stores, s, tail)
+        oldest = np.int64(halves[indexes[x, OLDEST] + row_bucket(words, indexes, x, address)])
+        if oldest != 0:
+            seq = stores[s, NEXT] - ((stores[s, NEXT] + 1 - oldest) & _LOW)
+            if seq <= tail:
+                return
+        stores[s, TAIL] = tail + 1
+        slot = stores[s, TAIL_SLOT] + 1
+        stores[s, TAIL_SLOT] = 0 if slot == stores[s, CAP] else slot
+
+
+@inline
+def find_position(halves, stores, s, position):
+    """Sequence number of the row at a stream position, or -1 when the store does not hold it."""
+    low = stores[s, TAIL]
+    high = stores[s, NEXT]
+    while low < high:
+        middle = (low + high) >> 1
+        if full_position(stores, s, halves[2 * row_address(stores, s, middle) + POSITION]) < position:
+            low = middle + 1
+        else:
+            high = middle
+    if low < stores[s, NEXT] and full_position(stores, s, halves[2 * row_address(stores, s, low) + POSITION]) == position:
+        return low
+    return np.int64(-1)
+
+
+assert NEVER > 0

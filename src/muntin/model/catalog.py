@@ -1,0 +1,82 @@
+"""The catalogue: the streams and tables that queries can name. Names ignore case, as in SQL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from muntin.errors import CatalogError
+
+Options = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A declared stream; ``order`` is its place among the streams, which breaks ties of time."""
+
+    name: str
+    schema: pa.Schema
+    time: str
+    slack: int = 0
+    options: Options = ()
+    order: int = 0
+
+    def column(self, name: str) -> str | None:
+        """The column as it was declared, whatever the case of ``name``."""
+        return find_column(self.schema, name)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A declared stored table."""
+
+    name: str
+    schema: pa.Schema
+    options: Options = ()
+
+    def column(self, name: str) -> str | None:
+        """The column as it was declared, whatever the case of ``name``."""
+        return find_column(self.schema, name)
+
+
+def find_column(schema: pa.Schema, name: str) -> str | None:
+    """The column of the schema that is ``name`` up to case."""
+    wanted = name.casefold()
+    return next((known for known in schema.names if known.casefold() == wanted), None)
+
+
+@dataclass
+class Catalog:
+    """Streams and tables by name."""
+
+    _relations: dict[str, Stream | Table] = field(default_factory=dict)
+    _declared: int = 0
+
+    def find(self, name: str) -> Stream | Table | None:
+        """The relation of that name, or None."""
+        return self._relations.get(name.casefold())
+
+    def add(self, relation: Stream | Table) -> Stream | Table:
+        """Declare a relation; a stream gets its place in the order of declaration here."""
+        key = relation.name.casefold()
+        if key in self._relations:
+            kind = "stream" if isinstance(self._relations[key], Stream) else "table"
+            raise CatalogError(f"there is already a {kind} {self._relations[key].name}", hint="Choose another name, or drop it first")
+        if isinstance(relation, Stream):
+            relation = Stream(relation.name, relation.schema, relation.time, relation.slack, relation.options, self._declared)
+            self._declared += 1
+        self._relations[key] = relation
+        return relation
+
+    def remove(self, name: str) -> None:
+        """Forget a relation that :meth:`find` knows."""
+        del self._relations[name.casefold()]
+
+    def streams(self) -> list[Stream]:
+        """All streams in the order of declaration."""
+        return [relation for relation in self._relations.values() if isinstance(relation, Stream)]
+
+    def tables(self) -> list[Table]:
+        """All tables in the order of declaration."""
+        return [relation for relation in self._relations.values() if isinstance(relation, Table)]

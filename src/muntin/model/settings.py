@@ -1,0 +1,110 @@
+"""Settings: every knob, its values and its meaning, checked when it is set.
+
+Engine-wide settings are given to ``Engine(...)`` or by ``SET``; a query's own ``WITH (...)`` overrides
+them for that query.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+
+from muntin.errors import InputError, SettingError
+from muntin.model.clock import parse_interval
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "algorithm": ("auto", "eager", "naive", "lazy", "general_lazy"),
+    "join": ("auto", "hash", "nested_loop", "hybrid"),
+    "expiry": ("own", "eager", "lazy", "probe", "probe_insert", "probe_all", "all"),
+    "scheduler": ("lwo", "swf", "mqt"),
+}
+_INTERVALS = ("expiry_interval", "reevaluation")
+
+DESCRIPTIONS: dict[str, str] = {
+    "algorithm": "paper 3's join algorithm; auto is eager, which is the fastest here",
+    "join": "hash: an index on every window (an error where no equality allows it); nested_loop: none; "
+    "hybrid and auto: an index wherever an equality allows it",
+    "order": "join order: 'A, B, C' for all origins, or 'A: B, C; B: C, A; ...' for each origin; under naive and "
+    "general_lazy an origin's own list may place the origin itself anywhere",
+    "index": "aliases whose windows may have an index, e.g. 'A, C'; empty: all",
+    "buckets": "buckets of the hash indexes: a number, or 'A = 5, B = 100'; empty: as many as rows",
+    "expiry": "when rows outside their windows are let go: own (as rows come), eager (all windows at each arrival), "
+    "lazy (at multiples of expiry_interval), or paper 4's probe, probe_insert, probe_all, all",
+    "expiry_interval": "interval of lazy expiry, e.g. '5 seconds'",
+    "reevaluation": "interval at which lazy and general_lazy join what has come; empty: EVERY of the query, else each batch",
+    "scheduler": "order of work among queries that share a join; without sharing it changes nothing",
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings with their defaults; see ``DESCRIPTIONS`` for what they mean."""
+
+    algorithm: str = "auto"
+    join: str = "auto"
+    order: str = ""
+    index: str = ""
+    buckets: str = ""
+    expiry: str = "own"
+    expiry_interval: str = ""
+    reevaluation: str = ""
+    scheduler: str = "mqt"
+
+    def having(self, name: str, value: object) -> Settings:
+        """The settings with one changed.
+
+        >>> Settings().having("expiry", "lazy").expiry
+        'lazy'
+        """
+        key = name.strip().lower()
+        if key not in NAMES:
+            near = get_close_matches(key, NAMES, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(sorted(NAMES))}"
+            raise SettingError(f"there is no setting {name!r}", hint=hint)
+        text = str(value).strip()
+        if key in _CHOICES:
+            text = text.lower()
+            if text not in _CHOICES[key]:
+                raise SettingError(f"setting {key} cannot be {value!r}", hint=f"It is one of {', '.join(_CHOICES[key])}")
+        if key in _INTERVALS and text:
+            _check_interval(key, text)
+        if key == "buckets":
+            parse_buckets(text)
+        return replace(self, **{key: text})
+
+    def interval(self, name: str) -> int | None:
+        """An interval setting in microseconds, None when it is empty."""
+        text = getattr(self, name)
+        return parse_interval(text) if text else None
+
+
+def _check_interval(name: str, text: str) -> None:
+    try:
+        micros = parse_interval(text)
+    except InputError as error:
+        raise SettingError(f"setting {name} cannot be {text!r}", hint=error.hint) from error
+    if micros <= 0:
+        raise SettingError(f"setting {name} cannot be {text!r}", hint="Give an interval longer than nothing")
+
+
+def parse_buckets(text: str) -> tuple[int | None, dict[str, int]]:
+    """The number of buckets for all windows, and those of single aliases.
+
+    >>> parse_buckets("A = 5, B = 10")
+    (None, {'a': 5, 'b': 10})
+    """
+    everywhere: int | None = None
+    single: dict[str, int] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        alias, equals, number = part.rpartition("=")
+        if not number.strip().isdecimal() or not 0 < int(number) <= 2**31 - 1:
+            raise SettingError(f"setting buckets cannot be {text!r}", hint="Write a positive number, or 'A = 5, B = 100'")
+        if equals:
+            single[alias.strip().casefold()] = int(number)
+        else:
+            everywhere = int(number)
+    return everywhere, single
+
+
+NAMES = tuple(field.name for field in fields(Settings))
+assert set(DESCRIPTIONS) == set(NAMES), "every setting is described"

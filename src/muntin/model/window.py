@@ -1,0 +1,63 @@
+"""Windows: which rows of a stream are in force at a position.
+
+A row of time ``t`` is inside a time window ``w`` at instant ``T`` iff ``T - w < t <= T``. A count
+window of ``n`` holds the last ``n`` rows of the stream, the newest included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from muntin.model.clock import format_interval
+
+
+@dataclass(frozen=True)
+class TimeWindow:
+    """The rows of the last ``micros`` microseconds."""
+
+    micros: int
+
+    def __post_init__(self) -> None:
+        assert self.micros > 0, "the binder refuses windows that hold nothing"
+
+    def __str__(self) -> str:
+        return f"[RANGE {format_interval(self.micros)}]"
+
+
+@dataclass(frozen=True)
+class RowsWindow:
+    """The last ``rows`` rows of the whole stream."""
+
+    rows: int
+
+    def __post_init__(self) -> None:
+        assert self.rows > 0, "the binder refuses windows that hold nothing"
+
+    def __str__(self) -> str:
+        return f"[ROWS {self.rows}]"
+
+
+@dataclass(frozen=True)
+class PartitionedWindow:
+    """The last ``rows`` rows of each combination of values of ``columns``."""
+
+    columns: tuple[str, ...]
+    rows: int
+
+    def __post_init__(self) -> None:
+        assert self.rows > 0, "the binder refuses windows that hold nothing"
+
+    def __str__(self) -> str:
+        return f"[PARTITION BY {', '.join(self.columns)} ROWS {self.rows}]"
+
+
+@dataclass(frozen=True)
+class Unbounded:
+    """Everything, always: the window of a stored table."""
+
+    def __str__(self) -> str:
+        return "[STORED]"
+
+
+Window: TypeAlias = TimeWindow | RowsWindow | PartitionedWindow | Unbounded

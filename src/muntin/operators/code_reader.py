@@ -1,0 +1,105 @@
+"""From the values of a source's rows to the integers that a join works on.
+
+Cost: one pass over the key columns of new rows. A row that fails a filter, or whose code is NULL, can be
+in no result (a comparison with NULL is never true) and is not wanted; it still counts in count windows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from muntin.expressions.evaluator import Evaluator
+from muntin.plan.join import Code, CodeKind, SourcePlan
+from muntin.plan.query import ColumnRef, quote
+
+Integers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_QUIET_NAN = np.float64("nan")
+
+
+class CodeReader:
+    """Reads filters and codes of one source."""
+
+    def __init__(self, source: int, plan: SourcePlan, partition: tuple[str, ...], evaluator: Evaluator) -> None:
+        self._plan = plan
+        self._evaluator = evaluator
+        expressions = [*plan.filters, *(code.expression for code in plan.codes)]
+        references = {reference for expression in expressions for reference in expression.references}
+        self._partition = tuple(ColumnRef(source, column) for column in partition)
+        self._columns = tuple(sorted(references | set(self._partition)))
+
+    def _flat(self, rows: pa.Table) -> pa.Table:
+        if not self._columns:
+            return rows.select([])
+        return rows.select([reference.column for reference in self._columns]).rename_columns([ref.flat for ref in self._columns])
+
+    def read(self, rows: pa.Table) -> tuple[Integers, Mask | None]:
+        """The codes of all rows (a row of the result each) and which rows are wanted; None: all of them."""
+        if not len(rows):
+            return np.empty((0, len(self._plan.codes)), np.int64), None
+        batch = self._flat(rows)
+        wanted = self._evaluator.holds(self._plan.filters, batch) if self._plan.filters else None
+        codes = np.empty((len(rows), len(self._plan.codes)), np.int64)
+        for number, code in enumerate(self._plan.codes):
+            values, known = self._values(code, batch)
+            codes[:, number] = values
+            if known is not None:
+                wanted = known if wanted is None else wanted & known
+        return codes, wanted
+
+    def _values(self, code: Code, batch: pa.Table) -> tuple[Integers, Mask | None]:
+        if code.kind is CodeKind.HASH:
+            text = code.expression.sql
+            (column,) = self._evaluator.raw([f"CASE WHEN ({text}) IS NOT NULL THEN hash({text}) END"], batch)
+        else:
+            (column,) = self._evaluator.columns([code.expression], batch)
+        known = column.is_valid().to_numpy() if column.null_count else None
+        if code.kind is CodeKind.REAL:
+            return real_codes(column), known
+        return whole_codes(column), known
+
+    def read_partitions(self, rows: pa.Table) -> tuple[Integers, Integers]:
+        """The two words of each row's partition key: the value itself if it is one whole number, else 128 bits of hash."""
+        if not len(rows):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        batch = self._flat(rows)
+        columns = [batch.column(reference.flat) for reference in self._partition]
+        if len(columns) == 1 and pa.types.is_integer(columns[0].type) and columns[0].type != pa.uint64():
+            low = whole_codes(columns[0])
+            high = np.zeros(len(rows), np.int64)
+            if columns[0].null_count:
+                high[~columns[0].is_valid().to_numpy()] = 1
+            return low, high
+        key = f"md5(to_json([{', '.join(f'to_json({quote(ref.flat)})' for ref in self._partition)}])::VARCHAR)"
+        texts = [f"('0x' || substr({key}, {start}, 16))::UBIGINT" for start in (1, 17)]
+        low_column, high_column = self._evaluator.raw(texts, batch)
+        return whole_codes(low_column), whole_codes(high_column)
+
+
+def whole_codes(column: pa.ChunkedArray) -> Integers:
+    """Codes of values that are whole numbers underneath: integers, booleans, dates, times; NULL as 0."""
+    if column.null_count:
+        column = column.fill_null(pa.scalar(0, pa.int64()).cast(column.type) if not pa.types.is_boolean(column.type) else False)  # noqa: FBT003
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    elif pa.types.is_date32(column.type):
+        column = column.cast(pa.int32())
+    elif pa.types.is_timestamp(column.type) or pa.types.is_time64(column.type):
+        column = column.cast(pa.int64())
+    values: Integers = column.to_numpy()
+    return values.view(np.int64) if values.dtype == np.uint64 else values.astype(np.int64, copy=False)
+
+
+def real_codes(column: pa.ChunkedArray) -> Integers:
+    """Codes of floating-point values that keep their order: no negative zero, one NaN, above infinity."""
+    values = column.cast(pa.float64(), safe=False)
+    if values.null_count:
+        values = pc.fill_null(values, 0.0)
+    reals: npt.NDArray[np.float64] = values.to_numpy() + 0.0
+    reals[np.isnan(reals)] = _QUIET_NAN
+    bits = reals.view(np.int64)
+    return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))

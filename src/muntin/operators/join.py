@@ -1,0 +1,284 @@
+"""The n-way window join (papers 3 and 4): new rows in, matches out.
+
+Computes every combination of rows, one per source, that satisfies the codes' checks and whose members are
+inside their windows when the newest of them arrives; with retractions also the moment each combination
+ends. State: one ring per source (:mod:`muntin.state.join_state`). Cost: O(1) a row for insert and expiry,
+plus the rows that the steps look at.
+
+The operator sees integers only. It yields matches as stream positions; residual predicates and the select
+list are the business of :mod:`muntin.operators.result`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from muntin.expressions.evaluator import Evaluator
+from muntin.kernels import layout
+from muntin.kernels.joining import expire_all, join_arrivals, join_interval, join_signed, join_snapshot
+from muntin.model.clock import BEFORE_ALL
+from muntin.model.window import PartitionedWindow
+from muntin.operators.code_reader import CodeReader
+from muntin.operators.events import EventMaker, Events, NewRows
+from muntin.operators.program import Program, store_specs
+from muntin.plan.join import Algorithm, Expiry, JoinPlan
+from muntin.plan.query import Emit
+from muntin.state.batch import Batch
+from muntin.state.join_state import JoinState
+
+Integers = npt.NDArray[np.int64]
+
+_POLICIES = {
+    Expiry.OWN: layout.OWN,
+    Expiry.EAGER: layout.EAGER,
+    Expiry.LAZY: layout.LAZY,
+    Expiry.PROBE: layout.PROBE,
+    Expiry.PROBE_INSERT: layout.PROBE_INSERT,
+    Expiry.PROBE_ALL: layout.PROBE_ALL,
+    Expiry.ALL: layout.ALL,
+}
+_ROOM = 1 << 18
+_ENOUGH = _ROOM - (1 << 14)
+_SECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Results of a join: when each takes effect, its sign, the positions of its members (a row per source)."""
+
+    times: Integers
+    signs: npt.NDArray[np.int8] | None
+    positions: Integers
+    arrivals: npt.NDArray[np.float64] | float
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+
+class JoinOperator:
+    """Runs one join plan over the streams it reads, numbered in the order of their declaration."""
+
+    def __init__(self, plan: JoinPlan, streams: Sequence[str], tables: Mapping[str, pa.Table], evaluator: Evaluator) -> None:
+        self.plan = plan
+        self.now = BEFORE_ALL
+        self._retracting = plan.query.emit is Emit.CHANGES
+        self.state = JoinState(store_specs(plan, {name: number for number, name in enumerate(streams)}), plan.expiry.cleans_buckets)
+        self._program = Program(plan, plan.orders, self.state.first_index)
+        origin, steps = plan.snapshot
+        self._snapshot = Program(plan, [steps if source == origin else () for source in range(len(plan.sources))], self.state.first_index)
+        readers = [
+            CodeReader(number, planned, source.window.columns if isinstance(source.window, PartitionedWindow) else (), evaluator)
+            for number, (planned, source) in enumerate(zip(plan.sources, plan.query.sources, strict=True))
+        ]
+        self._maker = EventMaker(self.state, readers, counting=plan.algorithm is not Algorithm.EAGER, retracting=self._retracting)
+        self._seen = np.zeros(len(streams), np.int64)
+        self._out = np.empty((2 + len(plan.sources), _ROOM), np.int64)
+        self._scratch = np.zeros(4 * len(plan.sources) + 2 + layout.COUNTERS, np.int64)
+        interval = plan.expiry_interval or plan.reevaluation or _SECOND
+        self._expiry = np.array([BEFORE_ALL, interval], np.int64)
+        for number, source in enumerate(plan.query.sources):
+            if source.stored:
+                self._load_table(number, tables[source.relation])
+
+    def _load_table(self, source: int, table: pa.Table) -> None:
+        positions = np.arange(len(table), dtype=np.int64)
+        rows, _ = self._maker.format(source, NewRows(positions, Batch(table, positions, np.zeros(len(table))), 0))
+        width = self.state.width(source)
+        count = len(rows) // width
+        unused = np.full(count, -1, np.int64)
+        offsets = np.arange(count, dtype=np.int64) * width
+        events = Events(np.full(count, source, np.int32), offsets, np.zeros(count, np.int64), unused, np.zeros((1, 1), np.int64), rows, 0.0)
+        self._insert_only(events)
+
+    # -- input -------------------------------------------------------------------------------------
+
+    def fill(self, news: Sequence[NewRows], now: int) -> None:
+        """Take rows that came before this operator did: they are remembered, their results are not made."""
+        self._insert_only(self._maker.make(news))
+        self._advance(news, now)
+
+    def run(self, news: Sequence[NewRows], now: int) -> Iterator[Matches]:
+        """Take new rows, given per stream, and yield their matches in order; time moves on to ``now``.
+
+        The yielded arrays are valid until the next one is asked for.
+        """
+        events = self._maker.make(news)
+        if self._retracting:
+            yield from self._run_signed(events, now)
+        elif self.plan.algorithm in {Algorithm.LAZY, Algorithm.GENERAL_LAZY}:
+            yield from self._run_intervals(events)
+        else:
+            yield from self._run_arrivals(events)
+        self._advance(news, now)
+
+    def _arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
+        state = self.state
+        return state.words, state.halves, state.stores, state.indexes, state.first_index
+
+    def _run_arrivals(self, events: Events) -> Iterator[Matches]:
+        naive = int(self.plan.algorithm is Algorithm.NAIVE)
+        event, resume = 0, 0
+        while True:
+            status, event, count, need, resume = join_arrivals(
+                *self._arrays(), self._program.flat, self._program.stride, naive,
+                events.sources, events.offsets, events.times, events.counts, events.pushed, events.incoming,
+                _POLICIES[self.plan.expiry], event, len(events), resume, self._expiry, self._enough(), self._out, self.state.counters,
+                self._scratch,
+            )  # fmt: skip
+            if count:
+                yield self._matches(events, count)
+            if status == layout.DONE:
+                return
+            self._make_room(status, need, events, event)
+
+    def _run_signed(self, events: Events, now: int) -> Iterator[Matches]:
+        event, resume = 0, 0
+        while True:
+            status, event, count, need, resume = join_signed(
+                *self._arrays(), self._program.flat, self._program.stride,
+                events.sources, events.offsets, events.times, events.counts, events.pushed, events.incoming,
+                event, len(events), resume, now, self._enough(), self._out, self.state.counters, self._scratch,
+            )  # fmt: skip
+            if count:
+                yield self._matches(events, count)
+            if status == layout.DONE:
+                return
+            self._make_room(status, need, events, event)
+
+    def _run_intervals(self, events: Events) -> Iterator[Matches]:
+        """Join what has come at each multiple of the interval, and at the end of the batch."""
+        cuts = [0, len(events)]
+        if self.plan.reevaluation:
+            evaluations = -(-events.times // self.plan.reevaluation)
+            cuts = [0, *(np.flatnonzero(np.diff(evaluations)) + 1).tolist(), len(events)]
+        for start, stop in zip(cuts, cuts[1:], strict=False):
+            arrived = np.bincount(events.sources[start:stop][events.offsets[start:stop] >= 0], minlength=len(self.plan.sources))
+            for source, rows in enumerate(arrived.tolist()):
+                self.state.reserve(source, rows, layout.EVER)
+            order = np.empty(int(arrived.sum()), np.int64)
+            resume = 0
+            while True:
+                status, _, count, need, resume = join_interval(
+                    *self._arrays(), self._program.flat, self._program.stride,
+                    events.sources, events.offsets, events.times, events.counts, events.pushed, events.incoming,
+                    start, stop, resume, order, self._out, self.state.counters, self._scratch,
+                )  # fmt: skip
+                if status == layout.DONE:
+                    break
+                self._make_room(status, need, events, start)
+            if count:
+                yield self._matches(events, count)
+            if stop:
+                self._expire(self._limits(int(events.times[stop - 1]), events.counts[stop - 1]))
+
+    def _insert_only(self, events: Events) -> None:
+        arrived = np.bincount(events.sources[events.offsets >= 0], minlength=len(self.plan.sources))
+        for source, rows in enumerate(arrived.tolist()):
+            self.state.reserve(source, rows, layout.EVER)
+        join_interval(
+            *self._arrays(), self._program.flat, self._program.stride,
+            events.sources, events.offsets, events.times, events.counts, events.pushed, events.incoming,
+            0, len(events), layout.SILENT, np.empty(int(arrived.sum()), np.int64), self._out, self.state.counters, self._scratch,
+        )  # fmt: skip
+
+    # -- room and expiry ---------------------------------------------------------------------------
+
+    def _enough(self) -> int:
+        return int(self._out.shape[1]) - (_ROOM - _ENOUGH)
+
+    def _make_room(self, status: int, need: int, events: Events, event: int) -> None:
+        if status == layout.GROW:
+            source = int(events.sources[event])
+            counts = events.counts[event] if len(events.counts) > event else events.counts[0]
+            self.state.grow(source, int(self._limits(int(events.times[event]), counts)[source]))
+        elif status == layout.OVERFLOW and need > self._out.shape[1]:
+            self._out = np.empty((self._out.shape[0], need + (_ROOM - _ENOUGH)), np.int64)
+
+    def _limits(self, time: int, counts: Integers) -> Integers:
+        """What the rows of each store must be above to be inside their windows at an instant."""
+        limits = np.full(len(self.state.specs), layout.EVER, np.int64)
+        for source, spec in enumerate(self.state.specs):
+            if spec.kind == layout.TIME:
+                limits[source] = time - spec.size
+            elif spec.kind == layout.COUNT:
+                limits[source] = counts[source] - spec.size - 1
+            elif spec.kind == layout.PARTITIONED:
+                # With retractions a row is marked in the moment it leaves; otherwise with the count at which it does.
+                limits[source] = layout.NEVER - 1 if self._retracting else counts[source]
+        return limits
+
+    def limits(self) -> Integers:
+        """The limits as of now."""
+        counts = np.array([self._seen[spec.stream] if spec.stream >= 0 else 0 for spec in self.state.specs], np.int64)
+        return self._limits(self.now, counts)
+
+    def _advance(self, news: Sequence[NewRows], now: int) -> None:
+        self.now = max(self.now, now)
+        self._seen[:] = [new.before + len(new.batch) for new in news]
+        limits = self.limits()
+        self._expire(limits)
+        self.state.fit(limits)
+
+    def _expire(self, limits: Integers) -> None:
+        policy = _POLICIES[self.plan.expiry]
+        if policy == layout.LAZY:
+            if self.now < self._expiry[0]:
+                return
+            self._expiry[0] = self.now - self.now % self._expiry[1] + self._expiry[1]
+            policy = layout.OWN
+        state = self.state
+        expire_all(state.words, state.halves, state.stores, state.indexes, limits, policy, state.counters)
+
+    # -- output ------------------------------------------------------------------------------------
+
+    def _matches(self, events: Events, count: int) -> Matches:
+        out = self._out[:, :count]
+        tags = out[0]
+        signs = None
+        if self._retracting:
+            signs = np.where(tags < 0, -1, 1).astype(np.int8)
+            tags = np.where(tags < 0, ~tags, tags)
+        elif not self.plan.results_in_order:
+            order = np.lexsort([*(-out[2 + source] for source in reversed(range(len(self.plan.sources)))), tags])
+            out = out[:, order]
+            tags = out[0]
+        arrivals = events.arrivals
+        if not isinstance(arrivals, float):
+            # A retraction at the end of a batch belongs to no event.
+            arrivals = arrivals[np.minimum(tags, len(arrivals) - 1)] if len(arrivals) else 0.0
+        self.state.counters[layout.N_RESULTS] += count
+        return Matches(out[1], signs, out[2:], arrivals)
+
+    def answer(self) -> Iterator[Matches]:
+        """All combinations of rows inside their windows now, in no particular order."""
+        origin, _ = self.plan.snapshot
+        state, limits = self.state, self.limits()
+        unused = np.zeros(layout.COUNTERS, np.int64)
+        seq, stop = int(state.stores[origin, layout.TAIL]), int(state.stores[origin, layout.NEXT])
+        while True:
+            status, seq, count, need, _ = join_snapshot(
+                state.words, state.halves, state.stores, state.indexes, self._snapshot.flat, self._snapshot.stride, origin, limits,
+                seq, stop, self._out, unused, self._scratch,
+            )  # fmt: skip
+            if count:
+                yield Matches(self._out[1, :count], None, self._out[2:, :count], 0.0)
+            if status == layout.DONE:
+                return
+            if need > self._out.shape[1]:
+                self._out = np.empty((self._out.shape[0], need), np.int64)
+
+    # -- size --------------------------------------------------------------------------------------
+
+    def rows(self) -> list[int]:
+        """Rows inside the window of each source."""
+        limits = self.limits()
+        return [self.state.inside(source, int(limits[source])) for source in range(len(self.plan.sources))]
+
+    def nbytes(self) -> int:
+        """Bytes of state, without the rows themselves."""
+        return self.state.nbytes() + self._maker.nbytes()

@@ -1,0 +1,107 @@
+"""From matches to result rows: residual predicates, then the select list, gathered once and late.
+
+Only the columns that residuals read are gathered for all candidates; the rest only for those that pass.
+Plain columns go straight from the stream log to the result; expressions are computed by DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from muntin.expressions.evaluator import Evaluator
+from muntin.operators.join import Matches
+from muntin.plan.join import JoinPlan
+from muntin.plan.query import ColumnRef, Expression
+
+Integers = npt.NDArray[np.int64]
+
+
+class Gatherer(Protocol):
+    """Where the rows of a source are: a stream log or a stored table."""
+
+    def gather(self, positions: Integers, columns: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Values of columns at positions."""
+
+
+class StoredRows:
+    """A stored table as a gatherer."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def gather(self, positions: Integers, columns: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Values of columns at row numbers."""
+        indices = pa.array(positions)
+        return [self._table.column(name).take(indices) for name in columns]
+
+
+class ResultMaker:
+    """Makes the result rows of one query."""
+
+    def __init__(self, plan: JoinPlan, rows: Sequence[Gatherer], evaluator: Evaluator) -> None:
+        self._plan = plan
+        self._rows = rows
+        self._evaluator = evaluator
+        self._schema = plan.query.output_schema
+        self._select = [column.expression for column in plan.query.select]
+
+    def make(self, matches: Matches) -> pa.Table:
+        """The result rows of matches that pass, in their order."""
+        every = self._plan.query.every
+        times = matches.times if every is None else -(-matches.times // every) * every
+        columns = [sign_column(matches.signs, len(matches)), time_column(times)]
+        return pa.table([*columns, *self._values(matches)], schema=self._schema)
+
+    def select(self, matches: Matches) -> pa.Table:
+        """The select list alone, of matches that pass."""
+        return pa.table(self._values(matches), schema=pa.schema(list(self._schema)[2:]))
+
+    def empty(self) -> pa.Table:
+        """No result rows."""
+        return self._schema.empty_table()
+
+    def passing(self, matches: Matches) -> Matches:
+        """The matches that satisfy the residual predicates."""
+        if not self._plan.residuals:
+            return matches
+        keep = self._evaluator.holds(self._plan.residuals, self._gather(self._plan.residuals, matches))
+        if keep.all():
+            return matches
+        arrivals = matches.arrivals if isinstance(matches.arrivals, float) else matches.arrivals[keep]
+        signs = None if matches.signs is None else matches.signs[keep]
+        return replace(matches, times=matches.times[keep], signs=signs, positions=matches.positions[:, keep], arrivals=arrivals)
+
+    def _values(self, matches: Matches) -> list[pa.ChunkedArray]:
+        return self._evaluator.columns(self._select, self._gather(self._select, matches))
+
+    def _gather(self, expressions: Iterable[Expression], matches: Matches) -> pa.Table:
+        """The columns that expressions read, under their flat names."""
+        references = sorted({reference for expression in expressions for reference in expression.references})
+        by_source: dict[int, list[ColumnRef]] = {}
+        for reference in references:
+            by_source.setdefault(reference.source, []).append(reference)
+        columns: dict[str, pa.ChunkedArray] = {}
+        for source, wanted in by_source.items():
+            values = self._rows[source].gather(matches.positions[source], [reference.column for reference in wanted])
+            columns.update(zip((reference.flat for reference in wanted), values, strict=True))
+        if not columns:
+            return pa.table({"rows": np.zeros(len(matches), np.int8)})
+        return pa.table(columns)
+
+
+def sign_column(signs: npt.NDArray[np.int8] | None, count: int) -> pa.Array:
+    """``'+'`` and ``'-'`` as an Arrow column, without a Python object a row."""
+    text = np.full(count, ord("+"), np.uint8) if signs is None else np.where(signs > 0, ord("+"), ord("-")).astype(np.uint8)
+    offsets = np.arange(count + 1, dtype=np.int32)
+    return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))
+
+
+def time_column(times: Integers) -> pa.Array:
+    """Instants as an Arrow column; the numbers are copied, since kernels reuse their buffers."""
+    return pa.array(np.array(times)).view(pa.timestamp("us"))

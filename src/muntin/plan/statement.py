@@ -1,0 +1,56 @@
+"""Statements of the dialect after binding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from muntin.errors import Place
+from muntin.model.catalog import Stream, Table
+from muntin.plan.query import Query
+
+
+@dataclass(frozen=True)
+class CreateStream:
+    """``CREATE STREAM name (columns) WITH (...)``."""
+
+    stream: Stream
+    place: Place
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    """``CREATE TABLE name (columns) WITH (...)``."""
+
+    table: Table
+    place: Place
+
+
+@dataclass(frozen=True)
+class CreateQuery:
+    """``CREATE QUERY name AS SELECT ...``."""
+
+    query: Query
+    place: Place
+
+
+@dataclass(frozen=True)
+class Drop:
+    """``DROP STREAM | TABLE | QUERY [IF EXISTS] name``; ``kind`` is the lower-case word."""
+
+    kind: str
+    name: str
+    if_exists: bool
+    place: Place
+
+
+@dataclass(frozen=True)
+class Set:
+    """``SET name = value``."""
+
+    name: str
+    value: str
+    place: Place
+
+
+Statement: TypeAlias = CreateStream | CreateTable | CreateQuery | Drop | Set

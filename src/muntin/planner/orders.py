@@ -1,0 +1,65 @@
+"""Join orders: what the user gave, or along the join graph in FROM order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from muntin.errors import SettingError
+from muntin.plan.join import Algorithm
+from muntin.plan.query import Query
+
+Order = tuple[int, ...]
+Connected = Callable[[int, int], bool]
+"""Whether a bound source can look up another by an equality."""
+
+
+def choose_orders(query: Query, text: str, algorithm: Algorithm, connected: Connected) -> list[Order]:
+    """For each source as origin, the sources in the order in which they are bound, the origin included."""
+    count = len(query.sources)
+    given = parse_orders(query, text)
+    orders = []
+    for origin in range(count):
+        order = given.get(origin) or given.get(None)
+        if order is None:
+            order = along_graph(count, origin, connected)
+        elif algorithm in {Algorithm.EAGER, Algorithm.LAZY} or origin not in order:
+            order = (origin, *(source for source in order if source != origin))
+        orders.append(order)
+    return orders
+
+
+def along_graph(count: int, origin: int, connected: Connected) -> Order:
+    """The origin, then always the first source in FROM order that a bound one can look up."""
+    order = [origin]
+    while len(order) < count:
+        rest = [source for source in range(count) if source not in order]
+        order.append(next((source for source in rest if any(connected(bound, source) for bound in order)), rest[0]))
+    return tuple(order)
+
+
+def parse_orders(query: Query, text: str) -> dict[int | None, Order]:
+    """The orders of the ``order`` setting: by origin, or under None the one for all."""
+    names = {source.alias.casefold(): place for place, source in enumerate(query.sources)}
+
+    def place(alias: str) -> int:
+        found = names.get(alias.strip().casefold())
+        if found is None:
+            aliases = ", ".join(source.alias for source in query.sources)
+            raise SettingError(f"the join order names {alias.strip()!r}, which is not in FROM of query {query.name}", hint=f"Use {aliases}")
+        return found
+
+    orders: dict[int | None, Order] = {}
+    for part in filter(str.strip, text.split(";")):
+        origin, colon, rest = part.rpartition(":")
+        order = tuple(place(alias) for alias in rest.split(","))
+        key = place(origin) if colon else None
+        _check(query, order, key)
+        orders[key] = order
+    return orders
+
+
+def _check(query: Query, order: Sequence[int], origin: int | None) -> None:
+    wanted = set(range(len(query.sources)))
+    if len(set(order)) != len(order) or set(order) | ({origin} - {None}) != wanted:
+        aliases = ", ".join(source.alias for source in query.sources)
+        raise SettingError(f"the join order of query {query.name} must name every source once", hint=f"Its sources are {aliases}")

@@ -1,0 +1,197 @@
+"""From the tokens of a query to the bound query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+from sqlglot import exp
+
+from muntin.model.catalog import Catalog
+from muntin.plan.query import ColumnRef, Comparison, Expression, OutputColumn, Predicate, Query, Source, quote
+from muntin.sql.clauses import cut_clauses
+from muntin.sql.conjuncts import split_conjuncts, unwrap
+from muntin.sql.cursor import Cursor
+from muntin.sql.lexer import Tokens, is_symbol, split_commas, word
+from muntin.sql.refusals import refuse
+from muntin.sql.scope import Scope
+from muntin.sql.shape import Entry, Shape, read_shape
+from muntin.sql.sources import bind_freshness, bind_sources
+from muntin.sql.syntax import ColumnUse, find_columns, parse_select
+from muntin.sql.typecheck import Condition, find_types, typed
+from muntin.sql.types import RESERVED
+from muntin.sql.writer import Draft, Writer, plain_text
+
+
+def bind_query(tokens: Tokens, name: str, catalog: Catalog) -> Query:
+    """The query that the tokens of ``SELECT ...`` and its clauses stand for."""
+    refuse(tokens)
+    select, clauses = cut_clauses(tokens)
+    shape = read_shape(select)
+    tree = parse_select(shape.plain)
+    sources = bind_sources(shape.entries, clauses, catalog)
+    merged, using = _bind_using(shape, sources)
+    aliases = frozenset(item.alias.casefold() for item in tree.expressions if item.alias)
+    scope = Scope(sources, len(sources), merged=merged, outputs=aliases)
+    writer = Writer(find_columns(tree))
+    outputs = list(_outputs(shape, tree, writer, scope))
+    conditions = [*using, *_conditions(shape, writer, scope)]
+    types = find_types([draft for _, draft in outputs], conditions, scope)
+    return Query(
+        name=name,
+        text=tokens.original,
+        sources=sources,
+        predicates=tuple(_predicate(condition, types) for condition in conditions),
+        select=_name_outputs([(output, typed(draft, types)) for output, draft in outputs]),
+        emit=clauses.emit,
+        every=clauses.every,
+        freshness=bind_freshness(clauses, sources, tokens),
+        options=clauses.options,
+        place=tokens.place(tokens.start),
+    )
+
+
+def _outputs(shape: Shape, tree: exp.Select, writer: Writer, scope: Scope) -> Iterator[tuple[str, Draft]]:
+    """The names and expressions of the select list, stars spelled out."""
+    if len(shape.items) != len(tree.expressions):
+        raise shape.plain.error(shape.plain.start, "the select list cannot be understood", "Separate its items by commas")
+    for tokens, item in zip(shape.items, tree.expressions, strict=True):
+        star = item.this if isinstance(item, exp.Column) else item
+        if isinstance(star, exp.Star):
+            yield from _star(tokens, star, scope)
+            continue
+        body, name = _cut_alias(tokens, item)
+        if item.find(exp.Star) is not None:
+            raise tokens.error(tokens.start, "* can only stand alone", "List the columns instead")
+        draft = writer.write(unwrap(body), scope)
+        name = name or _default_name(body, draft)
+        if name.casefold() in RESERVED:
+            raise tokens.error(tokens[-1], f"a column of the result cannot be called {name!r}", "Results use that name; give it an alias")
+        yield name, draft
+
+
+def _star(tokens: Tokens, star: exp.Star, scope: Scope) -> Iterator[tuple[str, Draft]]:
+    if any(star.args.values()) or len(tokens) not in {1, 3}:
+        raise tokens.error(tokens.start, "* cannot be changed by EXCLUDE, REPLACE or RENAME", "List the columns instead")
+    columns = scope.columns()
+    if len(tokens) == 3:
+        place = scope.find(tokens[0].text)
+        if place is None:
+            aliases = ", ".join(source.alias for source in scope.sources)
+            raise tokens.error(tokens[0], f"there is no {tokens[0].text!r} in FROM", f"FROM has {aliases}")
+        columns = [ColumnRef(place, column) for column in scope.sources[place].schema.names]
+    for reference in columns:
+        yield reference.column, Draft(quote(reference.flat), (reference,), tokens)
+
+
+def _cut_alias(tokens: Tokens, item: exp.Expression) -> tuple[Tokens, str]:
+    """The tokens of an item without its alias, and the alias."""
+    if not isinstance(item, exp.Alias):
+        return tokens, ""
+    alias = str(item.alias)
+    if len(tokens) > 2 and is_symbol(tokens[1], ":") and tokens[0].text == alias:
+        return tokens.part(2), alias
+    if len(tokens) < 2 or tokens[-1].text != alias:
+        raise tokens.error(tokens.start, "this alias cannot be understood", "Write expression AS name")
+    end = len(tokens) - (2 if word(tokens[-2]) == "AS" else 1)
+    return tokens.part(0, end), alias
+
+
+def _default_name(body: Tokens, draft: Draft) -> str:
+    reference = draft.references[0] if len(draft.references) == 1 else None
+    if reference is not None and draft.sql == quote(reference.flat):
+        return reference.column
+    return plain_text(body)
+
+
+def _name_outputs(outputs: Sequence[tuple[str, Expression]]) -> tuple[OutputColumn, ...]:
+    """Names that stand for several columns get numbers, as in DuckDB: x, x_1, x_2."""
+    taken: set[str] = set()
+    counts: dict[str, int] = {}
+    columns = []
+    for name, expression in outputs:
+        unique = name
+        while unique.casefold() in taken:
+            counts[name.casefold()] = counts.get(name.casefold(), 0) + 1
+            unique = f"{name}_{counts[name.casefold()]}"
+        taken.add(unique.casefold())
+        columns.append(OutputColumn(unique, expression))
+    return tuple(columns)
+
+
+def _conditions(shape: Shape, writer: Writer, scope: Scope) -> Iterator[Condition]:
+    """The conjuncts of every ON and of WHERE."""
+    start = 0
+    for place, entry in enumerate(shape.entries):
+        start = place if entry.join in {"", ","} else start
+        if entry.on is not None:
+            near = Scope(scope.sources, place + 1, start, scope.merged, scope.outputs)
+            yield from _split(entry.on, writer, near)
+    if shape.where is not None:
+        yield from _split(shape.where, writer, scope)
+
+
+def _split(tokens: Tokens, writer: Writer, scope: Scope) -> Iterator[Condition]:
+    for conjunct in split_conjuncts(tokens):
+        if conjunct.sides is None:
+            yield Condition(writer.write(conjunct.tokens, scope))
+            continue
+        left, right = (writer.write(side, scope) for side in conjunct.sides)
+        references = tuple(dict.fromkeys(left.references + right.references))
+        whole = Draft(f"{left.sql} {conjunct.operator} {right.sql}", references, conjunct.tokens)
+        yield Condition(whole, conjunct.operator, tuple(writer.write(unwrap(side), scope) for side in conjunct.sides))
+
+
+def _predicate(condition: Condition, types: Mapping[str, pa.DataType]) -> Predicate:
+    whole = typed(condition.whole, types)
+    if condition.operator:
+        left, right = (typed(side, types) for side in condition.sides)
+        _check_comparable(left, right, condition.whole.tokens)
+        return Predicate(whole, Comparison(condition.operator, left, right))
+    if pa.types.is_boolean(whole.type):
+        return Predicate(whole)
+    if not (pa.types.is_integer(whole.type) or pa.types.is_floating(whole.type) or pa.types.is_decimal(whole.type)):
+        tokens = condition.whole.tokens
+        fact = f"the condition {plain_text(tokens)} has type {whole.type}, not boolean"
+        raise tokens.error(tokens.start, fact, "Compare it with something")
+    return Predicate(Expression(f"CAST({whole.sql} AS BOOLEAN)", whole.references, pa.bool_()))
+
+
+def _check_comparable(left: Expression, right: Expression, tokens: Tokens) -> None:
+    """Refuse to compare times with numbers, which DuckDB allows at first and fails on when rows come."""
+    temporal = [pa.types.is_temporal(side.type) for side in (left, right)]
+    if temporal[0] != temporal[1] and left.references and right.references:
+        other = right.type if temporal[0] else left.type
+        if pa.types.is_boolean(other) or pa.types.is_integer(other) or pa.types.is_floating(other) or pa.types.is_decimal(other):
+            fact = f"{plain_text(tokens)} compares {left.type} with {right.type}"
+            raise tokens.error(tokens.start, fact, "Make both sides times or both numbers, for example with epoch_us(ts)")
+
+
+def _bind_using(shape: Shape, sources: tuple[Source, ...]) -> tuple[frozenset[ColumnRef], list[Condition]]:
+    """The columns that USING merges into columns to their left, and the equalities it stands for."""
+    merged: set[ColumnRef] = set()
+    conditions: list[Condition] = []
+    start = 0
+    for place, entry in enumerate(shape.entries):
+        start = place if entry.join in {"", ","} else start
+        if entry.using is None:
+            continue
+        for tokens in split_commas(entry.using):
+            left, right = _using_pair(tokens, entry, (start, place), sources, frozenset(merged))
+            merged.add(right.references[0])
+            whole = Draft(f"{left.sql} = {right.sql}", left.references + right.references, tokens)
+            conditions.append(Condition(whole, "=", (left, right)))
+    return frozenset(merged), conditions
+
+
+def _using_pair(
+    tokens: Tokens, entry: Entry, span: tuple[int, int], sources: tuple[Source, ...], merged: frozenset[ColumnRef]
+) -> tuple[Draft, Draft]:
+    cursor = Cursor(tokens)
+    name = cursor.name("a column")
+    cursor.end("USING takes names of columns only")
+    bare = ColumnUse((name.text,), (name.start,))
+    own = ColumnUse((sources[span[1]].alias, name.text), (name.start, name.start))
+    left, _ = Scope(sources, span[1], span[0], merged).resolve(bare, tokens)
+    right, _ = Scope(sources, span[1] + 1).resolve(own, entry.tokens)
+    return Draft(quote(left.flat), (left,), tokens), Draft(quote(right.flat), (right,), tokens)

@@ -1,0 +1,105 @@
+"""The clauses that follow a select: WINDOW, EVERY, EMIT, FRESHNESS and WITH, in any order, each once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import Token
+
+from muntin.model.catalog import Options
+from muntin.plan.query import Emit
+from muntin.sql.cursor import Cursor, plain_options, read_options
+from muntin.sql.lexer import Tokens, is_symbol, top_level, word
+from muntin.sql.refusals import ends_operand
+from muntin.sql.windows import Extent, begins_extent, read_extent, read_interval
+
+_WORDS = ("WINDOW", "EVERY", "EMIT", "FRESHNESS", "WITH")
+_HINT = "After the select come WINDOW, EVERY, EMIT, FRESHNESS and WITH (...), each once"
+
+
+@dataclass
+class Clauses:
+    """What the clauses say; freshness of alias None is that of all streams."""
+
+    window: Extent | None = None
+    every: int | None = None
+    emit: Emit = Emit.INSERTS
+    freshness: list[tuple[Token | None, Extent]] = field(default_factory=list)
+    options: Options = ()
+
+
+def cut_clauses(tokens: Tokens) -> tuple[Tokens, Clauses]:
+    """The select without its clauses, and the clauses."""
+    start = _first_clause(tokens)
+    clauses = Clauses()
+    cursor = Cursor(tokens.part(start))
+    seen: set[str] = set()
+    while (token := cursor.look()) is not None:
+        name = word(token)
+        if name not in _WORDS:
+            before = f"{name} must stand before {', '.join(sorted(seen))}" if name in {"WHERE", "FROM", "JOIN", "AND", "OR"} else ""
+            raise tokens.error(token, before or f"unexpected {tokens.source(token)!r} after the clauses of the query", _HINT)
+        if name in seen:
+            raise tokens.error(token, f"{name} is given twice", _HINT)
+        seen.add(name)
+        cursor.take(name)
+        _read_clause(name, cursor, clauses)
+    return tokens.part(0, start), clauses
+
+
+def _first_clause(tokens: Tokens) -> int:
+    after_from = False
+    for index in top_level(tokens):
+        name = word(tokens[index])
+        if after_from and name in _WORDS and ends_operand(tokens[index - 1]):
+            after = tokens[index + 1] if index + 1 < len(tokens) else None
+            if name != "WITH" or after is None or is_symbol(after, "("):
+                return index
+        after_from = after_from or (name == "FROM" and word(tokens[index - 1]) != "DISTINCT")
+    return len(tokens)
+
+
+def _read_clause(name: str, cursor: Cursor, clauses: Clauses) -> None:
+    match name:
+        case "WINDOW":
+            _refuse_named_window(cursor)
+            clauses.window = read_extent(cursor, "the window")
+        case "EVERY":
+            clauses.every = read_interval(cursor, "EVERY")[0]
+        case "EMIT":
+            clauses.emit = _read_emit(cursor)
+        case "FRESHNESS":
+            clauses.freshness = _read_freshness(cursor)
+        case _:
+            clauses.options = plain_options(read_options(cursor))
+
+
+def _refuse_named_window(cursor: Cursor) -> None:
+    name, follower = cursor.look(), cursor.look(1)
+    if name is not None and follower is not None and word(follower) == "AS":
+        hint = "WINDOW takes an interval or a number of rows, for example WINDOW 1 MINUTE or WINDOW 100 ROWS"
+        raise cursor.tokens.error(name, "named windows are not supported", hint)
+
+
+def _read_emit(cursor: Cursor) -> Emit:
+    hint = "Write EMIT INSERTS or EMIT CHANGES"
+    token = cursor.take("INSERTS or CHANGES", hint)
+    match word(token):
+        case "INSERTS":
+            return Emit.INSERTS
+        case "CHANGES":
+            return Emit.CHANGES
+        case "SNAPSHOT":
+            raise cursor.tokens.error(token, "EMIT SNAPSHOT is not supported yet", f"It comes in a later version. {hint}")
+    cursor.index -= 1
+    raise cursor.unexpected("INSERTS or CHANGES", hint)
+
+
+def _read_freshness(cursor: Cursor) -> list[tuple[Token | None, Extent]]:
+    if begins_extent(cursor.look()):
+        return [(None, read_extent(cursor, "FRESHNESS"))]
+    parts: list[tuple[Token | None, Extent]] = []
+    while not parts or cursor.match_symbol(","):
+        alias = cursor.name("an interval or the name of a stream")
+        parts.append((alias, read_extent(cursor, "FRESHNESS")))
+    return parts

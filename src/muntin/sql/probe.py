@@ -1,0 +1,46 @@
+"""Asking DuckDB: the one connection that binding uses, made when first needed and shared by all threads."""
+
+from __future__ import annotations
+
+import re
+import threading
+
+import pyarrow as pa
+
+from muntin.expressions.duck import Duck, DuckError, DuckFatalError
+
+_lock = threading.Lock()
+_ducks: list[Duck] = []
+
+
+class DuckRefusalError(Exception):
+    """What DuckDB has against an expression, in its own words without the noise around them."""
+
+    def __init__(self, error: Exception) -> None:
+        text = str(error).split("\n\nLINE ")[0]
+        text = re.sub(r"^(?:[A-Z]\w* )+Error: ", "", text)
+        text = text.split("\n\tCandidate functions")[0].replace("_LITERAL", "")
+        fact, _, advice = text.partition("\n")
+        fact = re.sub(r"^Scalar Function with name (\S+) does not exist", r"there is no function \1", fact)
+        if fact.startswith("Deprecated lambda arrow"):
+            fact, advice = "the arrow of a lambda is out of use", "Write lambda x: x + 1 instead of x -> x + 1"
+        if "You might need to add explicit type casts" in fact:
+            fact, advice = fact.split(". You might need")[0], "Check the types, or add a cast such as CAST(x AS DOUBLE)"
+        self.fact = fact.strip().rstrip(".!")
+        self.advice = " ".join(advice.split()).rstrip(".!")
+        super().__init__(self.fact)
+
+
+def ask(sql: str, **tables: pa.Table) -> pa.Table:
+    """The result of one SELECT over the given tables, or :class:`DuckRefusalError`."""
+    with _lock:
+        if not _ducks:
+            _ducks.append(Duck())
+        try:
+            return _ducks[0].run(sql, **tables)
+        except DuckError as error:
+            if isinstance(error, DuckFatalError) or "invalidated" in str(error):
+                _ducks.clear()  # the next question gets a new connection
+            raise DuckRefusalError(error) from error
+        except (pa.ArrowException, NotImplementedError) as error:
+            raise DuckRefusalError(error) from error

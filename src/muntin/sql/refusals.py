@@ -1,0 +1,131 @@
+"""What SQL has and Muntin does not take (yet): found on the tokens, refused where it stands.
+
+Runs before anything else looks at a query, so that a user hears "GROUP BY is not supported yet" and not
+that something near it is odd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import Token, TokenType
+
+from muntin.errors import SqlError
+from muntin.sql.functions import WITHOUT_PARENTHESES, Ban, banned_functions
+from muntin.sql.lexer import Tokens, closing, is_symbol, is_text, split_commas, top_level, word
+
+_LATER = "It comes in a later version"
+_GROUPS = "Grouping and aggregates come in a later version; select the rows themselves"
+_SETS = "Set operators come in a later version; register one query for each select"
+_NO_ORDER = "A standing query has no end to sort or cut; sort what you read from it"
+_JOINS = "Only inner and cross joins are supported"
+_SELECTS = "Sub-selects come in a later version; write one select over all the streams"
+
+_CLAUSES = {
+    "GROUP BY": _GROUPS,
+    "HAVING": _GROUPS,
+    "ORDER BY": _NO_ORDER,
+    "LIMIT": _NO_ORDER,
+    "OFFSET": _NO_ORDER,
+    "QUALIFY": "Window functions are not supported; use WINDOW or [ROWS n] to bound a stream",
+    "UNION": _SETS,
+    "INTERSECT": _SETS,
+    "EXCEPT": _SETS,
+    "LATERAL": _SELECTS,
+    "PIVOT": "Select the columns themselves",
+    "UNPIVOT": "Select the columns themselves",
+    "TABLESAMPLE": "Use a condition in WHERE to take fewer rows",
+}
+_JOIN_KINDS = {"LEFT", "RIGHT", "FULL", "OUTER", "NATURAL", "SEMI", "ANTI", "ASOF", "POSITIONAL"}
+_NESTED = {"SELECT", "FROM", "WITH", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE", "SHOW"}
+_NOT_OPERANDS = {"SIMILAR TO", *_CLAUSES} | {"SELECT", "DISTINCT", "ALL", "FROM", "WHERE", "ON", "USING", "JOIN", "AS", "BY", "FOR", "IF"}
+_NOT_OPERANDS |= {"AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "GLOB", "BETWEEN", "ESCAPE", "COLLATE", "INTERVAL", "LAMBDA"}
+_NOT_OPERANDS |= {"CASE", "WHEN", "THEN", "ELSE"}
+_OPERAND_ENDS = {")", "]", "}", "*"}
+
+
+def refuse(tokens: Tokens) -> None:
+    """Raise on the first thing in the query that is not supported."""
+    if len(tokens) and word(tokens[0]) == "WITH":
+        raise tokens.error(tokens[0], "WITH before SELECT is not supported yet", _SELECTS)
+    outside = set(top_level(tokens))
+    for index, token in enumerate(tokens):
+        before = tokens[index - 1] if index else None
+        after = tokens[index + 1] if index + 1 < len(tokens) else None
+        if before is not None and (is_symbol(before, ".") or word(before) == "AS") and not (after and is_symbol(after, "(")):
+            continue
+        for error in _findings(tokens, index, before, after):
+            raise error
+        if index in outside and index > 0:
+            for error in _clause_findings(tokens, token, before, after):
+                raise error
+
+
+def ends_operand(token: Token) -> bool:
+    """Whether an expression or an entry of FROM can end with this token."""
+    if word(token):
+        return word(token) not in _NOT_OPERANDS
+    return token.text in _OPERAND_ENDS or token.token_type in {TokenType.IDENTIFIER, TokenType.NUMBER} or is_text(token)
+
+
+def _findings(tokens: Tokens, index: int, before: Token | None, after: Token | None) -> Iterator[SqlError]:
+    """What is refused at any depth."""
+    token = tokens[index]
+    name = word(token)
+    opens = after is not None and is_symbol(after, "(")
+    if token.token_type == TokenType.PLACEHOLDER or (is_symbol(token, "$") and after is not None):
+        yield tokens.error(token, "parameters are not supported", "Write the value itself")
+    elif is_symbol(token, "#") and after is not None and after.token_type == TokenType.NUMBER:
+        yield tokens.error(token, "columns cannot be named by their position", "Write the name of the column")
+    elif is_symbol(token, "(") and after is not None and word(after) in _NESTED:
+        yield tokens.error(after, "sub-selects are not supported yet", _SELECTS)
+    elif name == "SELECT" and index > 0 and before is not None and not _joins_selects(before):
+        yield tokens.error(token, "sub-selects are not supported yet", _SELECTS)
+    elif name == "OVER" and before is not None and is_symbol(before, ")"):
+        yield tokens.error(token, "window functions are not supported", Ban.WINDOW.value[1])
+    elif name == "COLUMNS" and opens:
+        yield tokens.error(token, "COLUMNS(...) is not supported", "List the columns, or select *")
+    elif opens and _is_called(token, before):
+        yield from _call_findings(tokens, index)
+    elif name in WITHOUT_PARENTHESES and not opens:
+        fact, hint = banned_functions()[name.lower()].value
+        yield tokens.error(token, f"{token.text} {fact}", f'{hint}. A column of that name is written "{token.text}"')
+
+
+def _call_findings(tokens: Tokens, index: int) -> Iterator[SqlError]:
+    token = tokens[index]
+    ban = banned_functions().get(token.text.lower())
+    end = closing(tokens, index + 1)
+    if token.text.lower() == "age" and end is not None and len(split_commas(tokens.part(index + 2, end))) == 1:
+        ban = Ban.VOLATILE  # with one argument it counts from today, which DuckDB's catalogue does not say
+    if ban is not None:
+        fact, hint = ban.value
+        yield tokens.error(token, f"the function {token.text} {fact}", hint)
+
+
+def _clause_findings(tokens: Tokens, token: Token, before: Token | None, after: Token | None) -> Iterator[SqlError]:
+    """What is refused outside parentheses."""
+    name = word(token)
+    follower = word(after) if after is not None else ""
+    if name in _CLAUSES:
+        yield tokens.error(token, f"{name} is not supported" + (" yet" if "later" in _CLAUSES[name] else ""), _CLAUSES[name])
+    elif name == "DISTINCT" and before is not None and word(before) == "SELECT":
+        yield tokens.error(token, "DISTINCT is not supported yet", _LATER)
+    elif name == "MINUS" and (follower in {"SELECT", "ALL", "FROM"} or (after is not None and is_symbol(after, "("))):
+        yield tokens.error(token, "MINUS is not supported yet", _SETS)
+    elif name == "USING" and follower == "SAMPLE":
+        yield tokens.error(token, "USING SAMPLE is not supported", _CLAUSES["TABLESAMPLE"])
+    elif name == "FETCH" and follower in {"FIRST", "NEXT"}:
+        yield tokens.error(token, "FETCH is not supported", _NO_ORDER)
+    elif name in _JOIN_KINDS and (follower == "JOIN" or follower in _JOIN_KINDS):
+        yield tokens.error(token, f"{name} JOIN is not supported", _JOINS)
+
+
+def _joins_selects(before: Token) -> bool:
+    return word(before) in {"UNION", "INTERSECT", "EXCEPT", "MINUS", "ALL"}
+
+
+def _is_called(token: Token, before: Token | None) -> bool:
+    """Whether a parenthesis after this token makes it a call; an infix word such as IN or GLOB follows an operand."""
+    named = bool(word(token)) or token.token_type == TokenType.IDENTIFIER
+    return named and (before is None or is_symbol(before, "*") or not ends_operand(before))

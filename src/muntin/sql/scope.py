@@ -1,0 +1,113 @@
+"""Which column a name means, given the entries of FROM that can be seen from where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from muntin.errors import SqlError
+from muntin.model.catalog import find_column
+from muntin.plan.query import ColumnRef, Source
+from muntin.sql.lexer import Tokens
+from muntin.sql.syntax import ColumnUse
+
+_SHOWN = 30
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The sources of a query as seen from one of its expressions.
+
+    WHERE and the select list see them all. ON sees those up to its own entry of FROM (``end``), and prefers
+    for names without alias those since the last comma (``start``). The right column of a USING is ``merged``
+    into the left one and is found only under its alias. ``outputs`` are the names of the select list.
+    """
+
+    sources: tuple[Source, ...]
+    end: int
+    start: int = 0
+    merged: frozenset[ColumnRef] = frozenset()
+    outputs: frozenset[str] = frozenset()
+
+    def resolve(self, use: ColumnUse, tokens: Tokens) -> tuple[ColumnRef, int]:
+        """The column that is meant, and how many of the names it took to say so; the rest are fields inside it."""
+        first = use.names[0]
+        source = self.find(first) if len(use.names) > 1 else None
+        if source is not None:
+            column = find_column(self.sources[source].schema, use.names[1])
+            if column is not None:
+                return ColumnRef(source, column), 2
+        found = self._bare(first, range(self.start, self.end)) or self._bare(first, range(self.start))
+        if len(found) == 1:
+            return found[0], 1
+        if found:
+            candidates = " or ".join(self.show(reference) for reference in found)
+            raise tokens.error(use.offsets[0], f"the column {first!r} is ambiguous", f"Write {candidates}")
+        if source is not None:
+            raise self._no_column(source, use, tokens)
+        raise self._unknown(use, tokens)
+
+    def find(self, alias: str) -> int | None:
+        """The place in FROM of the source that goes by that name."""
+        wanted = alias.casefold()
+        return next((place for place in range(self.end) if self.sources[place].alias.casefold() == wanted), None)
+
+    def columns(self) -> list[ColumnRef]:
+        """The columns that ``*`` stands for."""
+        every = (ColumnRef(place, name) for place, source in enumerate(self.sources) for name in source.schema.names)
+        return [reference for reference in every if reference not in self.merged]
+
+    def show(self, reference: ColumnRef) -> str:
+        """The column as users write it."""
+        return f"{self.sources[reference.source].alias}.{reference.column}"
+
+    def _bare(self, name: str, places: Iterable[int]) -> list[ColumnRef]:
+        columns = ((place, find_column(self.sources[place].schema, name)) for place in places)
+        references = [ColumnRef(place, column) for place, column in columns if column is not None]
+        return [reference for reference in references if reference not in self.merged]
+
+    def _no_column(self, source: int, use: ColumnUse, tokens: Tokens) -> SqlError:
+        names = self.sources[source].schema.names
+        fact = f"{describe(self.sources[source])} has no column {use.names[1]!r}"
+        return tokens.error(use.offsets[1], fact, f"{guess_name(use.names[1], names)}It has {list_names(names)}")
+
+    def _unknown(self, use: ColumnUse, tokens: Tokens) -> SqlError:
+        name, offset = use.names[0], use.offsets[0]
+        aliases = [source.alias for source in self.sources]
+        if len(use.names) == 1:
+            return self._unknown_column(name, offset, tokens)
+        if name.casefold() in {alias.casefold() for alias in aliases[self.end :]}:
+            return tokens.error(offset, f"{name} comes only later in FROM", f"Move the condition to WHERE or to the ON of {name}")
+        hidden = next((source for source in self.sources if source.relation.casefold() == name.casefold()), None)
+        if hidden is not None:
+            return tokens.error(offset, f"{name} goes by the name {hidden.alias} here", f"Write {hidden.alias}.{use.names[1]}")
+        return tokens.error(offset, f"there is no {name!r} in FROM", f"{guess_name(name, aliases)}FROM has {list_names(aliases)}")
+
+    def _unknown_column(self, name: str, offset: int, tokens: Tokens) -> SqlError:
+        if name.casefold() in self.outputs:
+            hint = f"{name} is a name of the select list; write the expression itself"
+            return tokens.error(offset, f"there is no column {name!r} in FROM", hint)
+        near = self.sources[: self.end]
+        names = list(dict.fromkeys(column for source in near for column in source.schema.names))
+        relations = ", ".join(describe(source) for source in near)
+        return tokens.error(offset, f"{relations} has no column {name!r}", f"{guess_name(name, names)}The columns are {list_names(names)}")
+
+
+def describe(source: Source) -> str:
+    """The source with its kind and its alias, ``stream Temperature A``."""
+    alias = "" if source.alias.casefold() == source.relation.casefold() else f" {source.alias}"
+    return f"{'table' if source.stored else 'stream'} {source.relation}{alias}"
+
+
+def guess_name(name: str, known: Iterable[str]) -> str:
+    """The question whether the nearest known name was meant, if there is one near."""
+    spellings = {candidate.casefold(): candidate for candidate in known}
+    near = get_close_matches(name.casefold(), spellings, n=1)
+    return f"Did you mean {spellings[near[0]]!r}? " if near else ""
+
+
+def list_names(names: list[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

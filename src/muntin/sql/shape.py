@@ -1,0 +1,113 @@
+"""The parts of a select, as runs of tokens: its items, the entries of FROM with their windows and conditions, WHERE.
+
+Window brackets belong to the entry of FROM they stand in and are taken out here; what is left is plain SQL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import TokenType
+
+from muntin.sql.lexer import Tokens, closing, is_symbol, split_commas, top_level, word
+from muntin.sql.windows import BRACKET_HINT
+
+_JOIN_WORDS = {"INNER", "CROSS"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of FROM: its name and alias, how it is joined to those before it, and its window with the brackets."""
+
+    tokens: Tokens
+    join: str
+    window: Tokens | None = None
+    on: Tokens | None = None
+    using: Tokens | None = None
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A select in its parts; ``plain`` is all of it without window brackets."""
+
+    items: tuple[Tokens, ...]
+    entries: tuple[Entry, ...]
+    where: Tokens | None
+    plain: Tokens
+
+
+def read_shape(tokens: Tokens) -> Shape:
+    """Cut a select into its parts, without judging what is in them."""
+    if not len(tokens) or word(tokens[0]) != "SELECT":
+        raise tokens.error(tokens.start, "a query begins with SELECT", "Write SELECT ... FROM ... WINDOW ...")
+    top = top_level(tokens)
+    source = next((index for index in top if word(tokens[index]) == "FROM" and word(tokens[index - 1]) != "DISTINCT"), None)
+    if source is None:
+        raise tokens.error(tokens[0], "the query has no FROM", "Name the streams to select from: SELECT ... FROM stream WINDOW ...")
+    where = next((index for index in top if index > source and word(tokens[index]) == "WHERE"), None)
+    entries = _read_entries(tokens.part(source + 1, where))
+    first = 2 if word(tokens[1]) == "ALL" else 1
+    items = split_commas(tokens.part(first, source))
+    if len(items) > 1 and not len(items[-1]):
+        items.pop()  # DuckDB allows a comma after the last item
+    for item in items:
+        if not len(item):
+            raise tokens.error(item.stop, "an expression is missing here", "Write expressions with commas between them")
+    return Shape(
+        tuple(items),
+        entries,
+        None if where is None else tokens.part(where + 1),
+        _without_windows(tokens, entries),
+    )
+
+
+def _read_entries(region: Tokens) -> tuple[Entry, ...]:
+    entries = []
+    start, join = 0, ""
+    for index in [*top_level(region), len(region)]:
+        name = word(region[index]) if index < len(region) else ""
+        if index == len(region):
+            entries.append(_read_entry(region.part(start), join))
+        elif region[index].token_type == TokenType.COMMA:
+            entries.append(_read_entry(region.part(start, index), join))
+            start, join = index + 1, ","
+        elif name == "JOIN" and not is_symbol(region[index - 1], "."):
+            end = index
+            while end > start and word(region[end - 1]) in _JOIN_WORDS and not is_symbol(region[end - 2], "."):
+                end -= 1
+            entries.append(_read_entry(region.part(start, end), join))
+            start, join = index + 1, " ".join(word(region[at]) for at in range(end, index + 1))
+    return tuple(entries)
+
+
+def _read_entry(body: Tokens, join: str) -> Entry:
+    top = top_level(body)
+    on = next((index for index in top if word(body[index]) in {"ON", "USING"} and index > 0), len(body))
+    window, rest = _cut_window(body.part(0, on))
+    if on == len(body):
+        return Entry(rest, join, window)
+    condition = body.part(on + 1)
+    if word(body[on]) == "ON":
+        return Entry(rest, join, window, on=condition)
+    end = closing(condition, 0) if len(condition) and is_symbol(condition[0], "(") else None
+    if end is None or end != len(condition) - 1:
+        raise body.error(body[on], "USING needs a list of columns", "Write USING (column, ...)")
+    return Entry(rest, join, window, using=condition.part(1, end))
+
+
+def _cut_window(tokens: Tokens) -> tuple[Tokens | None, Tokens]:
+    brackets = [index for index in top_level(tokens) if is_symbol(tokens[index], "[")]
+    if not brackets or brackets[0] == 0:
+        return None, tokens
+    start = brackets[0]
+    if len(brackets) > 1:
+        raise tokens.error(tokens[brackets[1]], "this stream has two windows", "Keep one of them")
+    end = closing(tokens, start)
+    if end is None:
+        raise tokens.error(tokens[start], "the bracket of the window is not closed", BRACKET_HINT)
+    return tokens.part(start, end + 1), replace(tokens, items=tokens.items[:start] + tokens.items[end + 1 :])
+
+
+def _without_windows(tokens: Tokens, entries: tuple[Entry, ...]) -> Tokens:
+    taken = {token.start for entry in entries if entry.window is not None for token in entry.window}
+    return replace(tokens, items=tuple(token for token in tokens if token.start not in taken))

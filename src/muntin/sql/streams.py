@@ -1,0 +1,103 @@
+"""What makes a stream or a table a sound one, whether it is declared in SQL or in Python."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from muntin.errors import InputError, Place, SqlError
+from muntin.model.catalog import Options, Stream, Table, find_column
+from muntin.sql.types import check_columns
+
+
+def make_stream(  # noqa: PLR0913 - these are the parts of a declaration, and SQL and Python both have them one by one
+    name: str,
+    schema: pa.Schema,
+    time: str | None = None,
+    slack: int = 0,
+    options: Options = (),
+    place: Place | None = None,
+) -> Stream:
+    """A stream that was checked.
+
+    Parameters
+    ----------
+    name : str
+        Its name, spelled as it will be shown.
+    schema : pyarrow.Schema
+        Its columns.
+    time : str, optional
+        The column that holds the time; not needed when only one column is a timestamp.
+    slack : int
+        How many microseconds rows may come late.
+    options : tuple of pairs of str
+        What a source needs to know.
+    place : Place, optional
+        Where it is declared, when it is declared in a script.
+
+    Raises
+    ------
+    SqlError
+        When something does not fit and ``place`` is known.
+    InputError
+        When something does not fit and ``place`` is not known.
+
+    Examples
+    --------
+    >>> schema = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("ms"))])
+    >>> make_stream("A", schema).schema.field("ts").type
+    TimestampType(timestamp[us])
+    """
+    try:
+        _check_name(name)
+        check_columns(schema.names)
+        column = _time_column(name, schema, time)
+        _check_slack(name, slack)
+    except InputError as error:
+        if place is None:
+            raise
+        raise SqlError(error.fact, place=place, hint=error.hint) from error
+    index = schema.get_field_index(column)
+    field = schema.field(index)
+    schema = schema.set(index, field.with_type(pa.timestamp("us", tz=field.type.tz)))
+    return Stream(name, schema, column, slack, options)
+
+
+def make_table(name: str, schema: pa.Schema, options: Options = (), place: Place | None = None) -> Table:
+    """A stored table that was checked; parameters and errors are those of :func:`make_stream`."""
+    try:
+        _check_name(name)
+        check_columns(schema.names)
+    except InputError as error:
+        if place is None:
+            raise
+        raise SqlError(error.fact, place=place, hint=error.hint) from error
+    return Table(name, schema, options)
+
+
+def _check_name(name: str) -> None:
+    if not name:
+        raise InputError("the name is empty", hint="Give it a name")
+
+
+def _check_slack(name: str, slack: int) -> None:
+    if slack < 0:
+        raise InputError(f"the slack of stream {name} is negative", hint="Give the longest delay to wait for, such as '2 seconds'")
+
+
+def _time_column(name: str, schema: pa.Schema, time: str | None) -> str:
+    timestamps = [field.name for field in schema if pa.types.is_timestamp(field.type)]
+    columns = ", ".join(schema.names)
+    if time is None:
+        if len(timestamps) == 1:
+            return str(timestamps[0])
+        if not timestamps:
+            raise InputError(f"stream {name} has no time column", hint="Every stream needs a column of type TIMESTAMP")
+        hint = f"Choose one with time = '{timestamps[0]}'"
+        raise InputError(f"stream {name} has several columns that could be its time: {', '.join(timestamps)}", hint=hint)
+    column = find_column(schema, time)
+    if column is None:
+        raise InputError(f"stream {name} has no column {time!r} to take the time from", hint=f"It has {columns}")
+    if column not in timestamps:
+        found = schema.field(column).type
+        raise InputError(f"the time column {column} of stream {name} has type {found}", hint="Declare it as TIMESTAMP")
+    return column

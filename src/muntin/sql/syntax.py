@@ -1,0 +1,118 @@
+"""The select as sqlglot reads it: mistakes of syntax, the kinds and aliases of the items, and where columns stand.
+
+Only names are taken from sqlglot's tree. Expressions are never rendered from it, because that rewrites
+them: what reads ``j -> 'a' = 'b'`` one way in DuckDB reads another way in sqlglot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import Token, exp
+from sqlglot.errors import ErrorLevel, ParseError
+
+from muntin.errors import SqlError
+from muntin.sql.lexer import DIALECT, Tokens
+
+_KNOWN_PARTS = {"expressions", "from", "from_", "joins", "where"}
+_NESTED = (exp.Query, exp.Subquery, exp.Table, exp.Exists)
+
+
+@dataclass(frozen=True)
+class ColumnUse:
+    """A column as written, ``alias.column.field`` say: its names and the offsets where they stand."""
+
+    names: tuple[str, ...]
+    offsets: tuple[int, ...]
+
+
+def parse_select(tokens: Tokens) -> exp.Select:
+    """The tree of a plain select."""
+    try:
+        trees = DIALECT.parser(error_level=ErrorLevel.IMMEDIATE).parse(list(tokens), tokens.text)
+    except ParseError as error:
+        raise _translate(error, tokens) from error
+    except RecursionError as error:
+        raise tokens.error(tokens.start, "the query is nested too deeply", "Write it with fewer parentheses") from error
+    except Exception as error:  # sqlglot's parser meets some broken texts with exceptions of other kinds
+        raise tokens.error(tokens.start, "the query cannot be understood", "Check it for missing or misplaced words") from error
+    tree = trees[0] if len(trees) == 1 else None
+    if not isinstance(tree, exp.Select):
+        raise tokens.error(tokens.start, "the query cannot be understood", "Write SELECT ... FROM ... WHERE ...")
+    for part, value in tree.args.items():
+        if value and part not in _KNOWN_PARTS:
+            name = part.rstrip("_").replace("_", " ").upper()
+            raise tokens.error(tokens.start, f"{name} is not supported", "Write SELECT ... FROM ... WHERE ...")
+    for expression in _expressions(tree):
+        if next(expression.find_all(*_NESTED), None) is not None:
+            raise tokens.error(tokens.start, "sub-selects are not supported yet", "Write one select over all the streams")
+    return tree
+
+
+def find_columns(tree: exp.Select) -> dict[int, ColumnUse]:
+    """Every use of a column in expressions, by the offset where it begins."""
+    uses: dict[int, ColumnUse] = {}
+    for expression in _expressions(tree):
+        for node in expression.find_all(exp.Column, exp.Dot):
+            names = list(_leading_names(node))
+            if names and "start" in names[0].meta and names[0].name.casefold() not in _local_names(node):
+                offset = names[0].meta["start"]
+                use = ColumnUse(tuple(name.name for name in names), tuple(name.meta.get("start", offset) for name in names))
+                if offset not in uses or len(uses[offset].names) < len(names):
+                    uses[offset] = use
+    return uses
+
+
+def _expressions(tree: exp.Select) -> Iterator[exp.Expression]:
+    yield from tree.expressions
+    for join in tree.args.get("joins") or ():
+        if join.args.get("on") is not None:
+            yield join.args["on"]
+    if tree.args.get("where") is not None:
+        yield tree.args["where"].this
+
+
+def _leading_names(node: exp.Expression) -> Iterator[exp.Identifier]:
+    """The identifiers a column or a chain of dots begins with."""
+    if isinstance(node, exp.Column):
+        yield from (part for part in node.parts if isinstance(part, exp.Identifier))
+    elif isinstance(node, exp.Dot):
+        yield from _leading_names(node.this)
+        if isinstance(node.expression, exp.Identifier):
+            yield node.expression
+    elif isinstance(node, exp.Identifier):
+        yield node
+
+
+def _local_names(node: exp.Expression) -> set[str]:
+    """The parameters of the lambdas and comprehensions around a node."""
+    names: set[str] = set()
+    parent = node.parent
+    while parent is not None:
+        if isinstance(parent, exp.Lambda):
+            names.update(parameter.name.casefold() for parameter in parent.expressions)
+        elif isinstance(parent, exp.Comprehension):
+            names.update(name.name.casefold() for name in parent.expression.find_all(exp.Identifier))
+        parent = parent.parent
+    return names
+
+
+def _translate(error: ParseError, tokens: Tokens) -> SqlError:
+    """The complaint of sqlglot in our words, at the token it is about."""
+    detail = error.errors[0] if error.errors else {}
+    token = _blamed(detail.get("line"), detail.get("col"), tokens)
+    text = tokens.source(token)
+    description = str(detail.get("description") or "")
+    if description.startswith(("Required keyword", "Expected table name")):
+        fact = f"something is missing after {text!r}" if token is tokens[-1] else f"something is missing before {text!r}"
+    elif description.startswith("Expecting "):
+        fact = f"a {description.removeprefix('Expecting ')} is missing at {text!r}"
+    else:
+        fact = f"unexpected {text!r}"
+    return tokens.error(token, fact, "Write SELECT ... FROM ... WHERE ..., with commas between the items")
+
+
+def _blamed(line: int | None, column: int | None, tokens: Tokens) -> Token:
+    found = (token for token in tokens if token.line == line and token.col == column)
+    return next(found, tokens[-1])

@@ -1,0 +1,108 @@
+"""Intervals, numbers of rows, and the windows made of them, as users write them.
+
+``1 MINUTE``, ``1.5 SECONDS``, ``1 HOUR 30 MINUTES``, ``'1 hour 30 minutes'``, ``INTERVAL '5' SECOND``, ``5000 ROWS``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import Token
+
+from muntin.model.clock import AFTER_ALL, parse_interval
+from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
+from muntin.sql.cursor import Cursor
+from muntin.sql.lexer import Tokens, is_number, is_symbol, is_text, word
+
+INTERVAL_HINT = "Write a number and a unit, for example 5 SECONDS or '1 hour 30 minutes'"
+BRACKET_HINT = "A window is written [RANGE 5 SECONDS], [ROWS 100] or [PARTITION BY column ROWS 100]"
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How far a window reaches, and the token to blame for it."""
+
+    window: TimeWindow | RowsWindow
+    token: Token
+
+
+def begins_extent(token: Token | None) -> bool:
+    """Whether an interval or a number of rows can begin with this token."""
+    if token is None:
+        return False
+    return is_number(token) or is_text(token) or word(token) == "INTERVAL" or is_symbol(token, "-") or is_symbol(token, "+")
+
+
+def read_extent(cursor: Cursor, what: str) -> Extent:
+    """An interval or ``n ROWS``."""
+    start = cursor.index
+    if is_count(cursor):
+        text, token = cursor.number(what)
+        cursor.take("ROWS")
+        return Extent(_rows(cursor, text, token), token)
+    cursor.index = start
+    micros, token = read_interval(cursor, what)
+    return Extent(TimeWindow(micros), token)
+
+
+def is_count(cursor: Cursor) -> bool:
+    """Whether a number of rows comes next, not an interval."""
+    token = cursor.look()
+    ahead = 1 if token is not None and (is_symbol(token, "-") or is_symbol(token, "+")) else 0
+    number, unit = cursor.look(ahead), cursor.look(ahead + 1)
+    return number is not None and unit is not None and is_number(number) and word(unit) in {"ROW", "ROWS"}
+
+
+def read_interval(cursor: Cursor, what: str) -> tuple[int, Token]:
+    """The microseconds of an interval, which must be more than none, and the token to blame for it."""
+    cursor.match("INTERVAL")
+    token = cursor.take(f"an interval for {what}", INTERVAL_HINT)
+    pieces = []
+    if is_text(token):
+        pieces.append(token.text)
+        unit = cursor.look()
+        if unit is not None and word(unit) and token.text.strip()[-1:].isdigit():
+            pieces.append(cursor.take("a unit").text)
+    else:
+        cursor.index -= 1
+        while not pieces or begins_extent(cursor.look()):
+            pieces.append(cursor.number(f"an interval for {what}", INTERVAL_HINT)[0])
+            unit = cursor.take("a unit of time", INTERVAL_HINT)
+            pieces.append(unit.text)
+    with cursor.tokens.blame(token):
+        micros = parse_interval(" ".join(pieces))
+    if micros <= 0:
+        raise cursor.tokens.error(token, f"{what} must be longer than nothing, not {' '.join(pieces)}", "Give a positive interval")
+    return micros, token
+
+
+def read_bracket(tokens: Tokens) -> tuple[TimeWindow | RowsWindow | PartitionedWindow, tuple[Token, ...]]:
+    """The window written in a pair of brackets, and the tokens of the columns it is partitioned by."""
+    cursor = Cursor(tokens.part(1, len(tokens) - 1))
+    columns: list[Token] = []
+    window: TimeWindow | RowsWindow | PartitionedWindow
+    if cursor.match("RANGE"):
+        window = TimeWindow(read_interval(cursor, "the window")[0])
+    elif cursor.match("PARTITION BY") or cursor.match("PARTITION", "BY"):
+        columns.append(cursor.name("a column"))
+        while cursor.match_symbol(","):
+            columns.append(cursor.name("a column"))
+        cursor.expect("ROWS", BRACKET_HINT)
+        rows = _rows(cursor, *cursor.number("a number of rows", BRACKET_HINT)).rows
+        window = PartitionedWindow(tuple(column.text for column in columns), rows)
+    else:
+        cursor.expect("ROWS", BRACKET_HINT)
+        window = _rows(cursor, *cursor.number("a number of rows", BRACKET_HINT))
+    cursor.end(BRACKET_HINT)
+    return window, tuple(columns)
+
+
+def _rows(cursor: Cursor, text: str, token: Token) -> RowsWindow:
+    if not text.lstrip("-").isdecimal():
+        raise cursor.tokens.error(token, f"a number of rows must be a whole number, not {text}", "Write for example 100")
+    rows = int(text)
+    if rows <= 0:
+        raise cursor.tokens.error(token, f"a window must hold at least one row, not {text}", "Give a positive number of rows")
+    if rows >= AFTER_ALL:
+        raise cursor.tokens.error(token, f"a window of {text} rows is too large", "Windows hold up to 4 * 10^18 rows")
+    return RowsWindow(rows)

@@ -1,0 +1,93 @@
+"""Expressions in the form the rest of Muntin computes with: the user's tokens, columns under their flat names.
+
+The text is that of the user but for spaces, comments and columns, so DuckDB reads what the user meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import Token, TokenType
+
+from muntin.plan.query import ColumnRef, quote
+from muntin.sql.lexer import Tokens, is_number, is_symbol, is_text, word
+from muntin.sql.refusals import ends_operand
+from muntin.sql.scope import Scope
+from muntin.sql.syntax import ColumnUse
+
+_BINARY = {"+", "-", "*", "/", "//", "%", "^", "**", "||", "&", "|", "=", "==", "<>", "!=", "<", "<=", ">", ">=", "->", "->>", "&&"}
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An expression whose type is not known yet, and the tokens to blame for it."""
+
+    sql: str
+    references: tuple[ColumnRef, ...]
+    tokens: Tokens
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Writes the expressions of one query."""
+
+    uses: Mapping[int, ColumnUse]
+
+    def write(self, tokens: Tokens, scope: Scope) -> Draft:
+        """The expression with its columns resolved."""
+        pieces: list[tuple[str, Token, Token]] = []
+        references: dict[ColumnRef, None] = {}
+        index = 0
+        while index < len(tokens):
+            token = tokens[index]
+            use = self.uses.get(token.start)
+            if use is None:
+                pieces.append((tokens.source(token), token, token))
+                index += 1
+                continue
+            reference, consumed = scope.resolve(use, tokens)
+            references[reference] = None
+            last = use.offsets[consumed - 1]
+            while tokens[index].start < last:
+                index += 1
+            index += 1
+            deeper = index < len(tokens) and is_symbol(tokens[index], ".")
+            flat = quote(reference.flat)
+            pieces.append((f"({flat})" if deeper else flat, token, tokens[index - 1]))
+        return Draft(_join(pieces), tuple(references), tokens)
+
+
+def plain_text(tokens: Tokens) -> str:
+    """The expression as the user wrote it, with even spaces and no comments."""
+    return _join([(tokens.source(token), token, token) for token in tokens])
+
+
+def _join(pieces: list[tuple[str, Token, Token]]) -> str:
+    text = ""
+    unary = True
+    for index, (piece, first, _) in enumerate(pieces):
+        if index:
+            text += " " if _has_gap(pieces[index - 1][2], first, unary=unary) else ""
+        text += piece
+        before = pieces[index - 1][2] if index else None
+        unary = _is_binary(first) and (before is None or _is_binary(before) or not ends_operand(before))
+    return text
+
+
+def _has_gap(before: Token, after: Token, *, unary: bool) -> bool:
+    """Whether a space stands between two tokens; ``unary`` tells whether the first is a sign and not an operator."""
+    adjacent = before.end + 1 == after.start
+    if _is_binary(before) and _is_binary(after):
+        return not adjacent
+    if _is_binary(after) and ends_operand(before):
+        return True
+    if _is_binary(before) and not unary:
+        return True
+    if any(is_symbol(before, symbol) for symbol in ("(", "[")) or any(is_symbol(after, symbol) for symbol in (")", "]", ",")):
+        return False
+    return is_symbol(before, ",") or not adjacent
+
+
+def _is_binary(token: Token) -> bool:
+    return token.text in _BINARY and not (word(token) or is_number(token) or is_text(token) or token.token_type == TokenType.IDENTIFIER)

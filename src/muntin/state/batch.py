@@ -1,0 +1,49 @@
+"""A run of rows of one stream: Arrow columns, their times as integers, and when they arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows with their times (microseconds) and moments of arrival (seconds of a steady clock)."""
+
+    rows: pa.Table
+    times: npt.NDArray[np.int64]
+    arrivals: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def part(self, start: int, stop: int) -> Batch:
+        """Rows ``start`` to ``stop - 1``, without a copy."""
+        return Batch(self.rows.slice(start, stop - start), self.times[start:stop], self.arrivals[start:stop])
+
+    def take(self, order: npt.NDArray[np.int64]) -> Batch:
+        """The rows at the given indexes."""
+        return Batch(self.rows.take(pa.array(order)), self.times[order], self.arrivals[order])
+
+    def sorted(self) -> Batch:
+        """The rows in the order of time, ties as they stand."""
+        if len(self) < 2 or bool((self.times[1:] >= self.times[:-1]).all()):
+            return self
+        return self.take(np.argsort(self.times, kind="stable"))
+
+
+def join_batches(batches: Sequence[Batch], schema: pa.Schema) -> Batch:
+    """One batch of several, in their order."""
+    if len(batches) == 1:
+        return batches[0]
+    if not batches:
+        return Batch(schema.empty_table(), np.empty(0, np.int64), np.empty(0, np.float64))
+    return Batch(
+        pa.concat_tables([batch.rows for batch in batches]),
+        np.concatenate([batch.times for batch in batches]),
+        np.concatenate([batch.arrivals for batch in batches]),
+    )

@@ -1,0 +1,45 @@
+"""Rows of one stream that have come but are ahead of the frontier, waiting for their turn.
+
+Invariant: batches stand in the order of arrival, each sorted by time with ties in arrival order; so a
+stable sort of what is released keeps (time, arrival) order. Small batches are merged as they come, which
+keeps their number logarithmic whatever the size of the pushes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from muntin.state.batch import Batch, join_batches
+
+
+class Inbox:
+    """Waiting rows of one stream."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._batches: list[Batch] = []
+
+    def add(self, batch: Batch) -> None:
+        """Take rows in the order they came."""
+        if not len(batch):
+            return
+        self._batches.append(batch.sorted())
+        while len(self._batches) > 1 and 2 * len(self._batches[-1]) >= len(self._batches[-2]):
+            self._batches[-2:] = [join_batches(self._batches[-2:], self._schema).sorted()]
+
+    def release(self, until: int) -> Batch:
+        """Take out all rows of times up to ``until``, in order."""
+        parts, rest = [], []
+        for batch in self._batches:
+            cut = int(np.searchsorted(batch.times, until, side="right"))
+            if cut:
+                parts.append(batch.part(0, cut))
+            if cut < len(batch):
+                rest.append(batch.part(cut, len(batch)))
+        self._batches = rest
+        return join_batches(parts, self._schema).sorted()
+
+    def waiting(self) -> int:
+        """Rows that wait."""
+        return sum(len(batch) for batch in self._batches)

@@ -1,0 +1,200 @@
+"""The window stores of one join: an arena of flat arrays, one ring per source.
+
+Invariant: a store's ring holds the rows ``TAIL <= seq < NEXT`` in the order they were inserted, every
+index of the store chains them from new to old, and no kernel ever follows a link below ``TAIL``.
+Insert is O(1), expiry is O(expired) and deletes nothing. A ring that is full moves to one twice its
+size; once rows expire as fast as they come it moves to one that fits, so that in the steady state a
+row costs its words plus a bucket head, and little slack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from muntin.kernels import layout
+from muntin.kernels.moving import count_inside, move_rows, positions_inside
+
+Words = npt.NDArray[np.int64]
+Halves = npt.NDArray[np.int32]
+
+_LEAST = 64
+_SLACK = 1.1
+"""Capacity over live rows after a fit."""
+_LOOSE = 1.4
+"""Capacity over the peak of live rows above which a ring is fitted again."""
+
+
+@dataclass(frozen=True)
+class IndexSpec:
+    """An index of a store over some of its codes; ``buckets`` fixed by the user, or None: as many as slots."""
+
+    codes: tuple[int, ...]
+    buckets: int | None = None
+
+
+@dataclass(frozen=True)
+class StoreSpec:
+    """One window: its kind and size, how many codes a row has, and its indexes."""
+
+    kind: int
+    size: int
+    stream: int
+    codes: int
+    indexes: tuple[IndexSpec, ...] = ()
+
+    def code_word(self, code: int) -> int:
+        """The word of a row in which a code stands."""
+        return layout.CODES + code
+
+
+@dataclass
+class JoinState:
+    """The stores of one join. ``cleaning`` adds the per-bucket old ends that paper 4's policies need."""
+
+    specs: tuple[StoreSpec, ...]
+    cleaning: bool = False
+    words: Words = field(init=False)
+    halves: Halves = field(init=False)
+    stores: npt.NDArray[np.int64] = field(init=False)
+    indexes: npt.NDArray[np.int64] = field(init=False)
+    first_index: npt.NDArray[np.int64] = field(init=False)
+    counters: npt.NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.counters = np.zeros(layout.COUNTERS, np.int64)
+        self._last_peak = [0] * len(self.specs)
+        self._lay_out([_LEAST] * len(self.specs))
+
+    # -- layout ------------------------------------------------------------------------------------
+
+    def _lay_out(self, capacities: list[int]) -> None:
+        """Make an empty arena for the given numbers of rows."""
+        keys = max((len(index.codes) for spec in self.specs for index in spec.indexes), default=0)
+        total_indexes = sum(len(spec.indexes) for spec in self.specs)
+        stores = np.zeros((len(self.specs), layout.STORE_FIELDS), np.int64)
+        indexes = np.zeros((max(total_indexes, 1), layout.KEYS + max(keys, 1)), np.int64)
+        first_index = np.zeros(len(self.specs) + 1, np.int64)
+        word = 0
+        x = 0
+        heads: list[tuple[int, int]] = []
+        for s, (spec, capacity) in enumerate(zip(self.specs, capacities, strict=True)):
+            store = stores[s]
+            width = layout.CODES + spec.codes
+            end = -1
+            if spec.kind == layout.PARTITIONED:
+                end = width
+                width += 1
+            further = max(len(spec.indexes) - 1, 0) + int(self.cleaning)
+            first_half = 2 * width
+            width += (further + 1) // 2
+            store[[layout.ROWS, layout.WIDTH, layout.CAP]] = word, width, capacity
+            store[[layout.KIND, layout.SIZE, layout.END, layout.STREAM]] = spec.kind, spec.size, end, spec.stream
+            store[[layout.LAST, layout.PRIMARY, layout.FORWARD]] = -1, -1, -1
+            word += width * capacity
+            for i, index in enumerate(spec.indexes):
+                buckets = index.buckets or capacity
+                row = indexes[x]
+                row[[layout.OWNER, layout.BUCKETS, layout.KEY_COUNT]] = s, buckets, len(index.codes)
+                row[layout.LINK] = layout.LINK0 if i == 0 else first_half + i - 1
+                row[layout.MODULAR] = index.buckets is not None
+                row[layout.KEYS : layout.KEYS + len(index.codes)] = [spec.code_word(code) for code in index.codes]
+                heads.append((x, layout.HEADS))
+                if i == 0 and self.cleaning and spec.kind != layout.STORED:
+                    store[[layout.PRIMARY, layout.FORWARD]] = x, first_half + further - 1
+                    heads.append((x, layout.OLDEST))
+                x += 1
+            first_index[s + 1] = x
+        half = 2 * word
+        for x, which in heads:
+            indexes[x, which] = half
+            half += int(indexes[x, layout.BUCKETS])
+        self.words = np.zeros((half + 1) // 2, np.int64)
+        self.halves = self.words.view(np.int32)
+        self.stores, self.indexes, self.first_index = stores, indexes, first_index
+
+    def width(self, s: int) -> int:
+        """Words of a row of a store."""
+        return int(self.stores[s, layout.WIDTH])
+
+    # -- capacity ----------------------------------------------------------------------------------
+
+    def rows(self, s: int) -> int:
+        """Rows that a ring spans, those waiting to be expired included."""
+        return int(self.stores[s, layout.NEXT] - self.stores[s, layout.TAIL])
+
+    def grow(self, s: int, limit: int) -> None:
+        """Give a full store more room; what a partitioned window has pushed out by ``limit`` is left behind."""
+        inside = int(count_inside(self.words, self.stores, s, limit)) if self.specs[s].kind == layout.PARTITIONED else self.rows(s)
+        self._resize(s, max(_LEAST, 2 * inside), limit)
+
+    def reserve(self, s: int, rows: int, limit: int) -> None:
+        """Make sure that ``rows`` more rows fit into a store."""
+        needed = self.rows(s) + rows
+        if needed > self.stores[s, layout.CAP]:
+            self._resize(s, int(needed * _SLACK) + _LEAST, limit)
+
+    def fit(self, limits: npt.NDArray[np.int64]) -> None:
+        """Return memory that the last two batches did not need; called between batches.
+
+        Only once rows have expired: before that the window is still filling, and room will be used.
+        """
+        for s in range(len(self.specs)):
+            peak = int(self.stores[s, layout.PEAK])
+            recent = max(peak, self._last_peak[s])
+            self._last_peak[s] = peak
+            self.stores[s, layout.PEAK] = self.rows(s)
+            if self.stores[s, layout.TAIL] and self.stores[s, layout.CAP] > max(2 * _LEAST, int(recent * _LOOSE)):
+                self._resize(s, max(_LEAST, int(recent * _SLACK)), int(limits[s]))
+
+    def _resize(self, s: int, capacity: int, limit: int) -> None:
+        capacities = [int(store[layout.CAP]) for store in self.stores]
+        capacities[s] = capacity
+        old_words, old_halves, old_stores, old_indexes = self.words, self.halves, self.stores, self.indexes
+        self._lay_out(capacities)
+        unused = np.zeros(layout.COUNTERS, np.int64)
+        for other in range(len(self.specs)):
+            old, new = old_stores[other], self.stores[other]
+            if other != s:
+                self._copy_store(other, old_words, old_halves, old_stores, old_indexes)
+                continue
+            new[layout.LAST] = old[layout.LAST]
+            # `insert` counts positions up from LAST: start below the first row that moves.
+            new[layout.LAST] -= (1 << 32) - 1
+            moved = move_rows(
+                old_words, old_halves, old_stores, old_indexes, s, limit, self.words, self.halves, self.stores, self.indexes,
+                self.first_index, unused,
+            )  # fmt: skip
+            new[[layout.LAST, layout.HELD, layout.PEAK]] = old[layout.LAST], moved, max(int(old[layout.PEAK]), moved)
+
+    def _copy_store(self, s: int, words: Words, halves: Halves, stores: npt.NDArray[np.int64], indexes: npt.NDArray[np.int64]) -> None:
+        old, new = stores[s], self.stores[s]
+        size = int(old[layout.WIDTH] * old[layout.CAP])
+        start, origin = int(new[layout.ROWS]), int(old[layout.ROWS])
+        self.words[start : start + size] = words[origin : origin + size]
+        keep = [layout.TAIL, layout.TAIL_SLOT, layout.NEXT, layout.LAST, layout.HELD, layout.PEAK]
+        new[keep] = old[keep]
+        for x in range(self.first_index[s], self.first_index[s + 1]):
+            for which in (layout.HEADS, layout.OLDEST):
+                start, origin, buckets = int(self.indexes[x, which]), int(indexes[x, which]), int(indexes[x, layout.BUCKETS])
+                if start:
+                    self.halves[start : start + buckets] = halves[origin : origin + buckets]
+
+    # -- size --------------------------------------------------------------------------------------
+
+    def inside(self, s: int, limit: int) -> int:
+        """Rows of a store that are inside their window."""
+        return int(count_inside(self.words, self.stores, s, limit))
+
+    def positions(self, s: int, limit: int) -> npt.NDArray[np.int64]:
+        """Stream positions of the rows of a store that are inside their window, ascending."""
+        out = np.empty(self.rows(s), np.int64)
+        low = out[: positions_inside(self.words, self.halves, self.stores, s, limit, out)]
+        last = int(self.stores[s, layout.LAST])
+        return last - ((last - low) & 0xFFFFFFFF)
+
+    def nbytes(self) -> int:
+        """Bytes of the arena and its tables."""
+        return int(self.words.nbytes + self.stores.nbytes + self.indexes.nbytes + self.first_index.nbytes)

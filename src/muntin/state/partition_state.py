@@ -1,0 +1,53 @@
+"""The partitions of one partitioned count window: positions of the last n rows of each.
+
+Invariant: every partition ever seen holds the positions of its last ``min(n, seen)`` rows. Memory grows
+with the number of partitions, which is what ``[PARTITION BY c ROWS n]`` asks for: their rows never leave
+by time. O(1) a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from muntin.kernels.partitions import ENTRY_FIELDS, FIRST_ROOM, move_partitions, push_partitions
+
+
+@dataclass
+class PartitionState:
+    """Tells for each new row which row of its partition it pushes out."""
+
+    rows: int
+    _table: npt.NDArray[np.int64] = field(init=False)
+    _pool: npt.NDArray[np.int64] = field(init=False)
+    _sizes: npt.NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._table = np.zeros((64, ENTRY_FIELDS), np.int64)
+        self._pool = np.zeros(2 * self._reserve(), np.int64)
+        self._sizes = np.zeros(2, np.int64)
+
+    def _reserve(self) -> int:
+        return 2 * self.rows + FIRST_ROOM
+
+    def push(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Add rows by their partition keys; the result is the position each pushes out, or -1."""
+        pushed = np.empty(len(low), np.int64)
+        done = 0
+        while True:
+            done = push_partitions(self._table, self._pool, self._sizes, self.rows, low, high, done, positions, pushed)
+            if done == len(low):
+                return pushed
+            self._enlarge()
+
+    def _enlarge(self) -> None:
+        table = np.zeros((2 * len(self._table), ENTRY_FIELDS), np.int64)
+        pool = np.zeros(2 * len(self._pool) + self._reserve(), np.int64)
+        move_partitions(self._table, self._pool, table, pool, self._sizes)
+        self._table, self._pool = table, pool
+
+    def nbytes(self) -> int:
+        """Bytes of the table and the pool."""
+        return int(self._table.nbytes + self._pool.nbytes)

@@ -1,0 +1,134 @@
+"""The rows of one stream that some query may still need, in order, as Arrow segments.
+
+Invariant: positions count the accepted rows of the stream in their final order (time, then arrival);
+times never decrease from one position to the next. Every position from the first dense segment on is
+held, before it only those that partitioned windows keep. Rows are stored once for all queries, as they
+came (appending a batch copies nothing); joins hold integers and gather from here, late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from muntin.state.batch import Batch, join_batches
+
+Positions = npt.NDArray[np.int64]
+
+_SMALL = 65_536
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Rows at positions ``start`` onwards without a gap, or at the positions ``sparse``."""
+
+    start: int
+    batch: Batch
+    sparse: Positions | None = None
+
+    @property
+    def last(self) -> int:
+        """The position of the last row."""
+        return self.start + len(self.batch) - 1 if self.sparse is None else int(self.sparse[-1])
+
+    def positions(self) -> Positions:
+        """The positions of all rows."""
+        return np.arange(self.start, self.start + len(self.batch)) if self.sparse is None else self.sparse
+
+    def rank(self, position: int) -> int:
+        """How many rows stand before a position."""
+        if self.sparse is None:
+            return min(max(position - self.start, 0), len(self.batch))
+        return int(np.searchsorted(self.sparse, position))
+
+
+class StreamLog:
+    """An append-only log with a moving start."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self.next = 0
+        self._segments: list[Segment] = []
+
+    def append(self, batch: Batch) -> None:
+        """Add rows whose times are not before any that is there."""
+        if not len(batch):
+            return
+        self._segments.append(Segment(self.next, batch))
+        self.next += len(batch)
+        # Small batches are put together so that a long run of single rows does not make a long list.
+        while len(self._segments) > 1:
+            before, last = self._segments[-2:]
+            if before.sparse is not None or len(before.batch) + len(last.batch) > _SMALL or 2 * len(last.batch) < len(before.batch):
+                break
+            joined = join_batches((before.batch, last.batch), self.schema)
+            self._segments[-2:] = [Segment(before.start, Batch(joined.rows.combine_chunks(), joined.times, joined.arrivals))]
+
+    def between(self, start: int, stop: int) -> tuple[Positions, Batch]:
+        """The held rows at positions ``start`` to ``stop - 1``."""
+        positions, parts = [np.empty(0, np.int64)], []
+        for segment in self._segments:
+            low, high = segment.rank(start), segment.rank(stop)
+            if low < high:
+                positions.append(segment.positions()[low:high])
+                parts.append(segment.batch.part(low, high))
+        return np.concatenate(positions), join_batches(parts, self.schema)
+
+    def position_after(self, time: int, start: int = 0) -> int:
+        """The least position from ``start`` on whose row is later than ``time``; ``next`` if there is none."""
+        for segment in self._segments:
+            if segment.last >= start and segment.batch.times[-1] > time:
+                at = int(np.searchsorted(segment.batch.times, time, side="right"))
+                return max(start, segment.start + at if segment.sparse is None else int(segment.sparse[at]))
+        return max(start, self.next)
+
+    def time_at(self, position: int) -> int:
+        """The time of the held row at a position."""
+        segment = next(segment for segment in self._segments if segment.last >= position)
+        return int(segment.batch.times[segment.rank(position)])
+
+    def gather(self, positions: Positions, columns: Sequence[str]) -> list[pa.ChunkedArray]:
+        """The values of some columns at held positions, in the order asked for."""
+        if not self._segments:
+            assert not len(positions), "only held positions can be gathered"
+            empty = self.schema.empty_table()
+            return [empty.column(name) for name in columns]
+        indices = pa.array(self._ranks(positions))
+        whole = pa.concat_tables([segment.batch.rows for segment in self._segments])
+        return [whole.column(name).take(indices) for name in columns]
+
+    def _ranks(self, positions: Positions) -> Positions:
+        """How many held rows stand before each position."""
+        first = self._segments[0]
+        if first.sparse is None:
+            return positions - first.start
+        return np.searchsorted(np.concatenate([segment.positions() for segment in self._segments]), positions)
+
+    def trim(self, before: int, keep: Positions | None = None) -> None:
+        """Let go of rows before a position, except those at the positions ``keep``.
+
+        Segments go when all their rows may; kept rows are copied together once they are less than half of
+        what is held for them, so trimming costs O(1) a row in all.
+        """
+        old = [segment for segment in self._segments if segment.last < before]
+        if keep is None or not len(keep):
+            del self._segments[: len(old)]
+        elif 2 * len(keep) < sum(len(segment.batch) for segment in old):
+            positions = np.concatenate([segment.positions() for segment in old])
+            chosen = np.flatnonzero(np.isin(positions, keep, assume_unique=True))
+            kept = join_batches([segment.batch for segment in old], self.schema).take(chosen)
+            del self._segments[: len(old)]
+            if len(chosen):
+                self._segments.insert(0, Segment(int(positions[chosen[0]]), kept, positions[chosen]))
+
+    def held(self) -> int:
+        """Rows held."""
+        return sum(len(segment.batch) for segment in self._segments)
+
+    def nbytes(self) -> int:
+        """Bytes of the held columns."""
+        return sum(segment.batch.rows.nbytes for segment in self._segments)

@@ -1,0 +1,60 @@
+"""What a golden script can be run against: the engine in process, later Spark, or the oracle itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeAlias
+
+import pyarrow as pa
+
+from muntin.testing.golden import StreamDeclaration
+
+
+class Driver(Protocol):
+    """One running system. Every method raises a ``MuntinError`` when the user is to blame, and then has changed nothing."""
+
+    def declare(self, stream: StreamDeclaration) -> None:
+        """Declare a stream."""
+
+    def table(self, name: str, rows: pa.Table) -> None:
+        """Declare a stored table with its rows."""
+
+    def query(self, name: str, sql: str) -> None:
+        """Register a standing query."""
+
+    def execute(self, sql: str) -> None:
+        """Run any statements of the dialect."""
+
+    def change(self, setting: str, value: str) -> None:
+        """Change a setting; ``value`` as it stands in SQL."""
+
+    def feed(self, stream: str, rows: pa.Table) -> None:
+        """Push rows in order of arrival."""
+
+    def advance(self, at: int) -> None:
+        """Promise that nothing up to the instant (in microseconds) will come any more; returns when all of it is processed."""
+
+    def take(self, query: str) -> pa.Table:
+        """The results since the last call: ``_op``, ``_ts``, select list."""
+
+    def answer(self, query: str) -> pa.Table:
+        """The answer now."""
+
+    def late(self, stream: str) -> pa.Table:
+        """All rows that came too late so far."""
+
+    def state(self) -> Mapping[str, int]:
+        """For each stream, how many of its rows are held in windows."""
+
+    def explain(self, query: str) -> str:
+        """How the query is run."""
+
+    def drop(self, query: str) -> None:
+        """Drop a standing query."""
+
+    def close(self) -> None:
+        """Stop and give back what it holds."""
+
+
+DriverFactory: TypeAlias = Callable[[Mapping[str, object]], Driver]
+"""Makes a driver with the given settings of the engine."""

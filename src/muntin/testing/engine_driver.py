@@ -1,0 +1,83 @@
+"""The engine in process as a driver of golden scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+import muntin
+from muntin.errors import CatalogError
+from muntin.testing.golden import StreamDeclaration
+
+
+class EngineDriver:
+    """A :class:`muntin.testing.driver.Driver` around a new :class:`muntin.Engine` with the given settings."""
+
+    def __init__(self, settings: Mapping[str, object]) -> None:
+        self._engine: Any = muntin.Engine(**settings)
+        self._queries: dict[str, Any] = {}
+
+    def declare(self, stream: StreamDeclaration) -> None:
+        """Declare a stream."""
+        self._engine.execute(stream.sql)
+
+    def table(self, name: str, rows: pa.Table) -> None:
+        """Declare a stored table with its rows."""
+        self._engine.table(name, rows)
+
+    def query(self, name: str, sql: str) -> None:
+        """Register a standing query."""
+        self._queries[name.casefold()] = self._engine.query(sql, name=name)
+
+    def execute(self, sql: str) -> None:
+        """Run any statements of the dialect."""
+        self._engine.execute(sql)
+
+    def change(self, setting: str, value: str) -> None:
+        """Change a setting."""
+        self._engine.execute(f"SET {setting} = {value}")
+
+    def feed(self, stream: str, rows: pa.Table) -> None:
+        """Push rows."""
+        self._engine.push(stream, rows)
+
+    def advance(self, at: int) -> None:
+        """Promise that nothing up to the instant will come any more."""
+        self._engine.advance(at)
+
+    def take(self, query: str) -> pa.Table:
+        """The results since the last call."""
+        return self._find(query).poll()
+
+    def answer(self, query: str) -> pa.Table:
+        """The answer now."""
+        return self._find(query).answer()
+
+    def late(self, stream: str) -> pa.Table:
+        """All rows that came too late so far."""
+        return self._engine.late(stream)
+
+    def state(self) -> Mapping[str, int]:
+        """For each stream, how many of its rows are held in windows."""
+        held: dict[str, int] = self._engine.state_rows()
+        return held
+
+    def explain(self, query: str) -> str:
+        """How the query is run."""
+        self._find(query)
+        return str(self._engine.explain())
+
+    def drop(self, query: str) -> None:
+        """Drop a standing query."""
+        self._engine.drop(query)
+        self._queries.pop(query.casefold(), None)
+
+    def close(self) -> None:
+        """Nothing to give back: the engine lives in this process."""
+
+    def _find(self, query: str) -> Any:
+        if query.casefold() not in self._queries:
+            raise CatalogError(f"there is no query {query}")
+        return self._queries[query.casefold()]

@@ -1,0 +1,125 @@
+"""Made-up streams for benchmarks, examples and tests: numbers from a seed, the same on every machine.
+
+Times start at ``start`` (microseconds since 1970, default 0) and never go backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+Micros: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
+
+_SECOND = 1_000_000
+
+
+def uniform_stream(rows: int, *, rate: float, keys: int, seed: int, start: int = 0, exponential: bool = False) -> pa.Table:
+    """A stream of keys that are all equally likely: ``k`` BIGINT from 0 to ``keys - 1``, ``v`` DOUBLE from 0 to 1, ``ts``.
+
+    Parameters
+    ----------
+    rows : int
+        How many rows.
+    rate : float
+        Rows a second: evenly spaced, or on average when ``exponential``.
+    keys : int
+        How many distinct keys.
+    seed : int
+        Another seed, another stream.
+    start : int
+        Time of the first row, in microseconds.
+    exponential : bool
+        Whether the gaps between rows are exponentially distributed, as in paper 1.
+
+    Examples
+    --------
+    >>> uniform_stream(3, rate=2, keys=1, seed=1).column("ts").cast("int64").to_pylist()
+    [0, 500000, 1000000]
+    """
+    random = np.random.default_rng(seed)
+    times = _times(rows, rate, start, random if exponential else None)
+    return pa.table({"k": random.integers(0, keys, rows), "v": random.random(rows), "ts": _timestamps(times)})
+
+
+def sensor_stream(rows: int, *, rate: float, locations: int, mean: float, spread: float, seed: int, start: int = 0) -> pa.Table:
+    """Readings of sensors: ``LocationId`` INT from 1 to ``locations``, ``Value`` DOUBLE, ``ts``.
+
+    Every location has its own level around ``mean``, which drifts slowly; readings scatter around it. ``spread`` is the
+    size of it all.
+
+    Parameters
+    ----------
+    rows : int
+        How many readings, over all locations.
+    rate : float
+        Readings a second, evenly spaced.
+    locations : int
+        How many locations; each reading comes from any of them.
+    mean, spread : float
+        Where the values lie.
+    seed : int
+        Another seed, another stream.
+    start : int
+        Time of the first reading, in microseconds.
+
+    Examples
+    --------
+    >>> sensor_stream(10, rate=1, locations=3, mean=25, spread=5, seed=1).column_names
+    ['LocationId', 'Value', 'ts']
+    """
+    random = np.random.default_rng(seed)
+    times = _times(rows, rate, start, None)
+    location = random.integers(1, locations + 1, rows).astype(np.int32)
+    level = random.normal(0, spread / 2, locations + 1)[location]
+    phase = random.uniform(0, 2 * np.pi, locations + 1)[location]
+    drift = spread / 2 * np.sin((times - start) / (120 * _SECOND) * 2 * np.pi + phase)
+    values = np.round(mean + level + drift + random.normal(0, spread / 8, rows), 2)
+    return pa.table({"LocationId": location, "Value": values, "ts": _timestamps(times)})
+
+
+def multi_join_streams(rows: int, *, rates: Sequence[float], distinct: Sequence[int], seed: int, unit: int = _SECOND) -> list[pa.Table]:
+    """The streams of paper 3, section 6: one row per tick, of stream ``i`` with probability ``rates[i] / sum(rates)``.
+
+    Parameters
+    ----------
+    rows : int
+        How many rows, over all streams.
+    rates : Sequence[float]
+        Relative rates of the streams.
+    distinct : Sequence[int]
+        For each stream how many values ``attr`` takes: 1 to that number, all equally likely.
+    seed : int
+        Another seed, other streams.
+    unit : int
+        Microseconds of a tick; row number ``t`` of them all has time ``t`` ticks.
+
+    Returns
+    -------
+    list[pa.Table]
+        For each stream ``attr`` BIGINT and ``ts``.
+
+    Examples
+    --------
+    >>> sum(table.num_rows for table in multi_join_streams(100, rates=[1, 1, 10], distinct=[5, 5, 5], seed=1))
+    100
+    """
+    random = np.random.default_rng(seed)
+    stream = random.choice(len(rates), size=rows, p=np.asarray(rates, dtype=float) / sum(rates))
+    values = random.integers(1, np.asarray(distinct)[stream] + 1)
+    times = np.arange(rows, dtype=np.int64) * unit
+    return [pa.table({"attr": values[stream == place], "ts": _timestamps(times[stream == place])}) for place in range(len(rates))]
+
+
+def _times(rows: int, rate: float, start: int, random: np.random.Generator | None) -> Micros:
+    if random is None:
+        return start + (np.arange(rows, dtype=np.float64) * (_SECOND / rate)).astype(np.int64)
+    gaps = random.exponential(_SECOND / rate, rows)
+    gaps[:1] = 0
+    return start + np.cumsum(gaps).astype(np.int64)
+
+
+def _timestamps(times: Micros) -> pa.Array:
+    return pa.array(times.view("datetime64[us]"))

@@ -1,0 +1,350 @@
+"""Golden scripts (``.cqt``): what happens to an engine and what must come of it, one step per command.
+
+::
+
+    # about: expiry of a left row takes the pair away
+    stream L (k int, v int)             -- a column ts TIMESTAMP is appended when there is none; then: [time COLUMN] [slack SECONDS]
+    stream R (k int, w int)
+    table T (k int)                     -- followed by its rows
+    7
+    set expiry = 'lazy'
+    query q: SELECT L.k, v, w FROM L, R -- goes on in lines that are indented
+      WHERE L.k = R.k WINDOW 10 SECONDS EMIT CHANGES
+    feed L                              -- rows: time, then the values of the other columns
+    1  7 100
+    advance 5
+    out q                               -- what came out since the last time: sign, time, values
+    (empty)
+    answer q                            -- the answer now, in any order
+    (empty)
+    state L=1 R=0                       -- rows held per stream
+    late L                              -- rows that came too late, all of them
+    (empty)
+    explain q                           -- followed by indented pieces of text that must appear
+    drop q
+    restart                             -- a new engine, everything declared and fed again, results dropped
+    advance 1
+    error: the message contains this    -- one line or several after a command that must fail
+    sql CREATE STREAM X (k int)         -- any statement of the dialect, as it stands
+
+Times are seconds. :mod:`muntin.testing.cells` says how values are written. Lines that start with ``#`` are comments
+(there are no comments behind commands, other than here).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from muntin.errors import MuntinError
+from muntin.model.clock import format_interval
+from muntin.plan.query import quote
+from muntin.testing.cells import Cell, read_schema, read_seconds, split_cells, split_columns, write_columns
+
+EMPTY = "(empty)"
+_WORDS = "stream|table|set|query|sql|feed|advance|out|answer|state|late|explain|drop|restart|error"
+_COMMAND = re.compile(rf"({_WORDS})(?=[\s:]|$):?\s*(.*)", re.DOTALL)
+_NAME = r'("(?:[^"]|"")+"|[^\s("]+)'
+_RELATION = re.compile(rf"{_NAME}\s*\((.*)\)\s*(?:time\s+{_NAME}\s*)?(?:slack\s+(\S+)\s*)?")
+_QUERY = re.compile(rf"{_NAME}\s*:\s*(.*)", re.DOTALL)
+
+
+class ScriptError(MuntinError):
+    """A golden script that cannot be read."""
+
+    def __init__(self, line: int, fact: str) -> None:
+        self.line = line
+        super().__init__(f"line {line}: {fact}")
+
+
+@dataclass(frozen=True)
+class StreamDeclaration:
+    """A stream as a script declares it; ``slack`` in microseconds."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    time: str = "ts"
+    slack: int = 0
+
+    @property
+    def sql(self) -> str:
+        """The statement that declares it."""
+        time = self.time.replace("'", "''")
+        slack = f", slack = '{format_interval(self.slack)}'" if self.slack else ""
+        return f"CREATE STREAM {quote(self.name)} ({write_columns(self.columns)}) WITH (time = '{time}'{slack})"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns as Arrow types."""
+        return read_schema(self.columns)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of values."""
+
+    line: int
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class DeclareStream:
+    """``stream``."""
+
+    declaration: StreamDeclaration
+
+
+@dataclass(frozen=True)
+class DeclareTable:
+    """``table``."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Register:
+    """``query``."""
+
+    name: str
+    sql: str
+
+
+@dataclass(frozen=True)
+class Execute:
+    """``sql``."""
+
+    sql: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """``set``."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Feed:
+    """``feed``."""
+
+    stream: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Advance:
+    """``advance``; ``at`` in microseconds."""
+
+    at: int
+
+
+@dataclass(frozen=True)
+class Out:
+    """``out``; each row starts with sign and time."""
+
+    query: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``answer``."""
+
+    query: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class State:
+    """``state``."""
+
+    rows: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Late:
+    """``late``."""
+
+    stream: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Explain:
+    """``explain``."""
+
+    query: str
+    pieces: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Drop:
+    """``drop``."""
+
+    query: str
+
+
+@dataclass(frozen=True)
+class Restart:
+    """``restart``."""
+
+
+Action: TypeAlias = (
+    DeclareStream | DeclareTable | Register | Execute | Change | Feed | Advance | Out | Answer | State | Late | Explain | Drop | Restart
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command: what it does, the lines on which it and its body stand, and the errors it must give."""
+
+    action: Action
+    line: int
+    last_line: int
+    errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Script:
+    """A golden script that was read."""
+
+    about: str
+    steps: tuple[Step, ...]
+    lines: tuple[str, ...]
+
+
+def read_script(text: str) -> Script:
+    """The steps of a golden script.
+
+    Raises
+    ------
+    ScriptError
+        When a line cannot be understood.
+
+    Examples
+    --------
+    >>> read_script("# about: nothing\\nadvance 5").steps[0].action
+    Advance(at=5000000)
+    """
+    lines = text.splitlines()
+    steps: list[Step] = []
+    for number, word, rest, body in _commands(lines):
+        last_line = body[-1][0] if body else number
+        try:
+            if word == "error":
+                if not steps:
+                    raise ValueError("error: stands before any command")
+                steps[-1] = replace(steps[-1], errors=(*steps[-1].errors, rest.strip()))
+            else:
+                steps.append(Step(_action(word, rest, body), number, last_line))
+        except ValueError as error:
+            raise ScriptError(number, str(error)) from error
+    about = next((line.removeprefix("# about:").strip() for line in lines if line.startswith("# about:")), "")
+    return Script(about, tuple(steps), tuple(lines))
+
+
+def _commands(lines: list[str]) -> Iterator[tuple[int, str, str, list[tuple[int, str]]]]:
+    """Line number, word, rest of the line and body of every command."""
+    current: tuple[int, str, str, list[tuple[int, str]]] | None = None
+    for number, line in enumerate(lines, start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        match = _COMMAND.match(line)
+        if match:
+            if current:
+                yield current
+            current = (number, match.group(1), match.group(2), [])
+        elif current is None:
+            raise ScriptError(number, f"{line.split()[0]!r} is no command; there are {', '.join(_WORDS.split('|'))}")
+        else:
+            current[3].append((number, line))
+    if current:
+        yield current
+
+
+def _action(word: str, rest: str, body: list[tuple[int, str]]) -> Action:
+    whole = "\n".join([rest, *(line for _, line in body)])
+    match word:
+        case "stream":
+            return DeclareStream(_stream(rest))
+        case "table":
+            name, columns, *_ = _relation(rest)
+            return DeclareTable(name, columns, _rows(body))
+        case "query":
+            match = _QUERY.fullmatch(whole)
+            if match is None:
+                raise ValueError("write query NAME: SELECT ...")
+            return Register(_unquoted(match.group(1)), match.group(2))
+        case "sql":
+            return Execute(whole)
+        case "set":
+            name, equals, value = rest.partition("=")
+            if not equals:
+                raise ValueError("write set NAME = VALUE")
+            return Change(name.strip(), value.strip())
+        case "feed":
+            return Feed(_unquoted(rest), _rows(body))
+        case "advance":
+            return Advance(read_seconds(rest.strip()))
+        case "out":
+            return Out(_unquoted(rest), _rows(body))
+        case "answer":
+            return Answer(_unquoted(rest), _expected(body))
+        case "late":
+            return Late(_unquoted(rest), _expected(body))
+        case "state":
+            pairs = [pair.rpartition("=") for pair in rest.split()]
+            return State(tuple((name, int(count)) for name, _, count in pairs))
+        case "explain":
+            return Explain(_unquoted(rest), tuple(line.strip() for _, line in body))
+        case "drop":
+            return Drop(_unquoted(rest))
+        case _:
+            assert word == "restart", "every word of the grammar has its case"
+            return Restart()
+
+
+def _stream(rest: str) -> StreamDeclaration:
+    name, columns, time, slack = _relation(rest)
+    time = time or "ts"
+    if all(column.casefold() != time.casefold() for column, _ in columns):
+        columns = (*columns, (time, "TIMESTAMP"))
+    return StreamDeclaration(name, columns, time, slack)
+
+
+def _relation(rest: str) -> tuple[str, tuple[tuple[str, str], ...], str | None, int]:
+    match = _RELATION.fullmatch(rest)
+    if match is None:
+        raise ValueError("write NAME (column type, ...)")
+    name, columns, time, slack = match.groups()
+    return _unquoted(name), tuple(split_columns(columns)), _unquoted(time) if time else None, read_seconds(slack) if slack else 0
+
+
+def _expected(body: list[tuple[int, str]]) -> tuple[Row, ...]:
+    if not body:
+        raise ValueError(f"nothing is written below it; write the rows, or {EMPTY}")
+    return _rows(body)
+
+
+def _rows(body: list[tuple[int, str]]) -> tuple[Row, ...]:
+    rows = []
+    for number, line in body:
+        try:
+            cells = split_cells(line)
+        except ValueError as error:
+            raise ScriptError(number, str(error)) from error
+        if cells and cells != [EMPTY]:
+            rows.append(Row(number, tuple(cells)))
+    return tuple(rows)
+
+
+def _unquoted(name: str) -> str:
+    name = name.strip()
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name

@@ -1,0 +1,154 @@
+"""The oracle in the shape of a driver: runs a golden script against the definition of correct alone.
+
+Useful to write a script before what it tests exists, and to test the runner. Keeps every row for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from muntin.errors import CatalogError, InputError
+from muntin.model.catalog import Catalog, Stream, Table
+from muntin.plan.query import ColumnRef, Emit, Expression, OutputColumn, Query, Source, quote
+from muntin.testing.golden import StreamDeclaration
+from muntin.testing.oracle import Oracle
+from muntin.testing.session import Binder
+from muntin.testing.watermark import Watermark
+
+_ARRIVAL = "number of arrival"
+
+
+@dataclass
+class _Standing:
+    query: Query
+    after: int | None
+    taken: int = 0
+
+
+class OracleDriver:
+    """A :class:`muntin.testing.driver.Driver` that computes everything with the oracle.
+
+    Parameters
+    ----------
+    bind : Binder
+        Binds the texts of queries.
+    """
+
+    def __init__(self, bind: Binder) -> None:
+        self._bind = bind
+        self._catalog = Catalog()
+        self._tables: dict[str, pa.Table] = {}
+        self._accepted: dict[str, pa.Table] = {}
+        self._late: dict[str, pa.Table] = {}
+        self._standing: dict[str, _Standing] = {}
+        self._watermark = Watermark()
+
+    def declare(self, stream: StreamDeclaration) -> None:
+        """Declare a stream."""
+        self._catalog.add(Stream(stream.name, stream.schema, stream.time, stream.slack))
+        self._watermark.declare(stream.name, stream.slack)
+        self._accepted[stream.name.casefold()] = self._late[stream.name.casefold()] = stream.schema.empty_table()
+
+    def table(self, name: str, rows: pa.Table) -> None:
+        """Declare a stored table with its rows."""
+        self._catalog.add(Table(name, rows.schema))
+        self._tables[name] = rows
+
+    def query(self, name: str, sql: str) -> None:
+        """Register a standing query."""
+        if name.casefold() in self._standing:
+            raise CatalogError(f"there is already a query {name}", hint="Choose another name, or drop it first")
+        self._standing[name.casefold()] = _Standing(self._bind(sql, name, self._catalog), self._watermark.complete)
+
+    def execute(self, sql: str) -> None:
+        """Nothing: the oracle knows no statements."""
+
+    def change(self, setting: str, value: str) -> None:
+        """Nothing: the oracle has no settings."""
+
+    def feed(self, stream: str, rows: pa.Table) -> None:
+        """Take rows in order of arrival."""
+        known = self._stream(stream)
+        times = rows.column(known.time).cast(pa.int64()).to_pylist()
+        if None in times:
+            raise InputError(f"stream {known.name}: column {known.time} is NULL", hint="Every row needs a time")
+        in_time = pa.array([self._watermark.arrive(stream, time) for time in times], type=pa.bool_())
+        for kept, chosen in ((self._accepted, in_time), (self._late, pc.invert(in_time))):
+            kept[stream.casefold()] = pa.concat_tables([kept[stream.casefold()], rows.filter(chosen)])
+
+    def advance(self, at: int) -> None:
+        """Complete an instant."""
+        self._watermark.advance(at)
+
+    def take(self, query: str) -> pa.Table:
+        """The results since the last call."""
+        standing = self._find(query)
+        instant = self._watermark.complete
+        if instant is None:
+            return standing.query.output_schema.empty_table()
+        oracle = self._oracle(standing.query, standing.after)
+        results = oracle.inserts(instant) if standing.query.emit is Emit.INSERTS else oracle.changes(instant)
+        new = results.slice(standing.taken)
+        standing.taken = results.num_rows
+        return new
+
+    def answer(self, query: str) -> pa.Table:
+        """The answer now."""
+        standing = self._find(query)
+        instant = self._watermark.complete
+        oracle = self._oracle(standing.query, standing.after)
+        return oracle.answer(instant) if instant is not None else oracle.answer(-(2**62))
+
+    def late(self, stream: str) -> pa.Table:
+        """All rows that came too late so far."""
+        return self._late[self._stream(stream).name.casefold()]
+
+    def state(self) -> Mapping[str, int]:
+        """For each stream, how many of its rows are inside a window of some query now."""
+        instant = self._watermark.complete
+        held: dict[str, set[object]] = {stream.name: set() for stream in self._catalog.streams()}
+        sources = [source for standing in self._standing.values() for source in standing.query.sources if not source.stored]
+        for source in sources if instant is not None else []:
+            held[self._stream(source.relation).name] |= self._alive(source, instant)
+        return {name: len(rows) for name, rows in held.items()}
+
+    def explain(self, query: str) -> str:
+        """The text of the query."""
+        return self._find(query).query.text
+
+    def drop(self, query: str) -> None:
+        """Drop a standing query."""
+        self._find(query)
+        del self._standing[query.casefold()]
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def _alive(self, source: Source, instant: int) -> set[object]:
+        """The arrival numbers of the rows inside the window of a source, from a query that selects nothing else."""
+        name = source.relation.casefold()
+        rows = self._accepted[name]
+        numbered = rows.append_column(_ARRIVAL, pa.array(range(rows.num_rows), type=pa.int64()))
+        number = ColumnRef(0, _ARRIVAL)
+        column = OutputColumn("arrival", Expression(quote(number.flat), (number,), pa.int64()))
+        query = Query("state", "", (replace(source, schema=numbered.schema),), (), (column,))
+        return set(Oracle(query, {name: numbered}, {}, self._catalog).answer(instant).column(0).to_pylist())
+
+    def _oracle(self, query: Query, after: int | None) -> Oracle:
+        return Oracle(query, self._accepted, self._tables, self._catalog, after=after)
+
+    def _find(self, query: str) -> _Standing:
+        standing = self._standing.get(query.casefold())
+        if standing is None:
+            raise CatalogError(f"there is no query {query}")
+        return standing
+
+    def _stream(self, name: str) -> Stream:
+        stream = self._catalog.find(name)
+        if not isinstance(stream, Stream):
+            raise CatalogError(f"there is no stream {name}")
+        return stream

@@ -1,0 +1,198 @@
+"""A golden script while it runs: the driver, and on the oracle's side everything it was told and everything it sent out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from muntin.model.catalog import Catalog, Stream, Table
+from muntin.plan.query import Emit, Query
+from muntin.testing.cells import read_schema, read_seconds, read_table
+from muntin.testing.compare import accumulate, changes_difference, difference, ordered_difference, rows_of
+from muntin.testing.driver import DriverFactory
+from muntin.testing.golden import Action, Advance, Change, DeclareStream, DeclareTable, Drop, Execute, Feed, Register, Restart, Row, StreamDeclaration
+from muntin.testing.oracle import Oracle
+from muntin.testing.watermark import Watermark
+
+Binder: TypeAlias = Callable[[str, str, Catalog], Query]
+"""Makes a bound query of its text, its name and the catalogue."""
+
+
+@dataclass
+class Registration:
+    """A query that runs, what it sent out so far, and from which instant on it has results."""
+
+    query: Query | None
+    after: int | None
+    sent: list[pa.Table] = field(default_factory=list)
+    waiting: list[pa.Table] = field(default_factory=list)
+
+
+class Session:
+    """Performs the actions of a script; the checks ask it what came of them.
+
+    Parameters
+    ----------
+    make_driver : DriverFactory
+        Makes the system under test, once at the start and once for every ``restart``.
+    bind : Binder
+        Binds query texts for the oracle.
+    settings : Mapping[str, object]
+        Settings that the script cannot change.
+    """
+
+    def __init__(self, make_driver: DriverFactory, bind: Binder, settings: Mapping[str, object]) -> None:
+        self._make_driver = make_driver
+        self._bind = bind
+        self._settings = settings
+        self._journal: list[Action] = []
+        self._registered: dict[str, Registration] = {}
+        self._streams: dict[str, StreamDeclaration] = {}
+        self._fed: dict[str, list[pa.Table]] = {}
+        self._tables: dict[str, pa.Table] = {}
+        self._catalog = Catalog()
+        self._watermark = Watermark()
+        self.driver = make_driver(settings)
+
+    def perform(self, action: Action) -> None:
+        """Do what a step says, with the driver first: what it refuses has not happened."""
+        if isinstance(action, Restart):
+            self._restart()
+            return
+        self._drive(action)
+        self._journal.append(action)
+        match action:
+            case DeclareStream(declaration):
+                self._streams[declaration.name.casefold()] = declaration
+                self._catalog.add(Stream(declaration.name, declaration.schema, declaration.time, declaration.slack))
+                self._watermark.declare(declaration.name, declaration.slack)
+            case DeclareTable(name, columns, _):
+                self._catalog.add(Table(name, read_schema(columns)))
+                self._tables[name] = self._table(action)
+            case Register(name, sql):
+                self._registered[name.casefold()] = Registration(self._bind(sql, name, self._catalog), self._watermark.complete)
+            case Feed(stream, rows):
+                self._fed.setdefault(stream.casefold(), []).append(self.stream_rows(stream, rows))
+                for row in rows:
+                    self._watermark.arrive(stream, read_seconds(row.cells[0] or ""))
+            case Advance(at):
+                self._watermark.advance(at)
+            case Drop(query):
+                self._registered.pop(query.casefold(), None)
+            case _:
+                pass
+
+    def output(self, query: str) -> pa.Table:
+        """What the query sent out since the last call."""
+        registration = self._collect(query)
+        waiting = pa.concat_tables(registration.waiting)
+        registration.sent += registration.waiting
+        registration.waiting = []
+        return waiting
+
+    def query(self, name: str) -> Query | None:
+        """The bound query, None when the script made it by ``sql``."""
+        registration = self._registered.get(name.casefold())
+        return registration.query if registration else None
+
+    def running(self) -> list[str]:
+        """The names of the queries that run."""
+        return list(self._registered)
+
+    def against_oracle(self, name: str) -> str:
+        """How all that the query sent out so far differs from the oracle; empty when it does not."""
+        registration = self._collect(name)
+        oracle, instant = self._oracle(registration), self._watermark.complete
+        if oracle is None or instant is None or registration.query is None:
+            return ""
+        sent = pa.concat_tables([*registration.sent, *registration.waiting])
+        if registration.query.emit is Emit.INSERTS:
+            return ordered_difference(oracle.inserts(instant), sent)
+        return changes_difference(oracle.changes(instant), sent) or difference(oracle.answer(instant), accumulate(sent))
+
+    def oracle_answer(self, name: str) -> pa.Table | None:
+        """The answer now as the oracle computes it; None when it cannot."""
+        registration = self._collect(name)
+        oracle, instant = self._oracle(registration), self._watermark.complete
+        return oracle.answer(instant) if oracle and instant is not None else None
+
+    def stream_rows(self, stream: str, rows: tuple[Row, ...]) -> pa.Table:
+        """Rows of a stream as the script writes them: the time, then the values of the other columns."""
+        declaration = self._streams.get(stream.casefold())
+        if declaration is None:
+            raise ValueError(f"the script declares no stream {stream}")
+        schema = declaration.schema
+        place = next(place for place, name in enumerate(schema.names) if name.casefold() == declaration.time.casefold())
+        others = read_table([row.cells[1:] for row in rows], schema.remove(place))
+        times = [None if row.cells[0] is None else read_seconds(row.cells[0]) for row in rows]
+        return others.add_column(place, schema.field(place), pa.array(times, type=pa.int64()).cast(schema.field(place).type))
+
+    def close(self) -> None:
+        """Stop the driver."""
+        self.driver.close()
+
+    def _drive(self, action: Action) -> None:
+        driver = self.driver
+        match action:
+            case DeclareStream(declaration):
+                driver.declare(declaration)
+            case DeclareTable(name):
+                driver.table(name, self._table(action))
+            case Register(name, sql):
+                driver.query(name, sql)
+            case Execute(sql):
+                driver.execute(sql)
+            case Change(name, value):
+                if name not in self._settings:
+                    driver.change(name, value)
+            case Feed(stream, rows):
+                driver.feed(stream, self.stream_rows(stream, rows))
+            case Advance(at):
+                driver.advance(at)
+            case Drop(query):
+                driver.drop(query)
+            case _:
+                raise AssertionError(f"{action} is a check, not an action")
+
+    def _restart(self) -> None:
+        """A new driver in the state of the old one; what it sends out on the way there was sent out before."""
+        for name in self._registered:
+            self._collect(name)
+        self.driver.close()
+        self.driver = self._make_driver(self._settings)
+        for action in self._journal:
+            self._drive(action)
+        for name in self._registered:
+            self.driver.take(name)
+
+    def _collect(self, name: str) -> Registration:
+        new = self.driver.take(name)
+        registration = self._registered.setdefault(name.casefold(), Registration(None, None))
+        registration.waiting.append(new)
+        return registration
+
+    def _oracle(self, registration: Registration) -> Oracle | None:
+        if registration.query is None:
+            return None
+        accepted = {name: self._accepted(name) for name in self._fed}
+        return Oracle(registration.query, accepted, self._tables, self._catalog, after=registration.after)
+
+    def _accepted(self, stream: str) -> pa.Table:
+        """The rows of a stream that were not late. Of equal rows the last were late: what is late once stays late."""
+        everything = pa.concat_tables(self._fed[stream])
+        late = Counter(rows_of(self.driver.late(stream)))
+        kept = []
+        for place, row in reversed(list(enumerate(rows_of(everything)))):
+            if late[row] > 0:
+                late[row] -= 1
+            else:
+                kept.append(place)
+        return everything.take(pa.array(kept[::-1], type=pa.int64()))
+
+    @staticmethod
+    def _table(action: DeclareTable) -> pa.Table:
+        return read_table([row.cells for row in action.rows], read_schema(action.columns))

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+
+from muntin.errors import SqlError
+from muntin.sql.lexer import tokenize
+from muntin.sql.refusals import refuse
+
+LATER = [
+    ("SELECT a FROM A\nGROUP BY a", "line 2, column 1: GROUP BY is not supported yet. Grouping and aggregates come in a later version"),
+    ("SELECT a FROM A HAVING a > 1", "line 1, column 17: HAVING is not supported yet."),
+    ("SELECT DISTINCT a FROM A", "line 1, column 8: DISTINCT is not supported yet. It comes in a later version"),
+    ("SELECT COUNT(*) FROM A", "line 1, column 8: the function COUNT is an aggregate. Aggregates come in a later version"),
+    ("SELECT a FROM A WHERE a = max(a)", "line 1, column 27: the function max is an aggregate."),
+    ('SELECT "sum" (a) FROM A', "line 1, column 8: the function sum is an aggregate."),
+    ("SELECT a.sum() FROM A", "line 1, column 10: the function sum is an aggregate."),
+    ("SELECT a FROM A UNION SELECT b FROM B", "line 1, column 17: UNION is not supported yet. Set operators come in a later version"),
+    ("SELECT a FROM A WINDOW 1 ROWS INTERSECT SELECT b FROM B", "line 1, column 31: INTERSECT is not supported yet."),
+    ("SELECT a FROM A EXCEPT ALL SELECT b FROM B", "line 1, column 17: EXCEPT is not supported yet."),
+    ("SELECT a FROM A MINUS SELECT b FROM B", "line 1, column 17: MINUS is not supported yet."),
+    ("SELECT a FROM (SELECT * FROM A)", "line 1, column 16: sub-selects are not supported yet. Sub-selects come in a later version"),
+    ("SELECT a FROM (FROM A)", "line 1, column 16: sub-selects are not supported yet."),
+    ("SELECT a FROM (VALUES (1)) t(a)", "line 1, column 16: sub-selects are not supported yet."),
+    ("SELECT a FROM A WHERE a IN (SELECT b FROM B)", "line 1, column 29: sub-selects are not supported yet."),
+    ("SELECT ARRAY(SELECT 1) FROM A", "line 1, column 14: sub-selects are not supported yet."),
+    ("SELECT a FROM A WHERE EXISTS (FROM B)", "line 1, column 31: sub-selects are not supported yet."),
+    ("WITH x AS (SELECT 1) SELECT a FROM x", "line 1, column 1: WITH before SELECT is not supported yet."),
+    ("SELECT a FROM A, LATERAL (SELECT 1)", "line 1, column 18: LATERAL is not supported yet."),
+]
+NEVER = [
+    ("SELECT a FROM A ORDER BY a", "line 1, column 17: ORDER BY is not supported. A standing query has no end to sort or cut"),
+    ("SELECT a FROM A LIMIT 3", "line 1, column 17: LIMIT is not supported."),
+    ("SELECT a FROM A OFFSET 3", "line 1, column 17: OFFSET is not supported."),
+    ("SELECT a FROM A FETCH FIRST 3 ROWS ONLY", "line 1, column 17: FETCH is not supported."),
+    ("SELECT a FROM A QUALIFY 1", "line 1, column 17: QUALIFY is not supported."),
+    ("SELECT row_number() OVER () FROM A", "line 1, column 8: the function row_number is a window function."),
+    ("SELECT lower(a) OVER w FROM A", "line 1, column 17: window functions are not supported."),
+    ("SELECT a FROM A PIVOT (x)", "line 1, column 17: PIVOT is not supported."),
+    ("SELECT a FROM A TABLESAMPLE 10%", "line 1, column 17: TABLESAMPLE is not supported."),
+    ("SELECT a FROM A USING SAMPLE 10%", "line 1, column 17: USING SAMPLE is not supported."),
+    ("SELECT COLUMNS('a') FROM A", "line 1, column 8: COLUMNS(...) is not supported."),
+    ("SELECT #1 FROM A", "line 1, column 8: columns cannot be named by their position."),
+    ("SELECT a FROM A WHERE a = ?", "line 1, column 27: parameters are not supported. Write the value itself"),
+    ("SELECT a FROM A WHERE a = $1", "line 1, column 27: parameters are not supported."),
+    ("SELECT a FROM A WHERE a = $name", "line 1, column 27: parameters are not supported."),
+    ("SELECT unnest(a) FROM A", "line 1, column 8: the function unnest makes rows."),
+]
+JOINS = [
+    (f"SELECT a FROM A {kind} JOIN B ON TRUE", f"line 1, column 17: {kind.split()[0]} JOIN is not supported. Only inner and cross joins")
+    for kind in ("LEFT", "RIGHT", "FULL", "LEFT OUTER", "NATURAL", "SEMI", "ANTI", "ASOF", "POSITIONAL")
+]
+OUTSIDE = [
+    ("SELECT now() FROM A", "line 1, column 8: the function now does not depend on the rows alone. A row must give the same result"),
+    ("SELECT random() FROM A", "line 1, column 8: the function random does not depend on the rows alone."),
+    ("SELECT main.uuid() FROM A", "line 1, column 13: the function uuid does not depend on the rows alone."),
+    ("SELECT current_date FROM A", 'line 1, column 8: current_date does not depend on the rows alone.'),
+    ("SELECT current_timestamp FROM A", "line 1, column 8: current_timestamp does not depend on the rows alone."),
+    ("SELECT age(a) FROM A", "line 1, column 8: the function age does not depend on the rows alone."),
+    ("SELECT getenv('HOME') FROM A", "line 1, column 8: the function getenv looks outside the rows. Expressions cannot read files"),
+    ("SELECT current_setting('threads') FROM A", "line 1, column 8: the function current_setting looks outside the rows."),
+    ("SELECT a FROM read_csv('/etc/passwd')", "line 1, column 15: the function read_csv looks outside the rows."),
+    ("SELECT a FROM query('SELECT 1')", "line 1, column 15: the function query looks outside the rows."),
+    ("SELECT a FROM A WHERE a IN read_text('/etc/passwd')", "line 1, column 28: the function read_text looks outside the rows."),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), LATER + NEVER + JOINS + OUTSIDE)
+def test_what_is_not_supported_is_refused_where_it_stands(text: str, message: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        refuse(tokenize(text))
+    assert str(caught.value).startswith(message)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT a.limit, a.group, A.left AS offset, \"order by\" FROM A",
+        "SELECT a IS DISTINCT FROM b FROM A",
+        "SELECT left(a, 1), age(a, b), a GLOB ('x'), a IN (1, 2) FROM A",
+        "SELECT minus, count, sum FROM A",
+        "SELECT 'SELECT now()' FROM A JOIN B ON left(a, 1) = 'x' INNER JOIN C USING (a) CROSS JOIN D",
+        'SELECT "current_date", A.current_timestamp FROM A',
+        "SELECT @a, a @> b, list_sum(l), extract(year FROM ts) FROM A",
+    ],
+)
+def test_what_only_looks_like_it_passes(text: str) -> None:
+    refuse(tokenize(text))

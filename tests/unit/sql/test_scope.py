@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+import pytest
+
+from muntin.errors import SqlError
