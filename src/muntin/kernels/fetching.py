@@ -1,7 +1,8 @@
 """Asking the processor for memory before it is needed.
 
-A probe is a chain of dependent cache misses: bucket head, then row. Both are known some events ahead,
-so the join loop asks for them early; measured on windows of 600,000 rows this halves the time of a join.
+A probe is a chain of dependent cache misses: bucket head, first row, second row. All are known some events
+ahead, so the join loop asks for them early, in three stages of a pipe that remembers what each stage found.
+Nothing depends on what the pipe holds: it may be out of date, and only the time of the join would change.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from muntin.kernels.compiling import inline
-from muntin.kernels.layout import BUCKETS, HEADS, KEY_COUNT, KEYS, MODULAR, NEXT, STEP_ARGUMENTS, STEP_INDEX, STEP_STORE, TAIL
-from muntin.kernels.rows import bucket_of, mix, newest_in, row_address
+from muntin.kernels.layout import BUCKETS, HEADS, KEY_COUNT, KEYS, LINK, MODULAR, NEXT, STEP_ARGUMENTS, STEP_INDEX, STEP_STORE, TAIL
+from muntin.kernels.rows import bucket_of, head_row, mix, row_address
 
 
 @intrinsic
@@ -61,21 +62,37 @@ def probed_bucket(indexes, program, at, incoming, offset):
 
 
 @inline
-def fetch_heads(halves, indexes, first_index, program, at, s, incoming, offset):
-    """Ask for the bucket heads that a coming row will read and change."""
+def fetch_heads(halves, indexes, first_index, program, at, s, incoming, offset, pipe, place):
+    """Ask for the bucket heads that a coming row will read and change; note the one it reads."""
     x = program[at + STEP_INDEX]
+    pipe[place] = -1
     if x >= 0:
-        prefetch(halves, indexes[x, HEADS] + probed_bucket(indexes, program, at, incoming, offset))
+        pipe[place] = indexes[x, HEADS] + probed_bucket(indexes, program, at, incoming, offset)
+        prefetch(halves, pipe[place])
     for own in range(first_index[s], first_index[s + 1]):
         prefetch(halves, indexes[own, HEADS] + incoming_bucket(indexes, own, incoming, offset))
 
 
 @inline
-def fetch_row(words, halves, stores, indexes, program, at, incoming, offset):
-    """Ask for the first row that a coming row will meet."""
-    x = program[at + STEP_INDEX]
-    if x >= 0:
+def fetch_first(words, halves, stores, program, at, pipe, place):
+    """Ask for the first row that a coming row will meet; note it instead of the head."""
+    head = pipe[place]
+    pipe[place] = -1
+    if head >= 0:
         s = program[at + STEP_STORE]
-        seq = newest_in(halves, stores, s, indexes, x, probed_bucket(indexes, program, at, incoming, offset))
+        seq = head_row(stores, s, np.int64(halves[head]))
         if stores[s, TAIL] <= seq < stores[s, NEXT]:
+            pipe[place] = seq
+            prefetch(words, row_address(stores, s, seq))
+
+
+@inline
+def fetch_second(words, halves, stores, indexes, program, at, pipe, place):
+    """Ask for the row behind the first one in its bucket."""
+    seq = pipe[place]
+    s = program[at + STEP_STORE]
+    if seq >= stores[s, TAIL]:
+        link = halves[2 * row_address(stores, s, seq) + indexes[program[at + STEP_INDEX], LINK]]
+        seq -= np.int64(link)
+        if link != 0 and seq >= stores[s, TAIL]:
             prefetch(words, row_address(stores, s, seq))

@@ -9,7 +9,7 @@ All return ``(status, event, count, need, resume)``: the first ``count`` columns
 and the caller goes on from ``event``. FULL: enough results are waiting. GROW: the store of the event's
 row is full. OVERFLOW: the results of the next step do not fit; nothing of the step was kept, it needs
 ``need`` columns, and ``resume`` (to be passed on) says whether the event's row is in its store already.
-``scratch`` has room for four numbers a store and the counters; what it holds means nothing between calls.
+``scratch`` has SCRATCH numbers and four a store; what it holds means nothing between calls.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from muntin.kernels.compiling import inline, kernel
-from muntin.kernels.fetching import fetch_heads, fetch_row
+from muntin.kernels.fetching import fetch_first, fetch_heads, fetch_second
 from muntin.kernels.layout import (
     ALL,
     CAP,
@@ -67,7 +67,9 @@ from muntin.kernels.rows import (
 )
 
 _HEADS_AHEAD = 24
-_ROWS_AHEAD = 12
+_FIRST_AHEAD = 16
+_SECOND_AHEAD = 8
+_PIPE = 31
 
 
 @inline
@@ -115,19 +117,27 @@ def join_arrivals(  # noqa: PLR0913
     count = np.int64(0)
     cleaning = policy >= PROBE
     looking = n > 1 and not naive
+    pipe = scratch[scratch.shape[0] - _PIPE - 1 :]
+    for place in range(_PIPE + 1):
+        pipe[place] = -1
     for e in range(start, stop):
         if count >= enough:
             return np.int64(FULL), np.int64(e), count, np.int64(0), np.int64(0)
         s = np.int64(aliases[e])
         time = times[e]
-        ahead = e + _HEADS_AHEAD
-        if ahead < stop and offsets[ahead] >= 0 and looking:
-            other = np.int64(aliases[ahead])
-            fetch_heads(halves, indexes, first_index, program, other * n * stride, other, incoming, offsets[ahead])
-        ahead = e + _ROWS_AHEAD
-        if ahead < stop and offsets[ahead] >= 0 and looking:
-            other = np.int64(aliases[ahead])
-            fetch_row(words, halves, stores, indexes, program, other * n * stride, incoming, offsets[ahead])
+        if looking:
+            ahead = e + _HEADS_AHEAD
+            if ahead < stop and offsets[ahead] >= 0:
+                other = np.int64(aliases[ahead])
+                fetch_heads(
+                    halves, indexes, first_index, program, other * n * stride, other, incoming, offsets[ahead], pipe, ahead & _PIPE
+                )
+            ahead = e + _FIRST_AHEAD
+            if ahead < stop and offsets[ahead] >= 0:
+                fetch_first(words, halves, stores, program, np.int64(aliases[ahead]) * n * stride, pipe, ahead & _PIPE)
+            ahead = e + _SECOND_AHEAD
+            if ahead < stop and offsets[ahead] >= 0:
+                fetch_second(words, halves, stores, indexes, program, np.int64(aliases[ahead]) * n * stride, pipe, ahead & _PIPE)
         set_limits(stores, time, counts, e, limits)
         if resume == 0:
             if offsets[e] >= 0 and stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:

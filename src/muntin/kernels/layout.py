@@ -103,6 +103,9 @@ N_RESULTS = 7
 N_RETRACTED = 8
 COUNTERS = 9
 
+# Scratch space of a kernel besides four numbers a store: two counts, the counters, the pipe of prefetches.
+SCRATCH = 2 + COUNTERS + 64
+
 # Why a kernel returned.
 DONE = 0
 FULL = 1

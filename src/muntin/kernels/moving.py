@@ -6,9 +6,7 @@ import numpy as np
 
 from muntin.kernels.compiling import kernel
 from muntin.kernels.layout import END, FORWARD, KIND, NEXT, OLDEST, PARTITIONED, PRIMARY, TAIL
-from muntin.kernels.rows import dead, insert, row_address, row_bucket
-
-_LOW = 0xFFFFFFFF
+from muntin.kernels.rows import dead, head_row, insert, row_address, row_bucket
 
 
 @kernel(
@@ -32,7 +30,7 @@ def move_rows(  # noqa: PLR0913
             continue
         if cleaned:
             oldest = np.int64(halves[indexes[x, OLDEST] + row_bucket(words, indexes, x, address)])
-            if oldest == 0 or stores[s, NEXT] - ((stores[s, NEXT] + 1 - oldest) & _LOW) > seq:
+            if oldest == 0 or head_row(stores, s, oldest) > seq:
                 continue
         insert(new_words, new_halves, new_stores, new_indexes, s, first_index, words, address, counters)
         moved += 1

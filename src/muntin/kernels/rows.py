@@ -160,13 +160,17 @@ def insert(words, halves, stores, indexes, s, first_index, incoming, offset, cou
 
 
 @inline
-def newest_in(halves, stores, s, indexes, x, bucket):
-    """Sequence number of the newest row of a bucket, or -1."""
-    head = np.int64(halves[indexes[x, HEADS] + bucket])
+def head_row(stores, s, head):
+    """Sequence number of the row that a bucket head names, or -1."""
     if head == 0:
         return np.int64(-1)
-    seq = stores[s, NEXT] - ((stores[s, NEXT] + 1 - head) & _LOW)
-    return seq
+    return stores[s, NEXT] - ((stores[s, NEXT] + 1 - head) & _LOW)
+
+
+@inline
+def newest_in(halves, stores, s, indexes, x, bucket):
+    """Sequence number of the newest row of a bucket, or -1."""
+    return head_row(stores, s, np.int64(halves[indexes[x, HEADS] + bucket]))
 
 
 @inline
@@ -219,7 +223,7 @@ def clean_bucket(words, halves, stores, indexes, x, bucket, limit, counters):
     first = np.int64(halves[cell])
     if first == 0:
         return
-    seq = stores[s, NEXT] - ((stores[s, NEXT] + 1 - first) & _LOW)
+    seq = head_row(stores, s, first)
     while True:
         counters[N_EXPIRY_CHECKS] += 1
         address = row_address(stores, s, seq)
@@ -252,8 +256,7 @@ def free_cleaned(words, halves, stores, indexes, s):
         address = row_address(stores, s, tail)
         oldest = np.int64(halves[indexes[x, OLDEST] + row_bucket(words, indexes, x, address)])
         if oldest != 0:
-            seq = stores[s, NEXT] - ((stores[s, NEXT] + 1 - oldest) & _LOW)
-            if seq <= tail:
+            if head_row(stores, s, oldest) <= tail:
                 return
         stores[s, TAIL] = tail + 1
         slot = stores[s, TAIL_SLOT] + 1

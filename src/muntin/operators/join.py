@@ -21,6 +21,7 @@ import pyarrow as pa
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import layout
 from muntin.kernels.joining import expire_all, join_arrivals, join_interval, join_signed, join_snapshot
+from muntin.kernels.pairing import join_pair
 from muntin.model.clock import BEFORE_ALL
 from muntin.model.window import PartitionedWindow
 from muntin.operators.code_reader import CodeReader
@@ -60,6 +61,18 @@ class Matches:
         return len(self.times)
 
 
+def is_pair(plan: JoinPlan) -> bool:
+    """Whether the kernel written for two windows with one equality applies."""
+    return (
+        plan.algorithm is Algorithm.EAGER
+        and plan.expiry is Expiry.OWN
+        and len(plan.sources) == 2
+        and all(len(source.codes) == 1 and [index.codes for index in source.indexes] == [(0,)] for source in plan.sources)
+        and all(len(step.checks) == 1 and step.checks[0].operator == "=" for order in plan.orders for step in order)
+        and not any(isinstance(source.window, PartitionedWindow) for source in plan.query.sources)
+    )
+
+
 class JoinOperator:
     """Runs one join plan over the streams it reads, numbered in the order of their declaration."""
 
@@ -76,9 +89,10 @@ class JoinOperator:
             for number, (planned, source) in enumerate(zip(plan.sources, plan.query.sources, strict=True))
         ]
         self._maker = EventMaker(self.state, readers, counting=plan.algorithm is not Algorithm.EAGER, retracting=self._retracting)
+        self._is_pair = is_pair(plan)
         self._seen = np.zeros(len(streams), np.int64)
         self._out = np.empty((2 + len(plan.sources), _ROOM), np.int64)
-        self._scratch = np.zeros(4 * len(plan.sources) + 2 + layout.COUNTERS, np.int64)
+        self._scratch = np.zeros(4 * len(plan.sources) + layout.SCRATCH, np.int64)
         interval = plan.expiry_interval or plan.reevaluation or _SECOND
         self._expiry = np.array([BEFORE_ALL, interval], np.int64)
         for number, source in enumerate(plan.query.sources):
@@ -123,13 +137,21 @@ class JoinOperator:
     def _run_arrivals(self, events: Events) -> Iterator[Matches]:
         naive = int(self.plan.algorithm is Algorithm.NAIVE)
         event, resume = 0, 0
+        state = self.state
         while True:
-            status, event, count, need, resume = join_arrivals(
-                *self._arrays(), self._program.flat, self._program.stride, naive,
-                events.sources, events.offsets, events.times, events.counts, events.pushed, events.incoming,
-                _POLICIES[self.plan.expiry], event, len(events), resume, self._expiry, self._enough(), self._out, self.state.counters,
-                self._scratch,
-            )  # fmt: skip
+            if self._is_pair:
+                status, event, count, need, resume = join_pair(
+                    state.words, state.halves, state.stores, state.indexes,
+                    events.sources, events.offsets, events.times, events.counts, events.incoming,
+                    event, len(events), resume, self._enough(), self._out, state.counters, self._scratch,
+                )  # fmt: skip
+            else:
+                status, event, count, need, resume = join_arrivals(
+                    *self._arrays(), self._program.flat, self._program.stride, naive,
+                    events.sources, events.offsets, events.times, events.counts, events.pushed, events.incoming,
+                    _POLICIES[self.plan.expiry], event, len(events), resume, self._expiry, self._enough(), self._out, state.counters,
+                    self._scratch,
+                )  # fmt: skip
             if count:
                 yield self._matches(events, count)
             if status == layout.DONE:

@@ -20,7 +20,7 @@ from muntin.kernels.moving import count_inside, move_rows, positions_inside
 Words = npt.NDArray[np.int64]
 Halves = npt.NDArray[np.int32]
 
-_LEAST = 64
+_LEAST = 256
 _SLACK = 1.1
 """Capacity over live rows after a fit."""
 _LOOSE = 1.4
@@ -128,13 +128,18 @@ class JoinState:
     def grow(self, s: int, limit: int) -> None:
         """Give a full store more room; what a partitioned window has pushed out by ``limit`` is left behind."""
         inside = int(count_inside(self.words, self.stores, s, limit)) if self.specs[s].kind == layout.PARTITIONED else self.rows(s)
-        self._resize(s, max(_LEAST, 2 * inside), limit)
+        wanted = {s: max(_LEAST, 2 * inside)}
+        # The whole arena moves, so stores that will soon be full grow along.
+        for other in range(len(self.specs)):
+            if other != s and 4 * self.rows(other) > 3 * self.stores[other, layout.CAP] > 3 * _LEAST:
+                wanted[other] = 2 * self.rows(other)
+        self._resize(wanted, limit)
 
     def reserve(self, s: int, rows: int, limit: int) -> None:
         """Make sure that ``rows`` more rows fit into a store."""
         needed = self.rows(s) + rows
         if needed > self.stores[s, layout.CAP]:
-            self._resize(s, int(needed * _SLACK) + _LEAST, limit)
+            self._resize({s: int(needed * _SLACK) + _LEAST}, limit)
 
     def fit(self, limits: npt.NDArray[np.int64]) -> None:
         """Return memory that the last two batches did not need; called between batches.
@@ -147,22 +152,20 @@ class JoinState:
             self._last_peak[s] = peak
             self.stores[s, layout.PEAK] = self.rows(s)
             if self.stores[s, layout.TAIL] and self.stores[s, layout.CAP] > max(2 * _LEAST, int(recent * _LOOSE)):
-                self._resize(s, max(_LEAST, int(recent * _SLACK)), int(limits[s]))
+                self._resize({s: max(_LEAST, int(recent * _SLACK))}, int(limits[s]))
 
-    def _resize(self, s: int, capacity: int, limit: int) -> None:
-        capacities = [int(store[layout.CAP]) for store in self.stores]
-        capacities[s] = capacity
+    def _resize(self, wanted: dict[int, int], limit: int) -> None:
+        capacities = [wanted.get(s, int(store[layout.CAP])) for s, store in enumerate(self.stores)]
         old_words, old_halves, old_stores, old_indexes = self.words, self.halves, self.stores, self.indexes
         self._lay_out(capacities)
         unused = np.zeros(layout.COUNTERS, np.int64)
-        for other in range(len(self.specs)):
-            old, new = old_stores[other], self.stores[other]
-            if other != s:
-                self._copy_store(other, old_words, old_halves, old_stores, old_indexes)
+        for s in range(len(self.specs)):
+            old, new = old_stores[s], self.stores[s]
+            if s not in wanted:
+                self._copy_store(s, old_words, old_halves, old_stores, old_indexes)
                 continue
-            new[layout.LAST] = old[layout.LAST]
             # `insert` counts positions up from LAST: start below the first row that moves.
-            new[layout.LAST] -= (1 << 32) - 1
+            new[layout.LAST] = old[layout.LAST] - ((1 << 32) - 1)
             moved = move_rows(
                 old_words, old_halves, old_stores, old_indexes, s, limit, self.words, self.halves, self.stores, self.indexes,
                 self.first_index, unused,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
 
@@ -16,8 +15,7 @@ class EngineDriver:
     """A :class:`muntin.testing.driver.Driver` around a new :class:`muntin.Engine` with the given settings."""
 
     def __init__(self, settings: Mapping[str, object]) -> None:
-        self._engine: Any = muntin.Engine(**settings)
-        self._queries: dict[str, Any] = {}
+        self._engine = muntin.Engine(**settings)
 
     def declare(self, stream: StreamDeclaration) -> None:
         """Declare a stream."""
@@ -29,7 +27,7 @@ class EngineDriver:
 
     def query(self, name: str, sql: str) -> None:
         """Register a standing query."""
-        self._queries[name.casefold()] = self._engine.query(sql, name=name)
+        self._engine.query(sql, name=name)
 
     def execute(self, sql: str) -> None:
         """Run any statements of the dialect."""
@@ -61,23 +59,21 @@ class EngineDriver:
 
     def state(self) -> Mapping[str, int]:
         """For each stream, how many of its rows are held in windows."""
-        held: dict[str, int] = self._engine.state_rows()
-        return held
+        return self._engine.state_rows()
 
     def explain(self, query: str) -> str:
         """How the query is run."""
-        self._find(query)
-        return str(self._engine.explain())
+        return self._engine.explain(query)
 
     def drop(self, query: str) -> None:
         """Drop a standing query."""
         self._engine.drop(query)
-        self._queries.pop(query.casefold(), None)
 
     def close(self) -> None:
         """Nothing to give back: the engine lives in this process."""
 
-    def _find(self, query: str) -> Any:
-        if query.casefold() not in self._queries:
+    def _find(self, query: str) -> muntin.StandingQuery:
+        handle = next((handle for handle in self._engine.queries() if handle.name.casefold() == query.casefold()), None)
+        if handle is None:
             raise CatalogError(f"there is no query {query}")
-        return self._queries[query.casefold()]
+        return handle

@@ -17,6 +17,7 @@ Everything is computed anew from all rows; cost is no concern beyond tests with 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,7 @@ from muntin.model.catalog import Catalog, Stream
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
 from muntin.plan.query import Query, Source, quote
 from muntin.testing.connection import run_sql
+from muntin.testing.watermark import Frontier
 
 
 class Oracle:
@@ -40,9 +42,9 @@ class Oracle:
         The rows of the stored tables.
     catalog : Catalog
         Where the streams are declared; gives their time columns and their order.
-    after : int, optional
-        The instant up to which everything was already processed when the query was registered: combinations whose newest row is
-        not later are no results of it.
+    after : Frontier, optional
+        How far everything was already processed when the query was registered: combinations whose newest row is not beyond it
+        are no results of the query.
 
     Examples
     --------
@@ -58,13 +60,15 @@ class Oracle:
         tables: Mapping[str, pa.Table],
         catalog: Catalog,
         *,
-        after: int | None = None,
+        after: Frontier | None = None,
     ) -> None:
         assert any(not source.stored for source in query.sources), "a query without a stream never changes; the binder refuses it"
         self._query = query
-        self._inputs = _number(query, _by_name(streams), _by_name(tables), catalog)
+        ranks = _ranks(query, _by_name(streams), catalog)
+        self._inputs = _number(query, ranks, _by_name(streams), _by_name(tables))
+        seen = sum(stream.seen(after) for stream in ranks.values()) if after else 0
         self._sources = ", ".join(f"source{place} AS ({_source_sql(place, source)})" for place, source in enumerate(query.sources))
-        self._results = {"result": run_sql(f"WITH {self._sources} {_result_sql(query, after)}", self._inputs)}
+        self._results = {"result": run_sql(f"WITH {self._sources} {_result_sql(query, seen)}", self._inputs)}
 
     def inserts(self, until: int | None = None) -> pa.Table:
         """All insertions with ``_ts <= until`` in the order in which they come out: ``_op``, ``_ts``, select list.
@@ -136,8 +140,8 @@ def _in_answer(instant: str) -> str:
     return f"begins <= {instant} AND coalesce({instant} < ends, true)"
 
 
-def _result_sql(query: Query, after: int | None) -> str:
-    """Every combination that is a result: its select list, the positions of its members, when it begins and ends."""
+def _result_sql(query: Query, seen: int) -> str:
+    """Every combination that is a result and has a row behind the ``seen`` ones: select list, positions, when it begins and ends."""
     streams = [place for place, source in enumerate(query.sources) if not source.stored]
     timed = [place for place in streams if isinstance(query.sources[place].window, TimeWindow)]
     counted = [place for place in streams if place not in timed]
@@ -147,11 +151,9 @@ def _result_sql(query: Query, after: int | None) -> str:
     columns += [f"pos{place}" for place in range(len(query.sources))]
     columns += [f"{begins} AS begins", f"{_over('least', 'end', streams)} AS ends"]
     columns += [f"{newest} AS newest", f"CASE {newest_source} END AS newest_source"]
-    conditions = [f"({predicate.expression.sql})" for predicate in query.predicates]
+    conditions = [f"{newest} > {seen}", *(f"({predicate.expression.sql})" for predicate in query.predicates)]
     conditions += [f"{begins} < end{place}" for place in timed]
     conditions += [f"coalesce({newest} < count_end{place}, true)" for place in counted]
-    if after is not None:
-        conditions.append(f"{begins} > {after}")
     tables = ", ".join(f"source{place}" for place in range(len(query.sources)))
     return f"SELECT {', '.join(columns)} FROM {tables} WHERE {' AND '.join(conditions)}"
 
@@ -176,9 +178,21 @@ def _over(function: str, column: str, places: list[int]) -> str:
     return f"{function}({', '.join(f'{column}{place}' for place in places)})"
 
 
-def _number(query: Query, streams: Mapping[str, pa.Table], tables: Mapping[str, pa.Table], catalog: Catalog) -> dict[str, pa.Table]:
+@dataclass(frozen=True)
+class _Ranks:
+    """Of one stream the positions of its rows among the rows of all streams (from 1), and their times, in order of arrival."""
+
+    positions: pa.Array
+    times: pa.Array
+    order: int
+
+    def seen(self, frontier: Frontier) -> int:
+        """How many rows are not beyond the frontier."""
+        return int(np.count_nonzero(self.times.to_numpy() <= frontier.last_time(self.order)))
+
+
+def _number(query: Query, ranks: Mapping[str, _Ranks], streams: Mapping[str, pa.Table], tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """One table per entry of FROM: its columns under flat names, and each row's position (and time, for streams)."""
-    ranks = _ranks({source.relation.casefold() for source in query.sources if not source.stored}, streams, catalog)
     inputs = {}
     for place, source in enumerate(query.sources):
         name = source.relation.casefold()
@@ -186,39 +200,40 @@ def _number(query: Query, streams: Mapping[str, pa.Table], tables: Mapping[str, 
         table = source.schema.empty_table() if table is None else table.select(source.schema.names)
         numbered = table.rename_columns([f"{place}.{column}" for column in table.column_names])
         if source.stored:
-            numbers: dict[str, pa.Array[pa.Int64Scalar]] = {"pos": pa.array(range(table.num_rows), type=pa.int64())}
+            numbered = numbered.append_column(f"pos{place}", pa.array(range(table.num_rows), type=pa.int64()))
         else:
-            numbers = ranks.get(name) or {"pos": pa.array([], type=pa.int64()), "ts": pa.array([], type=pa.int64())}
-        for column, values in numbers.items():
-            numbered = numbered.append_column(f"{column}{place}", values)
+            none = pa.array([], type=pa.int64())
+            rank = ranks.get(name, _Ranks(none, none, 0))
+            numbered = numbered.append_column(f"pos{place}", rank.positions).append_column(f"ts{place}", rank.times)
         inputs[f"input{place}"] = numbered
     return inputs
 
 
-def _ranks(names: set[str], streams: Mapping[str, pa.Table], catalog: Catalog) -> dict[str, dict[str, pa.Array[pa.Int64Scalar]]]:
-    """Of every stream, the positions of its rows among the rows of all streams, and their times, in order of arrival."""
-    declared = [stream for stream in catalog.streams() if stream.name.casefold() in names & streams.keys()]
+def _ranks(query: Query, streams: Mapping[str, pa.Table], catalog: Catalog) -> dict[str, _Ranks]:
+    """The places of all rows of the query's streams in the one order of them all."""
+    read = {source.relation.casefold() for source in query.sources if not source.stored} & streams.keys()
+    declared = [stream for stream in catalog.streams() if stream.name.casefold() in read]
     if not declared:
         return {}
     times = [_times(streams[stream.name.casefold()], stream) for stream in declared]
+    lengths = [len(column) for column in times]
     everything = pa.table(
         {
-            "stream": np.repeat([stream.order for stream in declared], [len(column) for column in times]),
-            "arrival": np.concatenate([np.arange(len(column)) for column in times]),
+            "stream": np.repeat([stream.order for stream in declared], lengths),
+            "arrival": np.concatenate([np.arange(length) for length in lengths]),
             "ts": pa.concat_arrays(times),
         }
     )
     ranking = "SELECT row_number() OVER (ORDER BY ts, stream, arrival) AS pos FROM everything ORDER BY stream, arrival"
-    ranked = run_sql(ranking, {"everything": everything})
-    positions = ranked.column("pos").combine_chunks()
-    result, start = {}, 0
-    for stream, column in sorted(zip(declared, times, strict=True), key=lambda pair: pair[0].order):
-        result[stream.name.casefold()] = {"pos": positions.slice(start, len(column)), "ts": column}
-        start += len(column)
-    return result
+    positions = run_sql(ranking, {"everything": everything}).column("pos").combine_chunks()
+    starts = np.cumsum([0, *lengths])
+    return {
+        stream.name.casefold(): _Ranks(positions.slice(start, length), column, stream.order)
+        for stream, column, start, length in zip(declared, times, starts, lengths, strict=False)
+    }
 
 
-def _times(table: pa.Table, stream: Stream) -> pa.Array[pa.Int64Scalar]:
+def _times(table: pa.Table, stream: Stream) -> pa.Array:
     """The times of a stream's rows as integer microseconds."""
     column = table.column(stream.time).combine_chunks()
     return column if pa.types.is_integer(column.type) else column.cast(pa.timestamp("us")).cast(pa.int64())

@@ -17,7 +17,7 @@ from muntin.plan.query import ColumnRef, Emit, Expression, OutputColumn, Query, 
 from muntin.testing.golden import StreamDeclaration
 from muntin.testing.oracle import Oracle
 from muntin.testing.session import Binder
-from muntin.testing.watermark import Watermark
+from muntin.testing.watermark import Frontier, Watermark
 
 _ARRIVAL = "number of arrival"
 
@@ -25,7 +25,7 @@ _ARRIVAL = "number of arrival"
 @dataclass
 class _Standing:
     query: Query
-    after: int | None
+    after: Frontier
     taken: int = 0
 
 
@@ -62,7 +62,8 @@ class OracleDriver:
         """Register a standing query."""
         if name.casefold() in self._standing:
             raise CatalogError(f"there is already a query {name}", hint="Choose another name, or drop it first")
-        self._standing[name.casefold()] = _Standing(self._bind(sql, name, self._catalog), self._watermark.complete)
+        self._standing[name.casefold()] = _Standing(self._bind(sql, name, self._catalog), self._watermark.frontier)
+        self._follow()
 
     def execute(self, sql: str) -> None:
         """Nothing: the oracle knows no statements."""
@@ -87,11 +88,12 @@ class OracleDriver:
     def take(self, query: str) -> pa.Table:
         """The results since the last call."""
         standing = self._find(query)
-        instant = self._watermark.complete
-        if instant is None:
-            return standing.query.output_schema.empty_table()
-        oracle = self._oracle(standing.query, standing.after)
-        results = oracle.inserts(instant) if standing.query.emit is Emit.INSERTS else oracle.changes(instant)
+        closed = self._watermark.frontier.closed
+        oracle = Oracle(standing.query, self._final(), self._tables, self._catalog, after=standing.after)
+        if standing.query.emit is Emit.INSERTS:
+            results = oracle.inserts(closed if standing.query.every else None)
+        else:
+            results = oracle.changes(closed)
         new = results.slice(standing.taken)
         standing.taken = results.num_rows
         return new
@@ -99,9 +101,8 @@ class OracleDriver:
     def answer(self, query: str) -> pa.Table:
         """The answer now."""
         standing = self._find(query)
-        instant = self._watermark.complete
-        oracle = self._oracle(standing.query, standing.after)
-        return oracle.answer(instant) if instant is not None else oracle.answer(-(2**62))
+        oracle = Oracle(standing.query, self._accepted, self._tables, self._catalog, after=standing.after)
+        return oracle.answer(self._watermark.frontier.closed)
 
     def late(self, stream: str) -> pa.Table:
         """All rows that came too late so far."""
@@ -109,11 +110,10 @@ class OracleDriver:
 
     def state(self) -> Mapping[str, int]:
         """For each stream, how many of its rows are inside a window of some query now."""
-        instant = self._watermark.complete
         held: dict[str, set[object]] = {stream.name: set() for stream in self._catalog.streams()}
         sources = [source for standing in self._standing.values() for source in standing.query.sources if not source.stored]
-        for source in sources if instant is not None else []:
-            held[self._stream(source.relation).name] |= self._alive(source, instant)
+        for source in sources:
+            held[self._stream(source.relation).name] |= self._alive(source)
         return {name: len(rows) for name, rows in held.items()}
 
     def explain(self, query: str) -> str:
@@ -124,11 +124,12 @@ class OracleDriver:
         """Drop a standing query."""
         self._find(query)
         del self._standing[query.casefold()]
+        self._follow()
 
     def close(self) -> None:
         """Nothing to give back."""
 
-    def _alive(self, source: Source, instant: int) -> set[object]:
+    def _alive(self, source: Source) -> set[object]:
         """The arrival numbers of the rows inside the window of a source, from a query that selects nothing else."""
         name = source.relation.casefold()
         rows = self._accepted[name]
@@ -136,10 +137,20 @@ class OracleDriver:
         number = ColumnRef(0, _ARRIVAL)
         column = OutputColumn("arrival", Expression(quote(number.flat), (number,), pa.int64()))
         query = Query("state", "", (replace(source, schema=numbered.schema),), (), (column,))
-        return set(Oracle(query, {name: numbered}, {}, self._catalog).answer(instant).column(0).to_pylist())
+        return set(Oracle(query, {name: numbered}, {}, self._catalog).answer(self._watermark.frontier.closed).column(0).to_pylist())
 
-    def _oracle(self, query: Query, after: int | None) -> Oracle:
-        return Oracle(query, self._accepted, self._tables, self._catalog, after=after)
+    def _final(self) -> dict[str, pa.Table]:
+        """The accepted rows whose place in the order is final."""
+        final = {}
+        for stream in self._catalog.streams():
+            rows = self._accepted[stream.name.casefold()]
+            last = pa.scalar(self._watermark.frontier.last_time(stream.order))
+            final[stream.name] = rows.filter(pc.less_equal(rows.column(stream.time).cast(pa.int64()), last))
+        return final
+
+    def _follow(self) -> None:
+        sources = [source for standing in self._standing.values() for source in standing.query.sources]
+        self._watermark.follow(source.relation for source in sources if not source.stored)
 
     def _find(self, query: str) -> _Standing:
         standing = self._standing.get(query.casefold())

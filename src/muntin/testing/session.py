@@ -16,7 +16,7 @@ from muntin.testing.compare import accumulate, changes_difference, difference, o
 from muntin.testing.driver import DriverFactory
 from muntin.testing.golden import Action, Advance, Change, DeclareStream, DeclareTable, Drop, Execute, Feed, Register, Restart, Row, StreamDeclaration
 from muntin.testing.oracle import Oracle
-from muntin.testing.watermark import Watermark
+from muntin.testing.watermark import Frontier, Watermark
 
 Binder: TypeAlias = Callable[[str, str, Catalog], Query]
 """Makes a bound query of its text, its name and the catalogue."""
@@ -27,7 +27,7 @@ class Registration:
     """A query that runs, what it sent out so far, and from which instant on it has results."""
 
     query: Query | None
-    after: int | None
+    after: Frontier | None
     sent: list[pa.Table] = field(default_factory=list)
     waiting: list[pa.Table] = field(default_factory=list)
 
@@ -74,7 +74,8 @@ class Session:
                 self._catalog.add(Table(name, read_schema(columns)))
                 self._tables[name] = self._table(action)
             case Register(name, sql):
-                self._registered[name.casefold()] = Registration(self._bind(sql, name, self._catalog), self._watermark.complete)
+                self._registered[name.casefold()] = Registration(self._bind(sql, name, self._catalog), self._watermark.frontier)
+                self._follow()
             case Feed(stream, rows):
                 self._fed.setdefault(stream.casefold(), []).append(self.stream_rows(stream, rows))
                 for row in rows:
@@ -83,6 +84,7 @@ class Session:
                 self._watermark.advance(at)
             case Drop(query):
                 self._registered.pop(query.casefold(), None)
+                self._follow()
             case _:
                 pass
 
@@ -104,21 +106,35 @@ class Session:
         return list(self._registered)
 
     def against_oracle(self, name: str) -> str:
-        """How all that the query sent out so far differs from the oracle; empty when it does not."""
+        """How all that the query sent out so far differs from the oracle; empty when it does not.
+
+        What happens up to the last closed instant must be there; of what happens later, a part in order may be.
+        """
         registration = self._collect(name)
-        oracle, instant = self._oracle(registration), self._watermark.complete
-        if oracle is None or instant is None or registration.query is None:
+        oracle = self._oracle(registration)
+        if oracle is None or registration.query is None:
             return ""
         sent = pa.concat_tables([*registration.sent, *registration.waiting])
+        closed = self._watermark.frontier.closed
         if registration.query.emit is Emit.INSERTS:
-            return ordered_difference(oracle.inserts(instant), sent)
-        return changes_difference(oracle.changes(instant), sent) or difference(oracle.answer(instant), accumulate(sent))
+            due, possible = oracle.inserts(closed), oracle.inserts()
+            return ordered_difference(possible.slice(0, max(due.num_rows, sent.num_rows)), sent)
+        latest = max([closed, *sent.column("_ts").cast(pa.int64()).to_pylist()])
+        return changes_difference(oracle.changes(latest), sent) or difference(oracle.answer(latest), accumulate(sent))
 
     def oracle_answer(self, name: str) -> pa.Table | None:
-        """The answer now as the oracle computes it; None when it cannot."""
-        registration = self._collect(name)
-        oracle, instant = self._oracle(registration), self._watermark.complete
-        return oracle.answer(instant) if oracle and instant is not None else None
+        """The answer now as the oracle computes it; None when the script made the query by ``sql``.
+
+        Raises
+        ------
+        ValueError
+            When now is no instant at which all streams are complete: the script must ``advance`` first.
+        """
+        oracle = self._oracle(self._collect(name))
+        frontier = self._watermark.frontier
+        if oracle and not frontier.exact:
+            raise ValueError("rows were fed beyond the last advance, so the answer is between two instants; advance first")
+        return oracle.answer(frontier.time) if oracle else None
 
     def stream_rows(self, stream: str, rows: tuple[Row, ...]) -> pa.Table:
         """Rows of a stream as the script writes them: the time, then the values of the other columns."""
@@ -168,6 +184,10 @@ class Session:
             self._drive(action)
         for name in self._registered:
             self.driver.take(name)
+
+    def _follow(self) -> None:
+        queries = [registration.query for registration in self._registered.values() if registration.query]
+        self._watermark.follow(source.relation for query in queries for source in query.sources if not source.stored)
 
     def _collect(self, name: str) -> Registration:
         new = self.driver.take(name)

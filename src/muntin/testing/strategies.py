@@ -10,7 +10,6 @@ Needs the package ``hypothesis``; nothing else of Muntin imports this module.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from hypothesis import strategies as st

@@ -1,44 +1,73 @@
-"""Up to which instant the rows of all streams are complete: the rule of INTERFACE section 2, for the oracle's side.
+"""How far the order of all rows is final: the rule of INTERFACE section 2, for the oracle's side.
 
-Without ``advance`` that is everything before the least, over the streams, of the newest time seen minus the slack (rows
-of that very time may still come); ``advance`` completes an instant itself. A row of a completed instant is late.
+A stream sends nothing earlier than its newest time minus its slack; equal times may still come, but later rows of one
+stream stand behind earlier ones, so the order is final up to and including that stream's rows of that time. The least
+such place, over the streams that queries read, is the frontier. ``advance`` completes an instant on all streams.
+A row is late when it is older than the frontier's time, or of an instant that ``advance`` completed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+
+_EVERY_STREAM = 1 << 62
+_NOWHERE = -(2**62)
+
+
+@dataclass(frozen=True, order=True)
+class Frontier:
+    """The order is final for rows of times before ``time``, and at ``time`` for streams up to ``order`` (of declaration)."""
+
+    time: int
+    order: int = _EVERY_STREAM
+
+    @property
+    def closed(self) -> int:
+        """The last instant that is complete on all streams."""
+        return self.time if self.order == _EVERY_STREAM else self.time - 1
+
+    @property
+    def exact(self) -> bool:
+        """Whether the frontier is an instant that is complete on all streams."""
+        return self.order == _EVERY_STREAM
+
+    def last_time(self, order: int) -> int:
+        """Up to which time the rows of the stream declared at ``order`` are final."""
+        return self.time if order <= self.order else self.time - 1
 
 
 @dataclass
 class Watermark:
     """Follows the times of the rows that are fed; all times in microseconds."""
 
+    frontier: Frontier = Frontier(_NOWHERE, -1)
     _slack: dict[str, int] = field(default_factory=dict)
     _newest: dict[str, int] = field(default_factory=dict)
-    _advanced: int | None = None
+    _followed: set[str] = field(default_factory=set)
 
     def declare(self, stream: str, slack: int) -> None:
-        """A further stream counts from now on."""
+        """A further stream."""
         self._slack[stream.casefold()] = slack
+
+    def follow(self, streams: Iterable[str]) -> None:
+        """The streams that queries read; all count while there are none."""
+        self._followed = {stream.casefold() for stream in streams}
 
     def arrive(self, stream: str, time: int) -> bool:
         """Take note of a row; whether it is in time."""
         name = stream.casefold()
-        complete = self.complete
-        if complete is not None and time <= complete:
+        if time < max(self._least({name}).time, self.frontier.time) or time <= self.frontier.closed:
             return False
         self._newest[name] = max(time, self._newest.get(name, time))
+        self.frontier = max(self.frontier, self._least(set()))
         return True
 
     def advance(self, at: int) -> None:
         """Nothing up to ``at`` will come any more."""
-        self._advanced = at if self._advanced is None else max(at, self._advanced)
+        self.frontier = max(self.frontier, Frontier(at))
 
-    @property
-    def complete(self) -> int | None:
-        """The last instant that is complete, if there is one."""
-        seen = None
-        if self._slack and self._newest.keys() >= self._slack.keys():
-            seen = min(self._newest[name] - slack for name, slack in self._slack.items()) - 1
-        known = [instant for instant in (seen, self._advanced) if instant is not None]
-        return max(known, default=None)
+    def _least(self, besides: set[str]) -> Frontier:
+        order = {name: place for place, name in enumerate(self._slack)}
+        counted = (self._followed or self._slack.keys()) | besides
+        return min(Frontier(self._newest[name] - self._slack[name] if name in self._newest else _NOWHERE, order[name]) for name in counted)

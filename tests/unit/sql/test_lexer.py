@@ -13,7 +13,7 @@ def test_comments_vanish_and_positions_stay() -> None:
 
 
 def test_lines_and_columns_count_characters_of_any_alphabet() -> None:
-    tokens = tokenize('"日本" , \'😀\'\r\n\tü')
+    tokens = tokenize("\"日本\" , '😀'\r\n\tü")
     assert [str(tokens.place(token.start)) for token in tokens] == [
         "line 1, column 1",
         "line 1, column 6",
@@ -73,6 +73,8 @@ def test_closing_finds_the_partner() -> None:
     assert closing(tokenize("( a"), 0) is None
 
 
-@pytest.mark.parametrize(("text", "expected"), [("select", "SELECT"), ("group  by", "GROUP BY"), ('"select"', ""), ("'select'", ""), ("1", ""), ("+", "")])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("select", "SELECT"), ("group  by", "GROUP BY"), ('"select"', ""), ("'select'", ""), ("1", ""), ("+", "")]
+)
 def test_words_are_unquoted(text: str, expected: str) -> None:
     assert word(tokenize(text)[0]) == expected

@@ -53,7 +53,7 @@ OUTSIDE = [
     ("SELECT now() FROM A", "line 1, column 8: the function now does not depend on the rows alone. A row must give the same result"),
     ("SELECT random() FROM A", "line 1, column 8: the function random does not depend on the rows alone."),
     ("SELECT main.uuid() FROM A", "line 1, column 13: the function uuid does not depend on the rows alone."),
-    ("SELECT current_date FROM A", 'line 1, column 8: current_date does not depend on the rows alone.'),
+    ("SELECT current_date FROM A", "line 1, column 8: current_date does not depend on the rows alone."),
     ("SELECT current_timestamp FROM A", "line 1, column 8: current_timestamp does not depend on the rows alone."),
     ("SELECT age(a) FROM A", "line 1, column 8: the function age does not depend on the rows alone."),
     ("SELECT getenv('HOME') FROM A", "line 1, column 8: the function getenv looks outside the rows. Expressions cannot read files"),
@@ -75,7 +75,7 @@ def test_what_is_not_supported_is_refused_where_it_stands(text: str, message: st
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT a.limit, a.group, A.left AS offset, \"order by\" FROM A",
+        'SELECT a.limit, a.group, A.left AS offset, "order by" FROM A',
         "SELECT a IS DISTINCT FROM b FROM A",
         "SELECT left(a, 1), age(a, b), a GLOB ('x'), a IN (1, 2) FROM A",
         "SELECT minus, count, sum FROM A",

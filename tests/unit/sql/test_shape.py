@@ -12,7 +12,11 @@ def text(tokens: Tokens | None) -> str:
 
 
 def test_a_select_in_its_parts() -> None:
-    shape = read_shape(tokenize("SELECT a, f(b, c) AS d FROM A x [ROWS 5], B [RANGE 1 HOUR] y JOIN C ON a = b INNER JOIN D USING (a, b) CROSS JOIN E WHERE a AND b"))
+    shape = read_shape(
+        tokenize(
+            "SELECT a, f(b, c) AS d FROM A x [ROWS 5], B [RANGE 1 HOUR] y JOIN C ON a = b INNER JOIN D USING (a, b) CROSS JOIN E WHERE a AND b"
+        )
+    )
     assert [text(item) for item in shape.items] == ["a", "f ( b , c ) AS d"]
     assert [(text(entry.tokens), entry.join, text(entry.window), text(entry.on), text(entry.using)) for entry in shape.entries] == [
         ("A x", "", "[ ROWS 5 ]", "", ""),

@@ -34,7 +34,9 @@ def test_nested_and_enumerated_types() -> None:
     assert pa.types.is_dictionary(arrow_type("enum('a', 'b')"))
 
 
-@pytest.mark.parametrize("sql", ["", "  ", "foo", "int)", "int) AS x, (1", "(int", "int; drop", "int 'x'", "'int'", "1", "int + 1", "decimal((select 1))", "'"])
+@pytest.mark.parametrize(
+    "sql", ["", "  ", "foo", "int)", "int) AS x, (1", "(int", "int; drop", "int 'x'", "'int'", "1", "int + 1", "decimal((select 1))", "'"]
+)
 def test_what_is_no_type(sql: str) -> None:
     with pytest.raises(InputError) as caught:
         arrow_type(sql)

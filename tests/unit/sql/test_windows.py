@@ -67,7 +67,7 @@ def test_extents_that_hold_nothing_or_mean_nothing(text: str, message: str) -> N
         ("[RANGE 10 MINUTES]", TimeWindow(600 * SECOND)),
         ("[range '90 seconds']", TimeWindow(90 * SECOND)),
         ("[ROWS 5000]", RowsWindow(5000)),
-        ("[PARTITION BY a, \"b c\" ROWS 3]", PartitionedWindow(("a", "b c"), 3)),
+        ('[PARTITION BY a, "b c" ROWS 3]', PartitionedWindow(("a", "b c"), 3)),
         ("[PARTITION /* x */ BY a ROWS 3]", PartitionedWindow(("a",), 3)),
     ],
 )

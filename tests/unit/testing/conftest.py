@@ -12,6 +12,7 @@ from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.window import Unbounded, Window
 from muntin.plan.query import ColumnRef, Emit, Expression, OutputColumn, Predicate, Query, Source
 from muntin.testing.oracle import Oracle
+from muntin.testing.watermark import Frontier
 
 SECOND = 1_000_000
 STREAM = pa.schema([("k", pa.int32()), ("v", pa.int32()), ("ts", pa.timestamp("us"))])
@@ -68,7 +69,7 @@ class Workshop:
         """Rows of the stored table: k, n."""
         return pa.table([[k for k, _ in rows], [n for _, n in rows]], schema=TABLE)
 
-    def oracle(self, query: Query, *, T: pa.Table | None = None, after: int | None = None, **streams: pa.Table) -> Oracle:  # noqa: N803 - names of relations
+    def oracle(self, query: Query, *, T: pa.Table | None = None, after: Frontier | None = None, **streams: pa.Table) -> Oracle:  # noqa: N803 - names of relations
         """The oracle over the given streams."""
         return Oracle(query, streams, {"T": T} if T else {}, self.catalog, after=after)
 
