@@ -3,13 +3,19 @@
 Kernels carry explicit signatures and are compiled when :func:`prepare` is called (or at their
 first call), never at import. Compiled code is kept in numba's cache beside the source, or in the
 user's cache folder when that is read-only, so only the first start on a machine pays for it.
+
+numba takes a cached kernel for fresh as long as the file that defines it has not changed, but most of
+a kernel is inlined from other files. So our stamp is the text of all of them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -26,19 +32,27 @@ _prepared = False
 
 def inline(function: Function) -> Function:
     """Compile a small function that kernels call; it has no life of its own outside them."""
-    compiled: Function = numba.njit(forceinline=True, **_FLAGS)(function)
-    return compiled
+    compiled: Any = numba.njit(forceinline=True, **_FLAGS)(function)
+    return compiled  # type: ignore[no-any-return]
 
 
 def kernel(signature: str) -> Callable[[Function], Function]:
     """Compile an entry point with the given signature, cached on disk."""
 
     def decorate(function: Function) -> Function:
-        compiled: Function = numba.njit(cache=True, **_FLAGS)(function)
+        compiled: Any = numba.njit(cache=True, **_FLAGS)(function)
+        compiled._cache._cache_file._source_stamp = _stamp()  # noqa: SLF001 (numba offers no public way to say it)
         _kernels.append((function.__name__, compiled, signature))
-        return compiled
+        return compiled  # type: ignore[no-any-return]
 
     return decorate
+
+
+@cache
+def _stamp() -> str:
+    """What compiled kernels depend on: the text of every kernel file."""
+    texts = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
+    return hashlib.sha256(b"\0".join(texts)).hexdigest()
 
 
 def prepare(report: Callable[[str], None] | None = None) -> float:
@@ -62,4 +76,5 @@ def prepare(report: Callable[[str], None] | None = None) -> float:
 
 
 def _to_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()

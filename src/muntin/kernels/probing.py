@@ -41,6 +41,7 @@ from muntin.kernels.layout import (
     STEP_KEYS,
     STEP_SAME_LATER,
     STEP_STORE,
+    STORED,
     TAIL,
     TIME,
 )
@@ -168,8 +169,8 @@ def probe(words, halves, stores, indexes, program, steps, stride, bound, cursor,
 
 @inline
 def precedes(stores, halves, s, address, bound_count):
-    """Whether a row stands among the first ``bound_count`` rows of its stream."""
-    return full_position(stores, s, halves[2 * address + POSITION]) < bound_count
+    """Whether a row stands among the first ``bound_count`` rows of its stream; those of a stored table always do."""
+    return stores[s, KIND] == STORED or full_position(stores, s, halves[2 * address + POSITION]) < bound_count
 
 
 @inline

@@ -111,7 +111,7 @@ def read_options(cursor: Cursor) -> list[tuple[str, str, Token]]:
     cursor.expect("(", hint)
     while True:
         first = cursor.look()
-        name = _option_name(cursor, hint)
+        name = option_name(cursor, "the name of an option", hint)
         cursor.expect("=", hint)
         value, token = read_value(cursor, bare=False)
         if any(name.casefold() == known.casefold() for known, _, _ in options):
@@ -124,17 +124,18 @@ def read_options(cursor: Cursor) -> list[tuple[str, str, Token]]:
     return options
 
 
-def _option_name(cursor: Cursor, hint: str) -> str:
+def option_name(cursor: Cursor, what: str, hint: str) -> str:
+    """A name with or without dots, for options and settings; lower case where it is not quoted."""
     parts = []
     while True:
-        token = cursor.take("the name of an option", hint)
+        token = cursor.take(what, hint)
         if token.token_type == TokenType.IDENTIFIER or is_text(token):
             parts.append(token.text)
         elif word(token):
             parts.append(token.text.lower())
         else:
             cursor.index -= 1
-            raise cursor.unexpected("the name of an option", hint)
+            raise cursor.unexpected(what, hint)
         if not cursor.match_symbol("."):
             return ".".join(parts)
 

@@ -23,6 +23,7 @@ DIALECT = Dialect.get_or_raise("duckdb")
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER} | set(DIALECT.parser_class.ID_VAR_TOKENS)
 _TEXTS = {kind for kind in TokenType if kind.name.endswith("STRING")}
 _NOT_WORDS = {TokenType.IDENTIFIER, TokenType.NUMBER} | _TEXTS
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
 _CLOSED = re.compile(
     r"--[^\n]*|/\*.*?\*/|\{#.*?#\}|[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\w*)\$.*?\$\1\$", re.DOTALL
 )
@@ -102,9 +103,8 @@ def tokenize(text: str, query: str | None = None) -> Tokens:
     """
     text = text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text
     empty = Tokens(text, (), len(text), query)
-    for offset, character in enumerate(text):
-        if character == "\0" or "\ud800" <= character <= "\udfff":
-            raise empty.error(offset, f"the character {character!r} cannot be part of a script", "Remove it; scripts are Unicode text")
+    if odd := _UNUSABLE.search(text):
+        raise empty.error(odd.start(), f"the character {odd.group()!r} cannot be part of a script", "Remove it; scripts are Unicode text")
     try:
         return replace(empty, items=tuple(DIALECT.tokenize(text)))
     except Exception as error:  # sqlglot's tokenizer meets broken text with exceptions of many kinds

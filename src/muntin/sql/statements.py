@@ -8,7 +8,7 @@ from muntin.model.catalog import Catalog
 from muntin.model.clock import parse_interval
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
 from muntin.sql.binder import bind_query
-from muntin.sql.cursor import Cursor, read_options, read_value
+from muntin.sql.cursor import Cursor, option_name, read_options, read_value
 from muntin.sql.lexer import Tokens, closing, split_commas, word
 from muntin.sql.streams import make_stream, make_table
 from muntin.sql.types import arrow_type, check_columns
@@ -98,7 +98,7 @@ def _read_drop(cursor: Cursor) -> Drop:
 
 def _read_set(cursor: Cursor) -> Set:
     hint = "Write SET name = value"
-    name = cursor.name("the name of a setting").text
+    name = option_name(cursor, "the name of a setting", hint)
     if not (cursor.match_symbol("=") or cursor.match("TO")):
         raise cursor.unexpected("=", hint)
     value, _ = read_value(cursor, bare=True)

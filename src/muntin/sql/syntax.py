@@ -55,7 +55,7 @@ def find_columns(tree: exp.Select) -> dict[int, ColumnUse]:
     uses: dict[int, ColumnUse] = {}
     for expression in _expressions(tree):
         for node in expression.find_all(exp.Column, exp.Dot):
-            names = list(_leading_names(node))
+            names = _leading_names(node)
             if names and "start" in names[0].meta and names[0].name.casefold() not in _local_names(node):
                 offset = names[0].meta["start"]
                 use = ColumnUse(tuple(name.name for name in names), tuple(name.meta.get("start", offset) for name in names))
@@ -73,16 +73,24 @@ def _expressions(tree: exp.Select) -> Iterator[exp.Expression]:
         yield tree.args["where"].this
 
 
-def _leading_names(node: exp.Expression) -> Iterator[exp.Identifier]:
-    """The identifiers a column or a chain of dots begins with."""
+def _leading_names(node: exp.Expression) -> list[exp.Identifier]:
+    """The identifiers that a column, or a chain of dots such as ``alias.column.lower()``, begins with."""
+    if isinstance(node, exp.Dot):
+        base = _chain(node.this) or []
+        return [*base, node.expression] if base and isinstance(node.expression, exp.Identifier) else base
+    return _chain(node) or []
+
+
+def _chain(node: exp.Expression) -> list[exp.Identifier] | None:
+    """The identifiers of a node that is nothing but identifiers and dots."""
+    if isinstance(node, exp.Identifier):
+        return [node]
     if isinstance(node, exp.Column):
-        yield from (part for part in node.parts if isinstance(part, exp.Identifier))
-    elif isinstance(node, exp.Dot):
-        yield from _leading_names(node.this)
-        if isinstance(node.expression, exp.Identifier):
-            yield node.expression
-    elif isinstance(node, exp.Identifier):
-        yield node
+        return [part for part in node.parts if isinstance(part, exp.Identifier)]
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        base = _chain(node.this)
+        return None if base is None else [*base, node.expression]
+    return None
 
 
 def _local_names(node: exp.Expression) -> set[str]:

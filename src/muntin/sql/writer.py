@@ -71,7 +71,7 @@ def _join(pieces: list[tuple[str, Token, Token]]) -> str:
             text += " " if _has_gap(pieces[index - 1][2], first, unary=unary) else ""
         text += piece
         before = pieces[index - 1][2] if index else None
-        unary = _is_binary(first) and (before is None or _is_binary(before) or not ends_operand(before))
+        unary = _is_sign(first) and (before is None or _is_binary(before) or not ends_operand(before))
     return text
 
 
@@ -79,7 +79,7 @@ def _has_gap(before: Token, after: Token, *, unary: bool) -> bool:
     """Whether a space stands between two tokens; ``unary`` tells whether the first is a sign and not an operator."""
     adjacent = before.end + 1 == after.start
     if _is_binary(before) and _is_binary(after):
-        return not adjacent
+        return not adjacent or _is_sign(after)
     if _is_binary(after) and ends_operand(before):
         return True
     if _is_binary(before) and not unary:
@@ -87,6 +87,10 @@ def _has_gap(before: Token, after: Token, *, unary: bool) -> bool:
     if any(is_symbol(before, symbol) for symbol in ("(", "[")) or any(is_symbol(after, symbol) for symbol in (")", "]", ",")):
         return False
     return is_symbol(before, ",") or not adjacent
+
+
+def _is_sign(token: Token) -> bool:
+    return is_symbol(token, "-") or is_symbol(token, "+")
 
 
 def _is_binary(token: Token) -> bool:

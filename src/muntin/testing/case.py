@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.plan.query import Emit, Query
-from muntin.testing.cells import read_schema, write_cell, write_columns, write_seconds, write_table
+from muntin.testing.cells import is_text, read_schema, write_cell, write_columns, write_seconds, write_table
 from muntin.testing.checks import write_results
 from muntin.testing.golden import EMPTY, StreamDeclaration
 from muntin.testing.oracle import Oracle
@@ -114,13 +115,13 @@ class Case:
                 rows = [f"{write_seconds(event.time)}  {_line(event.values)}" for event in events if event.stream == stream.name]
                 lines += [f"feed {stream.name}", *rows] if rows else []
         lines += [f"advance {write_seconds(self.end)}", "out q", *write_results(results)]
-        texts = any(pa.types.is_string(arrow) for arrow in answer.schema.types)
-        answers = [" ".join(write_cell(cell, quoted=texts) for cell in row) for row in write_table(answer)]
+        texts = [is_text(arrow) for arrow in answer.schema.types]
+        answers = [" ".join(write_cell(cell, quoted=text) for cell, text in zip(row, texts, strict=True)) for row in write_table(answer)]
         return "\n".join([*lines, "answer q", *(answers or [EMPTY])]) + "\n"
 
     def _pieces(self) -> Iterator[tuple[Event, ...]]:
         edges = sorted({0, *self.cuts, len(self.events)})
-        return (self.events[start:stop] for start, stop in zip(edges, edges[1:], strict=False))
+        return (self.events[start:stop] for start, stop in pairwise(edges))
 
     def _rows(self, stream: StreamDeclaration, events: tuple[Event, ...]) -> pa.Table:
         schema = stream.schema

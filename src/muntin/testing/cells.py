@@ -105,7 +105,8 @@ def read_table(rows: Sequence[Sequence[Cell]], schema: pa.Schema) -> pa.Table:
     for row in rows:
         if len(row) != len(schema.names):
             raise ValueError(f"expected {len(schema.names)} values ({', '.join(schema.names)}), got {len(row)}")
-    texts = pa.table([pa.array(column, type=pa.string()) for column in zip(*rows, strict=True)] or _no_columns(schema), names=_plain(schema))
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema.names)
+    texts = pa.table([pa.array(column, type=pa.string()) for column in columns], names=_plain(schema))
     casts = ", ".join(f"CAST({name} AS {sql_type(field.type)})" for name, field in zip(_plain(schema), schema, strict=True))
     try:
         return _arranged(run_sql(f"SELECT {casts} FROM cells", {"cells": texts}), schema)
@@ -152,7 +153,7 @@ def sql_type(arrow: pa.DataType) -> str:
 
 def is_text(arrow: pa.DataType) -> bool:
     """Whether values of the type are written in quotes."""
-    return pa.types.is_string(arrow) or pa.types.is_large_string(arrow)
+    return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow))
 
 
 def split_columns(text: str) -> list[tuple[str, str]]:
@@ -182,8 +183,3 @@ def _arranged(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _plain(schema: pa.Schema) -> list[str]:
     return [f"c{place}" for place in range(len(schema.names))]
-
-
-def _no_columns(schema: pa.Schema) -> list[pa.Array[pa.StringScalar]]:
-    return [pa.array([], type=pa.string()) for _ in schema.names]
-

@@ -96,7 +96,8 @@ def result_cells(results: pa.Table) -> list[list[Cell]]:
     """Results as text: sign, seconds, values."""
     instants = results.column("_ts").cast(pa.int64()).to_pylist()
     values = write_table(results.drop_columns(["_op", "_ts"]))
-    return [[sign, write_seconds(instant), *row] for sign, instant, row in zip(results.column("_op").to_pylist(), instants, values, strict=True)]
+    signs = results.column("_op").to_pylist()
+    return [[sign, write_seconds(instant), *row] for sign, instant, row in zip(signs, instants, values, strict=True)]
 
 
 def write_results(results: pa.Table) -> list[str]:

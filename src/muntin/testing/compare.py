@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -55,7 +55,8 @@ def ordered_difference(expected: pa.Table, got: pa.Table) -> str:
     first = next((place for place, (left, right) in enumerate(zip(wanted, have, strict=True)) if left != right), None)
     if first is None:
         return ""
-    return f"same rows, other order from row {first + 1} on\nexpected:\n{text_table(expected.slice(first))}\ngot:\n{text_table(got.slice(first))}"
+    both = f"expected:\n{text_table(expected.slice(first))}\ngot:\n{text_table(got.slice(first))}"
+    return f"same rows, other order from row {first + 1} on\n{both}"
 
 
 def changes_difference(expected: pa.Table, got: pa.Table) -> str:
@@ -122,8 +123,9 @@ def text_table(table: pa.Table) -> str:
 def aligned(lines: Sequence[Sequence[str]]) -> str:
     """Lines of cells as text, columns aligned, indented by two.
 
-    >>> aligned([["a", "b"], ["10", "x"]])
-    '  a   b\\n  10  x'
+    >>> print(aligned([["a", "b"], ["10", "x"]]))
+      a   b
+      10  x
     """
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join("  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
@@ -156,11 +158,12 @@ def _instants(changes: pa.Table) -> list[object]:
     return [instant for instant, _ in groupby(changes.column("_ts").cast(pa.int64()).to_pylist())]
 
 
-def _values(column: pa.ChunkedArray[Any]) -> list[object]:
+def _values(column: pa.ChunkedArray) -> list[object]:
     # Nanoseconds do not fit Python's datetime; their numbers compare as well.
     if pa.types.is_temporal(column.type) and getattr(column.type, "unit", "") == "ns":
         column = column.cast(pa.int64())
-    return column.to_pylist()
+    values: list[object] = column.to_pylist()
+    return values
 
 
 def _exact(value: object) -> Hashable:

@@ -6,6 +6,7 @@ Times start at ``start`` (microseconds since 1970, default 0) and never go backw
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -16,7 +17,20 @@ Micros: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 _SECOND = 1_000_000
 
 
-def uniform_stream(rows: int, *, rate: float, keys: int, seed: int, start: int = 0, exponential: bool = False) -> pa.Table:
+@dataclass(frozen=True)
+class Sensors:
+    """Sensors at ``locations`` places; their values lie around ``mean``, within about ``spread``."""
+
+    locations: int
+    mean: float
+    spread: float
+
+
+TEMPERATURE = Sensors(20, 24.0, 9.0)
+HUMIDITY = Sensors(20, 65.0, 25.0)
+
+
+def uniform_stream(rows: int, rate: float, keys: int, seed: int, *, start: int = 0) -> pa.Table:
     """A stream of keys that are all equally likely: ``k`` BIGINT from 0 to ``keys - 1``, ``v`` DOUBLE from 0 to 1, ``ts``.
 
     Parameters
@@ -24,15 +38,13 @@ def uniform_stream(rows: int, *, rate: float, keys: int, seed: int, start: int =
     rows : int
         How many rows.
     rate : float
-        Rows a second: evenly spaced, or on average when ``exponential``.
+        Rows a second, evenly spaced.
     keys : int
         How many distinct keys.
     seed : int
         Another seed, another stream.
     start : int
         Time of the first row, in microseconds.
-    exponential : bool
-        Whether the gaps between rows are exponentially distributed, as in paper 1.
 
     Examples
     --------
@@ -40,26 +52,48 @@ def uniform_stream(rows: int, *, rate: float, keys: int, seed: int, start: int =
     [0, 500000, 1000000]
     """
     random = np.random.default_rng(seed)
-    times = _times(rows, rate, start, random if exponential else None)
+    times = start + (np.arange(rows, dtype=np.float64) * (_SECOND / rate)).astype(np.int64)
     return pa.table({"k": random.integers(0, keys, rows), "v": random.random(rows), "ts": _timestamps(times)})
 
 
-def sensor_stream(rows: int, *, rate: float, locations: int, mean: float, spread: float, seed: int, start: int = 0) -> pa.Table:
-    """Readings of sensors: ``LocationId`` INT from 1 to ``locations``, ``Value`` DOUBLE, ``ts``.
+def exponential_arrivals(stream: pa.Table, rate: float, seed: int, *, start: int = 0) -> pa.Table:
+    """The stream with new times: exponentially distributed gaps, ``rate`` rows a second on average (paper 1, section 5).
 
-    Every location has its own level around ``mean``, which drifts slowly; readings scatter around it. ``spread`` is the
-    size of it all.
+    Parameters
+    ----------
+    stream : pa.Table
+        Any table with a column ``ts``.
+    rate : float
+        Rows a second on average.
+    seed : int
+        Another seed, other times.
+    start : int
+        Time of the first row, in microseconds.
+
+    Examples
+    --------
+    >>> exponential_arrivals(uniform_stream(100, 1, 5, 1), rate=1000, seed=2).num_rows
+    100
+    """
+    gaps = np.random.default_rng(seed).exponential(_SECOND / rate, stream.num_rows)
+    gaps[:1] = 0
+    place = stream.schema.get_field_index("ts")
+    return stream.set_column(place, "ts", _timestamps(start + np.cumsum(gaps).astype(np.int64)))
+
+
+def sensor_stream(rows: int, rate: float, sensors: Sensors, seed: int, *, start: int = 0) -> pa.Table:
+    """Readings of sensors: ``LocationId`` INT from 1 on, ``Value`` DOUBLE, ``ts``.
+
+    Every location has its own level, which swings slowly (two minutes to and fro); readings scatter around it.
 
     Parameters
     ----------
     rows : int
         How many readings, over all locations.
     rate : float
-        Readings a second, evenly spaced.
-    locations : int
-        How many locations; each reading comes from any of them.
-    mean, spread : float
-        Where the values lie.
+        Readings a second, evenly spaced; each comes from any location.
+    sensors : Sensors
+        How many there are and where their values lie, e.g. :data:`TEMPERATURE`.
     seed : int
         Another seed, another stream.
     start : int
@@ -67,16 +101,16 @@ def sensor_stream(rows: int, *, rate: float, locations: int, mean: float, spread
 
     Examples
     --------
-    >>> sensor_stream(10, rate=1, locations=3, mean=25, spread=5, seed=1).column_names
+    >>> sensor_stream(10, rate=1, sensors=TEMPERATURE, seed=1).column_names
     ['LocationId', 'Value', 'ts']
     """
     random = np.random.default_rng(seed)
-    times = _times(rows, rate, start, None)
-    location = random.integers(1, locations + 1, rows).astype(np.int32)
-    level = random.normal(0, spread / 2, locations + 1)[location]
-    phase = random.uniform(0, 2 * np.pi, locations + 1)[location]
-    drift = spread / 2 * np.sin((times - start) / (120 * _SECOND) * 2 * np.pi + phase)
-    values = np.round(mean + level + drift + random.normal(0, spread / 8, rows), 2)
+    times = start + (np.arange(rows, dtype=np.float64) * (_SECOND / rate)).astype(np.int64)
+    location = random.integers(1, sensors.locations + 1, rows).astype(np.int32)
+    level = random.normal(0, sensors.spread / 3, sensors.locations + 1)[location]
+    phase = random.uniform(0, 2 * np.pi, sensors.locations + 1)[location]
+    swing = sensors.spread / 3 * np.sin((times - start) / (120 * _SECOND) * 2 * np.pi + phase)
+    values = np.round(sensors.mean + level + swing + random.normal(0, sensors.spread / 10, rows), 2)
     return pa.table({"LocationId": location, "Value": values, "ts": _timestamps(times)})
 
 
@@ -111,14 +145,6 @@ def multi_join_streams(rows: int, *, rates: Sequence[float], distinct: Sequence[
     values = random.integers(1, np.asarray(distinct)[stream] + 1)
     times = np.arange(rows, dtype=np.int64) * unit
     return [pa.table({"attr": values[stream == place], "ts": _timestamps(times[stream == place])}) for place in range(len(rates))]
-
-
-def _times(rows: int, rate: float, start: int, random: np.random.Generator | None) -> Micros:
-    if random is None:
-        return start + (np.arange(rows, dtype=np.float64) * (_SECOND / rate)).astype(np.int64)
-    gaps = random.exponential(_SECOND / rate, rows)
-    gaps[:1] = 0
-    return start + np.cumsum(gaps).astype(np.int64)
 
 
 def _timestamps(times: Micros) -> pa.Array:

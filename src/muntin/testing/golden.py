@@ -215,13 +215,14 @@ class Step:
 class Script:
     """A golden script that was read."""
 
+    path: str
     about: str
     steps: tuple[Step, ...]
     lines: tuple[str, ...]
 
 
-def read_script(text: str) -> Script:
-    """The steps of a golden script.
+def read_script(text: str, path: str = "script") -> Script:
+    r"""The steps of a golden script; ``path`` is where failures say it stands.
 
     Raises
     ------
@@ -230,7 +231,7 @@ def read_script(text: str) -> Script:
 
     Examples
     --------
-    >>> read_script("# about: nothing\\nadvance 5").steps[0].action
+    >>> read_script("# about: nothing\nadvance 5").steps[0].action
     Advance(at=5000000)
     """
     lines = text.splitlines()
@@ -238,16 +239,14 @@ def read_script(text: str) -> Script:
     for number, word, rest, body in _commands(lines):
         last_line = body[-1][0] if body else number
         try:
-            if word == "error":
-                if not steps:
-                    raise ValueError("error: stands before any command")
+            if word == "error" and steps:
                 steps[-1] = replace(steps[-1], errors=(*steps[-1].errors, rest.strip()))
             else:
                 steps.append(Step(_action(word, rest, body), number, last_line))
         except ValueError as error:
             raise ScriptError(number, str(error)) from error
     about = next((line.removeprefix("# about:").strip() for line in lines if line.startswith("# about:")), "")
-    return Script(about, tuple(steps), tuple(lines))
+    return Script(path, about, tuple(steps), tuple(lines))
 
 
 def _commands(lines: list[str]) -> Iterator[tuple[int, str, str, list[tuple[int, str]]]]:
@@ -306,9 +305,11 @@ def _action(word: str, rest: str, body: list[tuple[int, str]]) -> Action:
             return Explain(_unquoted(rest), tuple(line.strip() for _, line in body))
         case "drop":
             return Drop(_unquoted(rest))
-        case _:
-            assert word == "restart", "every word of the grammar has its case"
+        case "restart":
             return Restart()
+        case _:
+            assert word == "error", "every word of the grammar has its case"
+            raise ValueError("error: stands before any command")
 
 
 def _stream(rest: str) -> StreamDeclaration:

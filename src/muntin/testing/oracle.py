@@ -99,7 +99,8 @@ class Oracle:
         instants = self._instants(["begins", "ends"], "result", until)
         rows = run_sql(
             f"WITH step AS (SELECT instant, lead(instant) OVER (ORDER BY instant) AS next FROM ({instants})), "
-            f"answers AS (SELECT instant, next, {self._names}, count(*) AS n FROM step JOIN result ON {_in_answer('instant')} GROUP BY ALL) "
+            f"answers AS (SELECT instant, next, {self._names}, count(*) AS n FROM step JOIN result"
+            f" ON {_in_answer('instant')} GROUP BY ALL) "
             f"SELECT instant, {self._names}, sum(n)::BIGINT AS n FROM ("
             f" SELECT instant, {self._names}, n FROM answers"
             f" UNION ALL SELECT next, {self._names}, -n FROM answers WHERE next IS NOT NULL"
@@ -170,7 +171,8 @@ def _source_sql(place: int, source: Source) -> str:
         case _:
             return f"SELECT * FROM input{place}"
     later = f"OVER ({partition}ORDER BY pos{place})"
-    return f"SELECT *, lead(ts{place}, {rows}) {later} AS end{place}, lead(pos{place}, {rows}) {later} AS count_end{place} FROM input{place}"
+    ends = f"lead(ts{place}, {rows}) {later} AS end{place}, lead(pos{place}, {rows}) {later} AS count_end{place}"
+    return f"SELECT *, {ends} FROM input{place}"
 
 
 def _over(function: str, column: str, places: list[int]) -> str:
@@ -191,7 +193,9 @@ class _Ranks:
         return int(np.count_nonzero(self.times.to_numpy() <= frontier.last_time(self.order)))
 
 
-def _number(query: Query, ranks: Mapping[str, _Ranks], streams: Mapping[str, pa.Table], tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+def _number(
+    query: Query, ranks: Mapping[str, _Ranks], streams: Mapping[str, pa.Table], tables: Mapping[str, pa.Table]
+) -> dict[str, pa.Table]:
     """One table per entry of FROM: its columns under flat names, and each row's position (and time, for streams)."""
     inputs = {}
     for place, source in enumerate(query.sources):
@@ -246,4 +250,3 @@ def _typed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _by_name(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     return {name.casefold(): table for name, table in tables.items()}
-

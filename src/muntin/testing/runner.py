@@ -87,10 +87,10 @@ def run_file(
     completion = Completion() if complete else None
     text = path.read_text(encoding="utf-8")
     try:
-        script = read_script(text)
+        script = read_script(text, str(path))
     except ScriptError as error:
         return Report(str(path), "", 0, (Failure(error.line, error.fact),))
-    report = run_script(script, path=str(path), completion=completion, settings=settings, driver=driver, bind=bind)
+    report = run_script(script, completion=completion, settings=settings, driver=driver, bind=bind)
     if completion and completion.edits:
         path.write_text(completion.apply(script.lines), encoding="utf-8")
     return report
@@ -99,7 +99,6 @@ def run_file(
 def run_script(
     script: Script,
     *,
-    path: str = "script",
     completion: Completion | None = None,
     settings: Mapping[str, object] | None = None,
     driver: DriverFactory | None = None,
@@ -111,14 +110,14 @@ def run_script(
         failures = tuple(_failures(script, session, completion))
     finally:
         session.close()
-    return Report(path, script.about, len(script.steps), failures, len(completion.edits) if completion else 0)
+    return Report(script.path, script.about, len(script.steps), failures, len(completion.edits) if completion else 0)
 
 
 def _failures(script: Script, session: Session, completion: Completion | None) -> Iterator[Failure]:
     for step in script.steps:
         try:
             problem = _take(step, session, completion)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever a driver raises belongs into the report
             message = str(error) if isinstance(error, MuntinError | ValueError) else f"{type(error).__name__}: {error}"
             if not step.errors or not isinstance(error, MuntinError):
                 yield Failure(step.line, f"unexpected error: {message}")

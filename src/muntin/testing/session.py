@@ -14,7 +14,20 @@ from muntin.plan.query import Emit, Query
 from muntin.testing.cells import read_schema, read_seconds, read_table
 from muntin.testing.compare import accumulate, changes_difference, difference, ordered_difference, rows_of
 from muntin.testing.driver import DriverFactory
-from muntin.testing.golden import Action, Advance, Change, DeclareStream, DeclareTable, Drop, Execute, Feed, Register, Restart, Row, StreamDeclaration
+from muntin.testing.golden import (
+    Action,
+    Advance,
+    Change,
+    DeclareStream,
+    DeclareTable,
+    Drop,
+    Execute,
+    Feed,
+    Register,
+    Restart,
+    Row,
+    StreamDeclaration,
+)
 from muntin.testing.oracle import Oracle
 from muntin.testing.watermark import Frontier, Watermark
 

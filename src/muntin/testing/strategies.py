@@ -124,7 +124,8 @@ def queries(draw: st.DrawFn, streams: tuple[StreamDeclaration, ...], tables: tup
         source = ", ".join(names)
         conditions = [condition for link in joins for condition in link] + residuals
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    every = f" EVERY {draw(st.sampled_from(['1 SECOND', '2 SECONDS', '5 SECONDS']))}" if shape.every and draw(st.integers(0, 3)) == 3 else ""
+    intervals = ["", "", "", " EVERY 1 SECOND", " EVERY 2 SECONDS", " EVERY 5 SECONDS"] if shape.every else [""]
+    every = draw(st.sampled_from(intervals))
     emit = draw(st.sampled_from(shape.emits))
     return f"SELECT {draw(_select(entries))} FROM {source}{where}{default}{every}{f' {emit}' if emit else ''}"
 

@@ -45,15 +45,15 @@ def test_comparisons_have_two_sides_without_parentheses(catalog: Catalog) -> Non
 
 def test_conditions_of_on_using_and_where_are_all_there(catalog: Catalog) -> None:
     query = read_query(
-        "SELECT 1 FROM Temperature A JOIN Humidity B ON A.Value = B.Value AND B.Value > 1 JOIN Temperature C USING (LocationId) "
+        "SELECT 1 FROM Temperature A JOIN Reading B ON A.LocationId = k AND k > 1 JOIN Temperature C USING (LocationId) "
         "WHERE A.ts = C.ts OR A.Value IS NULL WINDOW 1 ROW",
         "q",
         catalog,
     )
     assert [(predicate.expression.sql, predicate.comparison is not None) for predicate in query.predicates] == [
         ('"0.LocationId" = "2.LocationId"', True),
-        ('"0.Value" = "1.Value"', True),
-        ('"1.Value" > 1', True),
+        ('"0.LocationId" = "1.k"', True),
+        ('"1.k" > 1', True),
         ('"0.ts" = "2.ts" OR "0.Value" IS NULL', False),
     ]
 

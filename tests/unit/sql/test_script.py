@@ -41,7 +41,7 @@ def apply(text: str, catalog: Catalog) -> list[Statement]:
 def test_later_statements_see_earlier_ones() -> None:
     statements = apply(SCRIPT, Catalog())
     assert [type(statement).__name__ for statement in statements] == ["CreateStream", "CreateStream", "CreateQuery", "Drop", "Set"]
-    assert [statement.place.line for statement in statements] == [3, 5, 7, 12, 13]
+    assert [statement.place.line for statement in statements] == [3, 5, 7, 13, 14]
     assert isinstance(statements[2], CreateQuery)
     assert [source.relation for source in statements[2].query.sources] == ["stocksNYC", "stocksTokyo"]
 
@@ -52,7 +52,7 @@ def test_a_mistake_shows_when_it_is_reached() -> None:
     statements = read_script(script, catalog)
     assert isinstance(next(statements), CreateTable)
     next(statements)
-    with pytest.raises(SqlError, match="^query broken, line 5, column 3: something is missing after 'WHERE'"):
+    with pytest.raises(SqlError, match=r"^query broken, line 5, column 3: something is missing after 'WHERE'"):
         next(statements)
 
 
@@ -64,7 +64,7 @@ def test_nothing_is_nothing() -> None:
     ("text", "message"),
     [
         ("", "query q, line 1, column 1: the query is empty."),
-        (" ; ", "query q, line 1, column 4: the query is empty."),
+        (" ; ", "query q, line 1, column 2: the query is empty."),
         ("SELECT 1 FROM A; SELECT 2", "query q, line 1, column 18: there is more than one statement."),
         ("CREATE QUERY q AS SELECT 1", "query q, line 1, column 1: CREATE is not part of a query. Pass the SELECT alone"),
     ],

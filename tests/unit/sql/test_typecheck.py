@@ -14,7 +14,7 @@ from muntin.sql.script import read_query
         ("k + 1", pa.int64()),
         ("k / 2", pa.float64()),
         ("n", pa.string()),
-        ("d * 2", pa.decimal128(20, 2)),
+        ("d * 2", pa.decimal128(18, 2)),
         ("t::DATE", pa.date32()),
         ("k > 1", pa.bool_()),
         ("COALESCE(n, 'x')::INT", pa.int32()),
@@ -26,8 +26,8 @@ def test_types(catalog: Catalog, expression: str, kind: pa.DataType) -> None:
 
 
 def test_a_plain_column_has_the_type_it_is_stored_in(catalog: Catalog) -> None:
-    catalog.add(Table("Large", pa.schema([("t", pa.large_string())])))
-    query = read_query("SELECT t, t || 'x' FROM Large, Reading WINDOW 1 ROW", "q", catalog)
+    catalog.add(Table("Large", pa.schema([("big", pa.large_string())])))
+    query = read_query("SELECT big, big || 'x' FROM Large, Reading WINDOW 1 ROW", "q", catalog)
     assert [column.expression.type for column in query.select] == [pa.large_string(), pa.string()]
 
 
@@ -36,7 +36,7 @@ def test_a_plain_column_has_the_type_it_is_stored_in(catalog: Catalog) -> None:
     [
         (
             "SELECT k,\n  lower(k) FROM Reading r",
-            "query q, line 2, column 3: no function matches the given name and argument types 'lower(BIGINT)'. Check the types, or add a cast",
+            "query q, line 2, column 3: no function matches the given name and argument types 'lower(BIGINT)'. Check the types",
         ),
         ("SELECT lowr(n) FROM Reading r", 'query q, line 1, column 8: there is no function lowr. Did you mean "lower"?'),
         ("SELECT k.x FROM Reading r", "query q, line 1, column 8: cannot extract field 'x' from expression r.k because it is not a struct"),

@@ -50,7 +50,7 @@ def test_a_near_type_is_suggested() -> None:
 
 
 def test_constraints_are_refused() -> None:
-    with pytest.raises(InputError, match="not in 'int not null' is not part of a type. Columns have a name and a type only"):
+    with pytest.raises(InputError, match=r"not in 'int not null' is not part of a type\. Columns have a name and a type only"):
         arrow_type("int not null")
 
 

@@ -33,7 +33,7 @@ ROWS = {
         ("r.s.a + s.a", '("0.s").a + ("0.s").a'),
         ("n.upper()", '("0.n").upper()'),
         ("l[1]", '"0.l"[1]'),
-        ("k<<2", '"0.k"<<2'),
+        ("k<<2", '"0.k" << 2'),
         ("k ::DOUBLE", '"0.k" ::DOUBLE'),
         ("'r.k'", "'r.k'"),
         ("list_transform(l, lambda x: x + k)", 'list_transform("0.l", lambda x: x + "0.k")'),
@@ -46,7 +46,7 @@ def test_columns_get_flat_names_and_spaces_are_even(catalog: Catalog, expression
 
 
 @pytest.mark.parametrize(
-    ("text", "plain"), [("A.x+1", "A.x + 1"), ("f( a,b )", "f(a, b)"), ("a\n  -- c\n AND b", "a AND b"), ("a<>-1", "a <>-1")]
+    ("text", "plain"), [("A.x+1", "A.x + 1"), ("f( a,b )", "f(a, b)"), ("a\n  -- c\n AND b", "a AND b"), ("a<>-1", "a <> -1")]
 )
 def test_plain_text_is_the_users(text: str, plain: str) -> None:
     assert plain_text(tokenize(text)) == plain
@@ -59,7 +59,7 @@ EXPRESSIONS = """
     -k ** 2
     -k ^ 2 ^ 3
     2 - 3 - k
-    k << 2 | 1 & 3
+    abs(k) << 2 | 1 & 3
     ~k
     @k
     1e-3 + .5 + 2. + 1_000

@@ -62,7 +62,9 @@ class Workshop:
     def rows(*rows: tuple[float, int | None, int | None]) -> pa.Table:
         """Rows of a stream: time, k, v."""
         times = [round(time * SECOND) for time, _, _ in rows]
-        return pa.table([[k for _, k, _ in rows], [v for _, _, v in rows], pa.array(times, type=pa.int64()).cast(pa.timestamp("us"))], schema=STREAM)
+        return pa.table(
+            [[k for _, k, _ in rows], [v for _, _, v in rows], pa.array(times, type=pa.int64()).cast(pa.timestamp("us"))], schema=STREAM
+        )
 
     @staticmethod
     def table(*rows: tuple[int | None, str]) -> pa.Table:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from muntin.testing.generators import multi_join_streams, sensor_stream, uniform_stream
+from muntin.testing.generators import TEMPERATURE, Sensors, exponential_arrivals, multi_join_streams, sensor_stream, uniform_stream
 
 SECOND = 1_000_000
 
@@ -22,7 +22,7 @@ def test_uniform_keys_at_a_rate() -> None:
 
 
 def test_exponential_gaps_keep_the_rate_on_average() -> None:
-    gaps = np.diff(times(uniform_stream(10_000, rate=10, keys=4, seed=1, exponential=True)))
+    gaps = np.diff(times(exponential_arrivals(uniform_stream(10_000, 1, keys=4, seed=1), rate=10, seed=2)))
     assert gaps.min() >= 0
     assert 95_000 < gaps.mean() < 105_000
     assert 90_000 < gaps.std() < 110_000
@@ -34,7 +34,7 @@ def test_a_seed_is_a_stream() -> None:
 
 
 def test_sensors() -> None:
-    stream = sensor_stream(1000, rate=100, locations=5, mean=25, spread=8, seed=1)
+    stream = sensor_stream(1000, rate=100, sensors=Sensors(5, mean=25, spread=8), seed=1)
     assert stream.schema == pa.schema([("LocationId", pa.int32()), ("Value", pa.float64()), ("ts", pa.timestamp("us"))])
     assert set(stream.column("LocationId").to_pylist()) == {1, 2, 3, 4, 5}
     assert 15 < np.mean(stream.column("Value").to_numpy()) < 35
@@ -49,4 +49,4 @@ def test_the_streams_of_paper_3() -> None:
 
 def test_no_rows() -> None:
     assert uniform_stream(0, rate=1, keys=1, seed=1).num_rows == 0
-    assert sensor_stream(0, rate=1, locations=1, mean=0, spread=1, seed=1).num_rows == 0
+    assert sensor_stream(0, rate=1, sensors=TEMPERATURE, seed=1).num_rows == 0

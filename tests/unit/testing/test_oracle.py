@@ -68,7 +68,9 @@ def test_a_count_window_holds_the_last_rows_of_the_whole_stream_before_any_predi
 
 def test_a_partitioned_window_holds_the_last_rows_of_each_partition_and_null_is_one(workshop: Any) -> None:
     query = workshop.query([("A", PartitionedWindow(("k",), 1)), ("B", TEN)])
-    oracle = workshop.oracle(query, A=workshop.rows((1, 1, 1), (2, None, 2), (3, None, 3), (4, 2, 4), (5, 1, 5)), B=workshop.rows((6, 1, 0)))
+    oracle = workshop.oracle(
+        query, A=workshop.rows((1, 1, 1), (2, None, 2), (3, None, 3), (4, 2, 4), (5, 1, 5)), B=workshop.rows((6, 1, 0))
+    )
     assert workshop.lines(oracle.inserts()) == ["+ 6 5 0", "+ 6 4 0", "+ 6 3 0"]
 
 

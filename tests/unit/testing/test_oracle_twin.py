@@ -91,8 +91,12 @@ def twin_answer(entries: list[tuple[str, Window]], rows: list[Row], pairs: list[
 
 
 @settings(deadline=None)
-@given(entries=sources, arrivals=arrived, pairs=st.lists(st.sampled_from(PAIRS), min_size=2, max_size=2), every=st.sampled_from([None, 2, 5]))
-def test_the_oracle_equals_its_twin(workshop: Any, entries: list[tuple[str, Window]], arrivals: list[Row], pairs: list[Pair], every: int | None) -> None:
+@given(
+    entries=sources, arrivals=arrived, pairs=st.lists(st.sampled_from(PAIRS), min_size=2, max_size=2), every=st.sampled_from([None, 2, 5])
+)
+def test_the_oracle_equals_its_twin(
+    workshop: Any, entries: list[tuple[str, Window]], arrivals: list[Row], pairs: list[Pair], every: int | None
+) -> None:
     pairs = pairs[: len(entries) - 1]
     where = [sql.format(place, place + 1) for place, (sql, _) in enumerate(pairs)]
     streams = {name: workshop.rows(*((row.time, row.k, row.v) for row in arrivals if row.stream == name)) for name in "ABC"}

@@ -43,10 +43,12 @@ def test_rows_older_than_the_frontier_are_late() -> None:
 def test_advance_completes_its_instant_on_all_streams() -> None:
     watermark = declared(A=0)
     watermark.advance(9)
-    assert watermark.frontier.exact
-    assert watermark.frontier.closed == 9
+    assert watermark.frontier == Frontier(9)
     assert not watermark.arrive("A", 9)
     assert watermark.arrive("A", 10)
-    assert not watermark.frontier.exact
     watermark.advance(5)
     assert watermark.frontier == Frontier(10, 0)
+
+
+def test_an_instant_is_closed_when_it_is_complete_on_all_streams() -> None:
+    assert [(frontier.exact, frontier.closed) for frontier in (Frontier(9), Frontier(9, 0))] == [(True, 9), (False, 8)]

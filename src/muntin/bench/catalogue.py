@@ -1,0 +1,22 @@
+"""All benchmarks by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from muntin.bench.join import bench_join
+from muntin.bench.memory import bench_memory
+from muntin.bench.report import Progress, Report
+from muntin.bench.start import bench_start
+from muntin.bench.window import bench_window
+
+
+class Benchmark(Protocol):
+    """A function that measures and tells its progress."""
+
+    def __call__(self, progress: Progress, *, quick: bool = False) -> Report:
+        """Measure; ``quick`` with less data, to see that it works."""
+
+
+BENCHMARKS: Mapping[str, Benchmark] = {"join": bench_join, "window": bench_window, "memory": bench_memory, "start": bench_start}

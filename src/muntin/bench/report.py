@@ -1,0 +1,69 @@
+"""The form of all benchmark results: rows of figures, the claims they support, machine and versions."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+
+Figure = float | int | str
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something a benchmark is to show: a measured figure against its bound."""
+
+    text: str
+    measured: float
+    bound: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the figure keeps the bound."""
+        return self.measured <= self.bound
+
+
+@dataclass(frozen=True)
+class Report:
+    """The outcome of one benchmark."""
+
+    name: str
+    question: str
+    rows: Sequence[Mapping[str, Figure]]
+    claims: Sequence[Claim] = ()
+    machine: Mapping[str, Figure] = field(default_factory=lambda: machine())
+
+    def to_json(self) -> str:
+        """The report as JSON."""
+        claims = [{"claim": claim.text, "measured": claim.measured, "bound": claim.bound, "holds": claim.holds} for claim in self.claims]
+        document = {"name": self.name, "question": self.question, "rows": list(self.rows), "claims": claims, "machine": self.machine}
+        return json.dumps(document, indent=2)
+
+
+def machine() -> dict[str, Figure]:
+    """Machine and versions."""
+    packages = {name: version(name) for name in ("muntin", "numpy", "numba", "duckdb", "pyarrow")}
+    return {"python": platform.python_version(), "processor": _processor(), "cores": os.cpu_count() or 0, **packages}
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    names = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
+    return names[0] if names else platform.processor()
+
+
+def resident_bytes() -> int:
+    """Memory of this process that is in use, in bytes."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def spread(seconds: Sequence[float]) -> dict[str, float]:
+    """Median, least and most of repeated timings."""
+    return {"seconds": round(median(seconds), 4), "least": round(min(seconds), 4), "most": round(max(seconds), 4)}

@@ -1,0 +1,140 @@
+"""All commands."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table as TextTable
+
+from muntin.bench.catalogue import BENCHMARKS
+from muntin.bench.report import Report
+from muntin.cli.demo import run_demo
+from muntin.cli.scripts import read_app
+from muntin.engine.explain import explain_plan
+from muntin.errors import MuntinError
+from muntin.testing.runner import run_file
+
+app = typer.Typer(
+    help="Continuous queries that join the windows of many streams, exactly.", no_args_is_help=True, add_completion=False
+)
+_progress = Console(stderr=True, highlight=False)
+_results = Console(highlight=False, soft_wrap=True)
+
+Script = Annotated[Path, typer.Argument(help="a script of CREATE STREAM, CREATE QUERY, ... statements", show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="print JSON for machines")]
+
+
+@app.command()
+def demo(
+    seconds: Annotated[float, typer.Option(min=1, help="how long to show it")] = 10.0,
+    rate: Annotated[int, typer.Option(min=1, max=100_000, help="readings a second and stream")] = 200,
+) -> None:
+    """Two generated sensor streams, a few standing queries, results as they change."""
+    run_demo(seconds, rate)
+
+
+@app.command()
+def check(script: Script, *, as_json: AsJson = False) -> None:
+    """Parse and bind a script; exit 0, or 2 with the error."""
+    plans = read_app(script)
+    if as_json:
+        typer.echo(json.dumps({"script": str(script), "queries": [plan.query.name for plan in plans]}))
+    else:
+        _progress.print(f"{script}: ok, {len(plans)} {'query' if len(plans) == 1 else 'queries'}")
+
+
+@app.command()
+def explain(script: Script, *, as_json: AsJson = False) -> None:
+    """Print the plans of a script's queries; touches no data."""
+    plans = read_app(script)
+    if as_json:
+        typer.echo(json.dumps([{"query": plan.query.name, "plan": explain_plan(plan)} for plan in plans], indent=2))
+    else:
+        typer.echo("\n\n".join("\n".join(explain_plan(plan)) for plan in plans) or "no queries")
+
+
+@app.command()
+def test(
+    scripts: Annotated[list[Path], typer.Argument(help="golden scripts (.cqt)", show_default=False)],
+    *,
+    complete: Annotated[bool, typer.Option("--complete", help="write out and state blocks as they come out")] = False,
+    setting: Annotated[list[str] | None, typer.Option("--set", help="name=value, overrides the script's settings")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run golden scripts; exit 1 when a check fails."""
+    missing = [str(path) for path in scripts if not path.is_file()]
+    if missing:
+        raise typer.BadParameter(f"there is no file {', '.join(missing)}")
+    settings: dict[str, object] = {}
+    for text in setting or []:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"--set wants name=value, not {text!r}")
+        settings[name.strip()] = value.strip()
+    reports = [run_file(path, complete=complete, settings=settings) for path in scripts]
+    failed = [report for report in reports if not report.ok]
+    if as_json:
+        outcome = [{"script": report.path, "ok": report.ok, "failures": [f"line {f.line}: {f.message}" for f in report.failures]} for report in reports]
+        typer.echo(json.dumps(outcome, indent=2))
+    else:
+        for report in reports:
+            typer.echo(str(report))
+        typer.echo(f"{len(reports) - len(failed)} passed, {len(failed)} failed")
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def bench(
+    name: Annotated[str, typer.Argument(help=f"one of {', '.join(BENCHMARKS)}, or all", show_default=False)],
+    *,
+    output: Annotated[Path | None, typer.Option("--output", help="folder for NAME.json")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="less data, to see that it works; its figures mean little")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a benchmark, print a table and write JSON; exit 1 when a claim does not hold."""
+    if name != "all" and name not in BENCHMARKS:
+        raise typer.BadParameter(f"there is no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
+    folder = output or Path("benchmarks")
+    failed = False
+    for chosen in BENCHMARKS if name == "all" else [name]:
+        report = BENCHMARKS[chosen](lambda text: _progress.print(f"[dim]{text}[/dim]"), quick=quick)
+        if as_json:
+            typer.echo(report.to_json())
+        else:
+            _show(report)
+        if output or not quick:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{chosen}.json").write_text(report.to_json() + "\n", encoding="utf-8")
+        failed = failed or not all(claim.holds for claim in report.claims)
+    if failed and not quick:
+        raise typer.Exit(1)
+
+
+def _show(report: Report) -> None:
+    table = TextTable(title=report.question, title_justify="left")
+    for column in report.rows[0]:
+        table.add_column(column, justify="left" if isinstance(report.rows[0][column], str) else "right")
+    for row in report.rows:
+        table.add_row(*(f"{value:,}" if isinstance(value, int | float) else value for value in row.values()))
+    _results.print(table)
+    for claim in report.claims:
+        _results.print(f"{'holds' if claim.holds else 'DOES NOT HOLD'}: {claim.text}: {claim.measured:,} (at most {claim.bound:,})")
+
+
+def main() -> None:
+    """Run the command line; users' mistakes end with exit code 2 and a message, without a traceback."""
+    try:
+        app()
+    except MuntinError as error:
+        _progress.print(f"[red]error:[/red] {error}", markup=True, soft_wrap=True)
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,59 @@
+"""Reading a script without running it: what ``check`` and ``explain`` do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from muntin.errors import CatalogError, InputError, SettingError, SqlError
+from muntin.model.catalog import Catalog, Stream
+from muntin.model.settings import NAMES, Settings
+from muntin.plan.join import JoinPlan
+from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop
+from muntin.planner.join_planner import plan_join
+from muntin.sql.script import read_script
+
+
+def read_app(path: Path) -> list[JoinPlan]:
+    """The plans of the queries that a script leaves registered, in order."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise InputError(f"there is no file {str(path)!r}", hint="Check the path") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {str(path)!r}: {error}", hint="It must be a text file in UTF-8") from error
+    catalog = Catalog()
+    settings = Settings()
+    plans: dict[str, JoinPlan] = {}
+    for statement in read_script(text, catalog):
+        try:
+            if isinstance(statement, CreateStream):
+                catalog.add(statement.stream)
+            elif isinstance(statement, CreateTable):
+                catalog.add(statement.table)
+            elif isinstance(statement, CreateQuery):
+                query = statement.query
+                if query.name.casefold() in plans or catalog.find(query.name):
+                    raise CatalogError(f"the name {query.name} is taken", hint="Choose another name")
+                own = settings
+                for option, value in query.options:
+                    own = own.having(option, value) if option in NAMES else own
+                plans[query.name.casefold()] = plan_join(query, own)
+            elif isinstance(statement, Drop):
+                _drop(statement, catalog, plans)
+            else:
+                settings = settings.having(statement.name, statement.value)
+        except (CatalogError, InputError, SettingError) as error:
+            raise SqlError(error.fact, place=statement.place, hint=error.hint) from error
+    return list(plans.values())
+
+
+def _drop(statement: Drop, catalog: Catalog, plans: dict[str, JoinPlan]) -> None:
+    if statement.kind == "query":
+        if plans.pop(statement.name.casefold(), None) is None and not statement.if_exists:
+            raise CatalogError(f"there is no query {statement.name}", hint="Check the name")
+        return
+    relation = catalog.find(statement.name)
+    if relation is not None and isinstance(relation, Stream) == (statement.kind == "stream"):
+        catalog.remove(statement.name)
+    elif not statement.if_exists:
+        raise CatalogError(f"there is no {statement.kind} {statement.name}", hint="Check the name")
