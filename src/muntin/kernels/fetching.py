@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from muntin.kernels.compiling import inline
-from muntin.kernels.layout import BUCKETS, HEADS, KEY_COUNT, KEYS, LINK, MODULAR, NEXT, STEP_ARGUMENTS, STEP_INDEX, STEP_STORE, TAIL
+from muntin.kernels.layout import BUCKETS, HEAD_STEP, HEADS, KEY_COUNT, KEYS, LINK, MODULAR, NEXT, STEP_ARGUMENTS, STEP_INDEX, STEP_STORE, TAIL
 from muntin.kernels.rows import bucket_of, head_row, mix, row_address
 
 
@@ -67,10 +67,10 @@ def fetch_heads(halves, indexes, first_index, program, at, s, incoming, offset, 
     x = program[at + STEP_INDEX]
     pipe[place] = -1
     if x >= 0:
-        pipe[place] = indexes[x, HEADS] + probed_bucket(indexes, program, at, incoming, offset)
+        pipe[place] = indexes[x, HEADS] + probed_bucket(indexes, program, at, incoming, offset) * indexes[x, HEAD_STEP]
         prefetch(halves, pipe[place])
     for own in range(first_index[s], first_index[s + 1]):
-        prefetch(halves, indexes[own, HEADS] + incoming_bucket(indexes, own, incoming, offset))
+        prefetch(halves, indexes[own, HEADS] + incoming_bucket(indexes, own, incoming, offset) * indexes[own, HEAD_STEP])
 
 
 @inline

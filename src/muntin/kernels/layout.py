@@ -19,6 +19,9 @@ Rows have absolute sequence numbers; a ring holds ``TAIL <= seq < NEXT``, the ro
 head is the low half of the newest row's sequence number plus one, 0 for none. Whatever leads below
 ``TAIL`` is dead, which is why expiry deletes nothing: a link is only ever followed towards older
 rows, and a row that was overwritten has a sequence number below ``TAIL``.
+
+Heads of an index stand ``HEAD_STEP`` halves apart. When all stores have one index on the same key, the heads of a
+bucket stand side by side: a new row changes one and reads the others, and finds them in one cache line.
 """
 
 from __future__ import annotations
@@ -62,8 +65,9 @@ BUCKETS = 2
 LINK = 3
 MODULAR = 4
 OLDEST = 5
-KEY_COUNT = 6
-KEYS = 7
+HEAD_STEP = 6
+KEY_COUNT = 7
+KEYS = 8
 
 # A step of a join order (one row of the program of an origin): a store to look into, the index to
 # use (-1: scan), who supplies each key of that index, then checks of codes against bound rows.

@@ -3,7 +3,8 @@
 Does what :func:`muntin.kernels.joining.join_arrivals` does under our own expiry for such a plan, with the same
 results in the same order and the same counts, in about half the time: a row is hashed once, each side's numbers
 are at hand, and no program is read. Applies when both stores have rows of three words (coordinate, place,
-code) under one index on the code, neither window is partitioned, and the code's equality is the only check.
+code) under one index on the code with heads side by side, neither window is partitioned, and the code's equality
+is the only check.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from muntin.kernels.layout import (
     KIND,
     LAST,
     LINK0,
-    MODULAR,
     N_COMPARED,
     N_EXPIRED,
     N_EXPIRY_CHECKS,
@@ -45,7 +45,7 @@ from muntin.kernels.layout import (
     TAIL_SLOT,
     TIME,
 )
-from muntin.kernels.rows import bucket_of, expire_tail, mix
+from muntin.kernels.rows import expire_tail, mix
 
 _LOW = 0xFFFFFFFF
 _WIDTH = 3
@@ -74,6 +74,13 @@ def address_of(stores, s, seq):
     return stores[s, ROWS] + slot * _WIDTH
 
 
+@inline
+def fetch(words, address):
+    """Ask for a row, which may lie in two cache lines."""
+    prefetch(words, address)
+    prefetch(words, address + _WIDTH - 1)
+
+
 @kernel(
     "(int64[::1], int32[::1], int64[:,::1], int64[:,::1],"
     " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1],"
@@ -85,9 +92,11 @@ def join_pair(
     start, stop, resume, enough, out, counters, scratch,
 ):  # fmt: skip
     """Join the rows of two sources one by one in total order; returns what the kernels of ``joining`` return."""
-    hashes = scratch[: _PIPE + 1]
+    cells = scratch[: _PIPE + 1]
     firsts = scratch[_PIPE + 1 : 2 * (_PIPE + 1)]
     room = out.shape[1]
+    heads = indexes[0, HEADS]
+    buckets = np.uint64(indexes[0, BUCKETS])
     count = np.int64(0)
     scanned = np.int64(0)
     compared = np.int64(0)
@@ -101,23 +110,18 @@ def join_pair(
     for e in range(start - _HEADS_AHEAD, stop):
         ahead = e + _HEADS_AHEAD
         if ahead < stop:
-            code = incoming[offsets[ahead] + CODES]
-            hashed = np.int64(mix(code))
-            hashes[ahead & _PIPE] = hashed
-            for s in range(2):
-                bucket = bucket_of(np.uint64(hashed), code, indexes[s, MODULAR], indexes[s, BUCKETS])
-                prefetch(halves, indexes[s, HEADS] + bucket)
+            hashed = mix(incoming[offsets[ahead] + CODES])
+            cells[ahead & _PIPE] = heads + 2 * np.int64(((hashed >> np.uint64(32)) * buckets) >> np.uint64(32))
+            prefetch(halves, cells[ahead & _PIPE])
         ahead = e + _FIRST_AHEAD
         if start <= ahead < stop:
             o = 1 - np.int64(aliases[ahead])
-            code = incoming[offsets[ahead] + CODES]
-            bucket = bucket_of(np.uint64(hashes[ahead & _PIPE]), code, indexes[o, MODULAR], indexes[o, BUCKETS])
-            head = np.int64(halves[indexes[o, HEADS] + bucket])
+            head = np.int64(halves[cells[ahead & _PIPE] + o])
             seq = stores[o, NEXT] - ((stores[o, NEXT] + 1 - head) & _LOW)
             firsts[ahead & _PIPE] = -1
             if head != 0 and stores[o, TAIL] <= seq < stores[o, NEXT]:
                 firsts[ahead & _PIPE] = seq
-                prefetch(words, address_of(stores, o, seq))
+                fetch(words, address_of(stores, o, seq))
         ahead = e + _SECOND_AHEAD
         if start <= ahead < stop:
             o = 1 - np.int64(aliases[ahead])
@@ -125,7 +129,7 @@ def join_pair(
             if seq >= stores[o, TAIL]:
                 seq -= np.int64(halves[2 * address_of(stores, o, seq) + LINK0])
                 if seq >= stores[o, TAIL]:
-                    prefetch(words, address_of(stores, o, seq))
+                    fetch(words, address_of(stores, o, seq))
         if e < start:
             continue
 
@@ -137,7 +141,7 @@ def join_pair(
             stopped = np.int64(e)
             break
         code = incoming[offsets[e] + CODES]
-        hashed = np.uint64(hashes[e & _PIPE])
+        cell = cells[e & _PIPE]
         if resume == 0:
             limit = limit_of(stores, s, time, counts, e)
             if stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
@@ -156,13 +160,12 @@ def join_pair(
             words[address + CODES] = code
             last = stores[s, LAST]
             stores[s, LAST] = last + ((np.int64(halves[2 * address + POSITION]) - last) & _LOW)
-            cell = indexes[s, HEADS] + bucket_of(hashed, code, indexes[s, MODULAR], indexes[s, BUCKETS])
-            newest = np.int64(halves[cell])
+            newest = np.int64(halves[cell + s])
             distance = (seq + 1 - newest) & _LOW
             if newest == 0 or distance > seq - stores[s, TAIL]:
                 distance = np.int64(0)
             halves[2 * address + LINK0] = np.int32(distance)
-            halves[cell] = np.int32(seq + 1)
+            halves[cell + s] = np.int32(seq + 1)
             held = seq + 1 - stores[s, TAIL]
             if held > stores[s, PEAK]:
                 stores[s, PEAK] = held
@@ -184,7 +187,7 @@ def join_pair(
         stored = stores[o, KIND] == STORED
         tail = stores[o, TAIL]
         last = stores[o, LAST]
-        head = np.int64(halves[indexes[o, HEADS] + bucket_of(hashed, code, indexes[o, MODULAR], indexes[o, BUCKETS])])
+        head = np.int64(halves[cell + o])
         seq = stores[o, NEXT] - ((stores[o, NEXT] + 1 - head) & _LOW)
         if head == 0:
             seq = np.int64(-1)

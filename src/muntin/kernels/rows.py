@@ -16,6 +16,7 @@ from muntin.kernels.layout import (
     FORWARD,
     GE,
     GT,
+    HEAD_STEP,
     HEADS,
     HELD,
     KEY_COUNT,
@@ -136,7 +137,7 @@ def insert(words, halves, stores, indexes, s, first_index, incoming, offset, cou
     stores[s, LAST] = last + ((np.int64(low) - last) & _LOW)
     for x in range(first_index[s], first_index[s + 1]):
         bucket = row_bucket(words, indexes, x, address)
-        head = indexes[x, HEADS] + bucket
+        head = indexes[x, HEADS] + bucket * indexes[x, HEAD_STEP]
         newest = np.int64(halves[head])
         distance = np.int64(0)
         if newest != 0:
@@ -170,7 +171,7 @@ def head_row(stores, s, head):
 @inline
 def newest_in(halves, stores, s, indexes, x, bucket):
     """Sequence number of the newest row of a bucket, or -1."""
-    return head_row(stores, s, np.int64(halves[indexes[x, HEADS] + bucket]))
+    return head_row(stores, s, np.int64(halves[indexes[x, HEADS] + bucket * indexes[x, HEAD_STEP]]))
 
 
 @inline

@@ -67,7 +67,7 @@ def is_pair(plan: JoinPlan) -> bool:
         plan.algorithm is Algorithm.EAGER
         and plan.expiry is Expiry.OWN
         and len(plan.sources) == 2
-        and all(len(source.codes) == 1 and [index.codes for index in source.indexes] == [(0,)] for source in plan.sources)
+        and all(len(source.codes) == 1 and [(index.codes, index.buckets) for index in source.indexes] == [((0,), None)] for source in plan.sources)
         and all(len(step.checks) == 1 and step.checks[0].operator == "=" for order in plan.orders for step in order)
         and not any(isinstance(source.window, PartitionedWindow) for source in plan.query.sources)
     )

@@ -70,8 +70,14 @@ class JoinState:
 
     # -- layout ------------------------------------------------------------------------------------
 
+    @property
+    def _side_by_side(self) -> bool:
+        """Whether all stores have one index on one key with buckets of our choice: then their heads stand together."""
+        return not self.cleaning and all([(len(index.codes), index.buckets) for index in spec.indexes] == [(1, None)] for spec in self.specs)
+
     def _lay_out(self, capacities: list[int]) -> None:
         """Make an empty arena for the given numbers of rows."""
+        together = self._side_by_side
         keys = max((len(index.codes) for spec in self.specs for index in spec.indexes), default=0)
         total_indexes = sum(len(spec.indexes) for spec in self.specs)
         stores = np.zeros((len(self.specs), layout.STORE_FIELDS), np.int64)
@@ -95,7 +101,7 @@ class JoinState:
             store[[layout.LAST, layout.PRIMARY, layout.FORWARD]] = -1, -1, -1
             word += width * capacity
             for i, index in enumerate(spec.indexes):
-                buckets = index.buckets or capacity
+                buckets = index.buckets or (max(capacities) if together else capacity)
                 row = indexes[x]
                 row[[layout.OWNER, layout.BUCKETS, layout.KEY_COUNT]] = s, buckets, len(index.codes)
                 row[layout.LINK] = layout.LINK0 if i == 0 else first_half + i - 1
@@ -108,9 +114,11 @@ class JoinState:
                 x += 1
             first_index[s + 1] = x
         half = 2 * word
-        for x, which in heads:
-            indexes[x, which] = half
-            half += int(indexes[x, layout.BUCKETS])
+        for number, (x, which) in enumerate(heads):
+            indexes[x, layout.HEAD_STEP] = len(self.specs) if together else 1
+            indexes[x, which] = half + number if together else half
+            half += 0 if together else int(indexes[x, layout.BUCKETS])
+        half += max(capacities) * len(self.specs) if together else 0
         self.words = np.zeros((half + 1) // 2, np.int64)
         self.halves = self.words.view(np.int32)
         self.stores, self.indexes, self.first_index = stores, indexes, first_index
@@ -156,6 +164,8 @@ class JoinState:
 
     def _resize(self, wanted: dict[int, int], limit: int) -> None:
         capacities = [wanted.get(s, int(store[layout.CAP])) for s, store in enumerate(self.stores)]
+        if self._side_by_side and max(capacities) != self.stores[:, layout.CAP].max():
+            wanted = dict(enumerate(capacities))
         old_words, old_halves, old_stores, old_indexes = self.words, self.halves, self.stores, self.indexes
         self._lay_out(capacities)
         unused = np.zeros(layout.COUNTERS, np.int64)
@@ -183,7 +193,8 @@ class JoinState:
             for which in (layout.HEADS, layout.OLDEST):
                 start, origin, buckets = int(self.indexes[x, which]), int(indexes[x, which]), int(indexes[x, layout.BUCKETS])
                 if start:
-                    self.halves[start : start + buckets] = halves[origin : origin + buckets]
+                    step = int(indexes[x, layout.HEAD_STEP]) if which == layout.HEADS else 1
+                    self.halves[start : start + buckets * step : step] = halves[origin : origin + buckets * step : step]
 
     # -- size --------------------------------------------------------------------------------------
 

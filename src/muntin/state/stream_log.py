@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.state.batch import Batch, join_batches
+from muntin.state.columns import take
 
 Positions = npt.NDArray[np.int64]
 
@@ -97,9 +98,9 @@ class StreamLog:
             assert not len(positions), "only held positions can be gathered"
             empty = self.schema.empty_table()
             return [empty.column(name) for name in columns]
-        indices = pa.array(self._ranks(positions))
+        ranks = self._ranks(positions)
         whole = pa.concat_tables([segment.batch.rows for segment in self._segments])
-        return [whole.column(name).take(indices) for name in columns]
+        return [take(whole.column(name), ranks) for name in columns]
 
     def _ranks(self, positions: Positions) -> Positions:
         """How many held rows stand before each position."""

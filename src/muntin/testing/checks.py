@@ -88,8 +88,8 @@ def check_late(session: Session, action: Late) -> str:
 def check_explain(session: Session, action: Explain) -> str:
     """Pieces of text that the explanation must contain."""
     text = session.driver.explain(action.query)
-    missing = [piece for piece in action.pieces if piece not in text]
-    return "" if not missing else f"explain {action.query}: it does not contain {', '.join(map(repr, missing))}\ngot:\n{text}"
+    missing = [piece for piece in action.pieces if text is not None and piece not in text]
+    return f"explain {action.query}: it does not contain {', '.join(map(repr, missing))}\ngot:\n{text}" if missing else ""
 
 
 def result_cells(results: pa.Table) -> list[list[Cell]]:

@@ -46,8 +46,8 @@ class Driver(Protocol):
     def state(self) -> Mapping[str, int]:
         """For each stream, how many of its rows are held in windows."""
 
-    def explain(self, query: str) -> str:
-        """How the query is run."""
+    def explain(self, query: str) -> str | None:
+        """How the query is run; None when there is no plan to tell of."""
 
     def drop(self, query: str) -> None:
         """Drop a standing query."""

@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 
 from muntin.errors import CatalogError, InputError
 from muntin.model.catalog import Catalog, Stream, Table
+from muntin.model.settings import Settings
 from muntin.plan.query import ColumnRef, Emit, Expression, OutputColumn, Query, Source, quote
+from muntin.sql.script import read_script
 from muntin.testing.golden import StreamDeclaration
 from muntin.testing.oracle import Oracle
 from muntin.testing.session import Binder
@@ -66,10 +68,13 @@ class OracleDriver:
         self._follow()
 
     def execute(self, sql: str) -> None:
-        """Nothing: the oracle knows no statements."""
+        """Read the statements, so that what is wrong with them comes up, but do nothing."""
+        for _ in read_script(sql, self._catalog):
+            pass
 
     def change(self, setting: str, value: str) -> None:
-        """Nothing: the oracle has no settings."""
+        """Check the setting; it changes nothing."""
+        Settings().having(setting, value.strip("'"))
 
     def feed(self, stream: str, rows: pa.Table) -> None:
         """Take rows in order of arrival."""
@@ -116,9 +121,10 @@ class OracleDriver:
             held[self._stream(source.relation).name] |= self._alive(source)
         return {name: len(rows) for name, rows in held.items()}
 
-    def explain(self, query: str) -> str:
-        """The text of the query."""
-        return self._find(query).query.text
+    def explain(self, query: str) -> str | None:
+        """Nothing: the oracle has no plan."""
+        self._find(query)
+        return None
 
     def drop(self, query: str) -> None:
         """Drop a standing query."""
