@@ -179,7 +179,7 @@ def join_arrivals(  # noqa: PLR0913
         if count > out.shape[1]:
             copy_counters(saved, counters)
             return np.int64(OVERFLOW), np.int64(e), before, count - before, np.int64(1)
-        if policy == PROBE_INSERT:
+        if policy == PROBE_INSERT and stores[s, PRIMARY] >= 0:
             x = stores[s, PRIMARY]
             clean_bucket(words, halves, stores, indexes, x, row_bucket(words, indexes, x, bound[s]), limits[s], counters)
     return np.int64(DONE), np.int64(stop), count, np.int64(0), np.int64(0)

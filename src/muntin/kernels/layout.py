@@ -108,7 +108,7 @@ N_RETRACTED = 8
 COUNTERS = 9
 
 # Scratch space of a kernel besides four numbers a store: two counts, the counters, the pipe of prefetches.
-SCRATCH = 2 + COUNTERS + 64
+SCRATCH = 2 + COUNTERS + 128
 
 # Why a kernel returned.
 DONE = 0

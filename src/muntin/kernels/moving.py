@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from muntin.kernels.compiling import kernel
-from muntin.kernels.layout import END, FORWARD, KIND, NEXT, OLDEST, PARTITIONED, PRIMARY, TAIL
+from muntin.kernels.fetching import prefetch
+from muntin.kernels.layout import END, FORWARD, HEAD_STEP, HEADS, KIND, LINK, NEXT, OLDEST, PARTITIONED, PRIMARY, TAIL
 from muntin.kernels.rows import dead, head_row, insert, row_address, row_bucket
+
+_AHEAD = 24
 
 
 @kernel(
@@ -16,7 +19,7 @@ from muntin.kernels.rows import dead, head_row, insert, row_address, row_bucket
 def move_rows(  # noqa: PLR0913
     words, halves, stores, indexes, s, limit, new_words, new_halves, new_stores, new_indexes, first_index, counters
 ):  # fmt: skip
-    """Insert the rows that a store still needs into its new, empty ring; return how many.
+    """Insert the rows that a store still needs into its new, empty ring, one by one; return how many.
 
     Rows that a partitioned window pushed out, or that their bucket let go, stay behind: this is where
     their memory is reclaimed when older rows keep the tail from moving.
@@ -35,6 +38,21 @@ def move_rows(  # noqa: PLR0913
         insert(new_words, new_halves, new_stores, new_indexes, s, first_index, words, address, counters)
         moved += 1
     return moved
+
+
+@kernel("(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64)")
+def link_rows(words, halves, stores, indexes, first_index, s):
+    """Chain all rows of a store, which were copied as they were, in indexes whose heads are empty."""
+    for x in range(first_index[s], first_index[s + 1]):
+        for seq in range(stores[s, TAIL], stores[s, NEXT]):
+            if seq + _AHEAD < stores[s, NEXT]:
+                bucket = row_bucket(words, indexes, x, row_address(stores, s, seq + _AHEAD))
+                prefetch(halves, indexes[x, HEADS] + bucket * indexes[x, HEAD_STEP])
+            address = row_address(stores, s, seq)
+            head = indexes[x, HEADS] + row_bucket(words, indexes, x, address) * indexes[x, HEAD_STEP]
+            newest = head_row(stores, s, np.int64(halves[head]))
+            halves[2 * address + indexes[x, LINK]] = np.int32(0 if newest < 0 else seq - newest)
+            halves[head] = np.int32(seq + 1)
 
 
 @kernel("(int64[::1], int64[:,::1], int64, int64)")

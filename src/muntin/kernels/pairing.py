@@ -49,10 +49,14 @@ from muntin.kernels.rows import expire_tail, mix
 
 _LOW = 0xFFFFFFFF
 _WIDTH = 3
-_HEADS_AHEAD = 28
-_FIRST_AHEAD = 18
-_SECOND_AHEAD = 9
-_PIPE = 31
+# How many events ahead: the bucket heads, the first row, and three further ones.
+_HEADS_AHEAD = 60
+_FIRST_AHEAD = 48
+_FURTHER_AHEAD = 36
+_FURTHER_STEP = 12
+_FURTHER = 3
+_PIPE = 63
+_RING_AHEAD = 32 * _WIDTH
 
 
 @inline
@@ -76,9 +80,10 @@ def address_of(stores, s, seq):
 
 @inline
 def fetch(words, address):
-    """Ask for a row, which may lie in two cache lines."""
+    """Ask for a row; its first word tells whether it is alive, its last whether it matches."""
     prefetch(words, address)
-    prefetch(words, address + _WIDTH - 1)
+    if (address & 7) > 8 - _WIDTH:
+        prefetch(words, address + _WIDTH - 1)
 
 
 @kernel(
@@ -93,7 +98,7 @@ def join_pair(
 ):  # fmt: skip
     """Join the rows of two sources one by one in total order; returns what the kernels of ``joining`` return."""
     cells = scratch[: _PIPE + 1]
-    firsts = scratch[_PIPE + 1 : 2 * (_PIPE + 1)]
+    rows = scratch[_PIPE + 1 : 2 * (_PIPE + 1)]
     room = out.shape[1]
     heads = indexes[0, HEADS]
     buckets = np.uint64(indexes[0, BUCKETS])
@@ -118,18 +123,23 @@ def join_pair(
             o = 1 - np.int64(aliases[ahead])
             head = np.int64(halves[cells[ahead & _PIPE] + o])
             seq = stores[o, NEXT] - ((stores[o, NEXT] + 1 - head) & _LOW)
-            firsts[ahead & _PIPE] = -1
+            rows[ahead & _PIPE] = -1
             if head != 0 and stores[o, TAIL] <= seq < stores[o, NEXT]:
-                firsts[ahead & _PIPE] = seq
+                rows[ahead & _PIPE] = seq
                 fetch(words, address_of(stores, o, seq))
-        ahead = e + _SECOND_AHEAD
-        if start <= ahead < stop:
-            o = 1 - np.int64(aliases[ahead])
-            seq = firsts[ahead & _PIPE]
-            if seq >= stores[o, TAIL]:
-                seq -= np.int64(halves[2 * address_of(stores, o, seq) + LINK0])
+        for stage in range(_FURTHER):
+            ahead = e + _FURTHER_AHEAD - stage * _FURTHER_STEP
+            if start <= ahead < stop:
+                o = 1 - np.int64(aliases[ahead])
+                seq = rows[ahead & _PIPE]
                 if seq >= stores[o, TAIL]:
-                    fetch(words, address_of(stores, o, seq))
+                    distance = np.int64(halves[2 * address_of(stores, o, seq) + LINK0])
+                    seq -= distance
+                    if distance == 0 or seq < stores[o, TAIL]:
+                        rows[ahead & _PIPE] = -1
+                    else:
+                        rows[ahead & _PIPE] = seq
+                        fetch(words, address_of(stores, o, seq))
         if e < start:
             continue
 
@@ -155,6 +165,7 @@ def join_pair(
             stores[s, NEXT] = seq + 1
             address = address_of(stores, s, seq)
             offset = offsets[e]
+            prefetch(words, address + _RING_AHEAD)
             words[address + COORD] = incoming[offset + COORD]
             words[address + 1] = incoming[offset + 1]
             words[address + CODES] = code
@@ -171,6 +182,7 @@ def join_pair(
                 stores[s, PEAK] = held
             # One row came, at most two old ones go; the ring is not empty, and its newest row is alive.
             if stores[s, KIND] != STORED:
+                prefetch(words, stores[s, ROWS] + stores[s, TAIL_SLOT] * _WIDTH + _RING_AHEAD)
                 for _ in range(2):
                     if words[stores[s, ROWS] + stores[s, TAIL_SLOT] * _WIDTH] > limit:
                         break
