@@ -1,4 +1,4 @@
-"""Does memory stay flat when a query runs for a long time?
+"""Whether memory stays flat when a query runs for a long time.
 
 A join runs over a hundred windows' length; the process's memory and the state are sampled on the way.
 """

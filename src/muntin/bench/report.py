@@ -15,6 +15,20 @@ Figure = float | int | str
 Progress = Callable[[str], None]
 
 
+def _machine() -> dict[str, Figure]:
+    """Machine and versions."""
+    packages = {name: version(name) for name in ("muntin", "numpy", "numba", "duckdb", "pyarrow")}
+    return {"python": platform.python_version(), "processor": _processor(), "cores": os.cpu_count() or 0, **packages}
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    names = (
+        [line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
+    )
+    return names[0] if names else platform.processor()
+
+
 @dataclass(frozen=True)
 class Claim:
     """Something a benchmark is to show: a measured figure against its bound."""
@@ -37,25 +51,13 @@ class Report:
     question: str
     rows: Sequence[Mapping[str, Figure]]
     claims: Sequence[Claim] = ()
-    machine: Mapping[str, Figure] = field(default_factory=lambda: machine())
+    machine: Mapping[str, Figure] = field(default_factory=_machine)
 
     def to_json(self) -> str:
         """The report as JSON."""
         claims = [{"claim": claim.text, "measured": claim.measured, "bound": claim.bound, "holds": claim.holds} for claim in self.claims]
         document = {"name": self.name, "question": self.question, "rows": list(self.rows), "claims": claims, "machine": self.machine}
         return json.dumps(document, indent=2)
-
-
-def machine() -> dict[str, Figure]:
-    """Machine and versions."""
-    packages = {name: version(name) for name in ("muntin", "numpy", "numba", "duckdb", "pyarrow")}
-    return {"python": platform.python_version(), "processor": _processor(), "cores": os.cpu_count() or 0, **packages}
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    names = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
-    return names[0] if names else platform.processor()
 
 
 def resident_bytes() -> int:

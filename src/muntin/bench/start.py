@@ -1,4 +1,4 @@
-"""How long does a new process take until its first query answers?
+"""How long a new process takes until its first query answers.
 
 Each start is a process of its own: once with an empty kernel cache, then with a warm one.
 """

@@ -1,4 +1,4 @@
-"""Does the cost of a row depend on the size of the window?
+"""Whether the cost of a row depends on the size of the window.
 
 Rows come at 10,000 a second; the number of keys grows with the window, so that a row always has one match on each
 side. Windows are filled first and slide by a few batches, until the store has been fitted to them; what follows is
@@ -51,7 +51,14 @@ def bench_window(progress: Progress, *, quick: bool = False) -> Report:
     for window in windows:
         progress(f"window of {window} seconds")
         seconds, state = seconds_per_row(window, timed)
-        rows.append({"window seconds": window, "rows a window": RATE * window, "ns a row": round(seconds * 1e9, 1), "state bytes a row": round(state, 1)})
+        rows.append(
+            {
+                "window seconds": window,
+                "rows a window": RATE * window,
+                "ns a row": round(seconds * 1e9, 1),
+                "state bytes a row": round(state, 1),
+            }
+        )
     flat = max(float(row["ns a row"]) for row in rows) / float(rows[0]["ns a row"])
     most = max(float(row["state bytes a row"]) for row in rows)
     return Report(

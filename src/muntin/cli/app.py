@@ -19,9 +19,7 @@ from muntin.engine.explain import explain_plan
 from muntin.errors import MuntinError
 from muntin.testing.runner import run_file
 
-app = typer.Typer(
-    help="Continuous queries that join the windows of many streams, exactly.", no_args_is_help=True, add_completion=False
-)
+app = typer.Typer(help="Continuous queries that join the windows of many streams, exactly.", no_args_is_help=True, add_completion=False)
 _progress = Console(stderr=True, highlight=False)
 _results = Console(highlight=False, soft_wrap=True)
 
@@ -79,7 +77,10 @@ def test(
     reports = [run_file(path, complete=complete, settings=settings) for path in scripts]
     failed = [report for report in reports if not report.ok]
     if as_json:
-        outcome = [{"script": report.path, "ok": report.ok, "failures": [f"line {f.line}: {f.message}" for f in report.failures]} for report in reports]
+        outcome = [
+            {"script": report.path, "ok": report.ok, "failures": [f"line {f.line}: {f.message}" for f in report.failures]}
+            for report in reports
+        ]
         typer.echo(json.dumps(outcome, indent=2))
     else:
         for report in reports:

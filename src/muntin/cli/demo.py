@@ -6,6 +6,7 @@ Runs in process. On a terminal the last changes of every query are shown live; o
 from __future__ import annotations
 
 import time
+from typing import Self
 
 import pyarrow as pa
 from rich.columns import Columns
@@ -25,19 +26,19 @@ CREATE STREAM Humidity (LocationId INT, Value DOUBLE, ts TIMESTAMP) WITH (time =
 CREATE QUERY muggy AS
   SELECT T.LocationId, T.Value AS temperature, H.Value AS humidity
   FROM Temperature T, Humidity H
-  WHERE T.LocationId = H.LocationId AND T.Value > 33 AND H.Value > 90
+  WHERE T.LocationId = H.LocationId AND T.Value > 30 AND H.Value > 85
   WINDOW 2 SECONDS;
 
 CREATE QUERY alarms AS
   SELECT T.LocationId, T.Value AS temperature
   FROM Temperature T [RANGE 1 SECOND]
-  WHERE T.Value > 39
+  WHERE T.Value > 33
   EMIT CHANGES;
 
 CREATE QUERY spread AS
   SELECT A.LocationId, B.Value - A.Value AS rise
   FROM Temperature A [PARTITION BY LocationId ROWS 3], Temperature B [PARTITION BY LocationId ROWS 3]
-  WHERE A.LocationId = B.LocationId AND B.Value > A.Value + 4
+  WHERE A.LocationId = B.LocationId AND B.Value > A.Value + 3
   EVERY 1 SECOND;
 """
 
@@ -72,7 +73,9 @@ class Board:
 
 
 def _line(row: dict[str, object]) -> str:
-    values = "  ".join(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in row.items() if name[0] != "_")
+    values = "  ".join(
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in row.items() if name[0] != "_"
+    )
     moment = row["_ts"]
     return f"{row['_op']} {moment:%H:%M:%S.%f}"[:-4] + f"  {values}"
 
@@ -108,15 +111,16 @@ def run_demo(seconds: float, rate: int) -> None:
         assert isinstance(response, dict), "stats reports it"
         assert isinstance(state, dict), "stats reports it"
         console.print(
-            f"{query.name:>8}: {stats['rows_in']:,} rows in, {stats['rows_out']:,} changes out, {len(query.answer()):,} rows in the answer now, "
-            f"{sum(state.values()):,} rows held, 99 % of results within {response['p99'] * 1000:.1f} ms"
+            f"{query.name}: {stats['rows_in']:,} rows in, {stats['rows_out']:,} changes out, {len(query.answer()):,} rows in the answer, "
+            f"{sum(state.values()):,} rows held, 99 % of results within {response['p99'] * 1000:.1f} ms",
+            soft_wrap=True,
         )
 
 
 class _Quiet:
     """Stands in for the live display where there is no terminal."""
 
-    def __enter__(self) -> _Quiet:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from muntin.errors import CatalogError, InputError, SettingError, SqlError
 from muntin.model.catalog import Catalog, Stream
-from muntin.model.settings import NAMES, Settings
+from muntin.model.settings import Settings
 from muntin.plan.join import JoinPlan
+from muntin.plan.query import Query
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop
 from muntin.planner.join_planner import plan_join
 from muntin.sql.script import read_script
@@ -31,13 +32,7 @@ def read_app(path: Path) -> list[JoinPlan]:
             elif isinstance(statement, CreateTable):
                 catalog.add(statement.table)
             elif isinstance(statement, CreateQuery):
-                query = statement.query
-                if query.name.casefold() in plans or catalog.find(query.name):
-                    raise CatalogError(f"the name {query.name} is taken", hint="Choose another name")
-                own = settings
-                for option, value in query.options:
-                    own = own.having(option, value) if option in NAMES else own
-                plans[query.name.casefold()] = plan_join(query, own)
+                _plan(statement.query, catalog, settings, plans)
             elif isinstance(statement, Drop):
                 _drop(statement, catalog, plans)
             else:
@@ -45,6 +40,12 @@ def read_app(path: Path) -> list[JoinPlan]:
         except (CatalogError, InputError, SettingError) as error:
             raise SqlError(error.fact, place=statement.place, hint=error.hint) from error
     return list(plans.values())
+
+
+def _plan(query: Query, catalog: Catalog, settings: Settings, plans: dict[str, JoinPlan]) -> None:
+    if query.name.casefold() in plans or catalog.find(query.name):
+        raise CatalogError(f"the name {query.name} is taken", hint="Choose another name")
+    plans[query.name.casefold()] = plan_join(query, settings.of_query(query.options))
 
 
 def _drop(statement: Drop, catalog: Catalog, plans: dict[str, JoinPlan]) -> None:

@@ -29,7 +29,7 @@ from muntin.expressions.duck import Duck
 from muntin.kernels.compiling import prepare
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL, Instant, format_instant, parse_instant, parse_interval
-from muntin.model.settings import NAMES, Settings
+from muntin.model.settings import Settings
 from muntin.plan.query import Query
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
 from muntin.planner.join_planner import plan_join
@@ -41,7 +41,6 @@ from muntin.state.batch import Batch
 Value = TypeVar("Value")
 
 _EVERY_STREAM = 1 << 62
-_SINK_OPTIONS = {"sink", "format", "path"}
 
 
 class Engine:
@@ -179,14 +178,8 @@ class Engine:
         key = query.name.casefold()
         if key in self._queries or self._catalog.find(query.name):
             raise CatalogError(f"the name {query.name} is taken", hint="Choose another name, or drop what has it first")
-        settings = self._settings
-        for option, value in query.options:
-            if option.lower() in NAMES:
-                settings = settings.having(option, value)
-            elif option.lower() not in _SINK_OPTIONS:
-                settings.having(option, value)  # says which settings there are
         prepare()
-        plan = plan_join(query, settings)
+        plan = plan_join(query, self._settings.of_query(query.options))
         streams = {source.relation: self._streams[source.relation] for source in query.sources if not source.stored}
         running = RunningQuery(plan, list(streams.values()), self._tables, self._duck)
         running.begin(self._frontier[0])
@@ -284,10 +277,10 @@ class Engine:
                     except Exception as error:  # noqa: BLE001 (whatever a callback raises is reported, the others are still called)
                         failures.append((name, error))
         if failures:
-            name, error = failures[0]
+            name, failure = failures[0]
             raise SubscriberError(
-                f"a subscriber of query {name} failed: {error!r}", hint="The results are still there for poll; the engine goes on"
-            ) from error
+                f"a subscriber of query {name} failed: {failure!r}", hint="The results are still there for poll; the engine goes on"
+            ) from failure
 
     # -- looking -----------------------------------------------------------------------------------
 

@@ -32,7 +32,9 @@ def explain_plan(plan: JoinPlan) -> list[str]:
             lines.append(f"    index on {keys} ({buckets})")
         if len(query.sources) > 1 and not source.stored:
             lines.append(f"    a new row looks into {_steps(plan, place)}")
-    exact = "" if all(code.kind is not CodeKind.HASH for planned in plan.sources for code in planned.codes) else ", hashed keys checked again"
+    exact = (
+        "" if all(code.kind is not CodeKind.HASH for planned in plan.sources for code in planned.codes) else ", hashed keys checked again"
+    )
     lines += [f"  then keep {_readable(query, expression)}{exact}" for expression in plan.residuals]
     lines.append(f"  select {', '.join(column.name for column in query.select)}")
     return lines

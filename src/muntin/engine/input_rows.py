@@ -69,15 +69,16 @@ def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 def _from_python(rows: Sequence[Any], schema: pa.Schema, where: str) -> pa.Table:
     if not rows:
         return schema.empty_table()
-    if isinstance(rows[0], Mapping):
-        columns = _split_mappings(rows, schema, where)
-    else:
-        columns = _split_sequences(rows, schema, where)
+    split = _split_mappings if isinstance(rows[0], Mapping) else _split_sequences
+    columns = split(rows, schema, where)
     return pa.table([_column(values, field, where) for values, field in zip(columns, schema, strict=True)], schema=schema)
 
 
-def _split_mappings(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, where: str) -> list[list[Any]]:
-    names = {name: find_column(schema, name) for row in rows for name in row}
+def _split_mappings(rows: Sequence[Any], schema: pa.Schema, where: str) -> list[list[Any]]:
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise InputError(f"row {number} for {where} is not a dict like those before it: {row!r}", hint=_columns_hint(schema))
+    names = {name: find_column(schema, str(name)) for row in rows for name in row}
     unknown = [name for name, known in names.items() if known is None]
     if unknown:
         raise InputError(f"the rows for {where} have a column {unknown[0]!r} that does not belong there", hint=_columns_hint(schema))
@@ -89,7 +90,7 @@ def _split_mappings(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, where:
     return [[next((row[spelling] for spelling in spelled[name] if spelling in row), None) for row in rows] for name in schema.names]
 
 
-def _split_sequences(rows: Sequence[Sequence[Any]], schema: pa.Schema, where: str) -> list[list[Any]]:
+def _split_sequences(rows: Sequence[Any], schema: pa.Schema, where: str) -> list[list[Any]]:
     for number, row in enumerate(rows):
         if isinstance(row, (str, bytes)) or not isinstance(row, Sequence) or len(row) != len(schema):
             raise InputError(f"row {number} for {where} does not have {len(schema)} values: {row!r}", hint=_columns_hint(schema))
@@ -130,7 +131,8 @@ def read_times(rows: pa.Table, column: str, where: str) -> npt.NDArray[np.int64]
     if values.null_count:
         number = int(np.flatnonzero(~values.is_valid().to_numpy())[0])
         raise InputError(
-            f"row {number} for {where} has no time: column {column!r} is NULL", hint="Every row needs a time; nothing of this push was taken"
+            f"row {number} for {where} has no time: column {column!r} is NULL",
+            hint="Every row needs a time; nothing of this push was taken",
         )
     times: npt.NDArray[np.int64] = values.cast(pa.int64()).to_numpy()
     if len(times) and not BEFORE_ALL < times.min() <= times.max() < AFTER_ALL:

@@ -49,7 +49,7 @@ class RunningQuery:
         self._duck = duck
         self._streams = sorted(streams, key=lambda state: state.stream.order)
         by_name = {state.stream.name: state for state in self._streams}
-        evaluator = Evaluator(duck)
+        self._evaluator = evaluator = Evaluator(duck)
         self._operator = JoinOperator(plan, [state.stream.name for state in self._streams], tables, evaluator)
         rows = [StoredRows(tables[source.relation]) if source.stored else by_name[source.relation].log for source in self.query.sources]
         self._maker = ResultMaker(plan, rows, evaluator)
@@ -215,6 +215,7 @@ class RunningQuery:
             "stale_rows_held": sum(held) - sum(rows.values()),
             "state_bytes": self._operator.nbytes(),
             "state_bytes_per_row": self._operator.nbytes() / max(sum(rows.values()), 1),
+            "expression_failures": self._evaluator.failures,
+            "last_expression_failure": self._evaluator.last_failure,
             "work": {name: int(counters[place]) for name, place in _COUNTERS.items()},
         }
-

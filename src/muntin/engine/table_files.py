@@ -28,7 +28,9 @@ def load_table(table: Table) -> pa.Table:
         raise InputError(f"{where} has format {kind!r}, which cannot be read", hint=f"Formats are {', '.join(_FORMATS)}")
     files = sorted(path.glob(f"*.{kind}")) if path.is_dir() else [path]
     if not path.exists() or not files:
-        raise InputError(f"{where} reads {str(path)!r}, where there is no such file", hint="Check the path; it is relative to where you run")
+        raise InputError(
+            f"{where} reads {str(path)!r}, where there is no such file", hint="Check the path; it is relative to where you run"
+        )
     try:
         parts = [_read(file, kind, table.schema, header=options.get("header", "true").lower() == "true") for file in files]
     except (pa.ArrowException, OSError) as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 
-_SETTINGS: dict[str, str | bool | int] = {
+_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,
     "enable_external_access": False,
     "autoinstall_known_extensions": False,

@@ -7,35 +7,25 @@ Nothing depends on what the pipe holds: it may be out of date, and only the time
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from muntin.kernels.compiling import inline
-from muntin.kernels.layout import BUCKETS, HEAD_STEP, HEADS, KEY_COUNT, KEYS, LINK, MODULAR, NEXT, STEP_ARGUMENTS, STEP_INDEX, STEP_STORE, TAIL
+from muntin.kernels.layout import (
+    BUCKETS,
+    HEAD_STEP,
+    HEADS,
+    KEY_COUNT,
+    KEYS,
+    LINK,
+    MODULAR,
+    NEXT,
+    STEP_ARGUMENTS,
+    STEP_INDEX,
+    STEP_STORE,
+    TAIL,
+)
+from muntin.kernels.memory import prefetch
 from muntin.kernels.rows import bucket_of, head_row, mix, row_address
-
-
-@intrinsic
-def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """Start loading the cache line of ``array[index]``; never fails, whatever the index."""
-    del typing_context
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        view = context.make_array(signature.args[0])(context, builder, arguments[0])
-        address = builder.gep(view.data, [arguments[1]])
-        raw = builder.bitcast(address, ir.IntType(8).as_pointer())
-        whole = ir.IntType(32)
-        function = builder.module.declare_intrinsic(
-            "llvm.prefetch", [raw.type], ir.FunctionType(ir.VoidType(), [raw.type, whole, whole, whole])
-        )
-        builder.call(function, [raw, whole(0), whole(3), whole(1)])
-        return context.get_dummy_value()
-
-    return types.void(array, index), generate
 
 
 @inline

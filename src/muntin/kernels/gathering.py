@@ -7,58 +7,11 @@ value is asked for meanwhile.
 
 from __future__ import annotations
 
-from typing import Any
-
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
 from muntin.kernels.compiling import inline, kernel
+from muntin.kernels.memory import load_half, load_word, prefetch_address
 
 BLOCK_BITS = 12
 _AHEAD = 16
-
-
-@intrinsic
-def load_word(typing_context: Any, address: Any) -> Any:
-    """The 64-bit word at an address."""
-    del typing_context
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        del context, signature
-        return builder.load(builder.inttoptr(arguments[0], ir.IntType(64).as_pointer()))
-
-    return types.int64(address), generate
-
-
-@intrinsic
-def load_half(typing_context: Any, address: Any) -> Any:
-    """The 32-bit half at an address."""
-    del typing_context
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        del context, signature
-        return builder.load(builder.inttoptr(arguments[0], ir.IntType(32).as_pointer()))
-
-    return types.int32(address), generate
-
-
-@intrinsic
-def prefetch_address(typing_context: Any, address: Any) -> Any:
-    """Start loading the cache line at an address."""
-    del typing_context
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        del signature
-        raw = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
-        whole = ir.IntType(32)
-        function = builder.module.declare_intrinsic(
-            "llvm.prefetch", [raw.type], ir.FunctionType(ir.VoidType(), [raw.type, whole, whole, whole])
-        )
-        builder.call(function, [raw, whole(0), whole(3), whole(1)])
-        return context.get_dummy_value()
-
-    return types.void(address), generate
 
 
 @inline
@@ -94,4 +47,3 @@ def gather_halves(addresses, starts, table, ranks, out):
         rank = ranks[i]
         piece = place_of(starts, table, rank)
         out[i] = load_half(addresses[piece] + 4 * (rank - starts[piece]))
-

@@ -92,7 +92,7 @@ def expire_before(words, halves, stores, indexes, policy, origin, limits, counte
     """The invalidation that a policy does on an arrival before the row probes."""
     for s in range(stores.shape[0]):
         if policy == EAGER:
-            expire_tail(words, halves, stores, s, limits[s], counters)
+            expire_tail(words, stores, s, limits[s], counters)
         elif stores[s, PRIMARY] >= 0 and (policy == ALL or (policy == PROBE_ALL and s != origin)):
             clean_all(words, halves, stores, indexes, stores[s, PRIMARY], limits[s], counters)
 
@@ -102,7 +102,7 @@ def expire_before(words, halves, stores, indexes, policy, origin, limits, counte
     " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1],"
     " int64, int64, int64, int64, int64[::1], int64, int64[:,::1], int64[::1], int64[::1])"
 )
-def join_arrivals(  # noqa: PLR0913
+def join_arrivals(
     words, halves, stores, indexes, first_index, program, stride, naive,
     aliases, offsets, times, counts, evicted, incoming,
     policy, start, stop, resume, expiry, enough, out, counters, scratch,
@@ -129,9 +129,7 @@ def join_arrivals(  # noqa: PLR0913
             ahead = e + _HEADS_AHEAD
             if ahead < stop and offsets[ahead] >= 0:
                 other = np.int64(aliases[ahead])
-                fetch_heads(
-                    halves, indexes, first_index, program, other * n * stride, other, incoming, offsets[ahead], pipe, ahead & _PIPE
-                )
+                fetch_heads(halves, indexes, first_index, program, other * n * stride, other, incoming, offsets[ahead], pipe, ahead & _PIPE)
             ahead = e + _FIRST_AHEAD
             if ahead < stop and offsets[ahead] >= 0:
                 fetch_first(words, halves, stores, program, np.int64(aliases[ahead]) * n * stride, pipe, ahead & _PIPE)
@@ -144,14 +142,14 @@ def join_arrivals(  # noqa: PLR0913
                 if cleaning:
                     free_cleaned(words, halves, stores, indexes, s)
                 elif policy != LAZY:
-                    expire_tail(words, halves, stores, s, limits[s], counters)
+                    expire_tail(words, stores, s, limits[s], counters)
                 if stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
                     return np.int64(GROW), np.int64(e), count, np.int64(0), np.int64(0)
             if evicted[e] >= 0:
                 push_out(words, halves, stores, s, evicted[e], counts[e, s])
             if policy == LAZY and time >= expiry[0]:
                 for other in range(n):
-                    expire_tail(words, halves, stores, other, limits[other], counters)
+                    expire_tail(words, stores, other, limits[other], counters)
                 expiry[0] = time - time % expiry[1] + expiry[1]
             if offsets[e] < 0:
                 continue
@@ -190,7 +188,7 @@ def join_arrivals(  # noqa: PLR0913
     " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1],"
     " int64, int64, int64, int64[::1], int64[:,::1], int64[::1], int64[::1])"
 )
-def join_interval(  # noqa: PLR0913
+def join_interval(
     words, halves, stores, indexes, first_index, program, stride,
     aliases, offsets, times, counts, evicted, incoming,
     start, stop, resume, events, out, counters, scratch,
@@ -248,7 +246,7 @@ def step_tail(stores, s):
 
 
 @inline
-def take_back(words, halves, stores, indexes, program, stride, s, seq, event, time, bound, cursor, limits, out, count, kept, counters):  # noqa: E501
+def take_back(words, halves, stores, indexes, program, stride, s, seq, event, time, bound, cursor, limits, out, count, kept, counters):
     """Retract every result that contains a row which leaves its window now, then let the row go.
 
     The row is joined with all rows still reachable: rows that left earlier are not, so every result is
@@ -297,7 +295,9 @@ def expire_due(words, halves, stores, indexes, program, stride, event, now, boun
 
 
 @inline
-def expire_counted(words, halves, stores, indexes, program, stride, s, event, time, counts, bound, cursor, limits, out, count, kept, counters):  # noqa: E501
+def expire_counted(
+    words, halves, stores, indexes, program, stride, s, event, time, counts, bound, cursor, limits, out, count, kept, counters
+):
     """Retract for all rows that the newest row of store ``s``'s stream pushes out of count windows over it."""
     for other in range(stores.shape[0]):
         if stores[other, STREAM] == stores[s, STREAM] and stores[other, KIND] == COUNT:
@@ -307,7 +307,23 @@ def expire_counted(words, halves, stores, indexes, program, stride, s, event, ti
                 if words[row_address(stores, other, tail) + COORD] > limit:
                     break
                 count = take_back(
-                    words, halves, stores, indexes, program, stride, other, tail, event, time, bound, cursor, limits, out, count, kept, counters
+                    words,
+                    halves,
+                    stores,
+                    indexes,
+                    program,
+                    stride,
+                    other,
+                    tail,
+                    event,
+                    time,
+                    bound,
+                    cursor,
+                    limits,
+                    out,
+                    count,
+                    kept,
+                    counters,
                 )
     return count
 
@@ -317,7 +333,7 @@ def expire_counted(words, halves, stores, indexes, program, stride, s, event, ti
     " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1],"
     " int64, int64, int64, int64, int64, int64[:,::1], int64[::1], int64[::1])"
 )
-def join_signed(  # noqa: PLR0913
+def join_signed(
     words, halves, stores, indexes, first_index, program, stride,
     aliases, offsets, times, counts, evicted, incoming,
     start, stop, resume, now, enough, out, counters, scratch,
@@ -352,13 +368,45 @@ def join_signed(  # noqa: PLR0913
                 return np.int64(GROW), event, count, np.int64(0), np.int64(0)
             if count <= room:
                 count = expire_counted(
-                    words, halves, stores, indexes, program, stride, s, event, time, counts, bound, cursor, limits, out, count, kept, counters
+                    words,
+                    halves,
+                    stores,
+                    indexes,
+                    program,
+                    stride,
+                    s,
+                    event,
+                    time,
+                    counts,
+                    bound,
+                    cursor,
+                    limits,
+                    out,
+                    count,
+                    kept,
+                    counters,
                 )
             if count <= room and evicted[e] >= 0:
                 seq = find_position(halves, stores, s, evicted[e])
                 if seq >= 0:
                     count = take_back(
-                        words, halves, stores, indexes, program, stride, s, seq, event, time, bound, cursor, limits, out, count, kept, counters
+                        words,
+                        halves,
+                        stores,
+                        indexes,
+                        program,
+                        stride,
+                        s,
+                        seq,
+                        event,
+                        time,
+                        bound,
+                        cursor,
+                        limits,
+                        out,
+                        count,
+                        kept,
+                        counters,
                     )
             if count > room:
                 return np.int64(OVERFLOW), event, kept[0], count - kept[0], np.int64(0)
@@ -388,11 +436,14 @@ def expire_all(words, halves, stores, indexes, limits, policy, counters):
         if stores[s, FORWARD] >= 0:
             free_cleaned(words, halves, stores, indexes, s)
         elif policy != LAZY:
-            expire_tail(words, halves, stores, s, limits[s], counters)
+            expire_tail(words, stores, s, limits[s], counters)
 
 
-@kernel("(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64, int64, int64[::1], int64, int64, int64[:,::1], int64[::1], int64[::1])")
-def join_snapshot(words, halves, stores, indexes, program, stride, origin, limits, start, stop, out, counters, scratch):  # noqa: PLR0913
+@kernel(
+    "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64, int64, int64[::1],"
+    " int64, int64, int64[:,::1], int64[::1], int64[::1])"
+)
+def join_snapshot(words, halves, stores, indexes, program, stride, origin, limits, start, stop, out, counters, scratch):
     """All results among the rows inside ``limits`` with a row ``start`` to ``stop - 1`` of the origin's store."""
     n = stores.shape[0]
     bound = scratch[:n]

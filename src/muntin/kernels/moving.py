@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from muntin.kernels.compiling import kernel
-from muntin.kernels.fetching import prefetch
 from muntin.kernels.layout import END, FORWARD, HEAD_STEP, HEADS, KIND, LINK, NEXT, OLDEST, PARTITIONED, PRIMARY, TAIL
+from muntin.kernels.memory import prefetch
 from muntin.kernels.rows import dead, head_row, insert, row_address, row_bucket
 
 _AHEAD = 24
@@ -16,7 +16,7 @@ _AHEAD = 24
     "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64, int64,"
     " int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1])"
 )
-def move_rows(  # noqa: PLR0913
+def move_rows(
     words, halves, stores, indexes, s, limit, new_words, new_halves, new_stores, new_indexes, first_index, counters
 ):  # fmt: skip
     """Insert the rows that a store still needs into its new, empty ring, one by one; return how many.

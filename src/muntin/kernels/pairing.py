@@ -12,7 +12,6 @@ from __future__ import annotations
 import numpy as np
 
 from muntin.kernels.compiling import inline, kernel
-from muntin.kernels.fetching import prefetch
 from muntin.kernels.layout import (
     BUCKETS,
     CAP,
@@ -45,6 +44,7 @@ from muntin.kernels.layout import (
     TAIL_SLOT,
     TIME,
 )
+from muntin.kernels.memory import prefetch
 from muntin.kernels.rows import expire_tail, mix
 
 _LOW = 0xFFFFFFFF
@@ -155,7 +155,7 @@ def join_pair(
         if resume == 0:
             limit = limit_of(stores, s, time, counts, e)
             if stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
-                expire_tail(words, halves, stores, s, limit, counters)
+                expire_tail(words, stores, s, limit, counters)
                 if stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
                     status = np.int64(GROW)
                     stopped = np.int64(e)

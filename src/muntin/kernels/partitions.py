@@ -1,4 +1,4 @@
-"""The last n rows of every partition: which row does a new row push out?
+"""The last n rows of every partition, and which row a new row pushes out.
 
 A hash table with open addressing maps a partition's key (two words) to a block of the pool that holds
 the positions of its last rows as a ring. Blocks start small and double up to ``n``.

@@ -19,13 +19,13 @@ from muntin.kernels.compiling import inline
 from muntin.kernels.layout import (
     BUCKETS,
     COUNT,
+    EVER,
     KEY_COUNT,
     KIND,
     LINK,
     MODULAR,
     N_COMPARED,
     N_PROBES,
-    N_RESULTS,
     N_SCANNED,
     N_STALE,
     NEXT,
@@ -45,7 +45,6 @@ from muntin.kernels.layout import (
     TAIL,
     TIME,
 )
-from muntin.kernels.layout import EVER as _EVER
 from muntin.kernels.rows import bucket_of, clean_bucket, dead, full_position, holds, mix, newest_in, row_address
 
 
@@ -61,7 +60,7 @@ def set_limits(stores, time, counts, event, limits):
         elif kind == PARTITIONED:
             limits[s] = counts[event, s]
         else:
-            limits[s] = _EVER
+            limits[s] = EVER
 
 
 @inline
@@ -187,7 +186,28 @@ def fits(words, halves, stores, program, steps, stride, first, last, bound, limi
 
 
 @inline
-def sweep(words, halves, stores, indexes, program, steps, stride, origin, low, high, events, first_event, times, counts, bound, cursor, limits, out, count, counters):  # noqa: E501
+def sweep(
+    words,
+    halves,
+    stores,
+    indexes,
+    program,
+    steps,
+    stride,
+    origin,
+    low,
+    high,
+    events,
+    first_event,
+    times,
+    counts,
+    bound,
+    cursor,
+    limits,
+    out,
+    count,
+    counters,
+):
     """All results whose newest row is one of rows ``low`` to ``high - 1`` of the origin's store.
 
     ``events[first_event + seq - low]`` is the event of such a row. Every row of every store may be newer or older than
@@ -265,6 +285,3 @@ def sweep(words, halves, stores, indexes, program, steps, stride, origin, low, h
     counters[N_COMPARED] += compared
     counters[N_STALE] += stale
     return count
-
-
-assert N_RESULTS > N_STALE

@@ -8,9 +8,7 @@ from muntin.kernels.compiling import inline
 from muntin.kernels.layout import (
     BUCKETS,
     CAP,
-    CODES,
     COORD,
-    COUNTERS,
     END,
     EQ,
     FORWARD,
@@ -30,8 +28,6 @@ from muntin.kernels.layout import (
     N_EXPIRED,
     N_EXPIRY_CHECKS,
     N_INSERTED,
-    NE,
-    NEVER,
     NEXT,
     OLDEST,
     OWNER,
@@ -45,9 +41,6 @@ from muntin.kernels.layout import (
     TAIL_SLOT,
     WIDTH,
 )
-
-assert CODES > COORD
-assert COUNTERS > N_INSERTED
 
 _LOW = 0xFFFFFFFF
 
@@ -175,7 +168,7 @@ def newest_in(halves, stores, s, indexes, x, bucket):
 
 
 @inline
-def expire_tail(words, halves, stores, s, limit, counters):
+def expire_tail(words, stores, s, limit, counters):
     """Move the tail past rows outside the window; links into them die by themselves."""
     if stores[s, KIND] == STORED:
         return
@@ -234,7 +227,6 @@ def clean_bucket(words, halves, stores, indexes, x, bucket, limit, counters):
         counters[N_EXPIRED] += 1
         stores[s, HELD] -= 1
         step = np.int64(halves[2 * address + stores[s, FORWARD]])
-        # Word END - 1 does not exist for plain windows: a cleaned row is known by the old end of its bucket.
         if step == 0:
             halves[cell] = np.int32(0)
             return
@@ -256,9 +248,8 @@ def free_cleaned(words, halves, stores, indexes, s):
         tail = stores[s, TAIL]
         address = row_address(stores, s, tail)
         oldest = np.int64(halves[indexes[x, OLDEST] + row_bucket(words, indexes, x, address)])
-        if oldest != 0:
-            if head_row(stores, s, oldest) <= tail:
-                return
+        if oldest != 0 and head_row(stores, s, oldest) <= tail:
+            return
         stores[s, TAIL] = tail + 1
         slot = stores[s, TAIL_SLOT] + 1
         stores[s, TAIL_SLOT] = 0 if slot == stores[s, CAP] else slot
@@ -278,6 +269,3 @@ def find_position(halves, stores, s, position):
     if low < stores[s, NEXT] and full_position(stores, s, halves[2 * row_address(stores, s, low) + POSITION]) == position:
         return low
     return np.int64(-1)
-
-
-assert NEVER > 0

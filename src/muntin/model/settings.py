@@ -18,6 +18,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "expiry": ("own", "eager", "lazy", "probe", "probe_insert", "probe_all", "all"),
     "scheduler": ("lwo", "swf", "mqt"),
 }
+_SINK_OPTIONS = {"sink", "format", "path"}
 _INTERVALS = ("expiry_interval", "reevaluation")
 
 DESCRIPTIONS: dict[str, str] = {
@@ -71,6 +72,14 @@ class Settings:
         if key == "buckets":
             parse_buckets(text)
         return replace(self, **{key: text})
+
+    def of_query(self, options: tuple[tuple[str, str], ...]) -> Settings:
+        """The settings of a query with its own ``WITH (...)`` over these; options of a sink are no settings."""
+        settings = self
+        for option, value in options:
+            if option.lower() not in _SINK_OPTIONS:
+                settings = settings.having(option, value)
+        return settings
 
     def interval(self, name: str) -> int | None:
         """An interval setting in microseconds, None when it is empty."""

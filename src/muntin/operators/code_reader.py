@@ -83,7 +83,7 @@ class CodeReader:
 def whole_codes(column: pa.ChunkedArray) -> Integers:
     """Codes of values that are whole numbers underneath: integers, booleans, dates, times; NULL as 0."""
     if column.null_count:
-        column = column.fill_null(pa.scalar(0, pa.int64()).cast(column.type) if not pa.types.is_boolean(column.type) else False)  # noqa: FBT003
+        column = column.fill_null(pa.scalar(0, pa.int64()).cast(column.type) if not pa.types.is_boolean(column.type) else False)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     elif pa.types.is_date32(column.type):

@@ -43,6 +43,25 @@ class Events:
         return len(self.times)
 
 
+_NONE = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """New rows source by source, and where each source's part begins once they are put together."""
+
+    wanted: list[npt.NDArray[np.uint8]]
+    wanted_start: Integers
+    formatted: list[Integers]
+    offset: Integers
+    pushed: list[Integers]
+    pushed_start: Integers
+
+    @classmethod
+    def of(cls, sources: int) -> _Parts:
+        return cls([], np.zeros(sources, np.int64), [], np.zeros(sources, np.int64), [], np.full(sources, -1, np.int64))
+
+
 class EventMaker:
     """Formats new rows of each source and merges them."""
 
@@ -66,25 +85,21 @@ class EventMaker:
 
     def make(self, news: Sequence[NewRows]) -> Events:
         """The events of new rows, given per stream in the order of declaration."""
-        wanted: list[npt.NDArray[np.uint8]] = []
-        pushed: list[Integers] = []
-        formatted: list[Integers] = []
-        sources = len(self._specs)
-        wanted_start, pushed_start, offset = np.zeros(sources, np.int64), np.full(sources, -1, np.int64), np.zeros(sources, np.int64)
+        parts = _Parts.of(len(self._specs))
         for s, spec in enumerate(self._specs):
             if spec.stream < 0:
                 continue
             new = news[spec.stream]
             rows, keep = self.format(s, new)
-            wanted_start[s] = sum(map(len, wanted))
-            wanted.append(np.ones(len(new.batch), np.uint8) if keep is None else keep.view(np.uint8))
-            offset[s] = sum(map(len, formatted))
-            formatted.append(rows)
+            parts.wanted_start[s] = sum(map(len, parts.wanted))
+            parts.wanted.append(np.ones(len(new.batch), np.uint8) if keep is None else keep.view(np.uint8))
+            parts.offset[s] = sum(map(len, parts.formatted))
+            parts.formatted.append(rows)
             if s in self._partitions:
                 low, high = self._readers[s].read_partitions(new.batch.rows)
-                pushed_start[s] = sum(map(len, pushed))
-                pushed.append(self._partitions[s].push(low, high, new.positions))
-        return self._merge(news, _joined(wanted, np.uint8), wanted_start, offset, _joined(pushed, np.int64), pushed_start, formatted)
+                parts.pushed_start[s] = sum(map(len, parts.pushed))
+                parts.pushed.append(self._partitions[s].push(low, high, new.positions))
+        return self._merge(news, parts)
 
     def format(self, s: int, new: NewRows) -> tuple[Integers, npt.NDArray[np.bool_] | None]:
         """The wanted rows of a source in the layout of its store, and which those are (None: all)."""
@@ -103,44 +118,34 @@ class EventMaker:
             rows[:, self._ends[s]] = layout.NEVER
         return rows.reshape(-1), keep
 
-    def _merge(
-        self, news: Sequence[NewRows], wanted: npt.NDArray[np.uint8], wanted_start: Integers, offset: Integers, pushed: Integers,
-        pushed_start: Integers, formatted: Sequence[Integers],
-    ) -> Events:  # fmt: skip
+    def _merge(self, news: Sequence[NewRows], parts: _Parts) -> Events:
         starts = np.cumsum([0, *(len(new.batch) for new in news)]).astype(np.int64)
         ticks = sum(len(new.batch) for stream, new in enumerate(news) if self._tick_always[stream])
+        wanted = np.concatenate(parts.wanted)
+        pushed = np.concatenate([_NONE, *parts.pushed])
         most = len(wanted) + len(pushed) + ticks
-        out = Events(
-            np.empty(most, np.int32), np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64),
-            np.zeros((most if self._counting else 0, len(self._specs)), np.int64), _joined(formatted, np.int64), 0.0,
-        )  # fmt: skip
-        rows = np.empty(most, np.int64)
+        sources = np.empty(most, np.int32)
+        offsets, times, out_pushed, rows = (np.empty(most, np.int64) for _ in range(4))
+        counts = np.zeros((most if self._counting else 0, len(self._specs)), np.int64)
         count = merge_events(
-            _joined([new.batch.times for new in news], np.int64), starts, self._first_source, self._sources, self._source_stream,
-            wanted, wanted_start, offset, self._widths, np.array([new.before for new in news], np.int64),
-            pushed, pushed_start, self._tick_always, np.zeros(len(news), np.int64),
-            out.sources, out.offsets, out.times, out.pushed, out.counts, rows,
+            np.concatenate([new.batch.times for new in news]), starts, self._first_source, self._sources, self._source_stream,
+            wanted, parts.wanted_start, parts.offset, self._widths, np.array([new.before for new in news], np.int64),
+            pushed, parts.pushed_start, self._tick_always, np.zeros(len(news), np.int64),
+            sources, offsets, times, out_pushed, counts, rows,
         )  # fmt: skip
-        counts = out.counts[:count] if self._counting else np.zeros((1, len(self._specs)), np.int64)
-        arrivals = _arrivals(news, rows[:count])
-        return Events(out.sources[:count], out.offsets[:count], out.times[:count], out.pushed[:count], counts, out.incoming, arrivals)
+        counts = counts[:count] if self._counting else np.zeros((1, len(self._specs)), np.int64)
+        incoming = np.concatenate(parts.formatted)
+        return Events(sources[:count], offsets[:count], times[:count], out_pushed[:count], counts, incoming, _arrivals(news, rows[:count]))
 
     def nbytes(self) -> int:
         """Bytes of the partitions."""
         return sum(partition.nbytes() for partition in self._partitions.values())
 
 
-def _joined(parts: Sequence[npt.NDArray[np.generic]], kind: type[np.generic]) -> npt.NDArray[np.generic]:
-    if len(parts) == 1:
-        return np.ascontiguousarray(parts[0])
-    return np.concatenate([np.empty(0, kind), *parts]).astype(kind, copy=False)
-
-
 def _arrivals(news: Sequence[NewRows], rows: Integers) -> npt.NDArray[np.float64] | float:
     """When each event's row arrived; one number when all came together."""
-    moments = {float(new.batch.arrivals[0]) for new in news if len(new.batch)} | {float(new.batch.arrivals[-1]) for new in news if len(new.batch)}
-    every = [new.batch.arrivals for new in news]
-    if len(moments) == 1 and all(len(part) < 3 or part.strides == (0,) for part in every):
+    every = [new.batch.arrivals for new in news if len(new.batch)]
+    moments = {float(part[0]) for part in every}
+    if len(moments) == 1 and all(part.strides == (0,) for part in every):
         return moments.pop()
-    return _joined(every, np.float64)[rows]
-
+    return np.concatenate([np.empty(0, np.float64), *every])[rows]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -67,7 +68,10 @@ def is_pair(plan: JoinPlan) -> bool:
         plan.algorithm is Algorithm.EAGER
         and plan.expiry is Expiry.OWN
         and len(plan.sources) == 2
-        and all(len(source.codes) == 1 and [(index.codes, index.buckets) for index in source.indexes] == [((0,), None)] for source in plan.sources)
+        and all(
+            len(source.codes) == 1 and [(index.codes, index.buckets) for index in source.indexes] == [((0,), None)]
+            for source in plan.sources
+        )
         and all(len(step.checks) == 1 and step.checks[0].operator == "=" for order in plan.orders for step in order)
         and not any(isinstance(source.window, PartitionedWindow) for source in plan.query.sources)
     )
@@ -130,7 +134,7 @@ class JoinOperator:
             yield from self._run_arrivals(events)
         self._advance(news, now)
 
-    def _arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
+    def _arrays(self) -> tuple[Integers, npt.NDArray[np.int32], Integers, Integers, Integers]:
         state = self.state
         return state.words, state.halves, state.stores, state.indexes, state.first_index
 
@@ -178,7 +182,7 @@ class JoinOperator:
         if self.plan.reevaluation:
             evaluations = -(-events.times // self.plan.reevaluation)
             cuts = [0, *(np.flatnonzero(np.diff(evaluations)) + 1).tolist(), len(events)]
-        for start, stop in zip(cuts, cuts[1:], strict=False):
+        for start, stop in pairwise(cuts):
             arrived = np.bincount(events.sources[start:stop][events.offsets[start:stop] >= 0], minlength=len(self.plan.sources))
             for source, rows in enumerate(arrived.tolist()):
                 self.state.reserve(source, rows, layout.EVER)

@@ -100,6 +100,9 @@ class Emit(StrEnum):
     CHANGES = "changes"
 
 
+_START = Place(1, 1)
+
+
 @dataclass(frozen=True)
 class Query:
     """A standing query; ``every`` is its interval of re-evaluation in microseconds, if it has one."""
@@ -113,7 +116,7 @@ class Query:
     every: int | None = None
     freshness: tuple[tuple[int, Window], ...] = ()
     options: tuple[tuple[str, str], ...] = ()
-    place: Place = Place(1, 1)
+    place: Place = _START
 
     @cached_property
     def output_schema(self) -> pa.Schema:

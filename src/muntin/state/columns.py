@@ -6,7 +6,7 @@ the join. For columns of fixed width without NULLs a kernel does it by a coarse 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from muntin.kernels.gathering import BLOCK_BITS, gather_halves, gather_words
 
-_KERNELS = {64: (gather_words, np.int64), 32: (gather_halves, np.int32)}
+_KERNELS: dict[int, tuple[Callable[..., None], type[np.signedinteger]]] = {64: (gather_words, np.int64), 32: (gather_halves, np.int32)}
 _FEW = 4
 
 

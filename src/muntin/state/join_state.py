@@ -60,6 +60,16 @@ class StoreSpec:
         return layout.CODES + code
 
 
+@dataclass(frozen=True)
+class _Arena:
+    """The arrays of a layout that is being left."""
+
+    words: Words
+    halves: Halves
+    stores: npt.NDArray[np.int64]
+    indexes: npt.NDArray[np.int64]
+
+
 @dataclass
 class JoinState:
     """The stores of one join. ``cleaning`` adds the per-bucket old ends that paper 4's policies need."""
@@ -83,7 +93,9 @@ class JoinState:
     @property
     def _side_by_side(self) -> bool:
         """Whether all stores have one index on one key with buckets of our choice: then their heads stand together."""
-        return not self.cleaning and all([(len(index.codes), index.buckets) for index in spec.indexes] == [(1, None)] for spec in self.specs)
+        return not self.cleaning and all(
+            [(len(index.codes), index.buckets) for index in spec.indexes] == [(1, None)] for spec in self.specs
+        )
 
     def _lay_out(self, capacities: list[int]) -> None:
         """Make an empty arena for the given numbers of rows."""
@@ -181,21 +193,21 @@ class JoinState:
         capacities = [wanted.get(s, int(store[layout.CAP])) for s, store in enumerate(self.stores)]
         if self._side_by_side and max(capacities) != self.stores[:, layout.CAP].max():
             wanted = dict(enumerate(capacities))
-        old_words, old_halves, old_stores, old_indexes = self.words, self.halves, self.stores, self.indexes
+        old = _Arena(self.words, self.halves, self.stores, self.indexes)
         self._lay_out(capacities)
         for s, spec in enumerate(self.specs):
             if s not in wanted:
-                self._copy_store(s, old_words, old_halves, old_stores, old_indexes)
+                self._copy_store(s, old)
             elif self.cleaning or spec.kind == layout.PARTITIONED:
-                self._select_store(s, limit, old_words, old_halves, old_stores, old_indexes)
+                self._select_store(s, limit, old)
             else:
-                self._copy_rows(s, old_words, old_stores)
+                self._copy_rows(s, old)
 
-    def _copy_rows(self, s: int, words: Words, stores: npt.NDArray[np.int64]) -> None:
+    def _copy_rows(self, s: int, arena: _Arena) -> None:
         """Copy all rows to the start of the new ring and chain them anew."""
-        old, new = stores[s], self.stores[s]
+        old, new = arena.stores[s], self.stores[s]
         width, rows, start = self.width(s), self.rows_of(old), int(old[layout.TAIL_SLOT])
-        ring = words[old[layout.ROWS] : old[layout.ROWS] + old[layout.CAP] * width].reshape(-1, width)
+        ring = arena.words[old[layout.ROWS] : old[layout.ROWS] + old[layout.CAP] * width].reshape(-1, width)
         target = self.words[new[layout.ROWS] : new[layout.ROWS] + rows * width].reshape(-1, width)
         straight = min(rows, len(ring) - start)
         target[:straight] = ring[start : start + straight]
@@ -204,32 +216,32 @@ class JoinState:
         new[keep] = old[keep]
         link_rows(self.words, self.halves, self.stores, self.indexes, self.first_index, s)
 
-    def _select_store(
-        self, s: int, limit: int, words: Words, halves: Halves, stores: npt.NDArray[np.int64], indexes: npt.NDArray[np.int64]
-    ) -> None:  # fmt: skip
+    def _select_store(self, s: int, limit: int, arena: _Arena) -> None:
         """Insert those rows into the new ring that the window still needs."""
-        old, new = stores[s], self.stores[s]
+        old, new = arena.stores[s], self.stores[s]
         # `insert` counts positions up from LAST: start below the first row that moves.
         new[layout.LAST] = old[layout.LAST] - ((1 << 32) - 1)
         unused = np.zeros(layout.COUNTERS, np.int64)
         moved = move_rows(
-            words, halves, stores, indexes, s, limit, self.words, self.halves, self.stores, self.indexes, self.first_index, unused
-        )
+            arena.words, arena.halves, arena.stores, arena.indexes, s, limit,
+            self.words, self.halves, self.stores, self.indexes, self.first_index, unused,
+        )  # fmt: skip
         new[[layout.LAST, layout.HELD, layout.PEAK]] = old[layout.LAST], moved, max(int(old[layout.PEAK]), moved)
 
-    def _copy_store(self, s: int, words: Words, halves: Halves, stores: npt.NDArray[np.int64], indexes: npt.NDArray[np.int64]) -> None:
-        old, new = stores[s], self.stores[s]
+    def _copy_store(self, s: int, arena: _Arena) -> None:
+        """Copy a store as it is."""
+        old, new = arena.stores[s], self.stores[s]
         size = int(old[layout.WIDTH] * old[layout.CAP])
         start, origin = int(new[layout.ROWS]), int(old[layout.ROWS])
-        self.words[start : start + size] = words[origin : origin + size]
+        self.words[start : start + size] = arena.words[origin : origin + size]
         keep = [layout.TAIL, layout.TAIL_SLOT, layout.NEXT, layout.LAST, layout.HELD, layout.PEAK]
         new[keep] = old[keep]
         for x in range(self.first_index[s], self.first_index[s + 1]):
             for which in (layout.HEADS, layout.OLDEST):
-                start, origin, buckets = int(self.indexes[x, which]), int(indexes[x, which]), int(indexes[x, layout.BUCKETS])
+                start, origin, buckets = int(self.indexes[x, which]), int(arena.indexes[x, which]), int(arena.indexes[x, layout.BUCKETS])
                 if start:
-                    step = int(indexes[x, layout.HEAD_STEP]) if which == layout.HEADS else 1
-                    self.halves[start : start + buckets * step : step] = halves[origin : origin + buckets * step : step]
+                    step = int(arena.indexes[x, layout.HEAD_STEP]) if which == layout.HEADS else 1
+                    self.halves[start : start + buckets * step : step] = arena.halves[origin : origin + buckets * step : step]
 
     # -- size --------------------------------------------------------------------------------------
 
