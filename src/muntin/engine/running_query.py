@@ -203,7 +203,7 @@ class RunningQuery:
         """Everything it counts."""
         rows = self.state_rows()
         counters = self._operator.state.counters
-        held = [self._operator.state.rows(source) for source in range(len(self.query.sources))]
+        held = int(self._operator.state.stores[:, layout.HELD].sum())
         return {
             "query": self.query.name,
             "processed_until": None if self._operator.now <= BEFORE_ALL else format_instant(self._operator.now),
@@ -212,7 +212,7 @@ class RunningQuery:
             "rows_waiting_for_poll": sum(len(table) for table in self._results),
             "response_seconds": self.response.stats(),
             "state_rows": rows,
-            "stale_rows_held": sum(held) - sum(rows.values()),
+            "stale_rows_held": held - sum(rows.values()),
             "state_bytes": self._operator.nbytes(),
             "state_bytes_per_row": self._operator.nbytes() / max(sum(rows.values()), 1),
             "expression_failures": self._evaluator.failures,
