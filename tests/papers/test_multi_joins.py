@@ -78,7 +78,7 @@ def test_table_5_costs_are_counted_by_the_eager_nested_loop_join(order: list[int
     engine = engine_with(4, join="nested_loop", order=", ".join(f"S{place + 1}" for place in order))
     froms = ", ".join(f"S{place + 1} [RANGE {int(window * 15)} SECONDS]" for place, window in enumerate(windows))
     q = engine.query(f"SELECT S1.attr FROM {froms} WHERE S1.attr = S2.attr AND S2.attr = S3.attr AND S3.attr = S4.attr")
-    compared = []
+    compared: list[int] = []
     for until in (2 * ticks // 3, ticks):
         for number, rows in enumerate(streams, 1):
             times = rows.column("ts").cast("int64").to_numpy()

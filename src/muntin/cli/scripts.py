@@ -27,10 +27,11 @@ def read_app(path: Path) -> list[JoinPlan]:
     plans: dict[str, JoinPlan] = {}
     for statement in read_script(text, catalog):
         try:
-            if isinstance(statement, CreateStream):
-                catalog.add(statement.stream)
-            elif isinstance(statement, CreateTable):
-                catalog.add(statement.table)
+            if isinstance(statement, CreateStream | CreateTable):
+                relation = statement.stream if isinstance(statement, CreateStream) else statement.table
+                if relation.name.casefold() in plans:
+                    raise CatalogError(f"there is already a query {relation.name}", hint="Choose another name")  # noqa: TRY301
+                catalog.add(relation)
             elif isinstance(statement, CreateQuery):
                 _plan(statement.query, catalog, settings, plans)
             elif isinstance(statement, Drop):

@@ -12,15 +12,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from functools import partial
 from itertools import count
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.engine.explain import explain_query
 from muntin.engine.input_rows import Rows, read_rows, read_times
-from muntin.engine.running_query import RunningQuery
+from muntin.engine.running_query import RunningQuery, Shared
 from muntin.engine.standing_query import StandingQuery, Subscriber
 from muntin.engine.stream_state import StreamState, least_watermark
 from muntin.engine.table_files import load_table
@@ -30,6 +32,7 @@ from muntin.kernels.compiling import prepare
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL, Instant, format_instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
+from muntin.operators.workspace import Workspace
 from muntin.plan.query import Query
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
 from muntin.planner.join_planner import plan_join
@@ -39,6 +42,21 @@ from muntin.sql.types import build_schema
 from muntin.state.batch import Batch
 
 Value = TypeVar("Value")
+
+
+def _read_slack(stream: str, slack: object) -> int:
+    """The slack in microseconds, from an interval or a number of them."""
+    if isinstance(slack, str):
+        return parse_interval(slack)
+    if isinstance(slack, bool) or not isinstance(slack, int) or slack >= AFTER_ALL:
+        raise InputError(f"the slack of stream {stream} cannot be {slack!r}", hint="Give an interval such as '2 seconds', or microseconds")
+    return slack
+
+
+def _kept_positions(keepers: list[tuple[RunningQuery, int]]) -> npt.NDArray[np.int64]:
+    """The positions that partitioned windows keep."""
+    return np.concatenate([query.kept(source) for query, source in keepers])
+
 
 _EVERY_STREAM = 1 << 62
 
@@ -78,8 +96,9 @@ class Engine:
         self._queries: dict[str, RunningQuery] = {}
         self._subscribers: dict[str, list[Subscriber]] = {}
         self._numbers = count(1)
-        self._duck = Duck()
-        self._frontier = (BEFORE_ALL, -1)
+        self._shared = Shared(Duck(), Workspace())
+        self._final = (BEFORE_ALL, -1)
+        self._frontier = self._final
         self._advanced = BEFORE_ALL
 
     # -- declarations ------------------------------------------------------------------------------
@@ -129,7 +148,7 @@ class Engine:
             How late rows may come, as an interval (``"2 seconds"``) or in microseconds.
         """
         schema = columns if isinstance(columns, pa.Schema) else build_schema(columns)
-        micros = slack if isinstance(slack, int) else parse_interval(slack)
+        micros = _read_slack(name, slack)
         with self._lock:
             self._add_stream(make_stream(name, schema, time, micros))
 
@@ -172,7 +191,8 @@ class Engine:
             return self._add_query(read_query(sql, name or self._new_name(), self._catalog))
 
     def _new_name(self) -> str:
-        return next(name for name in (f"q{number}" for number in self._numbers) if name not in self._queries)
+        names = (f"q{number}" for number in self._numbers)
+        return next(name for name in names if name not in self._queries and self._catalog.find(name) is None)
 
     def _add_query(self, query: Query) -> StandingQuery:
         key = query.name.casefold()
@@ -181,7 +201,7 @@ class Engine:
         prepare()
         plan = plan_join(query, self._settings.of_query(query.options))
         streams = {source.relation: self._streams[source.relation] for source in query.sources if not source.stored}
-        running = RunningQuery(plan, list(streams.values()), self._tables, self._duck)
+        running = RunningQuery(plan, list(streams.values()), self._tables, self._shared)
         running.begin(self._frontier[0])
         self._queries[key] = running
         self._subscribers[key] = []
@@ -227,8 +247,10 @@ class Engine:
             table = read_rows(rows, state.stream.schema, where)
             times = read_times(table, state.stream.time, where)
             others = [other for other in self._followed() if other is not state]
-            waits = least_watermark(others)[0] if others else AFTER_ALL
-            state.take(Batch(table, times, np.broadcast_to(np.float64(arrival), len(times))), waits, self._frontier[0])
+            waits = least_watermark(others) if others else (AFTER_ALL, 0)
+            # Rows of exactly the instant that `advance` reached are still taken: only earlier ones were excluded.
+            floor = max(self._final, (self._advanced, -1))
+            state.take(Batch(table, times, np.broadcast_to(np.float64(arrival), len(times))), waits, floor)
             self._pump()
         self._deliver()
 
@@ -247,9 +269,9 @@ class Engine:
 
     def _pump(self) -> None:
         """Release what is final, let every query process it, and let go of what none needs any more."""
-        frontier = max(self._frontier, least_watermark(self._followed()), (self._advanced, _EVERY_STREAM))
-        self._frontier = frontier
-        instant, order = frontier
+        self._final = max(self._final, least_watermark(self._followed()))
+        self._frontier = max(self._final, (self._advanced, _EVERY_STREAM))
+        instant, order = self._frontier
         for state in self._streams.values():
             state.release(instant if state.stream.order <= order else instant - 1)
         closed = instant if order == _EVERY_STREAM else instant - 1
@@ -260,10 +282,12 @@ class Engine:
         self._trim()
 
     def _trim(self) -> None:
+        """Let go of rows that no window reaches any more."""
         for state in self._streams.values():
-            needs = [query.needs(state) for query in self._queries.values() if query.reads(state)]
-            keeps = [keep for _, keep in needs if keep is not None]
-            state.log.trim(min((first for first, _ in needs), default=state.log.next), np.concatenate(keeps) if keeps else None)
+            readers = [query for query in self._queries.values() if query.reads(state)]
+            first = min((query.needs(state) for query in readers), default=state.log.next)
+            keepers = [(query, source) for query in readers for source in query.keeps(state)]
+            state.log.trim(first, partial(_kept_positions, keepers) if keepers else None)
 
     def _deliver(self) -> None:
         """Call subscribers, outside the lock and in order."""
@@ -324,10 +348,10 @@ class Engine:
     # -- for handles -------------------------------------------------------------------------------
 
     def _state(self, stream: str) -> StreamState:
-        relation = self._catalog.find(stream)
+        relation = self._catalog.find(str(stream))
         if isinstance(relation, Stream):
             return self._streams[relation.name]
-        near = get_close_matches(stream, list(self._streams), 1)
+        near = get_close_matches(str(stream), list(self._streams), 1)
         hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(self._streams) or 'no streams yet'}"
         raise CatalogError(f"there is no stream {stream!r}", hint=hint)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,7 +25,7 @@ def read_rows(rows: Rows, schema: pa.Schema, where: str) -> pa.Table:
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
     elif isinstance(rows, pd.DataFrame):
-        rows = pa.Table.from_pandas(rows, preserve_index=False)
+        rows = _from_pandas(rows, where)
     if isinstance(rows, pa.Table):
         return _from_arrow(rows, schema, where)
     if isinstance(rows, (str, bytes)) or not isinstance(rows, Sequence):
@@ -33,6 +34,15 @@ def read_rows(rows: Rows, schema: pa.Schema, where: str) -> pa.Table:
             hint="Push a pyarrow Table or RecordBatch, a pandas DataFrame, or a list of dicts or tuples",
         )
     return _from_python(rows, schema, where)
+
+
+def _from_pandas(rows: pd.DataFrame, where: str) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(rows, preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise InputError(
+            f"the DataFrame for {where} cannot be converted: {_reason(error)}", hint="Give every column one plain type"
+        ) from error
 
 
 def _from_arrow(rows: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
@@ -117,8 +127,8 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
         numbers = [None if value is None else parse_instant(value) for value in values]
         return pa.array(numbers, pa.int64()).cast(kind)
     if pa.types.is_timestamp(kind):
-        return pa.array(values, pa.int64()).cast(kind)
-    if pa.types.is_integer(kind) and any(isinstance(value, (bool, float)) and not float(value).is_integer() for value in values):
+        return _array(values, pa.int64()).cast(kind)
+    if pa.types.is_integer(kind) and any(isinstance(value, (float, Decimal)) and value != value // 1 for value in values):
         raise ValueError("not a whole number")
     if (pa.types.is_string(kind) or pa.types.is_large_string(kind)) and any(isinstance(value, bytes) for value in values):
         raise TypeError("bytes are not text")

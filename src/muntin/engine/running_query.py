@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +19,9 @@ from muntin.model.clock import BEFORE_ALL, format_instant
 from muntin.model.window import RowsWindow, TimeWindow
 from muntin.operators.consolidate import consolidate
 from muntin.operators.events import NewRows
-from muntin.operators.join import JoinOperator, Matches
+from muntin.operators.join import JoinOperator, Matches, Tools
 from muntin.operators.result import ResultMaker, StoredRows
+from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit
 
@@ -39,18 +41,26 @@ _COUNTERS = {
 }
 
 
+@dataclass(frozen=True)
+class Shared:
+    """What all queries of an engine use, one after the other."""
+
+    duck: Duck
+    workspace: Workspace
+
+
 class RunningQuery:
     """Reads the logs of its streams from where it was registered on."""
 
-    def __init__(self, plan: JoinPlan, streams: Sequence[StreamState], tables: Mapping[str, pa.Table], duck: Duck) -> None:
+    def __init__(self, plan: JoinPlan, streams: Sequence[StreamState], tables: Mapping[str, pa.Table], shared: Shared) -> None:
         self.plan = plan
         self.query = plan.query
         self.response = ResponseTimes()
-        self._duck = duck
+        self._duck = shared.duck
         self._streams = sorted(streams, key=lambda state: state.stream.order)
         by_name = {state.stream.name: state for state in self._streams}
-        self._evaluator = evaluator = Evaluator(duck)
-        self._operator = JoinOperator(plan, [state.stream.name for state in self._streams], tables, evaluator)
+        self._evaluator = evaluator = Evaluator(shared.duck)
+        self._operator = JoinOperator(plan, [state.stream.name for state in self._streams], tables, Tools(evaluator, shared.workspace))
         rows = [StoredRows(tables[source.relation]) if source.stored else by_name[source.relation].log for source in self.query.sources]
         self._maker = ResultMaker(plan, rows, evaluator)
         self._read = [state.log.next for state in self._streams]
@@ -184,16 +194,18 @@ class RunningQuery:
                 needed = 0
         return needed
 
-    def needs(self, state: StreamState) -> tuple[int, npt.NDArray[np.int64] | None]:
-        """From which position on it needs a stream's rows, and which single ones before that."""
+    def needs(self, state: StreamState) -> int:
+        """From which position on it needs a stream's rows."""
+        return self._needed(self._streams.index(state), self._operator.now)
+
+    def keeps(self, state: StreamState) -> list[int]:
+        """The sources whose partitioned windows may keep single rows of a stream before that."""
         number = self._streams.index(state)
-        kept = [
-            self._operator.state.positions(source, int(limit))
-            for source, (spec, limit) in enumerate(zip(self._operator.state.specs, self._operator.limits(), strict=True))
-            if spec.stream == number and spec.kind == layout.PARTITIONED
-        ]
-        keep = np.unique(np.concatenate(kept)) if kept else None
-        return self._needed(number, self._operator.now), keep
+        return [s for s, spec in enumerate(self._operator.state.specs) if spec.stream == number and spec.kind == layout.PARTITIONED]
+
+    def kept(self, source: int) -> npt.NDArray[np.int64]:
+        """The positions that the partitioned window of a source keeps."""
+        return self._operator.state.positions(source, int(self._operator.limits()[source]))
 
     def state_rows(self) -> dict[str, int]:
         """Rows inside the window of each source, by alias."""

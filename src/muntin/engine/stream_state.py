@@ -7,10 +7,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.model.catalog import Stream
-from muntin.model.clock import AFTER_ALL, BEFORE_ALL
+from muntin.model.clock import BEFORE_ALL
 from muntin.state.batch import Batch
 from muntin.state.inbox import Inbox
 from muntin.state.stream_log import StreamLog
+
+Times = npt.NDArray[np.int64]
+Place = tuple[int, int]
+"""A place in the total order of all rows: time, then order of declaration of the stream."""
 
 
 class StreamState:
@@ -29,25 +33,30 @@ class StreamState:
         """Nothing earlier is expected: the newest time seen minus the slack."""
         return self._newest - self.stream.slack if self._newest > BEFORE_ALL else BEFORE_ALL
 
-    def take(self, batch: Batch, others: int, floor: int) -> None:
+    def take(self, batch: Batch, others: Place, floor: Place) -> None:
         """Sort rows in order of arrival into waiting and late ones.
 
-        A row is late iff it is older than the engine's watermark when it comes: the least of this stream's own
-        and the ``others``', never less than the ``floor`` already reached. The own one moves with every row, so
-        the result does not depend on how rows are cut into batches.
+        A row is late iff its place in the total order is before the frontier when it comes: the least of this
+        stream's own and the ``others``', never less than the ``floor`` already reached. The own one moves with
+        every row, so the result does not depend on how rows are cut into batches.
         """
         if not len(batch):
             return
         newest = np.maximum.accumulate(batch.times)
         before = np.maximum(np.concatenate(([self._newest], newest[:-1])), self._newest)
         own = np.where(before > BEFORE_ALL, before - self.stream.slack, BEFORE_ALL)
-        late = batch.times < np.maximum(np.minimum(own, others), floor)
+        late = ((batch.times < own) & self._is_before(batch.times, others)) | self._is_before(batch.times, floor)
         self._newest = max(self._newest, int(newest[-1]))
         self.rows_in += len(batch)
         if late.any():
             self._late.append(batch.rows.filter(pa.array(late)))
             batch = batch.take(np.flatnonzero(~late))
         self._inbox.add(batch)
+
+    def _is_before(self, times: Times, place: Place) -> npt.NDArray[np.bool_]:
+        """Whether rows of this stream at such times stand before a place in the total order."""
+        time, order = place
+        return times < (time + 1 if self.stream.order < order else time)
 
     def release(self, until: int) -> None:
         """Move rows of times up to ``until`` to the log; their place in the order is final."""
@@ -68,10 +77,6 @@ class StreamState:
         }
 
 
-def least_watermark(states: list[StreamState]) -> tuple[int, int]:
+def least_watermark(states: list[StreamState]) -> Place:
     """How far the total order is final: (time, order of the stream); rows up to there, that pair included."""
     return min(((state.watermark, state.stream.order) for state in states), default=(BEFORE_ALL, 0))
-
-
-Times = npt.NDArray[np.int64]
-assert AFTER_ALL > BEFORE_ALL

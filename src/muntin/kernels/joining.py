@@ -9,7 +9,7 @@ All return ``(status, event, count, need, resume)``: the first ``count`` columns
 and the caller goes on from ``event``. FULL: enough results are waiting. GROW: the store of the event's
 row is full. OVERFLOW: the results of the next step do not fit; nothing of the step was kept, it needs
 ``need`` columns, and ``resume`` (to be passed on) says whether the event's row is in its store already.
-``scratch`` has SCRATCH numbers and four a store; what it holds means nothing between calls.
+``scratch`` has SCRATCH numbers and five a store; what it holds means nothing between calls.
 """
 
 from __future__ import annotations
@@ -84,7 +84,10 @@ def push_out(words, halves, stores, s, position, count):
     """Note in a row of a partitioned window that it left when the stream had ``count`` rows."""
     seq = find_position(halves, stores, s, position)
     if seq >= 0:
-        words[row_address(stores, s, seq) + stores[s, END]] = count
+        end = row_address(stores, s, seq) + stores[s, END]
+        if words[end] == NEVER:
+            words[end] = count
+            stores[s, HELD] -= 1
 
 
 @inline
@@ -111,6 +114,7 @@ def join_arrivals(
     n = stores.shape[0]
     bound = scratch[:n]
     cursor = scratch[n : 2 * n]
+    newest = scratch[4 * n + 1 + COUNTERS : 5 * n + 1 + COUNTERS]
     limits = scratch[2 * n : 3 * n]
     single = scratch[3 * n : 3 * n + 1]
     saved = scratch[4 * n + 1 : 4 * n + 1 + COUNTERS]
@@ -171,7 +175,7 @@ def join_arrivals(
             )  # fmt: skip
         else:
             count = probe(
-                words, halves, stores, indexes, program, s * n * stride, stride, bound, cursor, limits, policy, np.int64(e), time,
+                words, halves, stores, indexes, program, s * n * stride, stride, bound, cursor, newest, limits, policy, np.int64(e), time,
                 out, count, counters,
             )  # fmt: skip
         if count > out.shape[1]:
@@ -246,7 +250,9 @@ def step_tail(stores, s):
 
 
 @inline
-def take_back(words, halves, stores, indexes, program, stride, s, seq, event, time, bound, cursor, limits, out, count, kept, counters):
+def take_back(
+    words, halves, stores, indexes, program, stride, s, seq, event, time, bound, cursor, newest, limits, out, count, kept, counters
+):
     """Retract every result that contains a row which leaves its window now, then let the row go.
 
     The row is joined with all rows still reachable: rows that left earlier are not, so every result is
@@ -256,7 +262,23 @@ def take_back(words, halves, stores, indexes, program, stride, s, seq, event, ti
     bound[s] = row_address(stores, s, seq)
     n = stores.shape[0]
     after = probe(
-        words, halves, stores, indexes, program, s * n * stride, stride, bound, cursor, limits, 0, ~event, time, out, count, counters
+        words,
+        halves,
+        stores,
+        indexes,
+        program,
+        s * n * stride,
+        stride,
+        bound,
+        cursor,
+        newest,
+        limits,
+        0,
+        ~event,
+        time,
+        out,
+        count,
+        counters,
     )
     if after > out.shape[1]:
         return after
@@ -274,7 +296,7 @@ def take_back(words, halves, stores, indexes, program, stride, s, seq, event, ti
 
 
 @inline
-def expire_due(words, halves, stores, indexes, program, stride, event, now, bound, cursor, limits, out, count, kept, counters):
+def expire_due(words, halves, stores, indexes, program, stride, event, now, bound, cursor, newest, limits, out, count, kept, counters):
     """Retract for all rows of time windows that end at or before ``now``, in the order of their ends."""
     while count <= out.shape[1]:
         due = now + 1
@@ -288,7 +310,7 @@ def expire_due(words, halves, stores, indexes, program, stride, event, now, boun
         if which < 0:
             break
         count = take_back(
-            words, halves, stores, indexes, program, stride, which, stores[which, TAIL], event, due, bound, cursor, limits,
+            words, halves, stores, indexes, program, stride, which, stores[which, TAIL], event, due, bound, cursor, newest, limits,
             out, count, kept, counters,
         )  # fmt: skip
     return count
@@ -296,7 +318,7 @@ def expire_due(words, halves, stores, indexes, program, stride, event, now, boun
 
 @inline
 def expire_counted(
-    words, halves, stores, indexes, program, stride, s, event, time, counts, bound, cursor, limits, out, count, kept, counters
+    words, halves, stores, indexes, program, stride, s, event, time, counts, bound, cursor, newest, limits, out, count, kept, counters
 ):
     """Retract for all rows that the newest row of store ``s``'s stream pushes out of count windows over it."""
     for other in range(stores.shape[0]):
@@ -319,6 +341,7 @@ def expire_counted(
                     time,
                     bound,
                     cursor,
+                    newest,
                     limits,
                     out,
                     count,
@@ -347,6 +370,7 @@ def join_signed(
     n = stores.shape[0]
     bound = scratch[:n]
     cursor = scratch[n : 2 * n]
+    newest = scratch[4 * n + 1 + COUNTERS : 5 * n + 1 + COUNTERS]
     limits = scratch[2 * n : 3 * n]
     kept = scratch[3 * n : 3 * n + 1]
     for other in range(n):
@@ -362,7 +386,7 @@ def join_signed(
         event = np.int64(e)
         if resume == 0:
             count = expire_due(
-                words, halves, stores, indexes, program, stride, event, time, bound, cursor, limits, out, count, kept, counters
+                words, halves, stores, indexes, program, stride, event, time, bound, cursor, newest, limits, out, count, kept, counters
             )
             if count <= room and offsets[e] >= 0 and stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
                 return np.int64(GROW), event, count, np.int64(0), np.int64(0)
@@ -380,6 +404,7 @@ def join_signed(
                     counts,
                     bound,
                     cursor,
+                    newest,
                     limits,
                     out,
                     count,
@@ -402,6 +427,7 @@ def join_signed(
                         time,
                         bound,
                         cursor,
+                        newest,
                         limits,
                         out,
                         count,
@@ -416,13 +442,29 @@ def join_signed(
         resume = 0
         bound[s] = row_address(stores, s, stores[s, NEXT] - 1)
         count = probe(
-            words, halves, stores, indexes, program, s * n * stride, stride, bound, cursor, limits, 0, event, time, out, count, counters
+            words,
+            halves,
+            stores,
+            indexes,
+            program,
+            s * n * stride,
+            stride,
+            bound,
+            cursor,
+            newest,
+            limits,
+            0,
+            event,
+            time,
+            out,
+            count,
+            counters,
         )
         if count > room:
             return np.int64(OVERFLOW), event, kept[0], count - kept[0], np.int64(1)
         kept[0] = count
     count = expire_due(
-        words, halves, stores, indexes, program, stride, np.int64(stop), now, bound, cursor, limits, out, count, kept, counters
+        words, halves, stores, indexes, program, stride, np.int64(stop), now, bound, cursor, newest, limits, out, count, kept, counters
     )
     if count > room:
         return np.int64(OVERFLOW), np.int64(stop), kept[0], count - kept[0], np.int64(0)
@@ -448,6 +490,7 @@ def join_snapshot(words, halves, stores, indexes, program, stride, origin, limit
     n = stores.shape[0]
     bound = scratch[:n]
     cursor = scratch[n : 2 * n]
+    newest = scratch[4 * n + 1 + COUNTERS : 5 * n + 1 + COUNTERS]
     count = np.int64(0)
     for seq in range(start, stop):
         bound[origin] = row_address(stores, origin, seq)
@@ -455,7 +498,8 @@ def join_snapshot(words, halves, stores, indexes, program, stride, origin, limit
             continue
         before = count
         count = probe(
-            words, halves, stores, indexes, program, origin * n * stride, stride, bound, cursor, limits, 0, np.int64(0), np.int64(0),
+            words, halves, stores, indexes, program, origin * n * stride, stride, bound, cursor, newest, limits, 0, np.int64(0),
+            np.int64(0),
             out, count, counters,
         )  # fmt: skip
         if count > out.shape[1]:

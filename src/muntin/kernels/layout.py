@@ -16,7 +16,7 @@ then    links of further indexes and the forward link, two to a word
 
 Rows have absolute sequence numbers; a ring holds ``TAIL <= seq < NEXT``, the row ``TAIL`` at slot
 ``TAIL_SLOT``. A link is the distance back to the previous row of the same bucket, 0 for none; a
-head is the low half of the newest row's sequence number plus one, 0 for none. Whatever leads below
+head is the low 31 bits of the newest row's sequence number plus one, 0 for none (a ring has fewer rows than that). Whatever leads below
 ``TAIL`` is dead, which is why expiry deletes nothing: a link is only ever followed towards older
 rows, and a row that was overwritten has a sequence number below ``TAIL``.
 
@@ -107,7 +107,7 @@ N_RESULTS = 7
 N_RETRACTED = 8
 COUNTERS = 9
 
-# Scratch space of a kernel besides four numbers a store: two counts, the counters, the pipe of prefetches.
+# Scratch space of a kernel besides five numbers a store: two counts, the counters, the pipe of prefetches.
 SCRATCH = 2 + COUNTERS + 128
 
 # Why a kernel returned.

@@ -7,7 +7,7 @@ import numpy as np
 from muntin.kernels.compiling import kernel
 from muntin.kernels.layout import END, FORWARD, HEAD_STEP, HEADS, KIND, LINK, NEXT, OLDEST, PARTITIONED, PRIMARY, TAIL
 from muntin.kernels.memory import prefetch
-from muntin.kernels.rows import dead, head_row, insert, row_address, row_bucket
+from muntin.kernels.rows import dead, head_of, head_row, insert, row_address, row_bucket
 
 _AHEAD = 24
 
@@ -51,8 +51,8 @@ def link_rows(words, halves, stores, indexes, first_index, s):
             address = row_address(stores, s, seq)
             head = indexes[x, HEADS] + row_bucket(words, indexes, x, address) * indexes[x, HEAD_STEP]
             newest = head_row(stores, s, np.int64(halves[head]))
-            halves[2 * address + indexes[x, LINK]] = np.int32(0 if newest < 0 else seq - newest)
-            halves[head] = np.int32(seq + 1)
+            halves[2 * address + indexes[x, LINK]] = np.int32(0 if newest < stores[s, TAIL] else seq - newest)
+            halves[head] = head_of(seq)
 
 
 @kernel("(int64[::1], int64[:,::1], int64, int64)")

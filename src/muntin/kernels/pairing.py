@@ -45,7 +45,7 @@ from muntin.kernels.layout import (
     TIME,
 )
 from muntin.kernels.memory import prefetch
-from muntin.kernels.rows import expire_tail, mix
+from muntin.kernels.rows import expire_tail, head_of, head_row, mix
 
 _LOW = 0xFFFFFFFF
 _WIDTH = 3
@@ -121,10 +121,9 @@ def join_pair(
         ahead = e + _FIRST_AHEAD
         if start <= ahead < stop:
             o = 1 - np.int64(aliases[ahead])
-            head = np.int64(halves[cells[ahead & _PIPE] + o])
-            seq = stores[o, NEXT] - ((stores[o, NEXT] + 1 - head) & _LOW)
+            seq = head_row(stores, o, np.int64(halves[cells[ahead & _PIPE] + o]))
             rows[ahead & _PIPE] = -1
-            if head != 0 and stores[o, TAIL] <= seq < stores[o, NEXT]:
+            if stores[o, TAIL] <= seq < stores[o, NEXT]:
                 rows[ahead & _PIPE] = seq
                 fetch(words, address_of(stores, o, seq))
         for stage in range(_FURTHER):
@@ -171,12 +170,10 @@ def join_pair(
             words[address + CODES] = code
             last = stores[s, LAST]
             stores[s, LAST] = last + ((np.int64(halves[2 * address + POSITION]) - last) & _LOW)
-            newest = np.int64(halves[cell + s])
-            distance = (seq + 1 - newest) & _LOW
-            if newest == 0 or distance > seq - stores[s, TAIL]:
-                distance = np.int64(0)
+            newest = head_row(stores, s, np.int64(halves[cell + s]))
+            distance = seq - newest if newest >= stores[s, TAIL] else np.int64(0)
             halves[2 * address + LINK0] = np.int32(distance)
-            halves[cell + s] = np.int32(seq + 1)
+            halves[cell + s] = head_of(seq)
             held = seq + 1 - stores[s, TAIL]
             if held > stores[s, PEAK]:
                 stores[s, PEAK] = held
@@ -199,10 +196,7 @@ def join_pair(
         stored = stores[o, KIND] == STORED
         tail = stores[o, TAIL]
         last = stores[o, LAST]
-        head = np.int64(halves[cell + o])
-        seq = stores[o, NEXT] - ((stores[o, NEXT] + 1 - head) & _LOW)
-        if head == 0:
-            seq = np.int64(-1)
+        seq = head_row(stores, o, np.int64(halves[cell + o]))
         while seq >= tail:
             address = address_of(stores, o, seq)
             scanned += 1

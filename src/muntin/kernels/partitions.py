@@ -40,34 +40,33 @@ def push_partitions(table, pool, sizes, rows, low, high, start, positions, pushe
     done; fewer than all when the table or the pool is too small for the next one.
     """
     for i in range(start, low.shape[0]):
-        if 2 * (sizes[0] + 1) > table.shape[0] or sizes[1] + 2 * rows + FIRST_ROOM > pool.shape[0]:
-            return i
         at = find_entry(table, low[i], high[i])
-        if table[at, ROOM] == 0:
-            table[at, KEY] = low[i]
-            table[at, KEY_HIGH] = high[i]
-            table[at, BLOCK] = sizes[1]
-            table[at, ROOM] = min(rows, FIRST_ROOM)
-            table[at, USED] = 0
-            table[at, FIRST] = 0
-            sizes[0] += 1
-            sizes[1] += table[at, ROOM]
-        pushed[i] = -1
-        if table[at, USED] == rows:
-            pushed[i] = pool[table[at, BLOCK] + table[at, FIRST]]
-            pool[table[at, BLOCK] + table[at, FIRST]] = positions[i]
-            table[at, FIRST] = (table[at, FIRST] + 1) % rows
-            continue
-        if table[at, USED] == table[at, ROOM]:
-            # Not yet at full size, so the ring has not turned: the rows stand in order from the block's start.
-            room = min(rows, 2 * table[at, ROOM])
-            for j in range(table[at, USED]):
+        used = table[at, USED]
+        room = table[at, ROOM]
+        if used == room and room < rows:
+            # A new partition, or one whose block is full but not yet of full size: its ring has not turned, so the
+            # rows stand in order from the block's start.
+            larger = min(rows, max(FIRST_ROOM, 2 * room))
+            if 2 * (sizes[0] + 1) > table.shape[0] or sizes[1] + larger > pool.shape[0]:
+                return i
+            for j in range(used):
                 pool[sizes[1] + j] = pool[table[at, BLOCK] + j]
+            if room == 0:
+                table[at, KEY] = low[i]
+                table[at, KEY_HIGH] = high[i]
+                sizes[0] += 1
             table[at, BLOCK] = sizes[1]
-            table[at, ROOM] = room
-            sizes[1] += room
-        pool[table[at, BLOCK] + table[at, USED]] = positions[i]
-        table[at, USED] += 1
+            table[at, ROOM] = larger
+            sizes[1] += larger
+        pushed[i] = -1
+        if used == rows:
+            first = table[at, BLOCK] + table[at, FIRST]
+            pushed[i] = pool[first]
+            pool[first] = positions[i]
+            table[at, FIRST] = (table[at, FIRST] + 1) % rows
+        else:
+            pool[table[at, BLOCK] + used] = positions[i]
+            table[at, USED] = used + 1
     return low.shape[0]
 
 

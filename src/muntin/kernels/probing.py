@@ -20,6 +20,9 @@ from muntin.kernels.layout import (
     BUCKETS,
     COUNT,
     EVER,
+    FORWARD,
+    HEAD_STEP,
+    HEADS,
     KEY_COUNT,
     KIND,
     LINK,
@@ -45,7 +48,7 @@ from muntin.kernels.layout import (
     TAIL,
     TIME,
 )
-from muntin.kernels.rows import bucket_of, clean_bucket, dead, full_position, holds, mix, newest_in, row_address
+from muntin.kernels.rows import bucket_of, clean_bucket, dead, full_position, head_of, holds, mix, newest_in, row_address
 
 
 @inline
@@ -114,7 +117,25 @@ def emit(halves, stores, bound, tag, time, out, count):
 
 
 @inline
-def probe(words, halves, stores, indexes, program, steps, stride, bound, cursor, limits, policy, tag, time, out, count, counters):
+def splice(words, halves, stores, indexes, program, at, bound, newer, older):
+    """Take dead rows out of a chain: let the row before them (or the bucket's head) lead to the one behind.
+
+    Rows die in the middle of a chain only in partitioned windows. They stay dead for all that comes, so each is met once;
+    without this a partition with many rows would leave a long trail of dead ones in its bucket.
+    """
+    s = program[at + STEP_STORE]
+    x = program[at + STEP_INDEX]
+    alive = older if older >= stores[s, TAIL] else np.int64(-1)
+    if newer >= 0:
+        link = 2 * row_address(stores, s, newer) + indexes[x, LINK]
+        halves[link] = np.int32(newer - alive if alive >= 0 else 0)
+    else:
+        head = indexes[x, HEADS] + step_bucket(words, indexes, program, at, bound) * indexes[x, HEAD_STEP]
+        halves[head] = head_of(alive) if alive >= 0 else np.int32(0)
+
+
+@inline
+def probe(words, halves, stores, indexes, program, steps, stride, bound, cursor, newest, limits, policy, tag, time, out, count, counters):
     """All results that contain the one row bound so far, partners inside ``limits``, newest first."""
     last = stores.shape[0] - 2
     if last < 0:
@@ -124,6 +145,7 @@ def probe(words, halves, stores, indexes, program, steps, stride, bound, cursor,
     compared = np.int64(0)
     stale = np.int64(0)
     cursor[0] = begin(words, halves, stores, indexes, program, steps, bound, limits, policy, counters)
+    newest[0] = -1
     while level >= 0:
         at = steps + level * stride
         s = program[at + STEP_STORE]
@@ -131,6 +153,7 @@ def probe(words, halves, stores, indexes, program, steps, stride, bound, cursor,
         tail = stores[s, TAIL]
         ordered = stores[s, KIND] != PARTITIONED
         seq = cursor[level]
+        newer = newest[level]
         found = False
         while seq >= tail:
             address = row_address(stores, s, seq)
@@ -143,9 +166,12 @@ def probe(words, halves, stores, indexes, program, steps, stride, bound, cursor,
                 stale += 1
                 if ordered:
                     break
+                if x >= 0 and stores[s, FORWARD] < 0:
+                    splice(words, halves, stores, indexes, program, at, bound, newer, older)
                 seq = older
                 continue
             compared += 1
+            newer = seq
             seq = older
             if matches(words, program, at, address, bound):
                 bound[s] = address
@@ -155,11 +181,13 @@ def probe(words, halves, stores, indexes, program, steps, stride, bound, cursor,
             level -= 1
         else:
             cursor[level] = seq
+            newest[level] = newer
             if level == last:
                 count = emit(halves, stores, bound, tag, time, out, count)
             else:
                 level += 1
                 cursor[level] = begin(words, halves, stores, indexes, program, steps + level * stride, bound, limits, policy, counters)
+                newest[level] = -1
     counters[N_SCANNED] += scanned
     counters[N_COMPARED] += compared
     counters[N_STALE] += stale

@@ -43,6 +43,7 @@ from muntin.kernels.layout import (
 )
 
 _LOW = 0xFFFFFFFF
+_HEAD = 0x7FFFFFFF
 
 
 @inline
@@ -117,6 +118,21 @@ def holds(operator, mine, other):
 
 
 @inline
+def head_row(stores, s, head):
+    """Sequence number of the row that a bucket head names, or -1."""
+    if head == 0:
+        return np.int64(-1)
+    newest = stores[s, NEXT] - 1
+    return newest - ((newest - (head - 1)) & _HEAD)
+
+
+@inline
+def head_of(seq):
+    """The bucket head that names a row: the low 31 bits of its number plus one, which is never 0."""
+    return np.int32((seq & _HEAD) + 1)
+
+
+@inline
 def insert(words, halves, stores, indexes, s, first_index, incoming, offset, counters):
     """Append a formatted row to a store that has room, link it, and return its address."""
     seq = stores[s, NEXT]
@@ -131,18 +147,14 @@ def insert(words, halves, stores, indexes, s, first_index, incoming, offset, cou
     for x in range(first_index[s], first_index[s + 1]):
         bucket = row_bucket(words, indexes, x, address)
         head = indexes[x, HEADS] + bucket * indexes[x, HEAD_STEP]
-        newest = np.int64(halves[head])
-        distance = np.int64(0)
-        if newest != 0:
-            distance = (seq + 1 - newest) & _LOW
-            if distance > seq - stores[s, TAIL]:
-                distance = np.int64(0)
+        newest = head_row(stores, s, np.int64(halves[head]))
+        distance = seq - newest if newest >= stores[s, TAIL] else np.int64(0)
         halves[2 * address + indexes[x, LINK]] = np.int32(distance)
-        halves[head] = np.int32(seq + 1)
+        halves[head] = head_of(seq)
         if stores[s, FORWARD] >= 0 and x == stores[s, PRIMARY]:
             oldest = indexes[x, OLDEST] + bucket
             if distance == 0 or halves[oldest] == 0:
-                halves[oldest] = np.int32(seq + 1)
+                halves[oldest] = head_of(seq)
             else:
                 before = row_address(stores, s, seq - distance)
                 halves[2 * before + stores[s, FORWARD]] = np.int32(distance)
@@ -151,14 +163,6 @@ def insert(words, halves, stores, indexes, s, first_index, incoming, offset, cou
         stores[s, PEAK] = seq + 1 - stores[s, TAIL]
     counters[N_INSERTED] += 1
     return address
-
-
-@inline
-def head_row(stores, s, head):
-    """Sequence number of the row that a bucket head names, or -1."""
-    if head == 0:
-        return np.int64(-1)
-    return stores[s, NEXT] - ((stores[s, NEXT] + 1 - head) & _LOW)
 
 
 @inline
@@ -187,7 +191,9 @@ def expire_tail(words, stores, s, limit, counters):
     gone = tail - stores[s, TAIL]
     stores[s, TAIL] = tail
     stores[s, TAIL_SLOT] = slot
-    stores[s, HELD] -= gone
+    if stores[s, KIND] != PARTITIONED:
+        # A partitioned window has let its rows go when they were pushed out.
+        stores[s, HELD] -= gone
     counters[N_EXPIRED] += gone
     counters[N_EXPIRY_CHECKS] += checks
 
@@ -205,7 +211,8 @@ def expire_two(words, stores, s, limit, counters):
         slot = stores[s, TAIL_SLOT] + 1
         stores[s, TAIL_SLOT] = 0 if slot == stores[s, CAP] else slot
         stores[s, TAIL] += 1
-        stores[s, HELD] -= 1
+        if stores[s, KIND] != PARTITIONED:
+            stores[s, HELD] -= 1
         counters[N_EXPIRED] += 1
 
 
@@ -222,10 +229,11 @@ def clean_bucket(words, halves, stores, indexes, x, bucket, limit, counters):
         counters[N_EXPIRY_CHECKS] += 1
         address = row_address(stores, s, seq)
         if not dead(words, stores, s, address, limit):
-            halves[cell] = np.int32(seq + 1)
+            halves[cell] = head_of(seq)
             return
         counters[N_EXPIRED] += 1
-        stores[s, HELD] -= 1
+        if stores[s, KIND] != PARTITIONED:
+            stores[s, HELD] -= 1
         step = np.int64(halves[2 * address + stores[s, FORWARD]])
         if step == 0:
             halves[cell] = np.int32(0)

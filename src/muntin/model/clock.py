@@ -83,7 +83,7 @@ def parse_instant(value: Instant) -> int:
     >>> parse_instant("1970-01-01 00:00:05")
     5000000
     """
-    if isinstance(value, bool):
+    if not _is_time(value):
         raise InputError(f"{value!r} is not a time", hint="Pass a datetime, an ISO text or integer microseconds")
     if isinstance(value, str):
         try:
@@ -97,6 +97,11 @@ def parse_instant(value: Instant) -> int:
     if not BEFORE_ALL < micros < AFTER_ALL:
         raise InputError(f"the time {micros} is out of range", hint="Times are microseconds since 1970")
     return micros
+
+
+def _is_time(value: object) -> bool:
+    """Whether a value is of a kind that names an instant; pandas' NaT, which differs from itself, is none."""
+    return isinstance(value, int | str | datetime) and not isinstance(value, bool) and value == value  # noqa: PLR0124
 
 
 def format_instant(micros: int) -> str:

@@ -28,6 +28,7 @@ from muntin.model.window import PartitionedWindow
 from muntin.operators.code_reader import CodeReader
 from muntin.operators.events import EventMaker, Events, NewRows
 from muntin.operators.program import Program, store_specs
+from muntin.operators.workspace import Workspace
 from muntin.plan.join import Algorithm, Expiry, JoinPlan
 from muntin.plan.query import Emit
 from muntin.state.batch import Batch
@@ -44,8 +45,7 @@ _POLICIES = {
     Expiry.PROBE_ALL: layout.PROBE_ALL,
     Expiry.ALL: layout.ALL,
 }
-_ROOM = 1 << 18
-_ENOUGH = _ROOM - (1 << 14)
+_MARGIN = 1 << 14
 _SECOND = 1_000_000
 
 
@@ -77,11 +77,21 @@ def is_pair(plan: JoinPlan) -> bool:
     )
 
 
+@dataclass(frozen=True)
+class Tools:
+    """What operators of an engine share."""
+
+    evaluator: Evaluator
+    workspace: Workspace
+
+
 class JoinOperator:
     """Runs one join plan over the streams it reads, numbered in the order of their declaration."""
 
-    def __init__(self, plan: JoinPlan, streams: Sequence[str], tables: Mapping[str, pa.Table], evaluator: Evaluator) -> None:
+    def __init__(self, plan: JoinPlan, streams: Sequence[str], tables: Mapping[str, pa.Table], tools: Tools) -> None:
         self.plan = plan
+        self._workspace = tools.workspace
+        self._room = 0
         self.now = BEFORE_ALL
         self._retracting = plan.query.emit is Emit.CHANGES
         self.state = JoinState(store_specs(plan, {name: number for number, name in enumerate(streams)}), plan.expiry.cleans_buckets)
@@ -89,14 +99,13 @@ class JoinOperator:
         origin, steps = plan.snapshot
         self._snapshot = Program(plan, [steps if source == origin else () for source in range(len(plan.sources))], self.state.first_index)
         readers = [
-            CodeReader(number, planned, source.window.columns if isinstance(source.window, PartitionedWindow) else (), evaluator)
+            CodeReader(number, planned, source.window.columns if isinstance(source.window, PartitionedWindow) else (), tools.evaluator)
             for number, (planned, source) in enumerate(zip(plan.sources, plan.query.sources, strict=True))
         ]
         self._maker = EventMaker(self.state, readers, counting=plan.algorithm is not Algorithm.EAGER, retracting=self._retracting)
         self._is_pair = is_pair(plan)
         self._seen = np.zeros(len(streams), np.int64)
-        self._out = np.empty((2 + len(plan.sources), _ROOM), np.int64)
-        self._scratch = np.zeros(4 * len(plan.sources) + layout.SCRATCH, np.int64)
+        self._scratch = np.zeros(5 * len(plan.sources) + layout.SCRATCH, np.int64)
         interval = plan.expiry_interval or plan.reevaluation or _SECOND
         self._expiry = np.array([BEFORE_ALL, interval], np.int64)
         for number, source in enumerate(plan.query.sources):
@@ -117,6 +126,7 @@ class JoinOperator:
 
     def fill(self, news: Sequence[NewRows], now: int) -> None:
         """Take rows that came before this operator did: they are remembered, their results are not made."""
+        self._refer_to(news)
         self._insert_only(self._maker.make(news))
         self._advance(news, now)
 
@@ -126,6 +136,7 @@ class JoinOperator:
         The yielded arrays are valid until the next one is asked for.
         """
         events = self._maker.make(news)
+        self._refer_to(news)
         if self._retracting:
             yield from self._run_signed(events, now)
         elif self.plan.algorithm in {Algorithm.LAZY, Algorithm.GENERAL_LAZY}:
@@ -133,6 +144,13 @@ class JoinOperator:
         else:
             yield from self._run_arrivals(events)
         self._advance(news, now)
+
+    def _refer_to(self, news: Sequence[NewRows]) -> None:
+        """Tell the stores which position comes next: they keep only the low halves of positions."""
+        for source, spec in enumerate(self.state.specs):
+            if spec.stream >= 0 and len(news[spec.stream].batch):
+                before = int(news[spec.stream].positions[0]) - 1
+                self.state.stores[source, layout.LAST] = max(before, int(self.state.stores[source, layout.LAST]))
 
     def _arrays(self) -> tuple[Integers, npt.NDArray[np.int32], Integers, Integers, Integers]:
         state = self.state
@@ -182,10 +200,11 @@ class JoinOperator:
         if self.plan.reevaluation:
             evaluations = -(-events.times // self.plan.reevaluation)
             cuts = [0, *(np.flatnonzero(np.diff(evaluations)) + 1).tolist(), len(events)]
+        limits = self.limits()
         for start, stop in pairwise(cuts):
             arrived = np.bincount(events.sources[start:stop][events.offsets[start:stop] >= 0], minlength=len(self.plan.sources))
             for source, rows in enumerate(arrived.tolist()):
-                self.state.reserve(source, rows, layout.EVER)
+                self.state.reserve(source, rows, int(limits[source]))
             order = np.empty(int(arrived.sum()), np.int64)
             resume = 0
             while True:
@@ -200,7 +219,8 @@ class JoinOperator:
             if count:
                 yield self._matches(events, count)
             if stop:
-                self._expire(self._limits(int(events.times[stop - 1]), events.counts[stop - 1]))
+                limits = self._limits(int(events.times[stop - 1]), events.counts[stop - 1])
+                self._expire(limits)
 
     def _insert_only(self, events: Events) -> None:
         arrived = np.bincount(events.sources[events.offsets >= 0], minlength=len(self.plan.sources))
@@ -214,8 +234,14 @@ class JoinOperator:
 
     # -- room and expiry ---------------------------------------------------------------------------
 
+    @property
+    def _out(self) -> Integers:
+        """Where kernels write results; shared with other operators, so valid only while this one runs."""
+        return self._workspace.results(2 + len(self.plan.sources), self._room)
+
     def _enough(self) -> int:
-        return int(self._out.shape[1]) - (_ROOM - _ENOUGH)
+        """So many results are worth handing on; the rest of the room is for those of one more row."""
+        return int(self._out.shape[1]) - _MARGIN
 
     def _make_room(self, status: int, need: int, events: Events, event: int) -> None:
         if status == layout.GROW:
@@ -223,7 +249,7 @@ class JoinOperator:
             counts = events.counts[event] if len(events.counts) > event else events.counts[0]
             self.state.grow(source, int(self._limits(int(events.times[event]), counts)[source]))
         elif status == layout.OVERFLOW and need > self._out.shape[1]:
-            self._out = np.empty((self._out.shape[0], need + (_ROOM - _ENOUGH)), np.int64)
+            self._room = need + _MARGIN
 
     def _limits(self, time: int, counts: Integers) -> Integers:
         """What the rows of each store must be above to be inside their windows at an instant."""
@@ -296,7 +322,7 @@ class JoinOperator:
             if status == layout.DONE:
                 return
             if need > self._out.shape[1]:
-                self._out = np.empty((self._out.shape[0], need), np.int64)
+                self._room = need
 
     # -- size --------------------------------------------------------------------------------------
 

@@ -162,19 +162,22 @@ class JoinState:
 
     def grow(self, s: int, limit: int) -> None:
         """Give a full store more room; what a partitioned window has pushed out by ``limit`` is left behind."""
-        inside = int(count_inside(self.words, self.stores, s, limit)) if self.specs[s].kind == layout.PARTITIONED else self.rows(s)
-        wanted = {s: max(_LEAST, 2 * inside)}
+        wanted = {s: max(_LEAST, 2 * self._needed(s, limit))}
         # The whole arena moves, so stores that will soon be full grow along.
-        for other in range(len(self.specs)):
-            if other != s and 4 * self.rows(other) > 3 * self.stores[other, layout.CAP] > 3 * _LEAST:
+        for other, spec in enumerate(self.specs):
+            full = 4 * self.rows(other) > 3 * self.stores[other, layout.CAP]
+            if other != s and full and spec.kind != layout.PARTITIONED and self.rows(other) > _LEAST:
                 wanted[other] = 2 * self.rows(other)
         self._resize(wanted, limit)
 
     def reserve(self, s: int, rows: int, limit: int) -> None:
-        """Make sure that ``rows`` more rows fit into a store."""
-        needed = self.rows(s) + rows
-        if needed > self.stores[s, layout.CAP]:
-            self._resize({s: int(needed * _SLACK) + _LEAST}, limit)
+        """Make sure that ``rows`` more rows fit into a store; ``limit`` as in :meth:`grow`."""
+        if self.rows(s) + rows > self.stores[s, layout.CAP]:
+            self._resize({s: int((self._needed(s, limit) + rows) * _SLACK) + _LEAST}, limit)
+
+    def _needed(self, s: int, limit: int) -> int:
+        """Rows that a store cannot let go: all in the ring, or those that a partitioned window still holds."""
+        return self.inside(s, limit) if self.specs[s].kind == layout.PARTITIONED else self.rows(s)
 
     def fit(self, limits: npt.NDArray[np.int64]) -> None:
         """Return memory that the last two batches did not need; called between batches.
@@ -186,7 +189,10 @@ class JoinState:
             recent = max(peak, self._last_peak[s])
             self._last_peak[s] = peak
             self.stores[s, layout.PEAK] = self.rows(s)
-            if self.stores[s, layout.TAIL] and self.stores[s, layout.CAP] > max(2 * _LEAST, int(recent * _LOOSE)):
+            held = int(self.stores[s, layout.HELD])
+            if self.specs[s].kind == layout.PARTITIONED and self.rows(s) > 2 * held + _LEAST:
+                self._resize({s: max(_LEAST, 2 * held)}, int(limits[s]))
+            elif self.stores[s, layout.TAIL] and self.stores[s, layout.CAP] > max(2 * _LEAST, int(recent * _LOOSE)):
                 self._resize({s: max(_LEAST, int(recent * _SLACK))}, int(limits[s]))
 
     def _resize(self, wanted: dict[int, int], limit: int) -> None:

@@ -26,11 +26,8 @@ class PartitionState:
 
     def __post_init__(self) -> None:
         self._table = np.zeros((64, ENTRY_FIELDS), np.int64)
-        self._pool = np.zeros(2 * self._reserve(), np.int64)
+        self._pool = np.zeros(64 * FIRST_ROOM, np.int64)
         self._sizes = np.zeros(2, np.int64)
-
-    def _reserve(self) -> int:
-        return 2 * self.rows + FIRST_ROOM
 
     def push(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Add rows by their partition keys; the result is the position each pushes out, or -1."""
@@ -44,7 +41,7 @@ class PartitionState:
 
     def _enlarge(self) -> None:
         table = np.zeros((2 * len(self._table), ENTRY_FIELDS), np.int64)
-        pool = np.zeros(2 * len(self._pool) + self._reserve(), np.int64)
+        pool = np.zeros(2 * len(self._pool), np.int64)
         move_partitions(self._table, self._pool, table, pool, self._sizes)
         self._table, self._pool = table, pool
 

@@ -8,7 +8,7 @@ came (appending a batch copies nothing); joins hold integers and gather from her
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from muntin.state.columns import take
 Positions = npt.NDArray[np.int64]
 
 _SMALL = 65_536
+_FEW = 1_024
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class StreamLog:
         self.schema = schema
         self.next = 0
         self._segments: list[Segment] = []
+        self._kept = 0
 
     def append(self, batch: Batch) -> None:
         """Add rows whose times are not before any that is there."""
@@ -109,22 +111,26 @@ class StreamLog:
             return positions - first.start
         return np.searchsorted(np.concatenate([segment.positions() for segment in self._segments]), positions)
 
-    def trim(self, before: int, keep: Positions | None = None) -> None:
-        """Let go of rows before a position, except those at the positions ``keep``.
+    def trim(self, before: int, keep: Callable[[], Positions] | None = None) -> None:
+        """Let go of rows before a position, except those at the positions that ``keep`` tells.
 
-        Segments go when all their rows may; kept rows are copied together once they are less than half of
-        what is held for them, so trimming costs O(1) a row in all.
+        Segments go when all their rows may. Kept rows are copied together, and asked for, only once twice as many are
+        held as were kept the last time, so trimming costs O(1) a row in all.
         """
         old = [segment for segment in self._segments if segment.last < before]
-        if keep is None or not len(keep):
+        if keep is None:
             del self._segments[: len(old)]
-        elif 2 * len(keep) < sum(len(segment.batch) for segment in old):
-            positions = np.concatenate([segment.positions() for segment in old])
-            chosen = np.flatnonzero(np.isin(positions, keep, assume_unique=True))
-            kept = join_batches([segment.batch for segment in old], self.schema).take(chosen)
-            del self._segments[: len(old)]
-            if len(chosen):
-                self._segments.insert(0, Segment(int(positions[chosen[0]]), kept, positions[chosen]))
+            self._kept = 0
+            return
+        if sum(len(segment.batch) for segment in old) <= 2 * self._kept + _FEW:
+            return
+        positions = np.concatenate([segment.positions() for segment in old])
+        chosen = np.flatnonzero(np.isin(positions, keep()))
+        kept = join_batches([segment.batch for segment in old], self.schema).take(chosen)
+        del self._segments[: len(old)]
+        self._kept = len(chosen)
+        if len(chosen):
+            self._segments.insert(0, Segment(int(positions[chosen[0]]), kept, positions[chosen]))
 
     def held(self) -> int:
         """Rows held."""

@@ -3,7 +3,9 @@
 A stream sends nothing earlier than its newest time minus its slack; equal times may still come, but later rows of one
 stream stand behind earlier ones, so the order is final up to and including that stream's rows of that time. The least
 such place, over the streams that queries read, is the frontier. ``advance`` completes an instant on all streams.
-A row is late when it is older than the frontier's time, or of an instant that ``advance`` completed.
+A row is late when its place is before the frontier that the rows have reached, or its time before an advanced instant.
+(Rows of exactly an advanced instant are still taken, but behind those processed before: the oracle knows no such order,
+so feed them before you advance.)
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ class Frontier:
 class Watermark:
     """Follows the times of the rows that are fed; all times in microseconds."""
 
-    frontier: Frontier = Frontier(_NOWHERE, -1)
+    _final: Frontier = Frontier(_NOWHERE, -1)
+    _advanced: int = _NOWHERE
     _slack: dict[str, int] = field(default_factory=dict)
     _newest: dict[str, int] = field(default_factory=dict)
     _followed: set[str] = field(default_factory=set)
@@ -57,15 +60,21 @@ class Watermark:
     def arrive(self, stream: str, time: int) -> bool:
         """Take note of a row; whether it is in time."""
         name = stream.casefold()
-        if time < max(self._least({name}).time, self.frontier.time) or time <= self.frontier.closed:
+        place = Frontier(time, list(self._slack).index(name))
+        if place < max(self._least({name}), self._final) or time < self._advanced:
             return False
         self._newest[name] = max(time, self._newest.get(name, time))
-        self.frontier = max(self.frontier, self._least(set()))
+        self._final = max(self._final, self._least(set()))
         return True
+
+    @property
+    def frontier(self) -> Frontier:
+        """How far the order is final, by the rows or by ``advance``."""
+        return max(self._final, Frontier(self._advanced))
 
     def advance(self, at: int) -> None:
         """Nothing up to ``at`` will come any more."""
-        self.frontier = max(self.frontier, Frontier(at))
+        self._advanced = max(self._advanced, at)
 
     def _least(self, besides: set[str]) -> Frontier:
         order = {name: place for place, name in enumerate(self._slack)}

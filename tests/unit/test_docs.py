@@ -1,0 +1,214 @@
+"""The documentation does what it says.
+
+The first words behind a fence say what is done with a block:
+
+=====================  ==============================================================================================
+``python``             run; the blocks of a page share one namespace and one empty folder
+``text output``        what the Python block before it printed
+``sql``                a whole script: parsed, bound and planned
+``sql query``          a query over what the last script of the page declares: bound and planned
+``sql refused``        the same, but it must be refused
+``cqt``                a golden script: run
+``console run``        lines that begin with ``$`` are run, what follows them is what they print
+... ``file=NAME``      written to the page's folder first (a script or program that a command names is not run by itself)
+... ``fragment``       nothing
+=====================  ==============================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muntin.cli.scripts import read_app
+from muntin.errors import MuntinError, SettingError, SqlError
+from muntin.model.settings import NAMES, Settings
+from muntin.testing.golden import read_script
+from muntin.testing.runner import run_script
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "benchmarks" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").rglob("*.md")),
+]
+GUIDES = [page for page in PAGES if ROOT / "examples" not in page.parents]
+FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, the words behind it, its text and the line it begins on."""
+
+    language: str
+    marks: tuple[str, ...]
+    text: str
+    line: int
+
+    @property
+    def file(self) -> str | None:
+        return next((mark.removeprefix("file=") for mark in self.marks if mark.startswith("file=")), None)
+
+    def runs(self, language: str, *marks: str) -> bool:
+        return self.language == language and self.marks == marks
+
+
+def blocks_of(page: Path) -> Iterator[Block]:
+    text = page.read_text(encoding="utf-8")
+    for match in FENCE.finditer(text):
+        language, *marks = match.group(1).split() or [""]
+        yield Block(language, tuple(marks), match.group(2), text.count("\n", 0, match.start()) + 1)
+
+
+def prose_of(page: Path) -> str:
+    """The page without code."""
+    return re.sub(r"`[^`\n]*`", "", FENCE.sub("", page.read_text(encoding="utf-8")))
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def pages_with(*languages: str) -> list[Path]:
+    return [page for page in GUIDES if any(block.language in languages and "fragment" not in block.marks for block in blocks_of(page))]
+
+
+@pytest.mark.parametrize("page", pages_with("python", "console"), ids=name_of)
+def test_programs_and_commands_print_what_the_page_says(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    printed = ""
+    for block in blocks_of(page):
+        where = f"{name_of(page)}:{block.line}"
+        if block.file:
+            (tmp_path / block.file).write_text(block.text, encoding="utf-8")
+        elif block.runs("python"):
+            exec(compile("\n" * block.line + block.text, name_of(page), "exec"), namespace)
+            printed = capsys.readouterr().out
+        elif block.runs("text", "output"):
+            assert _lines(printed) == _lines(block.text), where
+        elif block.runs("console", "run"):
+            for command, expected in _commands(block.text):
+                assert _lines(_run(command)) == _lines(expected), f"{where}: {command}"
+
+
+def _commands(text: str) -> Iterator[tuple[str, str]]:
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, expected = part.partition("\n")
+        yield command, expected
+
+
+def _run(command: str) -> str:
+    words = shlex.split(command)
+    assert words[0] in {"muntin", "python"}, "other commands are not run"
+    words[0] = str(Path(sys.executable).parent / words[0])
+    done = subprocess.run(words, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return re.sub(r"^muntin: compiled kernel .*\n", "", done.stdout, flags=re.MULTILINE)
+
+
+def _lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+@pytest.mark.parametrize("page", pages_with("sql"), ids=name_of)
+def test_sql_is_understood(page: Path, tmp_path: Path) -> None:
+    declared = ""
+    for block in blocks_of(page):
+        if block.language != "sql" or "fragment" in block.marks:
+            continue
+        script = tmp_path / "script.sql"
+        if block.marks in {("query",), ("refused",)}:
+            named = f"CREATE QUERY its_name AS {block.text}" if block.text.lstrip().upper().startswith("SELECT") else block.text
+            script.write_text(f"{declared};\n{named}", encoding="utf-8")
+        else:
+            declared = block.text.rstrip().rstrip(";")
+            script.write_text(declared, encoding="utf-8")
+        try:
+            read_app(script)
+        except MuntinError as error:
+            assert isinstance(error, SqlError)
+            assert "refused" in block.marks, f"{name_of(page)}:{block.line}: {error}"
+        else:
+            assert "refused" not in block.marks, f"{name_of(page)}:{block.line}: is not refused"
+
+
+@pytest.mark.parametrize("page", pages_with("cqt"), ids=name_of)
+def test_golden_scripts_pass(page: Path) -> None:
+    for block in blocks_of(page):
+        if block.language == "cqt" and "fragment" not in block.marks:
+            report = run_script(read_script(block.text, f"{name_of(page)}:{block.line}"))
+            assert report.ok, str(report)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose_of(page)):
+        file, _, anchor = target.partition("#")
+        path = (page.parent / file).resolve() if file else page
+        assert path.exists(), f"{name_of(page)}: {target}"
+        if anchor:
+            assert anchor in _anchors(path), f"{name_of(page)}: {target}"
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_pages_name_no_machine_and_no_host(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert "://" not in text
+    assert not re.search(r"(?<![\w.])/(?:work|home|root|Users)/", text)
+
+
+def test_every_page_is_reached_from_the_index() -> None:
+    seen: set[Path] = set()
+    waiting = [ROOT / "docs" / "index.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in seen and page.suffix == ".md" and page.exists():
+            seen.add(page)
+            waiting += [(page.parent / target.partition("#")[0]).resolve() for target in re.findall(r"\]\(([^)\s]+)\)", prose_of(page))]
+    assert not {name_of(page) for page in (ROOT / "docs").rglob("*.md") if page not in seen}
+
+
+def test_the_reference_of_settings_is_that_of_the_code() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "settings_table.py"))
+    text = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+    assert script["put"](text) == text, "run python scripts/settings_table.py"
+
+
+@pytest.mark.parametrize("setting", NAMES)
+def test_every_setting_is_explained_with_all_its_values(setting: str) -> None:
+    text = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+    section = re.search(rf"^## {setting}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert section, f"there is no section {setting}"
+    try:
+        Settings().having(setting, "no such value")
+    except SettingError as error:
+        if error.hint.startswith("It is one of "):
+            for value in error.hint.removeprefix("It is one of ").split(", "):
+                assert f"`{value}`" in section.group(1), f"{setting} does not explain {value}"
+
+
+def test_figures_are_those_that_were_measured() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "bench_table.py"))
+    reports = script["read_reports"](ROOT / "benchmarks")
+    for page, make in ((ROOT / "README.md", "short_table"), (ROOT / "benchmarks" / "README.md", "full_tables")):
+        text = page.read_text(encoding="utf-8")
+        assert script["put"](text, script[make](reports)) == text, "run python scripts/bench_table.py"
