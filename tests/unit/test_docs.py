@@ -20,15 +20,16 @@ from __future__ import annotations
 import re
 import runpy
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from muntin.cli import main
 from muntin.cli.scripts import read_app
 from muntin.errors import MuntinError, SettingError, SqlError
 from muntin.model.settings import NAMES, Settings
@@ -102,7 +103,9 @@ def test_programs_and_commands_print_what_the_page_says(
             assert _lines(printed) == _lines(block.text), where
         elif block.runs("console", "run"):
             for command, expected in _commands(block.text):
-                assert _lines(_run(command)) == _lines(expected), f"{where}: {command}"
+                _run(command, monkeypatch)
+                output = capsys.readouterr()
+                assert _lines(output.err + output.out) == _lines(expected), f"{where}: {command}"
 
 
 def _commands(text: str) -> Iterator[tuple[str, str]]:
@@ -111,12 +114,16 @@ def _commands(text: str) -> Iterator[tuple[str, str]]:
         yield command, expected
 
 
-def _run(command: str) -> str:
-    words = shlex.split(command)
-    assert words[0] in {"muntin", "python"}, "other commands are not run"
-    words[0] = str(Path(sys.executable).parent / words[0])
-    done = subprocess.run(words, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    return re.sub(r"^muntin: compiled kernel .*\n", "", done.stdout, flags=re.MULTILINE)
+def _run(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run ``muntin ...`` or ``python FILE`` in this process, which saves starting another."""
+    program, *arguments = shlex.split(command)
+    with monkeypatch.context() as patch, suppress(SystemExit):
+        if program == "python":
+            runpy.run_path(arguments[0], run_name="__main__")
+        else:
+            assert program == "muntin", "other commands are not run"
+            patch.setattr(sys, "argv", ["muntin", *arguments])
+            main()
 
 
 def _lines(text: str) -> list[str]:

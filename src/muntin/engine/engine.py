@@ -88,8 +88,8 @@ class Engine:
         for name, value in settings.items():
             self._settings = self._settings.having(name, value)
         self._lock = threading.RLock()
-        self._delivery = threading.RLock()
-        self._deliveries: deque[tuple[str, Subscriber, pa.Table]] = deque()
+        self._deliveries: deque[tuple[str, Subscriber, pa.RecordBatch]] = deque()
+        self._delivering = False
         self._catalog = Catalog()
         self._streams: dict[str, StreamState] = {}
         self._tables: dict[str, pa.Table] = {}
@@ -278,7 +278,7 @@ class Engine:
         for key, query in self._queries.items():
             for table in query.catch_up(instant, closed):
                 for subscriber in self._subscribers[key]:
-                    self._deliveries.append((query.query.name, subscriber, table))
+                    self._deliveries.extend((query.query.name, subscriber, batch) for batch in table.to_batches())
         self._trim()
 
     def _trim(self) -> None:
@@ -290,21 +290,38 @@ class Engine:
             state.log.trim(first, partial(_kept_positions, keepers) if keepers else None)
 
     def _deliver(self) -> None:
-        """Call subscribers, outside the lock and in order."""
+        """Call subscribers outside the lock and in order.
+
+        Whoever is delivering already, this thread further up or another one, also delivers what was added now: so a
+        subscriber may push, and batches never overtake each other.
+        """
+        with self._lock:
+            if self._delivering:
+                return
+            self._delivering = True
         failures = []
-        with self._delivery:
-            while self._deliveries:
-                name, subscriber, table = self._deliveries.popleft()
-                for batch in table.to_batches():
-                    try:
-                        subscriber(batch)
-                    except Exception as error:  # noqa: BLE001 (whatever a callback raises is reported, the others are still called)
-                        failures.append((name, error))
+        try:
+            while (delivery := self._next_delivery()) is not None:
+                name, subscriber, batch = delivery
+                try:
+                    subscriber(batch)
+                except Exception as error:  # noqa: BLE001 (whatever a callback raises is reported, the others are still called)
+                    failures.append((name, error))
+        finally:
+            self._delivering = False
         if failures:
             name, failure = failures[0]
             raise SubscriberError(
-                f"a subscriber of query {name} failed: {failure!r}", hint="The results are still there for poll; the engine goes on"
+                f"a subscriber of query {name} failed: {type(failure).__name__}: {failure}",
+                hint="The results are still there for poll; the engine goes on",
             ) from failure
+
+    def _next_delivery(self) -> tuple[str, Subscriber, pa.RecordBatch] | None:
+        with self._lock:
+            if self._deliveries:
+                return self._deliveries.popleft()
+            self._delivering = False
+            return None
 
     # -- looking -----------------------------------------------------------------------------------
 

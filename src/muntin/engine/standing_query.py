@@ -51,8 +51,9 @@ class StandingQuery:
         """Call ``callback`` with a RecordBatch whenever results are released, in order.
 
         The callback runs in the thread that pushed or advanced, after the engine has finished its work, so it
-        may itself poll or push. When it fails, the push raises :class:`muntin.errors.SubscriberError` after all
-        subscribers were called, and the results stay available to ``poll``.
+        may itself poll or push (what comes of such a push is delivered after it returns). When it fails, the push
+        raises :class:`muntin.errors.SubscriberError` after all subscribers were called, and the results stay
+        available to ``poll``.
         """
         self._engine._subscribe(self.name, callback)  # noqa: SLF001
 

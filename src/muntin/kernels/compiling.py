@@ -40,8 +40,12 @@ def kernel(signature: str) -> Callable[[Function], Function]:
     """Compile an entry point with the given signature, cached on disk."""
 
     def decorate(function: Function) -> Function:
-        compiled: Any = numba.njit(cache=True, **_FLAGS)(function)
-        compiled._cache._cache_file._source_stamp = _stamp()  # noqa: SLF001 (numba offers no public way to say it)
+        try:
+            compiled: Any = numba.njit(cache=True, **_FLAGS)(function)
+            compiled._cache._cache_file._source_stamp = _stamp()  # noqa: SLF001 (numba offers no public way to say it)
+        except RuntimeError:
+            # Neither the package's folder nor the user's cache folder can be written: compile at every start.
+            compiled = numba.njit(**_FLAGS)(function)
         _kernels.append((function.__name__, compiled, signature))
         return compiled  # type: ignore[no-any-return]
 

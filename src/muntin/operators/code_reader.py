@@ -63,33 +63,42 @@ class CodeReader:
         return whole_codes(column), known
 
     def read_partitions(self, rows: pa.Table) -> tuple[Integers, Integers]:
-        """The two words of each row's partition key: the value itself if it is one whole number, else 128 bits of hash."""
+        """The two words of each row's partition key: the value itself if it is one number, else 128 bits of hash."""
         if not len(rows):
             return np.empty(0, np.int64), np.empty(0, np.int64)
         batch = self._flat(rows)
         columns = [batch.column(reference.flat) for reference in self._partition]
-        if len(columns) == 1 and pa.types.is_integer(columns[0].type) and columns[0].type != pa.uint64():
-            low = whole_codes(columns[0])
-            high = np.zeros(len(rows), np.int64)
-            if columns[0].null_count:
-                high[~columns[0].is_valid().to_numpy()] = 1
-            return low, high
-        key = f"md5(to_json([{', '.join(f'to_json({quote(ref.flat)})' for ref in self._partition)}])::VARCHAR)"
-        texts = [f"('0x' || substr({key}, {start}, 16))::UBIGINT" for start in (1, 17)]
+        if len(columns) == 1 and (_is_whole(columns[0].type) or pa.types.is_float64(columns[0].type)):
+            low = whole_codes(columns[0]) if _is_whole(columns[0].type) else real_codes(columns[0])
+            return low, (~columns[0].is_valid().to_numpy()).astype(np.int64)
+        keys = ", ".join(_partition_text(quote(ref.flat), column.type) for ref, column in zip(self._partition, columns, strict=True))
+        digest = f"md5(to_json([{keys}])::VARCHAR)"
+        texts = [f"('0x' || substr({digest}, {start}, 16))::UBIGINT" for start in (1, 17)]
         low_column, high_column = self._evaluator.raw(texts, batch)
         return whole_codes(low_column), whole_codes(high_column)
 
 
+def _is_whole(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind)) and kind != pa.uint64()
+
+
+def _partition_text(name: str, kind: pa.DataType) -> str:
+    """SQL for a JSON text that is equal for equal values; zero has one sign, and there is one NaN."""
+    if pa.types.is_floating(kind):
+        return f"to_json(CASE WHEN isnan({name}) THEN 'nan' ELSE ({name} + 0)::VARCHAR END)"
+    return f"to_json({name})"
+
+
 def whole_codes(column: pa.ChunkedArray) -> Integers:
     """Codes of values that are whole numbers underneath: integers, booleans, dates, times; NULL as 0."""
-    if column.null_count:
-        column = column.fill_null(pa.scalar(0, pa.int64()).cast(column.type) if not pa.types.is_boolean(column.type) else False)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     elif pa.types.is_date32(column.type):
         column = column.cast(pa.int32())
     elif pa.types.is_timestamp(column.type) or pa.types.is_time64(column.type):
         column = column.cast(pa.int64())
+    if column.null_count:
+        column = column.fill_null(0)
     values: Integers = column.to_numpy()
     return values.view(np.int64) if values.dtype == np.uint64 else values.astype(np.int64, copy=False)
 
