@@ -7,6 +7,7 @@ from pathlib import Path
 from muntin.errors import CatalogError, InputError, SettingError, SqlError
 from muntin.model.catalog import Catalog, Stream
 from muntin.model.settings import Settings
+from muntin.model.statistics import known_statistics
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Query
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop
@@ -46,7 +47,7 @@ def read_app(path: Path) -> list[JoinPlan]:
 def _plan(query: Query, catalog: Catalog, settings: Settings, plans: dict[str, JoinPlan]) -> None:
     if query.name.casefold() in plans or catalog.find(query.name):
         raise CatalogError(f"the name {query.name} is taken", hint="Choose another name")
-    plans[query.name.casefold()] = plan_join(query, settings.of_query(query.options))
+    plans[query.name.casefold()] = plan_join(query, settings.of_query(query.options), known_statistics(catalog))
 
 
 def _drop(statement: Drop, catalog: Catalog, plans: dict[str, JoinPlan]) -> None:

@@ -32,6 +32,7 @@ from muntin.kernels.compiling import prepare
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL, Instant, format_instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
+from muntin.model.statistics import declared_statistics, known_statistics
 from muntin.operators.workspace import Workspace
 from muntin.plan.query import Query
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
@@ -154,6 +155,7 @@ class Engine:
 
     def _add_stream(self, stream: Stream) -> None:
         self._check_name(stream.name)
+        declared_statistics(stream.options)  # says what is wrong with them now, not when a query needs them
         added = self._catalog.add(stream)
         assert isinstance(added, Stream), "a stream was added"
         self._streams[added.name] = StreamState(added)
@@ -199,7 +201,7 @@ class Engine:
         if key in self._queries or self._catalog.find(query.name):
             raise CatalogError(f"the name {query.name} is taken", hint="Choose another name, or drop what has it first")
         prepare()
-        plan = plan_join(query, self._settings.of_query(query.options))
+        plan = plan_join(query, self._settings.of_query(query.options), known_statistics(self._catalog))
         streams = {source.relation: self._streams[source.relation] for source in query.sources if not source.stored}
         running = RunningQuery(plan, list(streams.values()), self._tables, self._shared)
         running.begin(self._frontier[0])
@@ -307,8 +309,9 @@ class Engine:
                     subscriber(batch)
                 except Exception as error:  # noqa: BLE001 (whatever a callback raises is reported, the others are still called)
                     failures.append((name, error))
-        finally:
+        except BaseException:
             self._delivering = False
+            raise
         if failures:
             name, failure = failures[0]
             raise SubscriberError(

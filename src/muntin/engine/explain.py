@@ -22,6 +22,9 @@ def explain_plan(plan: JoinPlan) -> list[str]:
     lines = [f"query {query.name}: emits {query.emit} {timing}"]
     if len(query.sources) > 1:
         lines.append(f"  join: {_method(plan)}, algorithm {plan.algorithm}, expiry {plan.expiry}")
+    if plan.prediction:
+        lines.append(f"  order {_order(query, plan.prediction.order)}: {plan.prediction.cost:,.0f} comparisons a second predicted")
+        lines += [f"    instead of {_order(query, order)}: {cost:,.0f}" for cost, order in plan.prediction.others]
     for place, (source, planned) in enumerate(zip(query.sources, plan.sources, strict=True)):
         relation = source.relation if source.alias == source.relation else f"{source.relation} {source.alias}"
         lines.append(f"  source {relation} {source.window}")
@@ -38,6 +41,10 @@ def explain_plan(plan: JoinPlan) -> list[str]:
     lines += [f"  then keep {_readable(query, expression)}{exact}" for expression in plan.residuals]
     lines.append(f"  select {', '.join(column.name for column in query.select)}")
     return lines
+
+
+def _order(query: Query, order: Sequence[int]) -> str:
+    return ", ".join(query.sources[place].alias for place in order)
 
 
 def _method(plan: JoinPlan) -> str:

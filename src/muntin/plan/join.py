@@ -98,6 +98,15 @@ class Expiry(StrEnum):
 
 
 @dataclass(frozen=True)
+class Prediction:
+    """What a global join order is expected to cost, in comparisons a second; ``others`` are the next best orders."""
+
+    cost: float
+    order: tuple[int, ...]
+    others: tuple[tuple[float, tuple[int, ...]], ...] = ()
+
+
+@dataclass(frozen=True)
 class JoinPlan:
     """How a query's join is run.
 
@@ -115,6 +124,7 @@ class JoinPlan:
     expiry: Expiry = Expiry.OWN
     expiry_interval: int | None = None
     reevaluation: int | None = None
+    prediction: Prediction | None = None
 
     @cached_property
     def results_in_order(self) -> bool:

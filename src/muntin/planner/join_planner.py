@@ -12,12 +12,17 @@ from dataclasses import dataclass, field
 
 from muntin.errors import SettingError
 from muntin.model.settings import Settings, parse_buckets
-from muntin.plan.join import Algorithm, Check, Code, CodeKind, Expiry, Index, JoinPlan, SourcePlan, Step
-from muntin.plan.query import Emit, Expression, Query
+from muntin.model.statistics import StreamStatistics
+from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
+from muntin.plan.join import Algorithm, Check, Code, CodeKind, Expiry, Index, JoinPlan, Prediction, SourcePlan, Step
+from muntin.plan.query import Emit, Expression, Query, Source
 from muntin.planner.classes import CodeTable, Node, equality_classes
 from muntin.planner.codes import code_kind
-from muntin.planner.orders import Connected, Order, along_graph, choose_orders
+from muntin.planner.multi_join_cost import WindowStatistics
+from muntin.planner.order_search import search
+from muntin.planner.orders import Connected, Order, Wishes, along_graph, choose_orders
 
+SECOND = 1_000_000
 _FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -32,8 +37,8 @@ class _Sorted:
     residuals: list[Expression] = field(default_factory=list)
 
 
-def plan_join(query: Query, settings: Settings) -> JoinPlan:
-    """The plan of a query under the given settings."""
+def plan_join(query: Query, settings: Settings, statistics: Mapping[str, StreamStatistics] | None = None) -> JoinPlan:
+    """The plan of a query under the given settings; ``statistics`` of its streams, where known, choose the join order."""
     algorithm, expiry = _choose_algorithm(query, settings)
     parts = _sort_predicates(query)
     classes = equality_classes(parts.equalities)
@@ -41,8 +46,9 @@ def plan_join(query: Query, settings: Settings) -> JoinPlan:
     def connected(bound: int, source: int) -> bool:
         return any(node[0] == source and any(other[0] == bound for other in members) for node, members in classes.items())
 
-    orders = choose_orders(query, settings.order, algorithm, connected)
     indexed = _indexed_sources(query, settings)
+    prediction = _predict(query, classes, _window_statistics(query, settings, indexed, statistics or {}))
+    orders = choose_orders(query, Wishes(settings.order, prediction.order if prediction else None, connected), algorithm)
     indexes: list[list[tuple[int, ...]]] = [[] for _ in query.sources]
     steps = []
     for origin, order in enumerate(orders):
@@ -67,7 +73,42 @@ def plan_join(query: Query, settings: Settings) -> JoinPlan:
     return JoinPlan(
         query, sources, tuple(steps), tuple(parts.residuals), snapshot, algorithm, expiry,
         expiry_interval=settings.interval("expiry_interval"), reevaluation=query.every or settings.interval("reevaluation"),
+        prediction=None if settings.order else prediction,
     )  # fmt: skip
+
+
+def _window_statistics(
+    query: Query, settings: Settings, indexed: set[int], statistics: Mapping[str, StreamStatistics]
+) -> list[WindowStatistics] | None:
+    """The windows as the cost model sees them; None unless every source is a stream with known statistics."""
+    everywhere, single = parse_buckets(settings.buckets)
+    windows = []
+    for place, source in enumerate(query.sources):
+        known = statistics.get(source.relation)
+        if known is None or source.stored:
+            return None
+        rows = known.rate * source.window.micros / SECOND if isinstance(source.window, TimeWindow) else float(_counted_rows(source, known))
+        # More buckets than values bring nothing: rows of one value stay together.
+        values = max(1, int(known.distinct))
+        buckets = min(single.get(source.alias.casefold(), everywhere) or values, values)
+        windows.append(WindowStatistics(known.rate, rows, known.distinct, buckets if place in indexed else 1))
+    return windows
+
+
+def _counted_rows(source: Source, known: StreamStatistics) -> float:
+    if isinstance(source.window, PartitionedWindow):
+        return source.window.rows * known.distinct
+    assert isinstance(source.window, RowsWindow), "stored tables have no statistics"
+    return source.window.rows
+
+
+def _predict(query: Query, classes: Mapping[Node, frozenset[Node]], windows: list[WindowStatistics] | None) -> Prediction | None:
+    """The cheapest global order, where one attribute is common to all sources: only then can they be put into any order."""
+    common = any({node[0] for node in members} == set(range(len(query.sources))) for members in classes.values())
+    if windows is None or not common or len(windows) < 3:
+        return None
+    best, *others = search(windows)
+    return Prediction(best.cost, best.order, tuple((other.cost, other.order) for other in others[:3]))
 
 
 def _plan_snapshot(

@@ -1,8 +1,9 @@
-"""Join orders: what the user gave, or along the join graph in FROM order."""
+"""Join orders: what the user gave, the cheapest that was found, or along the join graph in FROM order."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from muntin.errors import SettingError
 from muntin.plan.join import Algorithm
@@ -13,15 +14,26 @@ Connected = Callable[[int, int], bool]
 """Whether a bound source can look up another by an equality."""
 
 
-def choose_orders(query: Query, text: str, algorithm: Algorithm, connected: Connected) -> list[Order]:
+@dataclass(frozen=True)
+class Wishes:
+    """Where an order may come from: the user's text, else the cheapest one found, else the join graph."""
+
+    text: str
+    cheapest: Order | None
+    connected: Connected
+
+
+def choose_orders(query: Query, wishes: Wishes, algorithm: Algorithm) -> list[Order]:
     """For each source as origin, the sources in the order in which they are bound, the origin included."""
     count = len(query.sources)
-    given = parse_orders(query, text)
+    given = parse_orders(query, wishes.text)
+    if not given and wishes.cheapest is not None:
+        given = {None: wishes.cheapest}
     orders = []
     for origin in range(count):
         order = given.get(origin) or given.get(None)
         if order is None:
-            order = along_graph(count, origin, connected)
+            order = along_graph(count, origin, wishes.connected)
         elif algorithm in {Algorithm.EAGER, Algorithm.LAZY} or origin not in order:
             order = (origin, *(source for source in order if source != origin))
         orders.append(order)

@@ -1,0 +1,46 @@
+"""What a planner knows of a stream before or while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from muntin.errors import InputError
+from muntin.model.catalog import Catalog, Options
+
+
+@dataclass(frozen=True)
+class StreamStatistics:
+    """Rows a second, and how many different values the join attribute has."""
+
+    rate: float
+    distinct: float
+
+    def __post_init__(self) -> None:
+        assert self.rate > 0, "declared_statistics checks it"
+        assert self.distinct >= 1, "declared_statistics checks it"
+
+
+def declared_statistics(options: Options) -> StreamStatistics | None:
+    """The statistics that ``CREATE STREAM ... WITH (rate = ..., distinct = ...)`` declares; None unless both are there.
+
+    >>> declared_statistics((("rate", "10"), ("distinct", "500")))
+    StreamStatistics(rate=10.0, distinct=500.0)
+    """
+    given = {name.lower(): value for name, value in options}
+    if not {"rate", "distinct"} <= given.keys():
+        return None
+    numbers = {}
+    for name, least in (("rate", 0.0), ("distinct", 1.0)):
+        try:
+            numbers[name] = float(given[name])
+        except ValueError:
+            numbers[name] = -1.0
+        if not least <= numbers[name] < float("inf") or numbers[name] == 0:
+            raise InputError(f"{name} cannot be {given[name]!r}", hint="rate is rows a second, distinct the number of key values")
+    return StreamStatistics(numbers["rate"], numbers["distinct"])
+
+
+def known_statistics(catalog: Catalog) -> dict[str, StreamStatistics]:
+    """The declared statistics of all streams that have any."""
+    found = {stream.name: declared_statistics(stream.options) for stream in catalog.streams()}
+    return {name: statistics for name, statistics in found.items() if statistics is not None}
