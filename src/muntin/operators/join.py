@@ -21,8 +21,9 @@ import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import layout
-from muntin.kernels.joining import expire_all, join_arrivals, join_interval, join_signed, join_snapshot
+from muntin.kernels.joining import expire_all, join_arrivals, join_interval, join_snapshot
 from muntin.kernels.pairing import join_pair
+from muntin.kernels.retracting import join_signed
 from muntin.model.clock import BEFORE_ALL
 from muntin.model.window import PartitionedWindow
 from muntin.operators.code_reader import CodeReader
