@@ -97,7 +97,8 @@ class Engine:
         self._queries: dict[str, RunningQuery] = {}
         self._subscribers: dict[str, list[Subscriber]] = {}
         self._numbers = count(1)
-        self._shared = Shared(Duck(), Workspace())
+        self._duck = Duck()
+        self._workspace = Workspace()
         self._final = (BEFORE_ALL, -1)
         self._frontier = self._final
         self._advanced = BEFORE_ALL
@@ -201,9 +202,10 @@ class Engine:
         if key in self._queries or self._catalog.find(query.name):
             raise CatalogError(f"the name {query.name} is taken", hint="Choose another name, or drop what has it first")
         prepare()
-        plan = plan_join(query, self._settings.of_query(query.options), known_statistics(self._catalog))
+        settings = self._settings.of_query(query.options)
+        plan = plan_join(query, settings, known_statistics(self._catalog))
         streams = {source.relation: self._streams[source.relation] for source in query.sources if not source.stored}
-        running = RunningQuery(plan, list(streams.values()), self._tables, self._shared)
+        running = RunningQuery(plan, list(streams.values()), self._tables, Shared(self._duck, self._workspace, settings))
         running.begin(self._frontier[0])
         self._queries[key] = running
         self._subscribers[key] = []

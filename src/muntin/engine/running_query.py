@@ -11,11 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.engine.measures import ResponseTimes
+from muntin.engine.replanning import Replanner
 from muntin.engine.stream_state import StreamState
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import layout
 from muntin.model.clock import BEFORE_ALL, format_instant
+from muntin.model.settings import Settings
 from muntin.model.window import RowsWindow, TimeWindow
 from muntin.operators.consolidate import consolidate
 from muntin.operators.events import NewRows
@@ -27,6 +29,9 @@ from muntin.plan.query import Emit
 
 _SLICE = 1 << 17
 """Rows of a stream that are worked off at once: enough to amortise, few enough to stay near the processor."""
+
+_LEAST_MEASURED = 2_000
+"""Rows before a query's streams are measured for the first time."""
 
 _COUNTERS = {
     "probes": layout.N_PROBES,
@@ -43,10 +48,11 @@ _COUNTERS = {
 
 @dataclass(frozen=True)
 class Shared:
-    """What all queries of an engine use, one after the other."""
+    """What a query has from its engine: what all of them use, one after the other, and its settings."""
 
     duck: Duck
     workspace: Workspace
+    settings: Settings
 
 
 class RunningQuery:
@@ -68,6 +74,8 @@ class RunningQuery:
         self._stream_of = [None if source.stored else stream_of[source.relation] for source in self.query.sources]
         self._since = list(self._read)
         self._results: list[pa.Table] = []
+        self._replanner = Replanner.of(plan, shared.settings)
+        self._until_measured = _LEAST_MEASURED
         self._rows_in = 0
         self._rows_out = 0
 
@@ -102,11 +110,24 @@ class RunningQuery:
                 elif len(table):
                     self._keep(table)
                     yield table
+        self._replan()
         if changes:
             table = consolidate(pa.concat_tables(changes), self._duck)
             if len(table):
                 self._keep(table)
                 yield table
+
+    def _replan(self) -> None:
+        """Once as many rows have come as the windows hold, measure, and change the join order if that pays."""
+        if self._replanner is None or self._rows_in < self._until_measured:
+            return
+        held = int(self._operator.state.stores[:, layout.HELD].sum())
+        self._until_measured = self._rows_in + max(held, _LEAST_MEASURED)
+        measured = self._operator.measure()
+        better = self._replanner.consider(self.plan, measured, self._operator.now) if measured else None
+        if better is not None:
+            self._operator.reorder(better)
+            self.plan = better
 
     def _slices(self, now: int, *, follows_log: bool) -> Iterator[tuple[list[int], int]]:
         """Up to which positions to read next, and the time this brings us to; cut where times change."""
@@ -229,5 +250,7 @@ class RunningQuery:
             "state_bytes_per_row": self._operator.nbytes() / max(sum(rows.values()), 1),
             "expression_failures": self._evaluator.failures,
             "last_expression_failure": self._evaluator.last_failure,
+            "order_searches": self._replanner.searches if self._replanner else 0,
+            "order_switches": [switch.to_dict() for switch in self._replanner.switches] if self._replanner else [],
             "work": {name: int(counters[place]) for name, place in _COUNTERS.items()},
         }

@@ -7,7 +7,7 @@ import numpy as np
 from muntin.kernels.compiling import kernel
 from muntin.kernels.layout import END, FORWARD, HEAD_STEP, HEADS, KIND, LINK, NEXT, OLDEST, PARTITIONED, PRIMARY, TAIL
 from muntin.kernels.memory import prefetch
-from muntin.kernels.rows import dead, head_of, head_row, insert, row_address, row_bucket
+from muntin.kernels.rows import dead, head_of, head_row, insert, mix, row_address, row_bucket
 
 _AHEAD = 24
 
@@ -75,3 +75,15 @@ def positions_inside(words, halves, stores, s, limit, out):
             out[inside] = halves[2 * address + 2]
             inside += 1
     return inside
+
+
+@kernel("(int64[::1], int64[:,::1], int64, int64, uint8[::1])")
+def mark_codes(words, stores, s, word, marks):
+    """Mark the place of every row's code in ``marks`` (a power of two long) and return how many places are marked."""
+    marked = 0
+    for seq in range(stores[s, TAIL], stores[s, NEXT]):
+        place = np.int64(mix(words[row_address(stores, s, seq) + word]) & np.uint64(marks.shape[0] - 1))
+        if marks[place] == 0:
+            marks[place] = 1
+            marked += 1
+    return marked

@@ -17,7 +17,9 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "join": ("auto", "hash", "nested_loop", "hybrid"),
     "expiry": ("own", "eager", "lazy", "probe", "probe_insert", "probe_all", "all"),
     "scheduler": ("lwo", "swf", "mqt"),
+    "replan": ("on", "off"),
 }
+_FACTORS = ("replan_change", "replan_gain")
 _SINK_OPTIONS = {"sink", "format", "path"}
 _INTERVALS = ("expiry_interval", "reevaluation")
 
@@ -33,6 +35,9 @@ DESCRIPTIONS: dict[str, str] = {
     "lazy (at multiples of expiry_interval), or paper 4's probe, probe_insert, probe_all, all",
     "expiry_interval": "interval of lazy expiry, e.g. '5 seconds'",
     "reevaluation": "interval at which lazy and general_lazy join what has come; empty: EVERY of the query, else each batch",
+    "replan": "whether join orders follow measured rates and numbers of keys while a query runs (three streams or more)",
+    "replan_change": "search for a better order when a measured statistic has changed by this factor since the last search",
+    "replan_gain": "switch when the order in use is predicted to cost this many times the best one",
     "scheduler": "order of work among queries that share a join; without sharing it changes nothing",
 }
 
@@ -50,6 +55,9 @@ class Settings:
     expiry_interval: str = ""
     reevaluation: str = ""
     scheduler: str = "mqt"
+    replan: str = "on"
+    replan_change: str = "1.5"
+    replan_gain: str = "1.2"
 
     def having(self, name: str, value: object) -> Settings:
         """The settings with one changed.
@@ -71,6 +79,8 @@ class Settings:
             _check_interval(key, text)
         if key == "buckets":
             parse_buckets(text)
+        if key in _FACTORS:
+            _check_factor(key, text)
         return replace(self, **{key: text})
 
     def of_query(self, options: tuple[tuple[str, str], ...]) -> Settings:
@@ -86,6 +96,10 @@ class Settings:
         text = getattr(self, name)
         return parse_interval(text) if text else None
 
+    def factor(self, name: str) -> float:
+        """A factor setting as a number."""
+        return float(getattr(self, name))
+
 
 def _check_interval(name: str, text: str) -> None:
     try:
@@ -94,6 +108,15 @@ def _check_interval(name: str, text: str) -> None:
         raise SettingError(f"setting {name} cannot be {text!r}", hint=error.hint) from error
     if micros <= 0:
         raise SettingError(f"setting {name} cannot be {text!r}", hint="Give an interval longer than nothing")
+
+
+def _check_factor(name: str, text: str) -> None:
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = 0.0
+    if not 1.0 <= factor < float("inf"):
+        raise SettingError(f"setting {name} cannot be {text!r}", hint="Give a factor of at least 1, for example 1.5")
 
 
 def parse_buckets(text: str) -> tuple[int | None, dict[str, int]]:

@@ -25,6 +25,7 @@ from muntin.kernels.joining import expire_all, join_arrivals, join_interval, joi
 from muntin.kernels.pairing import join_pair
 from muntin.kernels.retracting import join_signed
 from muntin.model.clock import BEFORE_ALL
+from muntin.model.statistics import StreamStatistics
 from muntin.model.window import PartitionedWindow
 from muntin.operators.code_reader import CodeReader
 from muntin.operators.events import EventMaker, Events, NewRows
@@ -324,6 +325,27 @@ class JoinOperator:
                 return
             if need > self._out.shape[1]:
                 self._room = need
+
+    # -- planning while it runs --------------------------------------------------------------------
+
+    def measure(self) -> list[StreamStatistics] | None:
+        """Rate and different keys of each source, from what its windows hold; None until all windows have rows.
+
+        A full time window that holds ``n`` rows saw ``n`` in its length. Count windows tell nothing about rates: None too.
+        """
+        found = []
+        for source, spec in enumerate(self.state.specs):
+            held = int(self.state.stores[source, layout.HELD])
+            if spec.kind != layout.TIME or not held or not spec.codes:
+                return None
+            found.append(StreamStatistics(held / (spec.size / _SECOND), max(1.0, self.state.distinct(source, 0))))
+        return found
+
+    def reorder(self, plan: JoinPlan) -> None:
+        """Go on with the orders of another plan of the same query; the state stays as it is."""
+        assert plan.sources == self.plan.sources, "only plans that store the same can be exchanged"
+        self.plan = plan
+        self._program = Program(plan, plan.orders, self.state.first_index)
 
     # -- size --------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from muntin.plan.join import Algorithm, Check, Code, CodeKind, Expiry, Index, Jo
 from muntin.plan.query import Emit, Expression, Query, Source
 from muntin.planner.classes import CodeTable, Node, equality_classes
 from muntin.planner.codes import code_kind
-from muntin.planner.multi_join_cost import WindowStatistics
+from muntin.planner.multi_join_cost import WindowStatistics, eager_cost
 from muntin.planner.order_search import search
 from muntin.planner.orders import Connected, Order, Wishes, along_graph, choose_orders
 
@@ -109,6 +109,13 @@ def _predict(query: Query, classes: Mapping[Node, frozenset[Node]], windows: lis
         return None
     best, *others = search(windows)
     return Prediction(best.cost, best.order, tuple((other.cost, other.order) for other in others[:3]))
+
+
+def order_cost(query: Query, settings: Settings, statistics: Mapping[str, StreamStatistics], order: Order) -> float:
+    """What a global order is predicted to cost, for a query all of whose sources have statistics."""
+    windows = _window_statistics(query, settings, _indexed_sources(query, settings), statistics)
+    assert windows is not None, "all sources have statistics"
+    return eager_cost(order, windows)
 
 
 def _plan_snapshot(
