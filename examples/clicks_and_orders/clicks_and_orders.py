@@ -18,7 +18,7 @@ def main() -> None:
     engine.stream("Clicks", {"user_id": "int", "page": "varchar", "ts": "timestamp"})
     engine.stream("Orders", {"id": "int", "user_id": "int", "ts": "timestamp"})
     paths = engine.query("""
-        SELECT O.id, O.user_id, C.page, O.ts - C.ts AS ago
+        SELECT O.id, O.user_id, C.page, date_diff('second', C.ts, O.ts) AS ago
         FROM Clicks C [PARTITION BY user_id ROWS 3], Orders O [ROWS 1]
         WHERE C.user_id = O.user_id AND C.ts <= O.ts
     """)
@@ -34,7 +34,7 @@ def main() -> None:
     engine.advance(START + timedelta(seconds=2_000))
     rows = paths.poll().to_pylist()
     for row in rows[:3]:
-        print(f"order {row['id']} of user {row['user_id']}: {row['page']}, {row['ago']} before")
+        print(f"order {row['id']} of user {row['user_id']}: {row['page']}, {row['ago']} s before")
     print(f"{orders} orders, {len(rows)} clicks before them")
     print("most often:", Counter(row["page"] for row in rows).most_common(1)[0][0])
     print("rows held:", paths.stats()["state_rows"])

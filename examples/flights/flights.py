@@ -10,6 +10,8 @@ import muntin
 AIRPORTS = ("ATL", "DEN", "LAS", "MCI", "PHL", "SAV")
 START = datetime.fromisoformat("2001-01-01 06:00:00")
 FLIGHTS = 600
+HOUR = 30
+"""Departures in an hour."""
 
 
 def departures() -> list[tuple[str, str, int, datetime]]:
@@ -35,12 +37,13 @@ def main() -> None:
           AND A.origin <> B.destination
           AND B.ts BETWEEN A.ts + to_minutes(A.minutes + 20) AND A.ts + to_minutes(A.minutes + 80)
     """)
-    for row in departures():
-        engine.push("Departures", [row])
-    rows = connections.poll().to_pylist()
-    for row in rows[:3]:
+    rows = departures()
+    for start in range(0, FLIGHTS, HOUR):
+        engine.push("Departures", rows[start : start + HOUR])
+    found = connections.poll().to_pylist()
+    for row in found[:3]:
         print(f"{row['origin']} {row['first']:%H:%M} > {row['via']} {row['second']:%H:%M} > {row['destination']}")
-    print(f"{FLIGHTS} departures, {len(rows)} connections")
+    print(f"{FLIGHTS} departures, {len(found)} connections")
     print("rows held:", connections.stats()["state_rows"])
 
 

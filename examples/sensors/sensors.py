@@ -13,7 +13,7 @@ CREATE STREAM Humidity (LocationId INT, Value DOUBLE, ts TIMESTAMP);
 CREATE QUERY muggy AS
   SELECT T.LocationId, T.Value AS temperature, H.Value AS humidity
   FROM Temperature T, Humidity H
-  WHERE T.LocationId = H.LocationId AND T.Value > 31 AND H.Value > 86
+  WHERE T.LocationId = H.LocationId AND T.Value > 28 AND H.Value > 83
   WINDOW 10 SECONDS;
 """
 RATE = 20
@@ -31,6 +31,7 @@ def main() -> None:
     for second in range(SECONDS):
         engine.push("Temperature", temperature.slice(second * RATE, RATE))
         engine.push("Humidity", humidity.slice(second * RATE, RATE))
+        engine.advance(NOON + (second + 1) * 1_000_000 - 1)
         results = muggy.poll()
         total += results.num_rows
         for row in results.slice(0, 1).to_pylist():

@@ -45,9 +45,8 @@ def run_reversing_streams(**settings: str) -> tuple[pa.Table, dict[str, object]]
     engine = muntin.Engine(join="nested_loop", **settings)
     for number in range(4):
         engine.stream(f"S{number}", {"attr": "bigint", "ts": "timestamp"}, time="ts")
-    q = engine.query(
-        "SELECT S0.ts AS t0, S3.ts AS t3 FROM S0, S1, S2, S3 WHERE S0.attr = S1.attr AND S1.attr = S2.attr AND S2.attr = S3.attr WINDOW 60 SECONDS"
-    )
+    equal = "S0.attr = S1.attr AND S1.attr = S2.attr AND S2.attr = S3.attr"
+    q = engine.query(f"SELECT S0.ts AS t0, S3.ts AS t3 FROM S0, S1, S2, S3 WHERE {equal} WINDOW 60 SECONDS")
     half, unit = 6_000, SECOND // 10
     for turn in range(2):
         rates, distinct = ([10, 1, 1, 3], [500, 50, 40, 5]) if turn == 0 else ([3, 1, 1, 10], [5, 40, 50, 500])
