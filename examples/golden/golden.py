@@ -8,7 +8,12 @@ from pathlib import Path
 from muntin.testing import run_file
 
 SCRIPT = Path(__file__).with_name("payments.cqt")
-SETTINGS: tuple[dict[str, object], ...] = ({}, {"join": "nested_loop"}, {"algorithm": "lazy"}, {"expiry": "lazy", "expiry_interval": "1 hour"})
+SETTINGS: tuple[dict[str, object], ...] = (
+    {},
+    {"join": "nested_loop"},
+    {"algorithm": "lazy"},
+    {"expiry": "lazy", "expiry_interval": "1 hour"},
+)
 
 
 def main() -> None:

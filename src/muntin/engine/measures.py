@@ -23,14 +23,14 @@ class ResponseTimes:
 
     def add(self, moment: float, arrivals: npt.NDArray[np.float64] | float, count: int) -> None:
         """Note results that were released at a moment."""
+        if not count:
+            return
         if isinstance(arrivals, float):
             waits = np.full(1, max(moment - arrivals, 0.0))
             weights = np.full(1, count, np.int64)
         else:
             waits = np.maximum(moment - arrivals, 0.0)
             weights = np.ones(len(waits), np.int64)
-        if not count:
-            return
         self.count += count
         self.total += float((waits * weights).sum())
         self.longest = max(self.longest, float(waits.max()))

@@ -161,8 +161,17 @@ class RunningQuery:
             matches = self._since_registered(matches)
         matches = self._maker.passing(matches)
         table = self._maker.make(matches)
-        self.response.add(time.monotonic(), matches.arrivals, len(matches))
+        self._note_response(matches)
         return table
+
+    def _note_response(self, matches: Matches) -> None:
+        """Count how long results took; a retraction is caused by time, not by a row that waits for it."""
+        arrivals, count = matches.arrivals, len(matches)
+        if matches.signs is not None:
+            added = matches.signs > 0
+            count = int(added.sum())
+            arrivals = arrivals if isinstance(arrivals, float) else arrivals[added]
+        self.response.add(time.monotonic(), arrivals, count)
 
     def _since_registered(self, matches: Matches) -> Matches:
         """Without results whose rows all came before the query: they were never produced for it."""
