@@ -57,6 +57,8 @@ def _from_arrow(rows: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
     missing = [name for name in schema.names if name not in given]
     if missing:
         raise InputError(f"the rows for {where} have no column {', '.join(map(repr, missing))}", hint=_columns_hint(schema))
+    if not len(rows):
+        return schema.empty_table()
     columns = []
     for field in schema:
         column = rows.column(given[field.name])

@@ -35,7 +35,6 @@ from muntin.kernels.layout import (
     OVERFLOW,
     OWN,
     PRIMARY,
-    PROBE,
     PROBE_ALL,
     PROBE_INSERT,
     SILENT,
@@ -108,7 +107,6 @@ def join_arrivals(
     single = scratch[3 * n : 3 * n + 1]
     saved = scratch[4 * n + 1 : 4 * n + 1 + COUNTERS]
     count = np.int64(0)
-    cleaning = policy >= PROBE
     looking = n > 1 and not naive
     pipe = scratch[scratch.shape[0] - _PIPE - 1 :]
     for place in range(_PIPE + 1):
@@ -132,7 +130,7 @@ def join_arrivals(
         set_limits(stores, time, counts, e, limits)
         if resume == 0:
             if offsets[e] >= 0 and stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
-                if cleaning:
+                if stores[s, FORWARD] >= 0:
                     free_cleaned(words, halves, stores, indexes, s)
                 elif policy != LAZY:
                     expire_tail(words, stores, s, limits[s], counters)
