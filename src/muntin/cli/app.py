@@ -9,8 +9,10 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table as TextTable
 
+from muntin import __version__
 from muntin.bench.catalogue import BENCHMARKS
 from muntin.bench.report import Report
 from muntin.cli.demo import run_demo
@@ -25,6 +27,20 @@ _results = Console(highlight=False, soft_wrap=True)
 
 Script = Annotated[Path, typer.Argument(help="a script of CREATE STREAM, CREATE QUERY, ... statements", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON for machines")]
+
+
+@app.callback()
+def common(
+    *, version: Annotated[bool, typer.Option("--version", is_eager=True, callback=lambda wanted: _show_version(wanted=wanted))] = False
+) -> None:
+    """Continuous queries that join the windows of many streams, exactly."""
+    del version
+
+
+def _show_version(*, wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"muntin {__version__}")
+        raise typer.Exit
 
 
 @app.command()
@@ -133,7 +149,7 @@ def main() -> None:
     try:
         app()
     except MuntinError as error:
-        _progress.print(f"[red]error:[/red] {error}", markup=True, soft_wrap=True)
+        _progress.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
         sys.exit(2)
     except BrokenPipeError:
         sys.exit(1)

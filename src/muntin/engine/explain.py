@@ -31,7 +31,7 @@ def explain_plan(plan: JoinPlan) -> list[str]:
         lines += [f"    filter {_readable(query, expression)}" for expression in planned.filters]
         for index in planned.indexes:
             keys = ", ".join(_readable(query, planned.codes[code].expression) for code in index.codes) or "all rows in one bucket"
-            buckets = f"{index.buckets} buckets" if index.buckets else "a bucket a row"
+            buckets = f"{index.buckets} buckets" if index.buckets else "about two buckets a row"
             lines.append(f"    index on {keys} ({buckets})")
         if len(query.sources) > 1 and not source.stored:
             lines.append(f"    a new row looks into {_steps(plan, place)}")

@@ -107,6 +107,7 @@ def join_pair(
     compared = np.int64(0)
     stale = np.int64(0)
     expired = np.int64(0)
+    checks = np.int64(0)
     status = np.int64(DONE)
     need = np.int64(0)
     stopped = np.int64(stop)
@@ -181,6 +182,7 @@ def join_pair(
             if stores[s, KIND] != STORED:
                 prefetch(words, stores[s, ROWS] + stores[s, TAIL_SLOT] * _WIDTH + _RING_AHEAD)
                 for _ in range(2):
+                    checks += 1
                     if words[stores[s, ROWS] + stores[s, TAIL_SLOT] * _WIDTH] > limit:
                         break
                     slot = stores[s, TAIL_SLOT] + 1
@@ -192,6 +194,7 @@ def join_pair(
 
         # Probe.
         before = count
+        scanned_before, compared_before, stale_before = scanned, compared, stale
         limit = limit_of(stores, o, time, counts, e)
         stored = stores[o, KIND] == STORED
         tail = stores[o, TAIL]
@@ -220,6 +223,8 @@ def join_pair(
             stopped = np.int64(e)
             need = count - before
             count = before
+            # The step will be repeated, and counted then.
+            scanned, compared, stale = scanned_before, compared_before, stale_before
             break
     handled = stopped - began
     counters[N_PROBES] += handled
@@ -228,5 +233,5 @@ def join_pair(
     counters[N_COMPARED] += compared
     counters[N_STALE] += stale
     counters[N_EXPIRED] += expired
-    counters[N_EXPIRY_CHECKS] += expired
+    counters[N_EXPIRY_CHECKS] += checks
     return status, stopped, count, need, np.int64(status == OVERFLOW)

@@ -204,6 +204,7 @@ def expire_two(words, stores, s, limit, counters):
     if stores[s, KIND] == STORED:
         return
     for _ in range(2):
+        counters[N_EXPIRY_CHECKS] += 1
         address = stores[s, ROWS] + stores[s, TAIL_SLOT] * stores[s, WIDTH]
         # The ring is not empty: it holds the row that was just inserted, and that one is alive.
         if not dead(words, stores, s, address, limit):

@@ -30,7 +30,7 @@ DESCRIPTIONS: dict[str, str] = {
     "order": "join order: 'A, B, C' for all origins, or 'A: B, C; B: C, A; ...' for each origin; under naive and "
     "general_lazy an origin's own list may place the origin itself anywhere",
     "index": "aliases whose windows may have an index, e.g. 'A, C'; empty: all",
-    "buckets": "buckets of the hash indexes: a number, or 'A = 5, B = 100'; empty: as many as rows",
+    "buckets": "buckets of the hash indexes: a number, or 'A = 5, B = 100'; empty: about two a row",
     "expiry": "when rows outside their windows are let go: own (as rows come), eager (all windows at each arrival), "
     "lazy (at multiples of expiry_interval), or paper 4's probe, probe_insert, probe_all, all",
     "expiry_interval": "interval of lazy expiry, e.g. '5 seconds'",

@@ -177,8 +177,9 @@ def _indexed_sources(query: Query, settings: Settings) -> set[int]:
         return set()
     named = {alias.strip().casefold() for alias in settings.index.split(",") if alias.strip()}
     unknown = named - {source.alias.casefold() for source in query.sources}
-    if unknown and settings.join == "hybrid":
-        raise SettingError(f"setting index names {', '.join(sorted(unknown))}, not in FROM of query {query.name}")
+    if unknown:
+        aliases = ", ".join(source.alias for source in query.sources)
+        raise SettingError(f"setting index names {', '.join(sorted(unknown))}, not in FROM of query {query.name}", hint=f"Use {aliases}")
     return {place for place, source in enumerate(query.sources) if not named or source.alias.casefold() in named}
 
 
