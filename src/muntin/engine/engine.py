@@ -173,7 +173,8 @@ class Engine:
                     f"cannot make table {name} from {type(rows).__name__}", hint="Pass a pyarrow Table, a DataFrame or a list of dicts"
                 ) from error
         with self._lock:
-            self._add_table(make_table(name, rows.schema), rows)
+            table = make_table(name, rows.schema)
+            self._add_table(table, read_rows(rows, table.schema, f"table {name}"))
 
     def _add_table(self, table: Table, rows: pa.Table) -> None:
         self._check_name(table.name)

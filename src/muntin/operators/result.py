@@ -18,6 +18,7 @@ from muntin.expressions.evaluator import Evaluator
 from muntin.operators.join import Matches
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import ColumnRef, Expression
+from muntin.state.columns import take
 
 Integers = npt.NDArray[np.int64]
 
@@ -37,8 +38,7 @@ class StoredRows:
 
     def gather(self, positions: Integers, columns: Sequence[str]) -> list[pa.ChunkedArray]:
         """Values of columns at row numbers."""
-        indices = pa.array(positions)
-        return [self._table.column(name).take(indices) for name in columns]
+        return [take(self._table.column(name), positions) for name in columns]
 
 
 class ResultMaker:

@@ -56,6 +56,7 @@ def make_stream(  # noqa: PLR0913 - these are the parts of a declaration, and SQ
         if place is None:
             raise
         raise SqlError(error.fact, place=place, hint=error.hint) from error
+    schema = plain_schema(schema)
     index = schema.get_field_index(column)
     field = schema.field(index)
     schema = schema.set(index, field.with_type(pa.timestamp("us", tz=field.type.tz)))
@@ -71,7 +72,18 @@ def make_table(name: str, schema: pa.Schema, options: Options = (), place: Place
         if place is None:
             raise
         raise SqlError(error.fact, place=place, hint=error.hint) from error
-    return Table(name, schema, options)
+    return Table(name, plain_schema(schema), options)
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema with encodings of a value taken off: dictionaries and views become what they stand for."""
+    return pa.schema([field.with_type(_plain_type(field.type)) for field in schema])
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return _plain_type(kind.value_type)
+    return {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(kind, kind)
 
 
 def _check_name(name: str) -> None:

@@ -39,7 +39,7 @@ def take(column: pa.ChunkedArray, ranks: npt.NDArray[np.int64]) -> pa.ChunkedArr
     kind = column.type
     width = kind.bit_width if _is_plain(kind) else 0
     if width not in _KERNELS or column.num_chunks < _FEW or column.null_count:
-        return column.take(pa.array(ranks))
+        return _take_by_arrow(column, ranks)
     kernel, number = _KERNELS[width]
     chunks = [chunk for chunk in column.chunks if len(chunk)]
     pieces = Pieces.of([len(chunk) for chunk in chunks])
@@ -47,6 +47,18 @@ def take(column: pa.ChunkedArray, ranks: npt.NDArray[np.int64]) -> pa.ChunkedArr
     out = np.empty(len(ranks), number)
     kernel(addresses, pieces.starts, pieces.table, ranks, out)
     return pa.chunked_array([pa.Array.from_buffers(kind, len(ranks), [None, pa.py_buffer(out)])])
+
+
+def _take_by_arrow(column: pa.ChunkedArray, ranks: npt.NDArray[np.int64]) -> pa.ChunkedArray:
+    """Arrow's ``take``; where the texts of all values are more than one chunk can hold, in several."""
+    try:
+        return column.take(pa.array(ranks))
+    except pa.ArrowInvalid:
+        if len(ranks) < 2:
+            raise
+        half = len(ranks) // 2
+        parts = [_take_by_arrow(column, ranks[:half]), _take_by_arrow(column, ranks[half:])]
+        return pa.chunked_array([chunk for part in parts for chunk in part.chunks], column.type)
 
 
 def _is_plain(kind: pa.DataType) -> bool:

@@ -178,3 +178,34 @@ def test_results_beyond_a_buffer_come_whole_and_in_order() -> None:
     engine.advance(SECOND)
     values = q.poll().column("av").to_pylist()
     assert values == [float(n) for n in reversed(range(many))]
+
+
+def test_streams_and_tables_may_come_as_views_and_dictionaries() -> None:
+    engine = muntin.Engine()
+    engine.stream("A", pa.schema([("s", pa.string_view()), ("d", pa.dictionary(pa.int8(), pa.string())), ("ts", pa.timestamp("ms"))]))
+    engine.table("T", pa.table({"s": pa.array(["x"], pa.string_view()), "n": [7]}))
+    q = engine.query("SELECT A.d, T.n FROM A, T WHERE A.s = T.s WINDOW 1 SECOND")
+    rows = pa.table(
+        {
+            "s": pa.array(["x", "y"], pa.string_view()),
+            "d": pa.array(["p", "q"]).dictionary_encode(),
+            "ts": pa.array([0, 0], pa.timestamp("ms")),
+        }
+    )
+    engine.push("A", rows)
+    engine.advance(0)
+    assert q.poll().select(["d", "n"]).to_pylist() == [{"d": "p", "n": 7}]
+
+
+def test_results_with_more_text_than_an_arrow_chunk_holds_come_whole() -> None:
+    """A quarter of a million matches of ten thousand letters each: more than two gigabytes."""
+    engine = muntin.Engine()
+    engine.stream("A", {"k": "bigint", "s": "varchar", "ts": "timestamp"})
+    engine.stream("B", {"k": "bigint", "ts": "timestamp"})
+    q = engine.query("SELECT A.s FROM A, B WHERE A.k = B.k WINDOW 1 SECOND")
+    engine.push("A", [(1, "x" * 10_000, 0)])
+    engine.push("B", pa.table({"k": [1] * 250_000, "ts": pa.array([1] * 250_000).cast(pa.timestamp("us"))}))
+    engine.advance(1)
+    results = q.poll()
+    assert len(results) == 250_000
+    assert results.column("s").num_chunks > 1
