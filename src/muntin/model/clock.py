@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from numbers import Integral
 from typing import TypeAlias
 
 from muntin.errors import InputError
@@ -101,7 +102,7 @@ def parse_instant(value: Instant) -> int:
 
 def _is_time(value: object) -> bool:
     """Whether a value is of a kind that names an instant; pandas' NaT, which differs from itself, is none."""
-    return isinstance(value, int | str | datetime) and not isinstance(value, bool) and value == value  # noqa: PLR0124
+    return type(value) is not bool and isinstance(value, Integral | str | datetime) and value == value  # noqa: PLR0124
 
 
 def format_instant(micros: int) -> str:

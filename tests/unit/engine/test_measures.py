@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from muntin.engine.measures import ResponseTimes
+
+
+def test_nothing_measured_is_zero() -> None:
+    assert ResponseTimes().stats() == {"mean": 0.0, "p50": 0.0, "p95": 0.0, "p99": 0.0, "max": 0.0}
+    times = ResponseTimes()
+    times.add(1.0, 0.5, 0)
+    assert times.count == 0
+
+
+def test_many_results_of_one_arrival_weigh_as_many() -> None:
+    times = ResponseTimes()
+    times.add(10.0, 9.0, 99)
+    times.add(10.0, np.array([0.0]), 1)
+    assert times.count == 100
+    stats = times.stats()
+    assert stats["mean"] == pytest.approx((99 + 10) / 100)
+    assert stats["p95"] == pytest.approx(1.0, rel=0.13)
+    assert stats["max"] == 10.0
+
+
+def test_percentiles_are_within_a_step_of_the_truth() -> None:
+    waits = np.random.default_rng(3).exponential(0.01, 20_000)
+    times = ResponseTimes()
+    times.add(100.0, 100.0 - waits, len(waits))
+    for share in (0.5, 0.95, 0.99):
+        assert times.percentile(share) == pytest.approx(float(np.quantile(waits, share)), rel=0.13)
+    assert times.percentile(1.0) <= times.longest == pytest.approx(float(waits.max()))
+
+
+def test_clocks_that_run_back_count_as_no_wait() -> None:
+    times = ResponseTimes()
+    times.add(5.0, 6.0, 1)
+    assert times.stats()["max"] == 0.0
