@@ -35,10 +35,10 @@ def explain_plan(plan: JoinPlan) -> list[str]:
             lines.append(f"    index on {keys} ({buckets})")
         if len(query.sources) > 1 and not source.stored:
             lines.append(f"    a new row looks into {_steps(plan, place)}")
-    exact = (
-        "" if all(code.kind is not CodeKind.HASH for planned in plan.sources for code in planned.codes) else ", hashed keys checked again"
-    )
-    lines += [f"  then keep {_readable(query, expression)}{exact}" for expression in plan.residuals]
+    hashed = {code.expression.sql for planned in plan.sources for code in planned.codes if code.kind is CodeKind.HASH}
+    again = {p.expression.sql for p in query.predicates if p.comparison and {p.comparison.left.sql, p.comparison.right.sql} <= hashed}
+    for residual in plan.residuals:
+        lines.append(f"  then keep {_readable(query, residual)}{', hashed keys checked again' if residual.sql in again else ''}")
     lines.append(f"  select {', '.join(column.name for column in query.select)}")
     return lines
 
@@ -48,12 +48,11 @@ def _order(query: Query, order: Sequence[int]) -> str:
 
 
 def _method(plan: JoinPlan) -> str:
-    steps = [step for order in plan.orders for step in order]
+    steps = [step for origin, order in enumerate(plan.orders) for step in order if step.source != origin]
     indexed = sum(step.index is not None for step in steps)
-    looked = [step for step in steps if step.checks or step.index is not None]
     if not indexed:
         return "nested loops"
-    return "hash" if indexed >= len(looked) else "hybrid of hash and nested loops"
+    return "hash" if indexed == len(steps) else "hybrid of hash and nested loops"
 
 
 def _steps(plan: JoinPlan, origin: int) -> str:

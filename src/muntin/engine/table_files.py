@@ -44,4 +44,8 @@ def _read(file: Path, kind: str, schema: pa.Schema, *, header: bool) -> pa.Table
     if kind == "json":
         return pa.json.read_json(file, parse_options=pa.json.ParseOptions(explicit_schema=schema))
     reading = pa.csv.ReadOptions(column_names=None if header else schema.names)
-    return pa.csv.read_csv(file, reading, convert_options=pa.csv.ConvertOptions(column_types=schema, strings_can_be_null=True))
+    return pa.csv.read_csv(
+        file,
+        reading,
+        convert_options=pa.csv.ConvertOptions(column_types=schema, strings_can_be_null=True, quoted_strings_can_be_null=False),
+    )

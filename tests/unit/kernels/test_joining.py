@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from unittest.mock import patch
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.kernels.naive import Result, Rig, Row, Scene, Window, scenes
 
 from muntin.kernels import layout
-from muntin.kernels.joining import join_arrivals, join_interval, join_snapshot
+from muntin.kernels.joining import expire_all, join_arrivals, join_interval, join_snapshot
 from muntin.state import join_state
 
 POLICIES = st.sampled_from([layout.OWN, layout.EAGER, layout.LAZY, layout.PROBE, layout.PROBE_INSERT, layout.PROBE_ALL, layout.ALL])
@@ -21,25 +22,33 @@ METHODS = st.sampled_from(["index", "scan"])
 FIRSTS = st.sampled_from([0, 0, 2**31 - 3, 2**32 - 3])
 
 
-def arrivals(rig: Rig, policy: int, *, order: list[int] | None = None) -> list[Result]:
-    """The results of join_arrivals; with an order as NAIVE."""
+def arrivals(rig: Rig, policy: int, *, order: list[int] | None = None, cuts: Sequence[int] = ()) -> list[Result]:
+    """The results of join_arrivals; with an order as NAIVE; fitted to what they hold at each cut, as between batches."""
     program, expiry = rig.program(order), np.array([layout.EVER, 2], np.int64)
-    columns = rig.drive(
-        lambda event, resume, enough: join_arrivals(
-            *rig.arrays(), program, rig.stride, int(order is not None), *rig.events(),
-            policy, event, len(rig.times), resume, expiry, enough, rig.out, rig.state.counters, rig.scratch,
-        )
-    )  # fmt: skip
-    return [tuple(column[1:]) for column in columns]
+    results: list[Result] = []
+    for start, stop in pairwise(sorted({0, *cuts, len(rig.times)})):
+        columns = rig.drive(
+            lambda event, resume, enough, start=start, stop=stop: join_arrivals(  # type: ignore[misc]
+                *rig.arrays(), program, rig.stride, int(order is not None), *rig.events(),
+                policy, max(event, start), stop, resume, expiry, enough, rig.out, rig.state.counters, rig.scratch,
+            )
+        )  # fmt: skip
+        results += [tuple(column[1:]) for column in columns]
+        limits = rig.limits(int(rig.times[stop - 1]), rig.counts[stop - 1])
+        state = rig.state
+        expire_all(state.words, state.halves, state.stores, state.indexes, limits, policy, state.counters)
+        state.fit(limits)
+    return results
 
 
-@given(scenes(), POLICIES, BUCKETS, ROOMS, FIRSTS, METHODS, st.sampled_from([1, 2, 256]))
+@given(scenes(), POLICIES, BUCKETS, ROOMS, FIRSTS, METHODS, st.sampled_from([1, 2, 256]), st.data())
 def test_arrivals_equal_nested_loops_in_content_and_order(
-    scene: Scene, policy: int, buckets: int | None, room: int, first: int, method: str, least: int
+    scene: Scene, policy: int, buckets: int | None, room: int, first: int, method: str, least: int, data: st.DataObject
 ) -> None:  # fmt: skip
     with patch.object(join_state, "_LEAST", least):
         rig = Rig(scene, method == "index", buckets, cleaning=policy >= layout.PROBE, room=room, first=first)
-        assert arrivals(rig, policy) == scene.inserts()
+        cuts = data.draw(st.lists(st.integers(0, len(rig.times)), max_size=5))
+        assert arrivals(rig, policy, cuts=cuts) == scene.inserts()
         now = max((row.time for row in scene.arriving), default=0)
         assert rig.held(now) == scene.held(now)
         assert rig.state.counters[layout.N_INSERTED] == len(scene.arriving)
@@ -113,3 +122,22 @@ def test_nothing_is_counted_twice_when_a_step_is_repeated() -> None:
     assert layout.OVERFLOW in small.seen
     assert layout.OVERFLOW not in large.seen
     assert small.state.counters.tolist() == large.state.counters.tolist()
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 0, 0, 1]), st.integers(0, 2), st.integers(0, 3)), max_size=70),
+    st.sampled_from([layout.OWN, layout.PROBE, layout.PROBE_INSERT, layout.PROBE_ALL, layout.ALL]),
+    st.lists(st.integers(0, 100), max_size=12),
+)  # fmt: skip
+def test_buckets_are_cleaned_right_after_rows_in_their_middle_were_left_behind(
+    drawn: list[tuple[int, int, int]], policy: int, cuts: list[int]
+) -> None:  # fmt: skip
+    """A partitioned window lets rows go in any order, and its ring is moved again and again."""
+    rows: list[Row] = []
+    for time, (source, code, group) in enumerate(drawn):
+        rows.append(Row(source, time, code, group, sum(row.source == source for row in rows)))
+    scene = Scene((Window(layout.PARTITIONED, 1), Window(layout.TIME, 1000)), tuple(rows))
+    with patch.object(join_state, "_LEAST", 1):
+        rig = Rig(scene, cleaning=policy >= layout.PROBE, room=50)
+        assert arrivals(rig, policy, cuts=[min(cut, len(rig.times)) for cut in cuts]) == scene.inserts()
+        assert rig.held(len(rows)) == scene.held(len(rows))
