@@ -19,7 +19,7 @@ from muntin.testing.strategies import Shape, cases
 SECOND = 1_000_000
 
 ALGORITHMS = st.sampled_from(["auto", "eager", "naive", "lazy", "general_lazy"])
-EXPIRIES = st.sampled_from(["own", "eager", "lazy", "probe", "probe_insert", "probe_all", "all"])
+EXPIRIES = st.sampled_from(["auto", "own", "eager", "lazy", "probe", "probe_insert", "probe_all", "all"])
 
 
 @st.composite
@@ -35,6 +35,7 @@ def settings_of(draw: st.DrawFn) -> dict[str, str]:
         "join": draw(st.sampled_from(["auto", "nested_loop", "hybrid"])),
         "buckets": draw(st.sampled_from(["", "1", "2", "7", "a = 3, b = 1"])),
         "index": draw(st.sampled_from(["", "", "a", "b, c"])),
+        "index_memory": draw(st.sampled_from(["", "", "8", "40"])),
     }
 
 
@@ -72,7 +73,8 @@ def start(case: Case, settings: dict[str, str]) -> tuple[muntin.Engine, muntin.S
         engine.table(name, rows)
     aliases = {source.alias for source in read_query(case.query, "q", case.catalog()).sources}
     for name, value in settings.items():
-        if name != "index" or {alias.strip() for alias in value.split(",")} <= aliases:
+        named = {part.partition("=")[0].strip() for part in value.split(",")} if name == "index" or "=" in value else set()
+        if named <= aliases | {""}:
             engine.execute(f"SET {name} = '{value}'")
     return engine, engine.query(case.query, name="q")
 

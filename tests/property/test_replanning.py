@@ -71,6 +71,7 @@ def test_a_query_whose_streams_turn_round_is_reordered_and_compares_less() -> No
     assert isinstance(work, dict)
     assert isinstance(work_still, dict)
     assert switches
-    assert switches[-1]["to"][0] == "S3"
+    assert switches[-1]["to"] != switches[-1]["from"]
+    assert switches[-1]["predicted_work"][0] >= 1.2 * switches[-1]["predicted_work"][1]
     assert still["order_switches"] == []
     assert work["comparisons"] < 0.8 * work_still["comparisons"]

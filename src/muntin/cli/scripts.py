@@ -11,7 +11,7 @@ from muntin.model.statistics import known_statistics
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Query
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop
-from muntin.planner.join_planner import plan_join
+from muntin.planner.join_planner import Knowledge, plan_join
 from muntin.sql.script import read_script
 
 
@@ -47,7 +47,7 @@ def read_app(path: Path) -> list[JoinPlan]:
 def _plan(query: Query, catalog: Catalog, settings: Settings, plans: dict[str, JoinPlan]) -> None:
     if query.name.casefold() in plans or catalog.find(query.name):
         raise CatalogError(f"the name {query.name} is taken", hint="Choose another name")
-    plans[query.name.casefold()] = plan_join(query, settings.of_query(query.options), known_statistics(catalog))
+    plans[query.name.casefold()] = plan_join(query, settings.of_query(query.options), Knowledge(declared=known_statistics(catalog)))
 
 
 def _drop(statement: Drop, catalog: Catalog, plans: dict[str, JoinPlan]) -> None:

@@ -36,7 +36,7 @@ from muntin.model.statistics import declared_statistics, known_statistics
 from muntin.operators.workspace import Workspace
 from muntin.plan.query import Query
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
-from muntin.planner.join_planner import plan_join
+from muntin.planner.join_planner import Knowledge, plan_join
 from muntin.sql.script import read_query, read_script
 from muntin.sql.streams import make_stream, make_table
 from muntin.sql.types import build_schema
@@ -204,9 +204,10 @@ class Engine:
             raise CatalogError(f"the name {query.name} is taken", hint="Choose another name, or drop what has it first")
         prepare()
         settings = self._settings.of_query(query.options)
-        plan = plan_join(query, settings, known_statistics(self._catalog))
+        known = Knowledge(declared=known_statistics(self._catalog))
+        plan = plan_join(query, settings, known)
         streams = {source.relation: self._streams[source.relation] for source in query.sources if not source.stored}
-        running = RunningQuery(plan, list(streams.values()), self._tables, Shared(self._duck, self._workspace, settings))
+        running = RunningQuery(plan, list(streams.values()), self._tables, Shared(self._duck, self._workspace, settings, known))
         running.begin(self._frontier[0])
         self._queries[key] = running
         self._subscribers[key] = []

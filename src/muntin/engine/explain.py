@@ -23,7 +23,8 @@ def explain_plan(plan: JoinPlan) -> list[str]:
     if len(query.sources) > 1:
         lines.append(f"  join: {_method(plan)}, algorithm {plan.algorithm}, expiry {plan.expiry}")
     if plan.prediction:
-        lines.append(f"  order {_order(query, plan.prediction.order)}: {plan.prediction.cost:,.0f} comparisons a second predicted")
+        order = _order(query, plan.prediction.order) if plan.prediction.order else "of its own for each origin"
+        lines.append(f"  order {order}: {plan.prediction.cost:,.0f} comparisons a second predicted")
         lines += [f"    instead of {_order(query, order)}: {cost:,.0f}" for cost, order in plan.prediction.others]
     for place, (source, planned) in enumerate(zip(query.sources, plan.sources, strict=True)):
         relation = source.relation if source.alias == source.relation else f"{source.relation} {source.alias}"

@@ -1,32 +1,33 @@
-"""Join orders that follow the streams: when to look again, and when to switch (paper 3, section 5.4).
+"""Plans that follow the streams: when to look again, and when to switch (paper 3, section 5.4).
 
 No I/O and no clock: measured statistics in, a better plan out, or None. A search is made when a statistic has left the
-band around the value it had at the last search; a switch when the order in use would cost a good deal more than the best.
-Results do not depend on the order, and what is stored is the same for all orders of a join on one attribute, so a switch
-exchanges the orders and nothing else.
+band around the value it had at the last search; a switch when the plan in use is predicted to cost a good deal more than the
+best. Results do not depend on the plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from muntin.engine.calibration import calibrated_costs
 from muntin.model.clock import format_instant
 from muntin.model.settings import Settings
-from muntin.model.statistics import StreamStatistics
+from muntin.model.statistics import JoinStatistics, StreamStatistics
 from muntin.plan.join import Algorithm, JoinPlan
-from muntin.planner.join_planner import order_cost, plan_join
+from muntin.planner.join_planner import Knowledge, plan_join, plan_work
+from muntin.planner.unit_costs import UnitCosts
 
 
 @dataclass(frozen=True)
 class Switch:
-    """A change of the join order: when, from where to where, and the predicted costs."""
+    """A change of plan: when, from what to what, and the predicted seconds of work a second."""
 
     at: int
     before: tuple[str, ...]
     after: tuple[str, ...]
-    cost_before: float
-    cost_after: float
+    work_before: float
+    work_after: float
 
     def to_dict(self) -> dict[str, object]:
         """For ``stats``."""
@@ -34,53 +35,93 @@ class Switch:
             "at": format_instant(self.at),
             "from": list(self.before),
             "to": list(self.after),
-            "predicted_comparisons_a_second": [round(self.cost_before), round(self.cost_after)],
+            "predicted_work": [float(f"{self.work_before:.4g}"), float(f"{self.work_after:.4g}")],
         }
+
+
+@dataclass(frozen=True)
+class Overruled:
+    """A declared statistic that the data contradict."""
+
+    stream: str
+    statistic: str
+    declared: float
+    measured: float
+
+    def __str__(self) -> str:
+        return f"{self.statistic} of stream {self.stream}: declared {self.declared:,.4g}, measured {self.measured:,.4g}, which counts"
+
+
+def plan_words(plan: JoinPlan) -> tuple[str, ...]:
+    """A plan's way through its sources in words: the tree, or the order of each origin."""
+    aliases = [source.alias for source in plan.query.sources]
+    if plan.tree is not None:
+        return (plan.tree.text,)
+    return tuple(
+        f"{aliases[origin]}: {', '.join(aliases[step.source] for step in steps if step.source != origin)}"
+        for origin, steps in enumerate(plan.orders)
+    )
 
 
 @dataclass
 class Replanner:
-    """Decides for one query; ``searches`` and ``switches`` tell what it did."""
+    """Decides for one query; ``searches``, ``switches`` and ``overruled`` tell what it did."""
 
     settings: Settings
-    order: tuple[int, ...] | None
+    declared: Mapping[str, StreamStatistics] = field(default_factory=dict)
+    costs: Callable[[], UnitCosts] = calibrated_costs
     searches: int = 0
     switches: list[Switch] = field(default_factory=list)
-    _last: list[StreamStatistics] | None = None
+    overruled: list[Overruled] = field(default_factory=list)
+    last: JoinStatistics | None = None
 
     @classmethod
-    def of(cls, plan: JoinPlan, settings: Settings) -> Replanner | None:
-        """A replanner, where the order matters and is ours to choose."""
+    def of(cls, plan: JoinPlan, settings: Settings, known: Knowledge) -> Replanner | None:
+        """A replanner, where there is something to choose and it is ours to choose."""
         if settings.replan == "off" or settings.order or len(plan.sources) < 3 or plan.algorithm is not Algorithm.EAGER:
             return None
-        return cls(settings, plan.prediction.order if plan.prediction else None)
+        return cls(settings, known.declared or {})
 
-    def consider(self, plan: JoinPlan, measured: Sequence[StreamStatistics], at: int) -> JoinPlan | None:
-        """A plan to go on with, if the measured statistics (one per source) make it worth while."""
-        if self._last is not None and not self._changed(self._last, measured):
+    def consider(self, plan: JoinPlan, measured: JoinStatistics, at: int) -> JoinPlan | None:
+        """A plan to go on with, if the measured statistics make it worth while."""
+        if self.last is None:
+            self.overruled = list(self._contradictions(plan, measured))
+        elif not any(self._apart(*pair) for pair in _pairs(self.last, measured)):
             return None
-        self._last = list(measured)
+        self.last = measured
         self.searches += 1
-        # Two aliases of one stream may have seen different shares of it: the larger window knows better.
-        known: dict[str, StreamStatistics] = {}
-        for source, statistics in zip(plan.query.sources, measured, strict=True):
-            known.setdefault(source.relation, statistics)
+        known = Knowledge(measured=measured, costs=self.costs())
         found = plan_join(plan.query, self.settings, known)
-        if found.prediction is None or found.sources != plan.sources:
+        if found.prediction is None or plan_words(found) == plan_words(plan):
             return None
-        current = self.order or tuple(range(len(plan.sources)))
-        cost = order_cost(plan.query, self.settings, known, current)
-        if cost < self.settings.factor("replan_gain") * found.prediction.cost:
+        work, best = plan_work(plan, self.settings, known), found.prediction.work
+        if work < self.settings.factor("replan_gain") * best:
             return None
-        aliases = [source.alias for source in plan.query.sources]
-        self.switches.append(
-            Switch(at, tuple(aliases[s] for s in current), tuple(aliases[s] for s in found.prediction.order), cost, found.prediction.cost)
-        )
-        self.order = found.prediction.order
+        self.switches.append(Switch(at, plan_words(plan), plan_words(found), work, best))
         return found
 
-    def _changed(self, before: Sequence[StreamStatistics], after: Sequence[StreamStatistics]) -> bool:
-        factor = self.settings.factor("replan_change")
-        pairs = [(old.rate, new.rate) for old, new in zip(before, after, strict=True)]
-        pairs += [(old.distinct, new.distinct) for old, new in zip(before, after, strict=True)]
-        return any(max(old, new) >= factor * min(old, new) for old, new in pairs)
+    def _apart(self, old: float, new: float) -> bool:
+        return max(old, new) >= self.settings.factor("replan_change") * min(old, new)
+
+    def _contradictions(self, plan: JoinPlan, measured: JoinStatistics) -> Iterator[Overruled]:
+        """Declared statistics that are off by more than a change that would count; filters make a rate smaller rightly."""
+        for source, planned, found in zip(plan.query.sources, plan.sources, measured.sources, strict=True):
+            hint = self.declared.get(source.relation)
+            if hint is None or source.stored:
+                continue
+            if self._apart(hint.rate, found.rate) and not (planned.filters and found.rate < hint.rate):
+                yield Overruled(source.relation, "rate", hint.rate, found.rate)
+            most = max(found.distinct, default=hint.distinct)
+            # A window that holds fewer rows than there are values cannot show them all.
+            if self._apart(hint.distinct, most) and (most > hint.distinct or most < found.rows / 2):
+                yield Overruled(source.relation, "distinct", hint.distinct, most)
+
+
+def _pairs(before: JoinStatistics, after: JoinStatistics) -> Iterator[tuple[float, float]]:
+    """All statistics before and after."""
+    for old, new in zip(before.sources, after.sources, strict=True):
+        yield old.rate, new.rate
+        yield old.rows, new.rows
+        yield from zip(old.distinct, new.distinct, strict=True)
+    known = dict(before.edges)
+    yield from ((known[edge], share) for edge, share in after.edges if edge in known)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from muntin.operators.result import ResultMaker, StoredRows
 from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit
+from muntin.planner.join_planner import Knowledge
 
 _SLICE = 1 << 17
 """Rows of a stream that are worked off at once: enough to amortise, few enough to stay near the processor."""
@@ -43,6 +44,7 @@ _COUNTERS = {
     "expiry_checks": layout.N_EXPIRY_CHECKS,
     "matches": layout.N_RESULTS,
     "retractions": layout.N_RETRACTED,
+    "intermediate_results": layout.N_COMPOSITES,
 }
 
 
@@ -53,6 +55,7 @@ class Shared:
     duck: Duck
     workspace: Workspace
     settings: Settings
+    known: Knowledge = field(default_factory=Knowledge)
 
 
 class RunningQuery:
@@ -66,7 +69,9 @@ class RunningQuery:
         self._streams = sorted(streams, key=lambda state: state.stream.order)
         by_name = {state.stream.name: state for state in self._streams}
         self._evaluator = evaluator = Evaluator(shared.duck)
-        self._operator = JoinOperator(plan, [state.stream.name for state in self._streams], tables, Tools(evaluator, shared.workspace))
+        self._tables = tables
+        self._tools = Tools(evaluator, shared.workspace)
+        self._operator = self._make_operator(plan)
         rows = [StoredRows(tables[source.relation]) if source.stored else by_name[source.relation].log for source in self.query.sources]
         self._maker = ResultMaker(plan, rows, evaluator)
         self._read = [state.log.next for state in self._streams]
@@ -74,20 +79,27 @@ class RunningQuery:
         self._stream_of = [None if source.stored else stream_of[source.relation] for source in self.query.sources]
         self._since = list(self._read)
         self._results: list[pa.Table] = []
-        self._replanner = Replanner.of(plan, shared.settings)
+        self._replanner = Replanner.of(plan, shared.settings, shared.known)
         self._until_measured = _LEAST_MEASURED
         self._rows_in = 0
         self._rows_out = 0
+
+    def _make_operator(self, plan: JoinPlan) -> JoinOperator:
+        return JoinOperator(plan, [state.stream.name for state in self._streams], self._tables, self._tools)
 
     # -- reading -----------------------------------------------------------------------------------
 
     def begin(self, frontier: int) -> None:
         """Take what the logs still hold of rows inside the windows, without results for it."""
+        self._operator.fill(self._inside(frontier), frontier)
+
+    def _inside(self, now: int) -> list[NewRows]:
+        """The rows read so far that time and count windows still reach."""
         news = []
-        for number, state in enumerate(self._streams):
-            positions, batch = state.log.between(self._needed(number, frontier), state.log.next)
-            news.append(NewRows(positions, batch, state.log.next - len(batch)))
-        self._operator.fill(news, frontier)
+        for number, (state, read) in enumerate(zip(self._streams, self._read, strict=True)):
+            positions, batch = state.log.between(self._needed(number, now), read)
+            news.append(NewRows(positions, batch, read - len(batch)))
+        return news
 
     def catch_up(self, frontier: int, closed: int) -> Iterator[pa.Table]:
         """Process all that is final, and yield the results in order.
@@ -126,8 +138,20 @@ class RunningQuery:
         measured = self._operator.measure()
         better = self._replanner.consider(self.plan, measured, self._operator.now) if measured else None
         if better is not None:
-            self._operator.reorder(better)
-            self.plan = better
+            self._switch_to(better)
+
+    def _switch_to(self, plan: JoinPlan) -> None:
+        """Go on with another plan: where it stores the same, only the orders change, else its state is filled from the logs."""
+        before = self._operator
+        if plan.sources == self.plan.sources and plan.tree == self.plan.tree:
+            before.reorder(plan)
+        elif any(spec.kind == layout.PARTITIONED for spec in before.state.specs):
+            return
+        else:
+            self._operator = self._make_operator(plan)
+            self._operator.fill(self._inside(before.now), before.now)
+            self._operator.state.counters[:] = before.state.counters
+        self.plan = plan
 
     def _slices(self, now: int, *, follows_log: bool) -> Iterator[tuple[list[int], int]]:
         """Up to which positions to read next, and the time this brings us to; cut where times change."""
@@ -259,7 +283,20 @@ class RunningQuery:
             "state_bytes_per_row": self._operator.nbytes() / max(sum(rows.values()), 1),
             "expression_failures": self._evaluator.failures,
             "last_expression_failure": self._evaluator.last_failure,
+            "intermediate_rows": self._operator.composites(),
             "order_searches": self._replanner.searches if self._replanner else 0,
             "order_switches": [switch.to_dict() for switch in self._replanner.switches] if self._replanner else [],
+            "hints_overruled": [str(hint) for hint in self._replanner.overruled] if self._replanner else [],
+            "measured": self._measured(),
             "work": {name: int(counters[place]) for name, place in _COUNTERS.items()},
+        }
+
+    def _measured(self) -> dict[str, dict[str, object]]:
+        """The statistics at the last search, by alias."""
+        if self._replanner is None or self._replanner.last is None:
+            return {}
+        pairs = zip(self.query.sources, self._replanner.last.sources, strict=True)
+        return {
+            source.alias: {"rate": found.rate, "rows": found.rows, "distinct": [round(number) for number in found.distinct]}
+            for source, found in pairs
         }

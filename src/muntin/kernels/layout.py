@@ -86,6 +86,28 @@ LE = 3
 GT = 4
 GE = 5
 
+# A level of a climb through a tree (one row of the program of a leaf): the sibling (a store, or the number of stores plus a
+# node), its index if it is a store, who supplies each key, checks, and the node that keeps what was found (-1: a result).
+CLIMB_NODE = 0
+CLIMB_INDEX = 1
+CLIMB_KEYS = 2
+CLIMB_CHECKS = 3
+CLIMB_PARENT = 4
+CLIMB_ARGUMENTS = 5
+# Arguments: CLIMB_KEYS pairs (store, word), then CLIMB_CHECKS quintuples (operator, own store, own word, store, word).
+
+# Fields of a node that keeps composites. From NODE_SOURCES on: a place for each store of the tree, of which the first WIDTH
+# name the sources of a composite's members; then KEY_COUNT pairs (member, word).
+NODE_MEMBERS = 0
+NODE_WIDTH = 1
+NODE_CAP = 2
+NODE_USED = 3
+NODE_LINKS = 4
+NODE_HEADS = 5
+NODE_BUCKETS = 6
+NODE_KEY_COUNT = 7
+NODE_SOURCES = 8
+
 # Expiry policies.
 OWN = 0
 EAGER = 1
@@ -105,7 +127,8 @@ N_EXPIRED = 5
 N_EXPIRY_CHECKS = 6
 N_RESULTS = 7
 N_RETRACTED = 8
-COUNTERS = 9
+N_COMPOSITES = 9
+COUNTERS = 10
 
 # Scratch space of a kernel besides five numbers a store: two counts, the counters, the pipe of prefetches.
 SCRATCH = 2 + COUNTERS + 128
@@ -115,6 +138,7 @@ DONE = 0
 FULL = 1
 GROW = 2
 OVERFLOW = 3
+WIDEN = 4
 
 # Value of ``resume`` that makes join_interval insert without joining.
 SILENT = 2

@@ -15,7 +15,7 @@ from muntin.model.clock import parse_interval
 _CHOICES: dict[str, tuple[str, ...]] = {
     "algorithm": ("auto", "eager", "naive", "lazy", "general_lazy"),
     "join": ("auto", "hash", "nested_loop", "hybrid"),
-    "expiry": ("own", "eager", "lazy", "probe", "probe_insert", "probe_all", "all"),
+    "expiry": ("auto", "own", "eager", "lazy", "probe", "probe_insert", "probe_all", "all"),
     "scheduler": ("lwo", "swf", "mqt"),
     "replan": ("on", "off"),
 }
@@ -31,9 +31,14 @@ DESCRIPTIONS: dict[str, str] = {
     "general_lazy an origin's own list may place the origin itself anywhere",
     "index": "aliases whose windows may have an index, e.g. 'A, C'; empty: all",
     "buckets": "buckets of the hash indexes: a number, or 'A = 5, B = 100'; empty: about two a row",
-    "expiry": "when rows outside their windows are let go: own (as rows come), eager (all windows at each arrival), "
+    "index_memory": "most bytes of buckets of a query's indexes, e.g. '64 kB': buckets go where they are predicted to save most; "
+    "empty: no limit",
+    "tree": "whether a join of three or more sources keeps intermediate results in a binary tree: auto (where it is predicted to pay), "
+    "off, or a tree such as '((A, B), C)'",
+    "expiry": "when rows outside their windows are let go: auto (what is predicted to cost least), own (as rows come), "
+    "eager (all windows at each arrival), "
     "lazy (at multiples of expiry_interval), or paper 4's probe, probe_insert, probe_all, all",
-    "expiry_interval": "interval of lazy expiry, e.g. '5 seconds'",
+    "expiry_interval": "interval of lazy expiry, e.g. '5 seconds'; empty: what is predicted to cost least",
     "reevaluation": "interval at which lazy and general_lazy join what has come; empty: EVERY of the query, else each batch",
     "replan": "whether join orders follow measured rates and numbers of keys while a query runs (three streams or more)",
     "replan_change": "search for a better order when a measured statistic has changed by this factor since the last search",
@@ -51,7 +56,9 @@ class Settings:
     order: str = ""
     index: str = ""
     buckets: str = ""
-    expiry: str = "own"
+    index_memory: str = ""
+    tree: str = "auto"
+    expiry: str = "auto"
     expiry_interval: str = ""
     reevaluation: str = ""
     scheduler: str = "mqt"
@@ -79,6 +86,8 @@ class Settings:
             _check_interval(key, text)
         if key == "buckets":
             parse_buckets(text)
+        if key == "index_memory" and text:
+            parse_bytes(text)
         if key in _FACTORS:
             _check_factor(key, text)
         return replace(self, **{key: text})
@@ -95,6 +104,11 @@ class Settings:
         """An interval setting in microseconds, None when it is empty."""
         text = getattr(self, name)
         return parse_interval(text) if text else None
+
+    def memory(self, name: str) -> int | None:
+        """A setting of memory in bytes, None when it is empty."""
+        text = getattr(self, name)
+        return parse_bytes(text) if text else None
 
     def factor(self, name: str) -> float:
         """A factor setting as a number."""
@@ -136,6 +150,22 @@ def parse_buckets(text: str) -> tuple[int | None, dict[str, int]]:
         else:
             everywhere = int(number)
     return everywhere, single
+
+
+def parse_bytes(text: str) -> int:
+    """A number of bytes, also in kB, MB or GB.
+
+    >>> parse_bytes("64 kB")
+    64000
+    """
+    number, unit = text.strip(), 1
+    for name, factor in (("gb", 10**9), ("mb", 10**6), ("kb", 10**3), ("b", 1)):
+        if number.lower().endswith(name):
+            number, unit = number[: -len(name)].strip(), factor
+            break
+    if not number.isdecimal() or not 0 < int(number) * unit < 2**62:
+        raise SettingError(f"{text!r} is not a number of bytes", hint="Write for example '64 kB' or '10 MB'")
+    return int(number) * unit
 
 
 NAMES = tuple(field.name for field in fields(Settings))

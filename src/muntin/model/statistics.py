@@ -20,6 +20,26 @@ class StreamStatistics:
         assert self.distinct >= 1, "declared_statistics checks it"
 
 
+@dataclass(frozen=True)
+class SourceStatistics:
+    """A window of a query: new rows a second (0 for a stored table), rows inside, different values of each code."""
+
+    rate: float
+    rows: float
+    distinct: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class JoinStatistics:
+    """All sources of a query; ``edges`` has measured shares of pairs that an equality of two codes lets through.
+
+    A code is named by (source, number of the code), an edge by two of them in ascending order.
+    """
+
+    sources: tuple[SourceStatistics, ...]
+    edges: tuple[tuple[tuple[tuple[int, int], tuple[int, int]], float], ...] = ()
+
+
 def declared_statistics(options: Options) -> StreamStatistics | None:
     """The statistics that ``CREATE STREAM ... WITH (rate = ..., distinct = ...)`` declares; None unless both are there.
 

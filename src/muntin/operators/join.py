@@ -21,15 +21,18 @@ import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import layout
+from muntin.kernels.climbing import join_tree
 from muntin.kernels.joining import expire_all, join_arrivals, join_interval, join_snapshot
 from muntin.kernels.pairing import join_pair
 from muntin.kernels.retracting import join_signed
 from muntin.model.clock import BEFORE_ALL
-from muntin.model.statistics import StreamStatistics
+from muntin.model.statistics import JoinStatistics
 from muntin.model.window import PartitionedWindow
 from muntin.operators.code_reader import CodeReader
 from muntin.operators.events import EventMaker, Events, NewRows
+from muntin.operators.measuring import Meter
 from muntin.operators.program import Program, store_specs
+from muntin.operators.tree import Tree
 from muntin.operators.workspace import Workspace
 from muntin.plan.join import Algorithm, Expiry, JoinPlan
 from muntin.plan.query import Emit
@@ -68,6 +71,7 @@ def is_pair(plan: JoinPlan) -> bool:
     """Whether the kernel written for two windows with one equality applies."""
     return (
         plan.algorithm is Algorithm.EAGER
+        and plan.tree is None
         and plan.expiry is Expiry.OWN
         and len(plan.sources) == 2
         and all(
@@ -106,6 +110,8 @@ class JoinOperator:
         ]
         self._maker = EventMaker(self.state, readers, counting=plan.algorithm is not Algorithm.EAGER, retracting=self._retracting)
         self._is_pair = is_pair(plan)
+        self._tree = Tree(plan.tree, self.state) if plan.tree else None
+        self._meter = Meter(self.state, plan.equal)
         self._seen = np.zeros(len(streams), np.int64)
         self._scratch = np.zeros(5 * len(plan.sources) + layout.SCRATCH, np.int64)
         interval = plan.expiry_interval or plan.reevaluation or _SECOND
@@ -143,6 +149,8 @@ class JoinOperator:
             yield from self._run_signed(events, now)
         elif self.plan.algorithm in {Algorithm.LAZY, Algorithm.GENERAL_LAZY}:
             yield from self._run_intervals(events)
+        elif self._tree:
+            yield from self._run_tree(self._tree, events, silent=False)
         else:
             yield from self._run_arrivals(events)
         self._advance(news, now)
@@ -224,7 +232,29 @@ class JoinOperator:
                 limits = self._limits(int(events.times[stop - 1]), events.counts[stop - 1])
                 self._expire(limits)
 
+    def _run_tree(self, tree: Tree, events: Events, *, silent: bool) -> Iterator[Matches]:
+        event, resume = 0, 0
+        composites = tree.composites
+        while True:
+            status, event, count, need, resume = join_tree(
+                *self._arrays(), tree.climbs, tree.stride, composites.nodes, composites.members, composites.links,
+                events.sources, events.offsets, events.times, events.counts, events.incoming,
+                event, len(events), resume, int(silent), self._enough(), self._out, self.state.counters, self._scratch,
+            )  # fmt: skip
+            if count:
+                yield self._matches(events, count)
+            if status == layout.DONE:
+                return
+            if status == layout.WIDEN:
+                counts = events.counts[event] if len(events.counts) > event else events.counts[0]
+                composites.make_room(need, self._limits(int(events.times[event]), counts))
+            else:
+                self._make_room(status, need, events, event)
+
     def _insert_only(self, events: Events) -> None:
+        if self._tree:
+            assert not list(self._run_tree(self._tree, events, silent=True)), "a silent run makes no results"
+            return
         arrived = np.bincount(events.sources[events.offsets >= 0], minlength=len(self.plan.sources))
         for source, rows in enumerate(arrived.tolist()):
             self.state.reserve(source, rows, layout.EVER)
@@ -274,9 +304,12 @@ class JoinOperator:
     def _advance(self, news: Sequence[NewRows], now: int) -> None:
         self.now = max(self.now, now)
         self._seen[:] = [new.before + len(new.batch) for new in news]
+        self._meter.start(self.now)
         limits = self.limits()
         self._expire(limits)
         self.state.fit(limits)
+        if self._tree:
+            self._tree.composites.fit(limits)
 
     def _expire(self, limits: Integers) -> None:
         policy = _POLICIES[self.plan.expiry]
@@ -328,18 +361,9 @@ class JoinOperator:
 
     # -- planning while it runs --------------------------------------------------------------------
 
-    def measure(self) -> list[StreamStatistics] | None:
-        """Rate and different keys of each source, from what its windows hold; None until all windows have rows.
-
-        A full time window that holds ``n`` rows saw ``n`` in its length. Count windows tell nothing about rates: None too.
-        """
-        found = []
-        for source, spec in enumerate(self.state.specs):
-            held = int(self.state.stores[source, layout.HELD])
-            if spec.kind != layout.TIME or not held or not spec.codes:
-                return None
-            found.append(StreamStatistics(held / (spec.size / _SECOND), max(1.0, self.state.distinct(source, 0))))
-        return found
+    def measure(self) -> JoinStatistics | None:
+        """What was measured since this was last asked; None when that is too little."""
+        return self._meter.read(self.now)
 
     def reorder(self, plan: JoinPlan) -> None:
         """Go on with the orders of another plan of the same query; the state stays as it is."""
@@ -356,4 +380,9 @@ class JoinOperator:
 
     def nbytes(self) -> int:
         """Bytes of state, without the rows themselves."""
-        return self.state.nbytes() + self._maker.nbytes()
+        composites = self._tree.composites.nbytes() if self._tree else 0
+        return self.state.nbytes() + self._maker.nbytes() + composites
+
+    def composites(self) -> int:
+        """Intermediate results that are held."""
+        return self._tree.composites.rows() if self._tree else 0

@@ -12,7 +12,7 @@ from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Windo
 from muntin.plan.join import JoinPlan, Step
 from muntin.state.join_state import IndexSpec, StoreSpec
 
-_OPERATORS = {"=": layout.EQ, "<>": layout.NE, "<": layout.LT, "<=": layout.LE, ">": layout.GT, ">=": layout.GE}
+OPERATORS = {"=": layout.EQ, "<>": layout.NE, "<": layout.LT, "<=": layout.LE, ">": layout.GT, ">=": layout.GE}
 
 
 def window_kind(window: Window) -> tuple[int, int]:
@@ -53,6 +53,6 @@ class Program:
                 for source, code in step.keys:
                     numbers += [source, layout.CODES + code]
                 for check in step.checks:
-                    numbers += [_OPERATORS[check.operator], layout.CODES + check.code, check.source, layout.CODES + check.source_code]
+                    numbers += [OPERATORS[check.operator], layout.CODES + check.code, check.source, layout.CODES + check.source_code]
                 table[origin, place, : len(numbers)] = numbers
         self.flat = table.reshape(-1)

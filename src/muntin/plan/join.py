@@ -98,12 +98,68 @@ class Expiry(StrEnum):
 
 
 @dataclass(frozen=True)
+class TreeNode:
+    """An inner node below the root: the sources of its composites, and by which codes its sibling looks them up."""
+
+    sources: tuple[int, ...]
+    key: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class TreeCheck:
+    """``code of a source of the sibling  operator  code of a source bound before``."""
+
+    operator: str
+    own: tuple[int, int]
+    other: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Climb:
+    """One level of the way from a leaf to the root: look into the sibling, keep what is found in the parent.
+
+    ``source`` or ``node`` is the sibling; ``parent`` is None at the root.
+    """
+
+    source: int | None
+    node: int | None
+    index: int | None
+    keys: tuple[tuple[int, int], ...]
+    checks: tuple[TreeCheck, ...]
+    parent: int | None
+
+
+@dataclass(frozen=True)
+class TreePlan:
+    """A binary tree over the sources that keeps its intermediate results; ``climbs`` has the way up for each source."""
+
+    text: str
+    nodes: tuple[TreeNode, ...]
+    climbs: tuple[tuple[Climb, ...], ...]
+
+
+@dataclass(frozen=True)
 class Prediction:
-    """What a global join order is expected to cost, in comparisons a second; ``others`` are the next best orders."""
+    """What a plan is expected to cost.
+
+    ``cost`` is rows looked at a second (for nested loops: paper 3's comparisons) and ``work`` seconds of work a second, under
+    ``orders`` (by origin); ``others`` are the next best global orders with the rows they look at.
+    """
 
     cost: float
-    order: tuple[int, ...]
+    work: float
+    orders: tuple[tuple[int, ...], ...]
     others: tuple[tuple[float, tuple[int, ...]], ...] = ()
+
+    @cached_property
+    def order(self) -> tuple[int, ...] | None:
+        """The one order that all origins follow, each put first; None when they go their own ways."""
+        every = self.orders[0]
+        for place in range(len(every)):
+            order = (*every[1 : 1 + place], every[0], *every[1 + place :])
+            if all(tuple(s for s in order if s != origin) == own[1:] for origin, own in enumerate(self.orders)):
+                return order
+        return None
 
 
 @dataclass(frozen=True)
@@ -112,7 +168,8 @@ class JoinPlan:
 
     ``orders`` has, for each source as origin of new rows, the steps to take. Under EAGER the new row is bound
     first and the steps are the other sources; under the other algorithms the origin is among the steps, at
-    the place where its new rows come in. ``snapshot`` computes the whole answer from one origin.
+    the place where its new rows come in. ``snapshot`` computes the whole answer from one origin. ``equal`` has the codes, as
+    (source, number), that the query forces to be equal; ``reasons`` say why the plan is as it is.
     """
 
     query: Query
@@ -125,10 +182,13 @@ class JoinPlan:
     expiry_interval: int | None = None
     reevaluation: int | None = None
     prediction: Prediction | None = None
+    tree: TreePlan | None = None
+    equal: tuple[frozenset[tuple[int, int]], ...] = ()
+    reasons: tuple[str, ...] = ()
 
     @cached_property
     def results_in_order(self) -> bool:
         """Whether the steps already meet partners in the ruled order: FROM order, newest first."""
-        if self.algorithm is not Algorithm.EAGER:
+        if self.algorithm is not Algorithm.EAGER or self.tree is not None:
             return False
         return all([step.source for step in steps] == sorted(step.source for step in steps) for steps in self.orders)

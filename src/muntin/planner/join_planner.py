@@ -1,174 +1,225 @@
 """The physical plan of a select-project-join query.
 
-Predicates are sorted into four places: filters on one source, equalities and comparisons that codes can
-decide inside the join, and residuals that DuckDB decides on candidates. Then every origin gets its steps,
-and every source the indexes that some step uses.
+Predicates are sorted into their places, the choices that cost decides are made where statistics are known, and then every
+origin gets its steps and every source the indexes that some step uses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from muntin.errors import SettingError
 from muntin.model.settings import Settings, parse_buckets
-from muntin.model.statistics import StreamStatistics
+from muntin.model.statistics import JoinStatistics, SourceStatistics, StreamStatistics
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
-from muntin.plan.join import Algorithm, Check, Code, CodeKind, Expiry, Index, JoinPlan, Prediction, SourcePlan, Step
-from muntin.plan.query import Emit, Expression, Query, Source
-from muntin.planner.classes import CodeTable, Node, equality_classes
-from muntin.planner.codes import code_kind
-from muntin.planner.multi_join_cost import WindowStatistics, eager_cost
-from muntin.planner.order_search import search
-from muntin.planner.orders import Connected, Order, Wishes, along_graph, choose_orders
+from muntin.plan.join import Algorithm, Expiry, Index, JoinPlan, SourcePlan, Step
+from muntin.plan.query import Emit, Query
+from muntin.planner.choices import Choice, Limits, choose, choose_expiry
+from muntin.planner.classes import Node, equality_classes
+from muntin.planner.join_graph import JoinGraph
+from muntin.planner.local_orders import join_cost
+from muntin.planner.orders import Connected, Wishes, along_graph, choose_orders
+from muntin.planner.predicates import SortedPredicates, sort_predicates
+from muntin.planner.steps import chain_step, make_step
+from muntin.planner.tree_choice import tree_cost
+from muntin.planner.tree_planner import TreePlanner, parse_shape
+from muntin.planner.unit_costs import DEFAULT_COSTS, UnitCosts
 
 SECOND = 1_000_000
-_FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_UNKNOWN_TABLE = 1_000.0
+"""Rows of a stored table, as far as a plan before any data knows."""
+_NEVER_SCAN = 1e6
+"""Cost of a scanned row under join = 'hash': orders that scan are taken only when there is no other."""
+
+Classes = Mapping[Node, frozenset[Node]]
 
 
-@dataclass
-class _Sorted:
-    """The predicates of a query, each in its place."""
+@dataclass(frozen=True)
+class Knowledge:
+    """What planning may rely on: declared statistics by stream, statistics measured by a running query, costs of steps."""
 
-    filters: list[list[Expression]]
-    codes: CodeTable
-    equalities: list[tuple[Node, Node]] = field(default_factory=list)
-    comparisons: list[tuple[Node, str, Node]] = field(default_factory=list)
-    residuals: list[Expression] = field(default_factory=list)
+    declared: Mapping[str, StreamStatistics] | None = None
+    measured: JoinStatistics | None = None
+    costs: UnitCosts = DEFAULT_COSTS
 
 
-def plan_join(query: Query, settings: Settings, statistics: Mapping[str, StreamStatistics] | None = None) -> JoinPlan:
-    """The plan of a query under the given settings; ``statistics`` of its streams, where known, choose the join order."""
-    algorithm, expiry = _choose_algorithm(query, settings)
-    parts = _sort_predicates(query)
+def plan_join(query: Query, settings: Settings, known: Knowledge | None = None) -> JoinPlan:
+    """The plan of a query under the given settings; what is known of its streams chooses where the settings do not."""
+    known = known or Knowledge()
+    parts = sort_predicates(query)
     classes = equality_classes(parts.equalities)
+    algorithm = _choose_algorithm(query, settings)
+    graph = _graph(query, settings, parts, classes, known)
+    expiry, interval, expiry_reason = _choose_expiry(query, settings, algorithm, graph, known.costs)
+    indexed = _indexed_sources(query, settings)
+    limits = _limits(query, settings, algorithm, expiry)
+    choice = _choose(query, settings, graph, limits, known.costs) if graph and len(query.sources) > 1 else None
+    if choice:
+        indexed = {source for source in indexed if choice.buckets[source] != 1}
 
     def connected(bound: int, source: int) -> bool:
         return any(node[0] == source and any(other[0] == bound for other in members) for node, members in classes.items())
 
-    indexed = _indexed_sources(query, settings)
-    prediction = _predict(query, classes, _window_statistics(query, settings, indexed, statistics or {}))
-    orders = choose_orders(query, Wishes(settings.order, prediction.order if prediction else None, connected), algorithm)
+    orders = choose_orders(query, Wishes(settings.order, choice.orders if choice else None, connected), algorithm)
     indexes: list[list[tuple[int, ...]]] = [[] for _ in query.sources]
-    steps = []
-    for origin, order in enumerate(orders):
-        bound_first = algorithm is Algorithm.EAGER
-        steps.append(tuple(
-            _make_step(parts, classes, order[:place], source, indexes[source] if source in indexed else None)
-            for place, source in enumerate(order) if not (bound_first and source == origin)
-        ))  # fmt: skip
-    _check_hash(query, settings, steps)
+    shape = choice.shape if choice else limits.tree
+    tree = None
+    if shape is not None:
+        tree = TreePlanner(parts, classes, indexes, indexed).plan(shape, [source.alias for source in query.sources])
+    steps = _steps(parts, classes, orders, algorithm, [None if s not in indexed or tree else indexes[s] for s in range(len(query.sources))])
+    _check_hash(query, settings, steps if tree is None else ())
     if expiry.cleans_buckets:
-        steps = [tuple(_chain_step(step, indexes) for step in order) for order in steps]
+        steps = [tuple(chain_step(step, indexes) for step in order) for order in steps]
     snapshot = _plan_snapshot(query, parts, classes, connected, indexes)
-    everywhere, single = parse_buckets(settings.buckets)
+    buckets = _buckets(query, settings, choice)
     sources = tuple(
         SourcePlan(
             tuple(parts.filters[place]),
             tuple(parts.codes.codes[place]),
-            tuple(Index(codes, (single.get(source.alias.casefold(), everywhere) if codes else 1)) for codes in indexes[place]),
+            tuple(Index(codes, buckets[place] if codes else 1) for codes in indexes[place]),
         )
-        for place, source in enumerate(query.sources)
+        for place in range(len(query.sources))
     )
     return JoinPlan(
         query, sources, tuple(steps), tuple(parts.residuals), snapshot, algorithm, expiry,
-        expiry_interval=settings.interval("expiry_interval"), reevaluation=query.every or settings.interval("reevaluation"),
-        prediction=None if settings.order else prediction,
+        expiry_interval=interval, reevaluation=query.every or settings.interval("reevaluation"),
+        prediction=choice.prediction if choice else None, tree=tree,
+        equal=tuple(sorted(set(classes.values()), key=sorted)), reasons=(*choice.reasons, expiry_reason) if choice else (),
     )  # fmt: skip
 
 
-def _window_statistics(
-    query: Query, settings: Settings, indexed: set[int], statistics: Mapping[str, StreamStatistics]
-) -> list[WindowStatistics] | None:
-    """The windows as the cost model sees them; None unless every source is a stream with known statistics."""
-    everywhere, single = parse_buckets(settings.buckets)
-    windows = []
-    for place, source in enumerate(query.sources):
-        known = statistics.get(source.relation)
-        if known is None or source.stored:
-            return None
-        rows = known.rate * source.window.micros / SECOND if isinstance(source.window, TimeWindow) else float(_counted_rows(source, known))
-        # More buckets than values bring nothing: rows of one value stay together.
-        values = max(1, int(known.distinct))
-        buckets = min(single.get(source.alias.casefold(), everywhere) or values, values)
-        windows.append(WindowStatistics(known.rate, rows, known.distinct, buckets if place in indexed else 1))
-    return windows
+def plan_work(plan: JoinPlan, settings: Settings, known: Knowledge) -> float:
+    """Seconds of work a second that a plan is predicted to cost now, as it is."""
+    parts = sort_predicates(plan.query)
+    graph = _graph(plan.query, settings, parts, equality_classes(parts.equalities), known)
+    assert graph is not None, "a running query's statistics are whole"
+    graph = graph.having([_buckets_of(source) for source in plan.sources])
+    if plan.tree is not None:
+        time = tree_cost(graph, parse_shape(plan.tree.text, plan.query), known.costs).time
+    else:
+        orders = [(origin, *(step.source for step in steps if step.source != origin)) for origin, steps in enumerate(plan.orders)]
+        time = join_cost(graph, orders, known.costs).time
+    return time * 1e-9
 
 
-def _counted_rows(source: Source, known: StreamStatistics) -> float:
-    if isinstance(source.window, PartitionedWindow):
-        return source.window.rows * known.distinct
-    assert isinstance(source.window, RowsWindow), "stored tables have no statistics"
-    return source.window.rows
+def _buckets_of(source: SourcePlan) -> int:
+    keyed = [index for index in source.indexes if index.codes]
+    return (keyed[0].buckets or 0) if keyed else 1
 
 
-def _predict(query: Query, classes: Mapping[Node, frozenset[Node]], windows: list[WindowStatistics] | None) -> Prediction | None:
-    """The cheapest global order, where one attribute is common to all sources: only then can they be put into any order."""
-    common = any({node[0] for node in members} == set(range(len(query.sources))) for members in classes.values())
-    if windows is None or not common or len(windows) < 3:
+# -- what is known -----------------------------------------------------------------------------------
+
+
+def _graph(query: Query, settings: Settings, parts: SortedPredicates, classes: Classes, known: Knowledge) -> JoinGraph | None:
+    """The join graph; None unless something is known of every stream."""
+    statistics = known.measured or _declared(query, parts, known.declared or {})
+    if statistics is None:
         return None
-    best, *others = search(windows)
-    return Prediction(best.cost, best.order, tuple((other.cost, other.order) for other in others[:3]))
+    everywhere, single = _bucket_settings(query, settings)
+    indexed = _indexed_sources(query, settings)
+    buckets = tuple(
+        (single.get(source.alias.casefold(), everywhere) or 0) if place in indexed else 1 for place, source in enumerate(query.sources)
+    )
+    return JoinGraph(statistics, tuple(sorted(set(classes.values()), key=sorted)), tuple(parts.comparisons), buckets)
 
 
-def order_cost(query: Query, settings: Settings, statistics: Mapping[str, StreamStatistics], order: Order) -> float:
-    """What a global order is predicted to cost, for a query all of whose sources have statistics."""
-    windows = _window_statistics(query, settings, _indexed_sources(query, settings), statistics)
-    assert windows is not None, "all sources have statistics"
-    return eager_cost(order, windows)
+def _declared(query: Query, parts: SortedPredicates, declared: Mapping[str, StreamStatistics]) -> JoinStatistics | None:
+    sources = []
+    for place, source in enumerate(query.sources):
+        codes = len(parts.codes.codes[place])
+        stream = declared.get(source.relation)
+        if source.stored:
+            sources.append(SourceStatistics(0.0, _UNKNOWN_TABLE, (_UNKNOWN_TABLE,) * codes))
+            continue
+        if stream is None:
+            return None
+        if isinstance(source.window, TimeWindow):
+            rows = stream.rate * source.window.micros / SECOND
+        elif isinstance(source.window, PartitionedWindow):
+            rows = source.window.rows * stream.distinct
+        else:
+            assert isinstance(source.window, RowsWindow), "a stream has one of three windows"
+            rows = float(source.window.rows)
+        sources.append(SourceStatistics(stream.rate, rows, (stream.distinct,) * codes))
+    return JoinStatistics(tuple(sources))
 
 
-def _plan_snapshot(
-    query: Query, parts: _Sorted, classes: Mapping[Node, frozenset[Node]], connected: Connected, indexes: list[list[tuple[int, ...]]]
-) -> tuple[int, tuple[Step, ...]]:
-    """Steps from the first stream to all other sources, with the indexes there are."""
-    origin = next(place for place, source in enumerate(query.sources) if not source.stored)
-    order = along_graph(len(query.sources), origin, connected)
-    steps = []
-    for place, source in enumerate(order[1:], 1):
-        there = list(indexes[source])
-        step = _make_step(parts, classes, order[:place], source, there)
-        steps.append(step if there == indexes[source] else Step(source, None, (), step.checks))
-    return origin, tuple(steps)
+# -- choices -----------------------------------------------------------------------------------------
 
 
-def _choose_algorithm(query: Query, settings: Settings) -> tuple[Algorithm, Expiry]:
-    """The algorithm and expiry to use: retractions need every row and every expiry in its turn."""
+def _choose_algorithm(query: Query, settings: Settings) -> Algorithm:
+    """The algorithm to use: retractions need every row in its turn."""
+    if query.emit is Emit.CHANGES or settings.algorithm == "auto":
+        return Algorithm.EAGER
+    return Algorithm(settings.algorithm)
+
+
+def _choose_expiry(
+    query: Query, settings: Settings, algorithm: Algorithm, graph: JoinGraph | None, costs: UnitCosts
+) -> tuple[Expiry, int | None, str]:
+    """The expiry to use, its interval, and why: retractions need every expiry in its turn."""
+    interval = settings.interval("expiry_interval")
     if query.emit is Emit.CHANGES:
-        return Algorithm.EAGER, Expiry.EAGER
-    algorithm = Algorithm.EAGER if settings.algorithm == "auto" else Algorithm(settings.algorithm)
-    expiry = Expiry(settings.expiry)
+        return Expiry.EAGER, interval, "expiry eager: every retraction comes in its turn"
+    expiry = Expiry.OWN if settings.expiry == "auto" else Expiry(settings.expiry)
     if algorithm in {Algorithm.LAZY, Algorithm.GENERAL_LAZY} and expiry not in {Expiry.OWN, Expiry.LAZY}:
         raise SettingError(
             f"algorithm {algorithm} cannot expire rows by {expiry}",
             hint="It needs old rows until it joins; use expiry 'own' or 'lazy', or algorithm 'eager'",
         )
-    return algorithm, expiry
+    if graph is None or algorithm is not Algorithm.EAGER:
+        return expiry, interval, ""
+    lengths = [source.window.micros if isinstance(source.window, TimeWindow) else None for source in query.sources]
+    return choose_expiry(graph, settings, lengths, costs)
 
 
-def _sort_predicates(query: Query) -> _Sorted:
-    parts = _Sorted([[] for _ in query.sources], CodeTable([[] for _ in query.sources]))
-    for predicate in query.predicates:
-        expression = predicate.expression
-        if len(expression.sources) <= 1:
-            parts.filters[min(expression.sources, default=0)].append(expression)
-            continue
-        comparison = predicate.comparison
-        if comparison is None or not len(comparison.left.sources) == len(comparison.right.sources) == 1:
-            parts.residuals.append(expression)
-            continue
-        kind = code_kind(comparison.left.type, comparison.right.type, comparison.operator)
-        if kind is None:
-            parts.residuals.append(expression)
-            continue
-        left, right = (parts.codes.node(min(side.sources), Code(side, kind)) for side in (comparison.left, comparison.right))
-        if comparison.operator == "=":
-            parts.equalities.append((left, right))
-        else:
-            parts.comparisons.append((left, comparison.operator, right))
-        if kind is CodeKind.HASH:
-            parts.residuals.append(expression)
-    return parts
+def _limits(query: Query, settings: Settings, algorithm: Algorithm, expiry: Expiry) -> Limits:
+    """What the settings leave to choose."""
+    possible = (
+        len(query.sources) > 2
+        and query.emit is not Emit.CHANGES
+        and algorithm is Algorithm.EAGER
+        and expiry is Expiry.OWN
+        and not any(isinstance(source.window, PartitionedWindow) for source in query.sources)
+    )
+    text = settings.tree
+    shape = None
+    if text not in {"auto", "off"}:
+        shape = parse_shape(text, query) if len(query.sources) > 1 else None
+        if not possible:
+            raise SettingError(
+                f"query {query.name} cannot run as a tree",
+                hint="Trees are for three or more sources without PARTITION BY windows, emitting inserts, algorithm and expiry 'auto'",
+            )
+    return Limits(
+        orders=tuple(choose_orders(query, Wishes(settings.order, None, lambda _a, _b: True), Algorithm.EAGER)) if settings.order else None,
+        memory=settings.memory("index_memory"),
+        scan_allowed=settings.join == "auto" and not settings.index and not settings.buckets,
+        tree=shape,
+        tree_allowed=possible and text == "auto" and settings.join != "nested_loop",
+    )
+
+
+def _choose(query: Query, settings: Settings, graph: JoinGraph, limits: Limits, costs: UnitCosts) -> Choice:
+    if settings.join == "hash":
+        costs = replace(costs, scanned=_NEVER_SCAN)
+    return choose(graph, limits, costs, [source.alias for source in query.sources])
+
+
+def _bucket_settings(query: Query, settings: Settings) -> tuple[int | None, dict[str, int]]:
+    everywhere, single = parse_buckets(settings.buckets)
+    _check_aliases(query, "buckets", set(single))
+    return everywhere, single
+
+
+def _buckets(query: Query, settings: Settings, choice: Choice | None) -> list[int | None]:
+    """Buckets of each source's indexes; None: about two a row."""
+    everywhere, single = _bucket_settings(query, settings)
+    given = [single.get(source.alias.casefold(), everywhere) for source in query.sources]
+    if choice and settings.index_memory:
+        return [number or (choice.buckets[place] if choice.buckets[place] > 1 else None) for place, number in enumerate(given)]
+    return given
 
 
 def _indexed_sources(query: Query, settings: Settings) -> set[int]:
@@ -176,49 +227,53 @@ def _indexed_sources(query: Query, settings: Settings) -> set[int]:
     if settings.join == "nested_loop":
         return set()
     named = {alias.strip().casefold() for alias in settings.index.split(",") if alias.strip()}
-    unknown = named - {source.alias.casefold() for source in query.sources}
-    if unknown:
-        aliases = ", ".join(source.alias for source in query.sources)
-        raise SettingError(f"setting index names {', '.join(sorted(unknown))}, not in FROM of query {query.name}", hint=f"Use {aliases}")
+    _check_aliases(query, "index", named)
     return {place for place, source in enumerate(query.sources) if not named or source.alias.casefold() in named}
 
 
-def _make_step(
-    parts: _Sorted, classes: Mapping[Node, frozenset[Node]], bound: Order, source: int, indexes: list[tuple[int, ...]] | None
-) -> Step:
-    """The step that finds rows of ``source`` for the sources bound before it; notes the index it wants."""
-    keys: dict[int, Node] = {}
-    checks = []
-    for number in range(len(parts.codes.codes[source])):
-        members = classes.get((source, number), frozenset())
-        partners = sorted(node for node in members if node[0] in bound)
-        # Bound members of a class are equal to each other already, unless one source has two of them.
-        several = len({node[0] for node in members}) != len(members)
-        for place, node in enumerate(partners):
-            if place == 0:
-                keys[number] = node
-            if place == 0 or several:
-                checks.append(Check("=", number, *node))
-    for left, operator, right in parts.comparisons:
-        if left[0] == source and right[0] in bound:
-            checks.append(Check(operator, left[1], *right))
-        elif right[0] == source and left[0] in bound:
-            checks.append(Check(_FLIPPED[operator], right[1], *left))
-    if indexes is None or not keys:
-        return Step(source, None, (), tuple(checks))
-    codes = tuple(keys)
-    if codes not in indexes:
-        indexes.append(codes)
-    return Step(source, indexes.index(codes), tuple(keys.values()), tuple(checks))
+def _check_aliases(query: Query, setting: str, named: set[str]) -> None:
+    unknown = named - {source.alias.casefold() for source in query.sources}
+    if unknown:
+        aliases = ", ".join(source.alias for source in query.sources)
+        raise SettingError(
+            f"setting {setting} names {', '.join(sorted(unknown))}, not in FROM of query {query.name}", hint=f"Use {aliases}"
+        )
 
 
-def _chain_step(step: Step, indexes: list[list[tuple[int, ...]]]) -> Step:
-    """A step that scans, as a step over one bucket of all rows: paper 4's nested loops are a hash join of one bucket."""
-    if step.index is not None:
-        return step
-    if () not in indexes[step.source]:
-        indexes[step.source].append(())
-    return Step(step.source, indexes[step.source].index(()), (), step.checks)
+# -- steps -------------------------------------------------------------------------------------------
+
+
+def _steps(
+    parts: SortedPredicates,
+    classes: Classes,
+    orders: Sequence[tuple[int, ...]],
+    algorithm: Algorithm,
+    indexes: Sequence[list[tuple[int, ...]] | None],
+) -> list[tuple[Step, ...]]:
+    """The steps of every origin; under EAGER the origin is bound before them."""
+    bound_first = algorithm is Algorithm.EAGER
+    return [
+        tuple(
+            make_step(parts, classes, order[:place], source, indexes[source])
+            for place, source in enumerate(order)
+            if not (bound_first and source == origin)
+        )
+        for origin, order in enumerate(orders)
+    ]
+
+
+def _plan_snapshot(
+    query: Query, parts: SortedPredicates, classes: Classes, connected: Connected, indexes: list[list[tuple[int, ...]]]
+) -> tuple[int, tuple[Step, ...]]:
+    """Steps from the first stream to all other sources, with the indexes there are."""
+    origin = next(place for place, source in enumerate(query.sources) if not source.stored)
+    order = along_graph(len(query.sources), origin, connected)
+    steps = []
+    for place, source in enumerate(order[1:], 1):
+        there = list(indexes[source])
+        step = make_step(parts, classes, order[:place], source, there)
+        steps.append(step if there == indexes[source] else Step(source, None, (), step.checks))
+    return origin, tuple(steps)
 
 
 def _check_hash(query: Query, settings: Settings, orders: Sequence[Sequence[Step]]) -> None:

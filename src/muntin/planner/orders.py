@@ -16,10 +16,10 @@ Connected = Callable[[int, int], bool]
 
 @dataclass(frozen=True)
 class Wishes:
-    """Where an order may come from: the user's text, else the cheapest one found, else the join graph."""
+    """Where orders may come from: the user's text, else the cheapest ones found (by origin), else the join graph."""
 
     text: str
-    cheapest: Order | None
+    cheapest: Sequence[Order] | None
     connected: Connected
 
 
@@ -28,7 +28,7 @@ def choose_orders(query: Query, wishes: Wishes, algorithm: Algorithm) -> list[Or
     count = len(query.sources)
     given = parse_orders(query, wishes.text)
     if not given and wishes.cheapest is not None:
-        given = {None: wishes.cheapest}
+        return list(wishes.cheapest)
     orders = []
     for origin in range(count):
         order = given.get(origin) or given.get(None)

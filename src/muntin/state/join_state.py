@@ -269,6 +269,15 @@ class JoinState:
         marked = int(mark_codes(self.words, self.stores, s, self.specs[s].code_word(code), np.zeros(places, np.uint8)))
         return float(-places * np.log1p(-marked / places))
 
+    def sample(self, s: int, code: int, most: int) -> npt.NDArray[np.int64]:
+        """A code of at most so many rows of a store, evenly spread over the ring."""
+        rows, width, capacity = self.rows(s), self.width(s), int(self.stores[s, layout.CAP])
+        start = int(self.stores[s, layout.ROWS])
+        ring = self.words[start : start + capacity * width].reshape(-1, width)
+        steps = np.linspace(0, rows - 1, min(most, rows)).astype(np.int64)
+        found: Words = ring[(self.stores[s, layout.TAIL_SLOT] + steps) % capacity, self.specs[s].code_word(code)]
+        return found
+
     def nbytes(self) -> int:
         """Bytes of the arena and its tables."""
         return int(self.words.nbytes + self.stores.nbytes + self.indexes.nbytes + self.first_index.nbytes)

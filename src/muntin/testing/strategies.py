@@ -42,6 +42,10 @@ class Shape:
         Whether stored tables take part.
     slack : bool
         Whether rows may come out of order, within the slack.
+    least : int
+        The fewest entries of FROM.
+    partitions : bool
+        Whether windows may be partitioned.
     """
 
     sources: int = 4
@@ -51,6 +55,8 @@ class Shape:
     every: bool = True
     tables: bool = True
     slack: bool = True
+    least: int = 1
+    partitions: bool = True
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,7 @@ def arrivals(draw: st.DrawFn, streams: tuple[StreamDeclaration, ...], shape: Sha
 @st.composite
 def queries(draw: st.DrawFn, streams: tuple[StreamDeclaration, ...], tables: tuple[StoredTable, ...], shape: Shape) -> str:
     """Select-project-join queries over the streams and tables, at least one of them a stream."""
-    count = draw(st.sampled_from([count for count in (1, 2, 2, 2, 3, 3, 4) if count <= shape.sources]))
+    count = draw(st.sampled_from([count for count in (1, 2, 2, 2, 3, 3, 4) if shape.least <= count <= shape.sources]))
     entries = []
     for place, alias in enumerate(_ALIASES[:count]):
         relations: tuple[StreamDeclaration | StoredTable, ...] = streams if place == 0 else (*streams, *tables)
@@ -115,7 +121,7 @@ def queries(draw: st.DrawFn, streams: tuple[StreamDeclaration, ...], tables: tup
         entries.reverse()
     joins = [draw(_link(entries[:place], entries[place])) for place in range(1, count)]
     residuals = [draw(_residual(entries)) for _ in range(draw(st.sampled_from([0, 0, 0, 1, 1, 2])))]
-    default, windows = draw(_windows(entries))
+    default, windows = draw(_windows(entries, partitions=shape.partitions))
     names = [f"{entry.relation} {entry.alias}{windows[entry.alias]}" for entry in entries]
     if count > 1 and all(joins) and draw(st.integers(0, 3)) == 3:
         source = names[0] + "".join(f" JOIN {name} ON {' AND '.join(link)}" for name, link in zip(names[1:], joins, strict=True))
@@ -203,7 +209,7 @@ def _residual(draw: st.DrawFn, entries: list[_Entry]) -> str:
 
 
 @st.composite
-def _windows(draw: st.DrawFn, entries: list[_Entry]) -> tuple[str, dict[str, str]]:
+def _windows(draw: st.DrawFn, entries: list[_Entry], *, partitions: bool) -> tuple[str, dict[str, str]]:
     """The WINDOW clause of the query, if any, and the windows of the entries."""
     default = draw(st.sampled_from(["", f" WINDOW {draw(st.integers(1, 8))} SECONDS", f" WINDOW {draw(st.integers(1, 4))} ROWS"]))
     windows = {}
@@ -211,8 +217,9 @@ def _windows(draw: st.DrawFn, entries: list[_Entry]) -> tuple[str, dict[str, str
         own = [
             f" [RANGE {draw(st.integers(1, 8))} SECONDS]",
             f" [ROWS {draw(st.integers(1, 4))}]",
-            f" [PARTITION BY {draw(st.sampled_from(entry.numbers))} ROWS {draw(st.integers(1, 4))}]",
         ]
+        if partitions:
+            own.append(f" [PARTITION BY {draw(st.sampled_from(entry.numbers))} ROWS {draw(st.integers(1, 4))}]")
         windows[entry.alias] = "" if entry.stored or (default and draw(st.booleans())) else draw(st.sampled_from(own))
     return default, windows
 

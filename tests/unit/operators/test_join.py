@@ -92,13 +92,26 @@ def test_a_stored_table_is_there_from_the_start_without_its_null_keys() -> None:
     assert [matches.positions.tolist() for matches in join.run(news([(1, 2), (2, 3)]), 2)] == [[[0], [1]]]
 
 
-def test_measuring_needs_rows_in_time_windows_everywhere() -> None:
-    join = operator("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 4 SECONDS")
+def test_measuring_reads_rates_rows_and_different_keys_of_all_kinds_of_windows() -> None:
+    join = operator("SELECT A.k FROM A [RANGE 2 SECONDS], B [ROWS 3] WHERE A.k = B.k")
     assert join.measure() is None
-    list(join.run(news([(n, n % 5) for n in range(40)], [(n, 1) for n in range(8)]), 50))
+    list(join.run(news([], [(0, 1)]), 0))
+    assert join.measure() is None, "no time has passed"
+    list(join.run(news([(n * 100_000, n % 5) for n in range(1, 41)], [(n * 500_000, 1) for n in range(1, 9)]), 4_000_000))
     measured = join.measure()
     assert measured is not None
-    assert [(statistics.rate, round(statistics.distinct)) for statistics in measured] == [(10.0, 5), (2.0, 1)]
-    counted = operator("SELECT A.k FROM A [ROWS 4], B [RANGE 4 SECONDS] WHERE A.k = B.k")
-    list(counted.run(news([(1, 1)], [(1, 1)]), 1))
-    assert counted.measure() is None
+    assert [(found.rate, found.rows) for found in measured.sources] == [(10.0, 20.0), (2.0, 3.0)]
+    assert [round(found.distinct[0]) for found in measured.sources] == [5, 1]
+    assert join.measure() is None, "nothing has come since"
+
+
+def test_the_share_of_pairs_that_match_is_measured_on_samples() -> None:
+    join = operator("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 4 SECONDS")
+    list(join.run(news([(0, 0)], [(0, 0)]), 0))
+    skewed: list[tuple[int, int | None]] = [(n + 1, 0 if n % 2 else n) for n in range(400)]
+    list(join.run(news(skewed, skewed), 1000))
+    measured = join.measure()
+    assert measured is not None
+    ((edge, share),) = measured.edges
+    assert edge == ((0, 0), (1, 0))
+    assert 0.2 < share < 0.3, "half of the rows on either side have the value 0"

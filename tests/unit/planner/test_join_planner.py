@@ -9,7 +9,7 @@ from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.settings import Settings
 from muntin.model.statistics import StreamStatistics
 from muntin.plan.join import JoinPlan
-from muntin.planner.join_planner import plan_join
+from muntin.planner.join_planner import Knowledge, plan_join
 from muntin.sql.script import read_query
 from muntin.sql.types import build_schema
 
@@ -21,7 +21,7 @@ def plan(sql: str, statistics: dict[str, StreamStatistics] | None = None, **sett
     for name in "ABC":
         catalog.add(Stream(name, COLUMNS, "ts"))
     catalog.add(Table("T", COLUMNS))
-    return plan_join(read_query(sql, "q", catalog), Settings(**settings), statistics)
+    return plan_join(read_query(sql, "q", catalog), Settings(**settings), Knowledge(declared=statistics))
 
 
 def lines(found: JoinPlan) -> list[str]:
@@ -90,13 +90,15 @@ def test_intervals_come_from_every_before_the_setting() -> None:
     assert plan(sql, expiry="lazy", expiry_interval="2 seconds").expiry_interval == 2_000_000
 
 
-def test_statistics_order_a_join_on_one_attribute_of_streams_only() -> None:
+def test_statistics_of_all_streams_choose_the_orders() -> None:
     known = {"A": StreamStatistics(100, 10), "B": StreamStatistics(1, 1000), "C": StreamStatistics(10, 10)}
     common = plan("SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 10 SECONDS", known)
     assert common.prediction is not None
     assert common.prediction.cost <= min(cost for cost, _ in common.prediction.others)
-    assert plan("SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.j = C.j WINDOW 10 SECONDS", known).prediction is None
-    assert plan("SELECT A.k FROM A, B, T WHERE A.k = B.k AND B.k = T.k WINDOW 10 SECONDS", known).prediction is None
+    chain = plan("SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.j = C.j WINDOW 10 SECONDS", known)
+    assert [[step.source for step in steps] for steps in chain.orders] == [[1, 2], [2, 0], [1, 0]]
+    assert plan("SELECT A.k FROM A, B, T WHERE A.k = B.k AND B.k = T.k WINDOW 10 SECONDS", known).prediction is not None
+    assert plan("SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 10 SECONDS", {"A": known["A"]}).prediction is None
     given = plan("SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 10 SECONDS", known, order="A, B, C")
-    assert given.prediction is None
+    assert given.prediction is not None, "a given order has a cost too"
     assert [[step.source for step in steps] for steps in given.orders] == [[1, 2], [0, 2], [0, 1]]

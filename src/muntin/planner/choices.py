@@ -1,0 +1,126 @@
+"""The choices that predicted cost decides: join orders, indexes and buckets, tree or no tree, expiry.
+
+What a user sets is kept; the rest is what the models say is cheapest. Nothing here changes results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from math import sqrt
+
+from muntin.model.settings import Settings
+from muntin.plan.join import Expiry, Prediction
+from muntin.planner.index_choice import within_memory, without_needless
+from muntin.planner.join_graph import JoinGraph
+from muntin.planner.local_orders import JoinCost, Order, along, best_orders, join_cost
+from muntin.planner.tree_choice import Shape, TreeCost, best_tree, tree_cost
+from muntin.planner.unit_costs import UnitCosts
+
+MOST_ALTERNATIVES = 5
+"""Up to so many sources all global orders are priced, to show the next best."""
+_TREE_PAYS = 0.7
+"""A tree is chosen when its predicted time is at most this share of the join's without: it also takes memory."""
+_TREE_KEEPS = 20.0
+"""It may keep so many combinations for each row inside the windows, no more."""
+_NANO = 1e-9
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen: orders by origin, buckets by source (0 own choice, 1 none), the shape of a tree or None."""
+
+    orders: tuple[Order, ...]
+    buckets: tuple[int, ...]
+    shape: Shape | None
+    prediction: Prediction
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the choice must keep to: orders that were given, memory of buckets in bytes, whether a tree is possible."""
+
+    orders: tuple[Order, ...] | None = None
+    memory: int | None = None
+    scan_allowed: bool = True
+    tree: Shape | None = None
+    tree_allowed: bool = False
+
+
+def choose(graph: JoinGraph, limits: Limits, costs: UnitCosts, aliases: Sequence[str]) -> Choice:
+    """The cheapest way that keeps to the limits."""
+    everywhere = graph
+    if limits.memory is not None:
+        graph = within_memory(graph, costs, limits.memory)
+    elif limits.scan_allowed:
+        graph = without_needless(graph, costs)
+    cost = join_cost(graph, limits.orders, costs) if limits.orders else best_orders(graph, costs)
+    reasons = [_index_reason(everywhere, graph, limits, costs, aliases)]
+    shape = limits.tree
+    if limits.tree_allowed and shape is None and not limits.orders:
+        tree = best_tree(graph, costs)
+        if tree is not None:
+            rows = sum(graph.rows(source) for source in range(graph.count))
+            if tree.time <= _TREE_PAYS * cost.time and tree.kept <= _TREE_KEEPS * rows:
+                shape = tree.shape
+            reasons.append(_tree_reason(tree, cost, chosen=shape is not None))
+    time = tree_cost(graph, shape, costs).time if shape is not None else cost.time
+    prediction = Prediction(cost.looked, time * _NANO, cost.orders, _others(graph, cost, costs))
+    return Choice(cost.orders, graph.buckets, shape, prediction, tuple(filter(None, reasons)))
+
+
+def _index_reason(before: JoinGraph, after: JoinGraph, limits: Limits, costs: UnitCosts, aliases: Sequence[str]) -> str:
+    none = best_orders(before.having([1] * before.count), costs).time * _NANO
+    chosen = best_orders(after, costs).time * _NANO
+    text = f"indexes as chosen: {chosen:.3g} seconds of work a second predicted; no index: {none:.3g}"
+    scanned = [aliases[s] for s in range(after.count) if after.buckets[s] == 1 and before.buckets[s] != 1]
+    if scanned and limits.memory is None:
+        text += f"; {', '.join(scanned)} cheaper to scan"
+    if limits.memory is not None:
+        given = ", ".join(f"{aliases[s]} {after.buckets[s] or 'all'}" for s in range(after.count))
+        text += f"; buckets within {limits.memory:,} bytes: {given}"
+    return text
+
+
+def _tree_reason(tree: TreeCost, cost: JoinCost, *, chosen: bool) -> str:
+    verdict = "tree with stored intermediate results" if chosen else "no stored intermediate results"
+    return (
+        f"{verdict}: best tree {tree.time * _NANO:.3g} seconds a second and {tree.kept:,.0f} combinations kept, "
+        f"join without {cost.time * _NANO:.3g}"
+    )
+
+
+def _others(graph: JoinGraph, chosen: JoinCost, costs: UnitCosts) -> tuple[tuple[float, Order], ...]:
+    """The next best global orders with the rows they look at."""
+    if not 3 <= graph.count <= MOST_ALTERNATIVES:
+        return ()
+    priced = [along(graph, order, costs) for order in permutations(range(graph.count))]
+    rest = {cost.orders: (cost.time, cost.looked, order) for cost, order in zip(priced, permutations(range(graph.count)), strict=True)}
+    rest.pop(chosen.orders, None)
+    return tuple((looked, order) for _, looked, order in sorted(rest.values())[:3])
+
+
+def choose_expiry(graph: JoinGraph, settings: Settings, lengths: Sequence[int | None], costs: UnitCosts) -> tuple[Expiry, int | None, str]:
+    """The expiry policy, its interval if it is lazy, and why; ``lengths`` are the time windows in microseconds.
+
+    Letting go with each arrival costs a look at one row; eager expiry a look at every window; lazy expiry a pass over the windows
+    now and then, and in between every chain may end at a stale row.
+    """
+    rate = sum(graph.rate(source) for source in range(graph.count))
+    length = min((micros for micros in lengths if micros), default=1_000_000) / 1e6
+    looks = rate * max(graph.count - 1, 1) * costs.chained
+    interval = min(max(sqrt(graph.count * costs.probe * length / max(looks, 1e-9)), 1e-3), length)
+    times = {
+        Expiry.OWN: rate * costs.expire,
+        Expiry.EAGER: rate * (costs.expire + graph.count * costs.scanned),
+        Expiry.LAZY: rate * costs.expire + graph.count * costs.probe / interval + looks * interval / (length + interval),
+    }
+    if settings.expiry == "auto":
+        policy = min(times, key=lambda known: (times[known], list(times).index(known)))
+    else:
+        policy = Expiry(settings.expiry)
+    said = ", ".join(f"{known} {time * _NANO:.2g}" for known, time in times.items())
+    micros = settings.interval("expiry_interval") or (round(interval * 1e6) if policy is Expiry.LAZY else None)
+    return policy, micros, f"expiry {policy}; seconds of work a second predicted: {said}"

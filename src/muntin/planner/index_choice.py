@@ -1,0 +1,54 @@
+"""Which windows get an index, and how many buckets (paper 3, sections 5.4 and 6.5).
+
+Without a limit every window that an equality can look up has an index with two buckets a row, unless the window is so small
+that scanning it is cheaper. Under a limit buckets go where they save most: beginning without any index, buckets are doubled one
+window at a time, always where the predicted saving for each byte is largest. So fast streams with large windows get more.
+"""
+
+from __future__ import annotations
+
+from muntin.planner.join_graph import OWN_BUCKETS, JoinGraph
+from muntin.planner.local_orders import JoinCost, best_orders
+from muntin.planner.unit_costs import UnitCosts
+
+BUCKET_BYTES = 4
+_CLEARLY = 0.8
+"""An index is left out only if that is predicted to cost at most this share."""
+
+
+def without_needless(graph: JoinGraph, costs: UnitCosts) -> JoinGraph:
+    """The graph without indexes of windows that are cheaper to scan."""
+    for source in range(graph.count):
+        if graph.buckets[source] != 0 or graph.rows(source) > 64:
+            continue
+        scanned = graph.having([1 if place == source else buckets for place, buckets in enumerate(graph.buckets)])
+        if best_orders(scanned, costs).time < _CLEARLY * best_orders(graph, costs).time:
+            graph = scanned
+    return graph
+
+
+def within_memory(graph: JoinGraph, costs: UnitCosts, limit: int) -> JoinGraph:
+    """The graph with as many buckets as fit into ``limit`` bytes, where they save most; none where it may have none."""
+    may = [source for source in range(graph.count) if graph.buckets[source] != 1]
+    wanted = {source: max(2, round(OWN_BUCKETS * graph.rows(source))) for source in may}
+    if sum(wanted.values()) * BUCKET_BYTES <= limit:
+        return graph
+    buckets = [1] * graph.count
+    current = _priced(graph, buckets, costs)
+    while True:
+        room = limit // BUCKET_BYTES - sum(buckets[source] for source in may if buckets[source] > 1)
+        options = []
+        for source in may:
+            more = min(2 * buckets[source], wanted[source])
+            added = more - (buckets[source] if buckets[source] > 1 else 0)
+            if more > buckets[source] and added <= room:
+                tried = [more if place == source else number for place, number in enumerate(buckets)]
+                cost = _priced(graph, tried, costs)
+                options.append(((current.time - cost.time) / added, -source, tried, cost))
+        if not options or max(options)[0] <= 0:
+            return graph.having(buckets)
+        _, _, buckets, current = max(options)
+
+
+def _priced(graph: JoinGraph, buckets: list[int], costs: UnitCosts) -> JoinCost:
+    return best_orders(graph.having(buckets), costs)

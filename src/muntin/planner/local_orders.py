@@ -1,0 +1,109 @@
+"""The cheapest order for every origin, on any join graph.
+
+Under the eager algorithm the new row is bound first and each origin may go its own way, so the orders are found one by one.
+How many combinations are alive after some sources are bound does not depend on the order in which that happened, so the
+cheapest way to a set of sources extends the cheapest way to a smaller one: all sets are looked at once (up to MOST_EXACT
+sources), instead of all orders. Beyond that the next source is always the one that passes on the least, connected ones first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from muntin.planner.join_graph import JoinGraph, Step
+from muntin.planner.unit_costs import UnitCosts
+
+MOST_EXACT = 10
+
+Order = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class OrderCost:
+    """An order (origin first) and what one new row of the origin costs: nanoseconds, and rows looked at."""
+
+    order: Order
+    time: float
+    looked: float
+
+
+def step_time(step: Step, costs: UnitCosts) -> float:
+    """Nanoseconds that one partial result spends in a window."""
+    a_row = (costs.chained if step.indexed else costs.scanned) + (step.checks - 1) * costs.check
+    return costs.probe * (1.0 if step.indexed else 0.3) + step.looked * a_row
+
+
+def order_cost(graph: JoinGraph, order: Sequence[int], costs: UnitCosts) -> OrderCost:
+    """What one new row of the first source of an order costs."""
+    partial, time, looked = 1.0, 0.0, 0.0
+    for place, source in enumerate(order[1:], 1):
+        step = graph.step(frozenset(order[:place]), source)
+        time += partial * step_time(step, costs)
+        looked += partial * step.looked
+        partial *= step.matched
+    return OrderCost(tuple(order), time, looked)
+
+
+def best_order(graph: JoinGraph, origin: int, costs: UnitCosts) -> OrderCost:
+    """The cheapest order that begins with an origin."""
+    if graph.count > MOST_EXACT:
+        return order_cost(graph, _greedy(graph, origin), costs)
+    steps: dict[tuple[frozenset[int], int], Step] = {}
+    # For every set of bound sources: time, combinations alive, order. Ties go to the order of FROM.
+    best: dict[frozenset[int], tuple[float, float, Order]] = {frozenset({origin}): (0.0, 1.0, (origin,))}
+    for _ in range(graph.count - 1):
+        following: dict[frozenset[int], tuple[float, float, Order]] = {}
+        for bound, (time, partial, order) in best.items():
+            for source in range(graph.count):
+                if source in bound:
+                    continue
+                step = steps.setdefault((bound, source), graph.step(bound, source))
+                found = (time + partial * step_time(step, costs), partial * step.matched, (*order, source))
+                known = following.get(bound | {source})
+                if known is None or (_rounded(found[0]), found[2]) < (_rounded(known[0]), known[2]):
+                    following[bound | {source}] = found
+        best = following
+    ((_, _, order),) = best.values()
+    return order_cost(graph, order, costs)
+
+
+def _rounded(time: float) -> float:
+    return float(f"{time:.9g}")
+
+
+def _greedy(graph: JoinGraph, origin: int) -> Order:
+    order = [origin]
+    while len(order) < graph.count:
+        bound = frozenset(order)
+        rest = [source for source in range(graph.count) if source not in bound]
+        linked = [source for source in rest if any(graph.connected(other, source) for other in bound)] or rest
+        order.append(min(linked, key=lambda source: (graph.step(bound, source).matched, graph.step(bound, source).looked)))
+    return tuple(order)
+
+
+@dataclass(frozen=True)
+class JoinCost:
+    """Orders for all origins, and what they cost a second: nanoseconds of work, and rows looked at."""
+
+    orders: tuple[Order, ...]
+    time: float
+    looked: float
+
+
+def join_cost(graph: JoinGraph, orders: Sequence[Sequence[int]], costs: UnitCosts) -> JoinCost:
+    """What a join costs a second under given orders, one for each origin and beginning with it."""
+    found = [order_cost(graph, order, costs) for order in orders]
+    time = sum(graph.rate(origin) * cost.time for origin, cost in enumerate(found))
+    looked = sum(graph.rate(origin) * cost.looked for origin, cost in enumerate(found))
+    return JoinCost(tuple(cost.order for cost in found), time, looked)
+
+
+def best_orders(graph: JoinGraph, costs: UnitCosts) -> JoinCost:
+    """The cheapest order of every origin, and what the join then costs a second."""
+    return join_cost(graph, [best_order(graph, origin, costs).order for origin in range(graph.count)], costs)
+
+
+def along(graph: JoinGraph, order: Sequence[int], costs: UnitCosts) -> JoinCost:
+    """What a global order costs: every origin first, then the others in that order."""
+    return join_cost(graph, [(origin, *(s for s in order if s != origin)) for origin in range(graph.count)], costs)

@@ -1,0 +1,50 @@
+"""One step of a join order: how rows of a source are found for the sources bound before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from muntin.plan.join import Check, Step
+from muntin.planner.classes import Node
+from muntin.planner.orders import Order
+from muntin.planner.predicates import SortedPredicates
+
+FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def make_step(
+    parts: SortedPredicates, classes: Mapping[Node, frozenset[Node]], bound: Order, source: int, indexes: list[tuple[int, ...]] | None
+) -> Step:
+    """The step that finds rows of ``source`` for the sources bound before it; notes the index it wants."""
+    keys: dict[int, Node] = {}
+    checks = []
+    for number in range(len(parts.codes.codes[source])):
+        members = classes.get((source, number), frozenset())
+        partners = sorted(node for node in members if node[0] in bound)
+        # Bound members of a class are equal to each other already, unless one source has two of them.
+        several = len({node[0] for node in members}) != len(members)
+        for place, node in enumerate(partners):
+            if place == 0:
+                keys[number] = node
+            if place == 0 or several:
+                checks.append(Check("=", number, *node))
+    for left, operator, right in parts.comparisons:
+        if left[0] == source and right[0] in bound:
+            checks.append(Check(operator, left[1], *right))
+        elif right[0] == source and left[0] in bound:
+            checks.append(Check(FLIPPED[operator], right[1], *left))
+    if indexes is None or not keys:
+        return Step(source, None, (), tuple(checks))
+    codes = tuple(keys)
+    if codes not in indexes:
+        indexes.append(codes)
+    return Step(source, indexes.index(codes), tuple(keys.values()), tuple(checks))
+
+
+def chain_step(step: Step, indexes: list[list[tuple[int, ...]]]) -> Step:
+    """A step that scans, as a step over one bucket of all rows: paper 4's nested loops are a hash join of one bucket."""
+    if step.index is not None:
+        return step
+    if () not in indexes[step.source]:
+        indexes[step.source].append(())
+    return Step(step.source, indexes[step.source].index(()), (), step.checks)

@@ -1,0 +1,83 @@
+"""Whether to keep intermediate results, and in which tree (paper 5's plans; paper 3 keeps none).
+
+A new row of a tree finds combinations of the sources on the other side ready made, but every combination has to be made and
+stored first. The cheapest tree over a set of sources consists of the cheapest trees over its two halves, so all trees (linear,
+semi-bushy, bushy) are looked at by looking at all sets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+from muntin.planner.join_graph import OWN_BUCKETS, JoinGraph
+from muntin.planner.local_orders import step_time
+from muntin.planner.unit_costs import UnitCosts
+
+MOST_SOURCES = 7
+
+Shape = int | tuple["Shape", "Shape"]
+"""A source, or two shapes."""
+
+
+@dataclass(frozen=True)
+class TreeCost:
+    """A tree, its work in nanoseconds a second, and how many combinations it keeps."""
+
+    shape: Shape
+    time: float
+    kept: float
+
+
+def sources_of(shape: Shape) -> tuple[int, ...]:
+    """The sources of a shape from left to right."""
+    return (shape,) if isinstance(shape, int) else sources_of(shape[0]) + sources_of(shape[1])
+
+
+def tree_cost(graph: JoinGraph, shape: Shape, costs: UnitCosts) -> TreeCost:
+    """What a tree costs a second: every new combination of one side looks into the other, and is kept unless it is a result."""
+    if isinstance(shape, int):
+        return TreeCost(shape, 0.0, 0.0)
+    left, right = (tree_cost(graph, side, costs) for side in shape)
+    return _joined(graph, left, right, costs)
+
+
+def _joined(graph: JoinGraph, left: TreeCost, right: TreeCost, costs: UnitCosts) -> TreeCost:
+    mine, others = frozenset(sources_of(left.shape)), frozenset(sources_of(right.shape))
+    both = mine | others
+    time = left.time + right.time + _looking(graph, mine, others, costs) + _looking(graph, others, mine, costs)
+    kept = left.kept + right.kept
+    if len(both) < graph.count:
+        time += graph.birth_rate(both) * costs.composite
+        kept += graph.size(both)
+    return TreeCost((left.shape, right.shape), time, kept)
+
+
+def _looking(graph: JoinGraph, mine: frozenset[int], others: frozenset[int], costs: UnitCosts) -> float:
+    """Nanoseconds a second in which new combinations of one side look into the other."""
+    births = graph.birth_rate(mine)
+    if len(others) == 1:
+        (source,) = others
+        return births * step_time(graph.step(mine, source), costs)
+    size = graph.size(others)
+    found = graph.size(mine | others) / max(graph.size(mine), 1e-9)
+    keyed = any(graph.connected(one, other) for one in mine for other in others)
+    looked = found + 1 / OWN_BUCKETS if keyed else size
+    # Every member of a composite is looked at to see whether it is alive.
+    return births * (costs.probe + looked * len(others) * costs.chained)
+
+
+def best_tree(graph: JoinGraph, costs: UnitCosts) -> TreeCost | None:
+    """The cheapest tree; None for fewer than three or too many sources."""
+    if not 3 <= graph.count <= MOST_SOURCES:
+        return None
+    best: dict[frozenset[int], TreeCost] = {frozenset({source}): TreeCost(source, 0.0, 0.0) for source in range(graph.count)}
+    for size in range(2, graph.count + 1):
+        for members in combinations(range(graph.count), size):
+            whole = frozenset(members)
+            first = members[0]
+            halves = [
+                frozenset({first, *others}) for count in range(size - 1) for others in combinations(members[1:], count)
+            ]  # fmt: skip
+            best[whole] = min((_joined(graph, best[half], best[whole - half], costs) for half in halves), key=lambda cost: cost.time)
+    return best[frozenset(range(graph.count))]

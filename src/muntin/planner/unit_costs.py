@@ -1,0 +1,26 @@
+"""What the single steps of a join cost in time, to compare plans that do different things.
+
+The numbers are nanoseconds on the machine of `docs/design/join-orders.md`; `muntin.operators.calibration` measures those of the
+machine at hand. Plans depend on their ratios only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class UnitCosts:
+    """Nanoseconds of each step: finding a bucket, a row of a chain, a row of a scan, storing and letting go, a link, a composite."""
+
+    probe: float = 25.0
+    chained: float = 8.0
+    scanned: float = 5.0
+    insert: float = 50.0
+    expire: float = 2.0
+    link: float = 8.0
+    composite: float = 40.0
+    check: float = 0.5
+
+
+DEFAULT_COSTS = UnitCosts()
