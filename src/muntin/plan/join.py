@@ -112,7 +112,8 @@ class JoinPlan:
 
     ``orders`` has, for each source as origin of new rows, the steps to take. Under EAGER the new row is bound
     first and the steps are the other sources; under the other algorithms the origin is among the steps, at
-    the place where its new rows come in. ``snapshot`` computes the whole answer from one origin.
+    the place where its new rows come in. ``snapshot`` computes the whole answer from one origin. ``reasons`` say
+    in plain words why it is run so.
     """
 
     query: Query
@@ -125,6 +126,7 @@ class JoinPlan:
     expiry_interval: int | None = None
     reevaluation: int | None = None
     prediction: Prediction | None = None
+    reasons: tuple[str, ...] = ()
 
     @cached_property
     def results_in_order(self) -> bool:

@@ -77,10 +77,14 @@ def test_explain_prints_plans_and_touches_no_data(shell: Shell) -> None:
     shell.write({"app.sql": table + SCRIPT, "none.sql": "-- nothing\n"})
     done = shell("explain", "app.sql")
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("query pairs: emits inserts at every change\n  join: hash, algorithm eager, expiry own\n")
+    assert done.out.startswith(
+        "query pairs: emits inserts at every change\n├─ sharing group: this query alone\n├─ join: hash, algorithm eager"
+    )
     machines = json.loads(shell("explain", "app.sql", "--json").out)
     assert [entry["query"] for entry in machines] == ["pairs"]
-    assert "\n".join(machines[0]["plan"]) + "\n" == done.out
+    assert [source["alias"] for source in machines[0]["sources"]] == ["A", "B"]
+    assert machines[0]["join"]["method"] == "hash"
+    assert "measured" not in machines[0]
     assert shell("explain", "none.sql") == Run(0, "no queries\n", "")
 
 
