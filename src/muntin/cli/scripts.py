@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from muntin.errors import CatalogError, InputError, SettingError, SqlError
-from muntin.model.catalog import Catalog, Stream
+from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.settings import Settings
-from muntin.model.statistics import known_statistics
+from muntin.model.statistics import declared_statistics, known_statistics
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Query
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop
@@ -28,11 +28,11 @@ def read_app(path: Path) -> list[JoinPlan]:
     plans: dict[str, JoinPlan] = {}
     for statement in read_script(text, catalog):
         try:
-            if isinstance(statement, CreateStream | CreateTable):
-                relation = statement.stream if isinstance(statement, CreateStream) else statement.table
-                if relation.name.casefold() in plans:
-                    raise CatalogError(f"there is already a query {relation.name}", hint="Choose another name")  # noqa: TRY301
-                catalog.add(relation)
+            if isinstance(statement, CreateStream):
+                declared_statistics(statement.stream.options)
+                _declare(statement.stream, catalog, plans)
+            elif isinstance(statement, CreateTable):
+                _declare(statement.table, catalog, plans)
             elif isinstance(statement, CreateQuery):
                 _plan(statement.query, catalog, settings, plans)
             elif isinstance(statement, Drop):
@@ -42,6 +42,12 @@ def read_app(path: Path) -> list[JoinPlan]:
         except (CatalogError, InputError, SettingError) as error:
             raise SqlError(error.fact, place=statement.place, hint=error.hint) from error
     return list(plans.values())
+
+
+def _declare(relation: Stream | Table, catalog: Catalog, plans: dict[str, JoinPlan]) -> None:
+    if relation.name.casefold() in plans:
+        raise CatalogError(f"there is already a query {relation.name}", hint="Choose another name")
+    catalog.add(relation)
 
 
 def _plan(query: Query, catalog: Catalog, settings: Settings, plans: dict[str, JoinPlan]) -> None:
@@ -56,7 +62,11 @@ def _drop(statement: Drop, catalog: Catalog, plans: dict[str, JoinPlan]) -> None
             raise CatalogError(f"there is no query {statement.name}", hint="Check the name")
         return
     relation = catalog.find(statement.name)
-    if relation is not None and isinstance(relation, Stream) == (statement.kind == "stream"):
-        catalog.remove(statement.name)
-    elif not statement.if_exists:
+    if relation is None or isinstance(relation, Stream) != (statement.kind == "stream"):
+        if statement.if_exists:
+            return
         raise CatalogError(f"there is no {statement.kind} {statement.name}", hint="Check the name")
+    users = [plan.query.name for plan in plans.values() if any(source.relation == relation.name for source in plan.query.sources)]
+    if users:
+        raise CatalogError(f"{statement.kind} {relation.name} is read by query {', '.join(users)}", hint="Drop those queries first")
+    catalog.remove(statement.name)

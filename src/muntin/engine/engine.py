@@ -20,8 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from muntin.engine.explain import explain_query
+from muntin.engine.explain import describe_query
 from muntin.engine.input_rows import Rows, read_rows, read_times
+from muntin.engine.plan_tree import draw, to_dict
 from muntin.engine.running_query import RunningQuery, Shared
 from muntin.engine.standing_query import StandingQuery, Subscriber
 from muntin.engine.stream_state import StreamState, least_watermark
@@ -338,11 +339,18 @@ class Engine:
             return self._state(stream).late()
 
     def explain(self, query: str | None = None) -> str:
-        """The plans of all queries, or of one."""
+        """The plans of all queries, or of one, as trees for people; after a run with what was measured."""
         with self._lock:
-            if query is not None:
-                return self._running(query, explain_query)
-            return "\n\n".join(explain_query(running) for running in self._queries.values()) or "no queries"
+            return "\n\n".join(draw(describe_query(running)) for running in self._chosen(query)) or "no queries"
+
+    def plans(self, query: str | None = None) -> list[dict[str, object]]:
+        """What :meth:`explain` tells, for machines: a dict for each query, with numbers as numbers, ready for JSON."""
+        with self._lock:
+            return [to_dict(describe_query(running)) for running in self._chosen(query)]
+
+    def _chosen(self, query: str | None) -> list[RunningQuery]:
+        """One query, or all."""
+        return list(self._queries.values()) if query is None else [self._running(query, lambda running: running)]
 
     def stats(self) -> dict[str, object]:
         """Counts of all streams and queries, and how far time has come."""

@@ -1,71 +1,226 @@
-"""The plan of a running query as text for people."""
+"""What there is to tell of a plan, and of a query that runs by it, as a tree of facts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from muntin.engine.measures import Measured
+from muntin.engine.plan_tree import Fact, Node
 from muntin.engine.running_query import RunningQuery
-from muntin.model.clock import format_interval
-from muntin.plan.join import Algorithm, CodeKind, JoinPlan, Step
+from muntin.model.clock import format_instant, format_interval
+from muntin.plan.join import Check, CodeKind, Index, JoinPlan, Prediction, Step, TreePlan
 from muntin.plan.query import Expression, Query
 
-
-def explain_query(running: RunningQuery) -> str:
-    """How the query is run, and the rows it holds."""
-    return "\n".join([*explain_plan(running.plan), *_state_lines(running)])
+_SECOND = 1_000_000
 
 
-def explain_plan(plan: JoinPlan) -> list[str]:
-    """The plan as an indented tree, one line a fact."""
+def describe_query(running: RunningQuery) -> Node:
+    """The plan of a running query, the rows it holds, and what was measured since it runs by this plan."""
+    node = describe_plan(running.plan)
+    held = iter(running.state_rows().values())
+    children = [_with_rows(child, next(held)) if child.key == "sources[]" else child for child in node.children]
+    measured = running.measured()
+    if measured is not None:
+        children.append(_measured(measured, running.plan.prediction))
+    return replace(node, children=tuple(children))
+
+
+def describe_plan(plan: JoinPlan) -> Node:
+    """How a query will be run."""
     query = plan.query
     timing = f"every {format_interval(query.every)}" if query.every else "at every change"
-    lines = [f"query {query.name}: emits {query.emit} {timing}"]
+    facts = (
+        Fact("query", query.name),
+        Fact("emit", str(query.emit), f"emits {query.emit} {timing}"),
+        Fact("every_seconds", _seconds(query.every)),
+    )
+    children = [Node("sharing_group", "sharing group", (Fact("queries", [query.name], "this query alone"),))]
     if len(query.sources) > 1:
-        lines.append(f"  join: {_method(plan)}, algorithm {plan.algorithm}, expiry {plan.expiry}")
-    if plan.prediction:
-        order = _order(query, plan.prediction.order) if plan.prediction.order else "of its own for each origin"
-        lines.append(f"  order {order}: {plan.prediction.cost:,.0f} comparisons a second predicted")
-        lines += [f"    instead of {_order(query, order)}: {cost:,.0f}" for cost, order in plan.prediction.others]
-    for place, (source, planned) in enumerate(zip(query.sources, plan.sources, strict=True)):
-        relation = source.relation if source.alias == source.relation else f"{source.relation} {source.alias}"
-        lines.append(f"  source {relation} {source.window}")
-        lines += [f"    filter {_readable(query, expression)}" for expression in planned.filters]
-        for index in planned.indexes:
-            keys = ", ".join(_readable(query, planned.codes[code].expression) for code in index.codes) or "all rows in one bucket"
-            buckets = f"{index.buckets} buckets" if index.buckets else "about two buckets a row"
-            lines.append(f"    index on {keys} ({buckets})")
-        if len(query.sources) > 1 and not source.stored:
-            lines.append(f"    a new row looks into {_steps(plan, place)}")
+        children.append(_join(plan))
+    children += [_source(plan, place) for place in range(len(query.sources))]
+    children += _residuals(plan)
+    columns = [column.name for column in query.select]
+    children.append(Node("output", f"select {', '.join(columns)}", (Fact("columns", columns),)))
+    return Node("query", f"query {query.name}", facts, tuple(children), ("sources", "residuals"))
+
+
+def _join(plan: JoinPlan) -> Node:
+    method = _method(plan)
+    facts = (
+        Fact("method", method, method),
+        Fact("algorithm", str(plan.algorithm), f"algorithm {plan.algorithm}"),
+        Fact("reevaluation_seconds", _seconds(plan.reevaluation)),
+        Fact("expiry", str(plan.expiry), f"expiry {plan.expiry}"),
+        Fact("expiry_interval_seconds", _seconds(plan.expiry_interval)),
+    )
+    reasons = [Node("reasons[]", reason, (Fact("reason", reason),)) for reason in plan.reasons]
+    predictions = [_prediction(plan.query, plan.prediction)] if plan.prediction else []
+    return Node("join", "join", facts, (*reasons, *predictions), ("reasons",))
+
+
+def _prediction(query: Query, prediction: Prediction) -> Node:
+    others = tuple(
+        Node("alternatives[]", f"instead of {', '.join(_aliases(query, order))}", _predicted(query, order, cost, _number(cost)))
+        for cost, order in prediction.others
+    )
+    order = prediction.order
+    label = f"order {', '.join(_aliases(query, order))}" if order else "an order of its own for each origin"
+    facts = (
+        *_predicted(query, order, prediction.cost, f"{_number(prediction.cost)} comparisons a second predicted"),
+        Fact("work", prediction.work, f"{prediction.work:.2g} seconds of work a second"),
+    )
+    return Node("prediction", label, facts, others, ("alternatives",))
+
+
+def _predicted(query: Query, order: Sequence[int] | None, cost: float, text: str) -> tuple[Fact, ...]:
+    return Fact("order", _aliases(query, order) if order else None), Fact("comparisons_a_second", cost, text)
+
+
+def _source(plan: JoinPlan, place: int) -> Node:
+    query = plan.query
+    source, planned = query.sources[place], plan.sources[place]
+    relation = source.relation if source.alias == source.relation else f"{source.relation} {source.alias}"
+    facts = (
+        Fact("alias", source.alias),
+        Fact("relation", source.relation),
+        Fact("window", str(source.window)),
+        Fact("stored", source.stored),
+    )
+    filters = [_readable(query, expression) for expression in planned.filters]
+    children = [Node("filters[]", f"filter {condition}", (Fact("condition", condition),)) for condition in filters]
+    children += [_index(plan, place, index) for index in planned.indexes]
+    if len(query.sources) > 1 and not source.stored:
+        children.append(_order(plan, place))
+    return Node("sources[]", f"source {relation} {source.window}", facts, tuple(children), ("filters", "indexes"))
+
+
+def _with_rows(source: Node, rows: int) -> Node:
+    return replace(source, facts=(*source.facts, Fact("rows_held", rows, f"holds {rows:,} {'row' if rows == 1 else 'rows'}")))
+
+
+def _index(plan: JoinPlan, place: int, index: Index) -> Node:
+    keys = _keys(plan, place, index)
+    label = f"index on {', '.join(keys)} ({_buckets(index)})" if keys else "all rows in one chain"
+    return Node("indexes[]", label, (Fact("keys", keys), Fact("buckets", index.buckets)))
+
+
+def _buckets(index: Index) -> str:
+    if index.buckets is None:
+        return "about two buckets a row"
+    return f"{index.buckets:,} {'bucket' if index.buckets == 1 else 'buckets'}"
+
+
+def _keys(plan: JoinPlan, place: int, index: Index) -> list[str]:
+    return [_code(plan, place, code) for code in index.codes]
+
+
+def _order(plan: JoinPlan, origin: int) -> Node:
+    """Where a new row of a source looks, in order, and what it checks there besides the keys of an index."""
+    if plan.tree is not None:
+        return _way_up(plan, plan.tree, origin)
+    ways = " > ".join(_way(plan, step, origin) for step in plan.orders[origin])
+    steps = tuple(_step(plan, step, origin) for step in plan.orders[origin])
+    return Node("order", f"a new row looks into {ways}", (), steps, ("steps",))
+
+
+def _way_up(plan: JoinPlan, tree: TreePlan, leaf: int) -> Node:
+    """The siblings that a new row and what it makes look into, up to the root."""
+    aliases = [source.alias for source in plan.query.sources]
+    steps = []
+    for climb in tree.climbs[leaf]:
+        members = [climb.source] if climb.source is not None else list(tree.nodes[climb.node or 0].sources)
+        found = climb.index is not None if climb.source is not None else bool(climb.keys)
+        facts = (Fact("sources", [aliases[s] for s in members]), Fact("access", "index" if found else "scan"))
+        steps.append((f"{' with '.join(aliases[s] for s in members)} ({'index' if found else 'scan'})", Node("steps[]", "", facts)))
+    ways = " > ".join(text for text, _ in steps)
+    return Node("order", f"a new row looks into {ways}", (), tuple(node for _, node in steps), ("steps",))
+
+
+def _way(plan: JoinPlan, step: Step, origin: int) -> str:
+    alias = plan.query.sources[step.source].alias
+    return f"({alias} new)" if step.source == origin else f"{alias} ({_access(plan, step)})"
+
+
+def _access(plan: JoinPlan, step: Step) -> str:
+    return "index" if _step_keys(plan, step) else "scan"
+
+
+def _step_keys(plan: JoinPlan, step: Step) -> list[str]:
+    """The keys by which a step looks rows up; none where it looks at all rows of a window."""
+    return [] if step.index is None else _keys(plan, step.source, plan.sources[step.source].indexes[step.index])
+
+
+def _step(plan: JoinPlan, step: Step, origin: int) -> Node:
+    alias = plan.query.sources[step.source].alias
+    checks = [_check(plan, step, check) for check in _further_checks(plan, step)]
+    facts = (
+        Fact("source", alias),
+        Fact("access", "new row" if step.source == origin else _access(plan, step)),
+        Fact("keys", _step_keys(plan, step)),
+        Fact("checks", checks),
+    )
+    return Node("steps[]", f"in {alias} checks {' and '.join(checks)}" if checks else "", facts)
+
+
+def _further_checks(plan: JoinPlan, step: Step) -> list[Check]:
+    """The checks of a step without those that repeat the keys of its index."""
+    if step.index is None:
+        return list(step.checks)
+    codes = plan.sources[step.source].indexes[step.index].codes
+    looked_up = {("=", code, *supplier) for code, supplier in zip(codes, step.keys, strict=True)}
+    return [check for check in step.checks if (check.operator, check.code, check.source, check.source_code) not in looked_up]
+
+
+def _check(plan: JoinPlan, step: Step, check: Check) -> str:
+    return f"{_code(plan, step.source, check.code)} {check.operator} {_code(plan, check.source, check.source_code)}"
+
+
+def _code(plan: JoinPlan, source: int, code: int) -> str:
+    return _readable(plan.query, plan.sources[source].codes[code].expression)
+
+
+def _residuals(plan: JoinPlan) -> list[Node]:
+    """The conditions that candidates still have to meet; keys that were compared by their hashes are among them."""
+    query = plan.query
     hashed = {code.expression.sql for planned in plan.sources for code in planned.codes if code.kind is CodeKind.HASH}
     again = {p.expression.sql for p in query.predicates if p.comparison and {p.comparison.left.sql, p.comparison.right.sql} <= hashed}
+    nodes = []
     for residual in plan.residuals:
-        lines.append(f"  then keep {_readable(query, residual)}{', hashed keys checked again' if residual.sql in again else ''}")
-    lines.append(f"  select {', '.join(column.name for column in query.select)}")
-    return lines
+        repeated = residual.sql in again
+        fact = Fact("hashed_keys", repeated)
+        label = f"then keep {_readable(query, residual)}{', hashed keys checked again' if repeated else ''}"
+        nodes.append(Node("residuals[]", label, (Fact("condition", _readable(query, residual)), fact)))
+    return nodes
 
 
-def _order(query: Query, order: Sequence[int]) -> str:
-    return ", ".join(query.sources[place].alias for place in order)
+def _measured(measured: Measured, prediction: Prediction | None) -> Node:
+    """What was counted by this plan, the prediction beside it."""
+    rate = measured.a_second("comparisons")
+    facts = [
+        Fact("since", format_instant(measured.since)),
+        Fact("seconds", measured.seconds),
+        Fact("comparisons_a_second", rate, f"{_number(rate)} comparisons a second"),
+    ]
+    if prediction:
+        facts.append(Fact("predicted_comparisons_a_second", prediction.cost, f"{_number(prediction.cost)} predicted"))
+    counts = tuple(Fact(name, count, f"{count:,} {name.replace('_', ' ')}") for name, count in measured.counts.items())
+    label = f"measured since {format_instant(measured.since)}, {_number(measured.seconds)} seconds"
+    return Node("measured", label, tuple(facts), (Node("counts", "in all", counts),))
 
 
 def _method(plan: JoinPlan) -> str:
+    if plan.tree is not None:
+        return f"tree {plan.tree.text} that keeps intermediate results"
     steps = [step for origin, order in enumerate(plan.orders) for step in order if step.source != origin]
-    indexed = sum(step.index is not None for step in steps)
+    indexed = sum(bool(_step_keys(plan, step)) for step in steps)
     if not indexed:
         return "nested loops"
     return "hash" if indexed == len(steps) else "hybrid of hash and nested loops"
 
 
-def _steps(plan: JoinPlan, origin: int) -> str:
-    query = plan.query
-    steps: Sequence[Step] = plan.orders[origin]
-    if plan.algorithm is not Algorithm.EAGER:
-        return " > ".join(f"({query.sources[step.source].alias} new)" if step.source == origin else _step(query, step) for step in steps)
-    return " > ".join(_step(query, step) for step in steps)
-
-
-def _step(query: Query, step: Step) -> str:
-    return f"{query.sources[step.source].alias} ({'scan' if step.index is None else 'index'})"
+def _aliases(query: Query, order: Sequence[int]) -> list[str]:
+    return [query.sources[place].alias for place in order]
 
 
 def _readable(query: Query, expression: Expression) -> str:
@@ -76,6 +231,10 @@ def _readable(query: Query, expression: Expression) -> str:
     return text
 
 
-def _state_lines(running: RunningQuery) -> list[str]:
-    rows = ", ".join(f"{alias} {count:,}" for alias, count in running.state_rows().items())
-    return [f"  holds rows: {rows}"]
+def _seconds(micros: int | None) -> float | None:
+    return None if micros is None else micros / _SECOND
+
+
+def _number(value: float) -> str:
+    """A number with three digits that count, or all before the point."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

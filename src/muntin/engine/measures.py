@@ -1,12 +1,14 @@
-"""What a standing query measures of itself: rows in and out, and response times."""
+"""What a standing query measures of itself: response times, and the work done since it runs by its plan."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+_SECOND = 1_000_000
 _BUCKETS_PER_DECADE = 20
 _LEAST = 1e-7
 _DECADES = 12
@@ -53,3 +55,36 @@ class ResponseTimes:
             "p99": self.percentile(0.99),
             "max": self.longest,
         }
+
+
+@dataclass(frozen=True)
+class WorkMark:
+    """What a query had counted at an instant of event time."""
+
+    at: int
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was counted between two instants of event time."""
+
+    since: int
+    seconds: float
+    counts: Mapping[str, int]
+
+    def a_second(self, name: str) -> float:
+        """A count for each second of event time."""
+        return self.counts[name] / self.seconds
+
+
+def measured_between(before: WorkMark, after: WorkMark) -> Measured | None:
+    """The work between two marks; None while no event time has passed, as nothing can be said for each second.
+
+    >>> measured_between(WorkMark(0, {"comparisons": 10}), WorkMark(4_000_000, {"comparisons": 50})).a_second("comparisons")
+    10.0
+    """
+    if after.at <= before.at:
+        return None
+    counts = {name: count - before.counts[name] for name, count in after.counts.items()}
+    return Measured(before.at, (after.at - before.at) / _SECOND, counts)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from muntin.engine.measures import ResponseTimes
+from muntin.engine.measures import Measured, ResponseTimes, WorkMark, measured_between
 from muntin.engine.replanning import Replanner
 from muntin.engine.stream_state import StreamState
 from muntin.expressions.duck import Duck
@@ -83,6 +83,7 @@ class RunningQuery:
         self._until_measured = _LEAST_MEASURED
         self._rows_in = 0
         self._rows_out = 0
+        self._by_this_plan: WorkMark | None = None
 
     def _make_operator(self, plan: JoinPlan) -> JoinOperator:
         return JoinOperator(plan, [state.stream.name for state in self._streams], self._tables, self._tools)
@@ -152,6 +153,7 @@ class RunningQuery:
             self._operator.fill(self._inside(before.now), before.now)
             self._operator.state.counters[:] = before.state.counters
         self.plan = plan
+        self._by_this_plan = self._work_at(self._operator.now)
 
     def _slices(self, now: int, *, follows_log: bool) -> Iterator[tuple[list[int], int]]:
         """Up to which positions to read next, and the time this brings us to; cut where times change."""
@@ -178,6 +180,8 @@ class RunningQuery:
             news.append(NewRows(positions, batch, self._read[number]))
             self._read[number] = stop
             self._rows_in += len(batch)
+        if self._by_this_plan is None and any(len(new.batch) for new in news):
+            self._by_this_plan = self._work_at(min(int(new.batch.times[0]) for new in news if len(new.batch)))
         return news
 
     def _result(self, matches: Matches) -> pa.Table:
@@ -264,6 +268,17 @@ class RunningQuery:
     def state_rows(self) -> dict[str, int]:
         """Rows inside the window of each source, by alias."""
         return dict(zip((source.alias for source in self.query.sources), self._operator.rows(), strict=True))
+
+    def _work_at(self, instant: int) -> WorkMark:
+        counters = self._operator.state.counters
+        names = ("comparisons", "rows_scanned", "matches")
+        return WorkMark(instant, {**{name: int(counters[_COUNTERS[name]]) for name in names}, "results": self._rows_out})
+
+    def measured(self) -> Measured | None:
+        """The work since it runs by its present plan; None while no event time has passed."""
+        if self._by_this_plan is None:
+            return None
+        return measured_between(self._by_this_plan, self._work_at(self._operator.now))
 
     def stats(self) -> dict[str, object]:
         """Everything it counts."""

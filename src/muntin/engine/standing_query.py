@@ -44,8 +44,12 @@ class StandingQuery:
         return self._engine._running(self.name, lambda running: running.stats())  # noqa: SLF001
 
     def explain(self) -> str:
-        """How this query is run."""
+        """How this query is run, as a tree for people."""
         return self._engine.explain(self.name)
+
+    def plan(self) -> dict[str, object]:
+        """How this query is run, for machines: what :meth:`explain` tells as nested dicts and lists."""
+        return self._engine.plans(self.name)[0]
 
     def subscribe(self, callback: Subscriber) -> None:
         """Call ``callback`` with a RecordBatch whenever results are released, in order.

@@ -144,6 +144,9 @@ def insert(words, halves, stores, indexes, s, first_index, incoming, offset, cou
     last = stores[s, LAST]
     # Positions only grow, so the full one is the next number after the last that ends in `low`.
     stores[s, LAST] = last + ((np.int64(low) - last) & _LOW)
+    if stores[s, FORWARD] >= 0:
+        # A row that moves brings the link of its old ring, and the row it led to may have stayed behind.
+        halves[2 * address + stores[s, FORWARD]] = np.int32(0)
     for x in range(first_index[s], first_index[s + 1]):
         bucket = row_bucket(words, indexes, x, address)
         head = indexes[x, HEADS] + bucket * indexes[x, HEAD_STEP]

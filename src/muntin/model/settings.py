@@ -142,11 +142,13 @@ def parse_buckets(text: str) -> tuple[int | None, dict[str, int]]:
     everywhere: int | None = None
     single: dict[str, int] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
-        alias, equals, number = part.rpartition("=")
-        if not number.strip().isdecimal() or not 0 < int(number) <= 2**31 - 1:
+        before, equals, after = part.partition("=")
+        alias, number = (before.strip(), after) if equals else ("", before)
+        nameless = bool(equals) and not alias
+        if nameless or not number.strip().isdecimal() or not 0 < int(number) <= 2**31 - 1:
             raise SettingError(f"setting buckets cannot be {text!r}", hint="Write a positive number, or 'A = 5, B = 100'")
         if equals:
-            single[alias.strip().casefold()] = int(number)
+            single[alias.casefold()] = int(number)
         else:
             everywhere = int(number)
     return everywhere, single

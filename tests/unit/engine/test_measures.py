@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from muntin.engine.measures import ResponseTimes
+from muntin.engine.measures import ResponseTimes, WorkMark, measured_between
 
 
 def test_nothing_measured_is_zero() -> None:
@@ -37,3 +37,13 @@ def test_clocks_that_run_back_count_as_no_wait() -> None:
     times = ResponseTimes()
     times.add(5.0, 6.0, 1)
     assert times.stats()["max"] == 0.0
+
+
+def test_work_is_measured_between_two_instants_of_event_time() -> None:
+    before, after = WorkMark(1_000_000, {"comparisons": 10, "results": 3}), WorkMark(3_500_000, {"comparisons": 60, "results": 3})
+    measured = measured_between(before, after)
+    assert measured is not None
+    assert (measured.since, measured.seconds, measured.counts) == (1_000_000, 2.5, {"comparisons": 50, "results": 0})
+    assert (measured.a_second("comparisons"), measured.a_second("results")) == (20.0, 0.0)
+    assert measured_between(before, WorkMark(1_000_000, after.counts)) is None
+    assert measured_between(after, before) is None

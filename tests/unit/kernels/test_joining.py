@@ -7,7 +7,7 @@ from itertools import pairwise
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.unit.kernels.naive import Result, Rig, Row, Scene, Window, scenes
 
@@ -129,6 +129,7 @@ def test_nothing_is_counted_twice_when_a_step_is_repeated() -> None:
     st.sampled_from([layout.OWN, layout.PROBE, layout.PROBE_INSERT, layout.PROBE_ALL, layout.ALL]),
     st.lists(st.integers(0, 100), max_size=12),
 )  # fmt: skip
+@example([(0, 0, 3), (0, 2, 2), (0, 0, 0), (0, 0, 0), (0, 1, 1), (0, 2, 2), (0, 0, 0), (0, 0, 0)], layout.ALL, [])
 def test_buckets_are_cleaned_right_after_rows_in_their_middle_were_left_behind(
     drawn: list[tuple[int, int, int]], policy: int, cuts: list[int]
 ) -> None:  # fmt: skip

@@ -1,0 +1,79 @@
+"""A plan as a tree of labelled facts, and its two printers: lines for people, nested objects for machines.
+
+Whoever describes something builds :class:`Node` and never formats lines or objects; whoever adds a fact adds one line
+there, and both printers show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Value: TypeAlias = str | int | float | bool | Sequence[str] | None
+
+_LIST = "[]"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A value under its name for machines; ``text`` says it to people, empty where the label or another fact already does."""
+
+    name: str
+    value: Value
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Node:
+    """Something with facts and parts.
+
+    ``key`` is its place in the object of its parent, with ``[]`` at the end where the parent has a list of them;
+    ``lists`` names those lists, so that machines find them also when they are empty. A node without a label is for
+    machines only.
+    """
+
+    key: str
+    label: str
+    facts: tuple[Fact, ...] = ()
+    children: tuple[Node, ...] = ()
+    lists: tuple[str, ...] = ()
+
+
+def draw(node: Node) -> str:
+    """The tree for people, a line for each node.
+
+    >>> print(draw(Node("query", "query q", (), (Node("join", "join", (Fact("method", "hash", "hash"),)), Node("select", "select k")))))
+    query q
+    ├─ join: hash
+    └─ select k
+    """
+    return "\n".join(_lines(node))
+
+
+def _lines(node: Node) -> Iterator[str]:
+    said = ", ".join(fact.text for fact in node.facts if fact.text)
+    yield f"{node.label}: {said}" if said else node.label
+    shown = [child for child in node.children if child.label]
+    for place, child in enumerate(shown, 1):
+        branch, below = ("└─ ", "   ") if place == len(shown) else ("├─ ", "│  ")
+        first, *rest = _lines(child)
+        yield branch + first
+        yield from (below + line for line in rest)
+
+
+def to_dict(node: Node) -> dict[str, object]:
+    """The tree for machines: the facts by name, and the parts by key.
+
+    >>> to_dict(Node("query", "query q", (Fact("query", "q"),), (Node("filters[]", "filter a", (Fact("condition", "a"),)),), ("filters",)))
+    {'query': 'q', 'filters': [{'condition': 'a'}]}
+    """
+    lists: dict[str, list[object]] = {name: [] for name in node.lists}
+    found: dict[str, object] = {**{fact.name: fact.value for fact in node.facts}, **lists}
+    for child in node.children:
+        if child.key.endswith(_LIST):
+            lists[child.key.removesuffix(_LIST)].append(to_dict(child))
+        else:
+            assert child.key not in found, "parts that are not in a list have keys of their own"
+            found[child.key] = to_dict(child)
+    return found

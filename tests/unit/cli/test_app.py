@@ -1,0 +1,205 @@
+"""Commands in this process: exit codes, results on stdout, progress and errors on stderr, JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from muntin.bench.report import Claim, Report
+from muntin.cli import app as application
+from muntin.cli import main
+
+SCRIPT = """CREATE STREAM A (k INT, ts TIMESTAMP);
+CREATE STREAM B (k INT, ts TIMESTAMP);
+CREATE QUERY pairs AS SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 MINUTE;
+CREATE QUERY gone AS SELECT k FROM A WINDOW 1 SECOND;
+DROP QUERY gone;
+"""
+GOLDEN = """# about: one row
+stream A (k int)
+query q: SELECT k FROM A WINDOW 1 SECOND
+feed A
+1  7
+advance 1
+out q
++ 1  {}
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    code: int
+    out: str
+    err: str
+
+
+class Shell:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._patch, self._capture = monkeypatch, capsys
+        monkeypatch.chdir(folder)
+
+    def write(self, files: Mapping[str, str | bytes]) -> None:
+        for name, text in files.items():
+            (self.folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    def __call__(self, *arguments: str) -> Run:
+        self._patch.setattr(sys, "argv", ["muntin", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        code = ended.value.code or 0
+        assert isinstance(code, int)
+        said = self._capture.readouterr()
+        return Run(code, said.out, said.err)
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(tmp_path, monkeypatch, capsys)
+
+
+def test_check_says_on_stderr_that_all_is_well(shell: Shell) -> None:
+    shell.write({"app.sql": SCRIPT})
+    done = shell("check", "app.sql")
+    assert (done.code, done.out) == (0, "")
+    assert "app.sql: ok, 1 query" in done.err
+    done = shell("check", "app.sql", "--json")
+    assert (done.code, json.loads(done.out), done.err) == (0, {"script": "app.sql", "queries": ["pairs"]}, "")
+
+
+def test_explain_prints_plans_and_touches_no_data(shell: Shell) -> None:
+    table = "CREATE TABLE T (k INT) WITH (path = 'nosuch.csv');\n"
+    shell.write({"app.sql": table + SCRIPT, "none.sql": "-- nothing\n"})
+    done = shell("explain", "app.sql")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(
+        "query pairs: emits inserts at every change\n├─ sharing group: this query alone\n├─ join: hash, algorithm eager"
+    )
+    machines = json.loads(shell("explain", "app.sql", "--json").out)
+    assert [entry["query"] for entry in machines] == ["pairs"]
+    assert [source["alias"] for source in machines[0]["sources"]] == ["A", "B"]
+    assert machines[0]["join"]["method"] == "hash"
+    assert "measured" not in machines[0]
+    assert shell("explain", "none.sql") == Run(0, "no queries\n", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("CREATE STREAM A (k INT, ts TIMESTAMP);\n  CREATE QUERY q AS SELECT nosuch FROM A WINDOW 1 SECOND", "query q, line 2, column 28"),
+        ("CREATE QUERY q AS SELECT 1 FROM [bold]x[/bold]", "line 1"),
+        (
+            "CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY q AS SELECT k FROM A WINDOW 1 SECOND WITH (nosuch = 1)",
+            "no setting 'nosuch'",
+        ),
+        (
+            "CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY a AS SELECT k FROM A WINDOW 1 SECOND",
+            "line 1, column 40: the name a is taken",
+        ),
+        (SCRIPT + "CREATE STREAM Pairs (ts TIMESTAMP)", "line 6, column 1: there is already a query Pairs"),
+        (SCRIPT + "DROP STREAM A", "line 6, column 1: stream A is read by query pairs"),
+        (SCRIPT + "DROP TABLE A", "line 6, column 1: there is no table A"),
+        ("SET expiry = 'never'", "line 1, column 1: setting expiry cannot be 'never'"),
+        ("CREATE STREAM A (k INT, ts TIMESTAMP) WITH (rate = 'x', distinct = '3')", "rate cannot be 'x'"),
+        (b"\xff\xfe\x00", "cannot read 'bad.sql'"),
+    ],
+)
+def test_what_the_engine_would_refuse_check_and_explain_refuse(shell: Shell, text: str | bytes, message: str) -> None:
+    shell.write({"bad.sql": text})
+    for command in (["check"], ["explain"], ["check", "--json"]):
+        done = shell(*command, "bad.sql")
+        assert (done.code, done.out) == (2, "")
+        assert message in done.err
+        assert done.err.startswith("error: ")
+
+
+def test_files_that_are_not_there(shell: Shell) -> None:
+    assert "there is no file 'none.sql'. Check the path" in shell("check", "none.sql").err
+    (shell.folder / "folder").mkdir()
+    for arguments in (["check", "none.sql"], ["check", "folder"], ["test", "none.cqt"], ["test", "folder"], ["test"], ["check"]):
+        assert shell(*arguments).code == 2
+
+
+def test_golden_scripts_are_run_and_told_one_by_one(shell: Shell) -> None:
+    shell.write({"good.cqt": GOLDEN.format(7), "bad.cqt": GOLDEN.format(8)})
+    assert shell("test", "good.cqt").code == 0
+    done = shell("test", "good.cqt", "bad.cqt", "--json")
+    assert done.code == 1
+    good, bad = json.loads(done.out)
+    assert good == {"script": "good.cqt", "ok": True, "failures": []}
+    assert (bad["script"], bad["ok"]) == ("bad.cqt", False)
+    assert bad["failures"][0].startswith("line 7: out q: the results differ")
+
+
+def test_golden_scripts_can_be_completed(shell: Shell) -> None:
+    shell.write({"bad.cqt": GOLDEN.format(8)})
+    assert shell("test", "--complete", "bad.cqt").code == 0
+    assert (shell.folder / "bad.cqt").read_text(encoding="utf-8") == GOLDEN.format(7)
+
+
+def test_settings_for_golden_scripts(shell: Shell) -> None:
+    shell.write({"good.cqt": GOLDEN.format(7)})
+    assert shell("test", "--set", "algorithm=naive", "--set", "expiry = eager", "good.cqt").code == 0
+    done = shell("test", "--set", "expiry", "good.cqt")
+    assert done.code == 2
+    assert "name=value" in done.err
+    done = shell("test", "--set", "expiry=never", "good.cqt")
+    assert done.code == 2
+    assert "setting expiry cannot be 'never'" in done.err
+
+
+def test_a_script_that_is_no_golden_script_ends_with_2(shell: Shell) -> None:
+    shell.write({"odd.cqt": "frobnicate\n"})
+    done = shell("test", "odd.cqt")
+    assert done.code in {1, 2}
+    assert "frobnicate" in done.out + done.err
+
+
+@pytest.mark.parametrize(("measured", "quick", "code"), [(1.0, False, 0), (3.0, False, 1), (3.0, True, 0)])
+def test_a_benchmark_fails_when_a_claim_does_not_hold(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, measured: float, quick: bool, code: int  # noqa: FBT001
+) -> None:  # fmt: skip
+    def bench(progress: object, *, quick: bool = False) -> Report:
+        assert callable(progress)
+        progress(f"measuring, quick: {quick}")
+        return Report("made_up", "How fast?", [{"what": "it", "seconds": 1234.5}], [Claim("seconds", measured, 2.0)])
+
+    monkeypatch.setattr(application, "BENCHMARKS", {"made_up": bench})
+    arguments = ["--quick"] if quick else []
+    done = shell("bench", "made_up", *arguments, "--output", "results")
+    assert done.code == code
+    assert f"measuring, quick: {quick}" in done.err
+    assert f"{'holds' if measured < 2 else 'DOES NOT HOLD'}: seconds" in done.out
+    assert "1,234.5" in done.out
+    written = json.loads((shell.folder / "results" / "made_up.json").read_text(encoding="utf-8"))
+    assert written["claims"] == [{"claim": "seconds", "measured": measured, "bound": 2.0, "holds": measured < 2}]
+    assert json.loads(shell("bench", "all", "--json", *arguments, "--output", "results").out) == written
+
+
+@pytest.mark.parametrize("name", ["window", "memory"])
+def test_quick_benchmarks_run(shell: Shell, name: str) -> None:
+    done = shell("bench", name, "--quick", "--json")
+    assert done.code == 0
+    report = json.loads(done.out)
+    assert report["name"] == name
+    assert report["rows"]
+    assert not list(shell.folder.iterdir())
+
+
+def test_the_demo_for_a_second(shell: Shell) -> None:
+    done = shell("demo", "--seconds", "1", "--rate", "400")
+    assert (done.code, done.err) == (0, "")
+    assert "1 seconds of two sensor streams, 400 readings a second each" in done.out
+    assert "muggy: 800 rows in" in done.out
+    assert shell("demo", "--seconds", "0").code == 2
+
+
+def test_no_command_shows_help(shell: Shell) -> None:
+    done = shell()
+    assert done.code in {0, 2}
+    assert all(command in done.out + done.err for command in ("demo", "check", "explain", "test", "bench"))
