@@ -22,7 +22,7 @@ def describe_query(running: RunningQuery) -> Node:
     children = [_with_rows(child, next(held)) if child.key == "sources[]" else child for child in node.children]
     measured = running.measured()
     if measured is not None:
-        children.append(_measured(measured, running.plan.prediction))
+        children.append(_measured(measured, running.plan.prediction, tree=running.plan.tree is not None))
     return replace(node, children=tuple(children))
 
 
@@ -55,22 +55,25 @@ def _join(plan: JoinPlan) -> Node:
         Fact("expiry_interval_seconds", _seconds(plan.expiry_interval)),
     )
     reasons = [Node("reasons[]", reason, (Fact("reason", reason),)) for reason in plan.reasons]
-    predictions = [_prediction(plan.query, plan.prediction)] if plan.prediction else []
+    predictions = [_prediction(plan, plan.prediction)] if plan.prediction else []
     return Node("join", "join", facts, (*reasons, *predictions), ("reasons",))
 
 
-def _prediction(query: Query, prediction: Prediction) -> Node:
-    others = tuple(
-        Node("alternatives[]", f"instead of {', '.join(_aliases(query, order))}", _predicted(query, order, cost, _number(cost)))
-        for cost, order in prediction.others
-    )
-    order = prediction.order
+def _prediction(plan: JoinPlan, prediction: Prediction) -> Node:
+    query, order = plan.query, prediction.order
+    work = Fact("work", prediction.work, f"{prediction.work:.2g} seconds of work a second")
+    others = [_alternative(query, place, cost) for cost, place in prediction.others]
+    comparisons = f"{_number(prediction.cost)} comparisons a second predicted"
+    if plan.tree is not None:
+        without = [_alternative(query, order, prediction.cost)] if order else []
+        return Node("prediction", "predicted", (work,), (*without, *others), ("alternatives",))
     label = f"order {', '.join(_aliases(query, order))}" if order else "an order of its own for each origin"
-    facts = (
-        *_predicted(query, order, prediction.cost, f"{_number(prediction.cost)} comparisons a second predicted"),
-        Fact("work", prediction.work, f"{prediction.work:.2g} seconds of work a second"),
-    )
-    return Node("prediction", label, facts, others, ("alternatives",))
+    facts = (*_predicted(query, order, prediction.cost, comparisons), work)
+    return Node("prediction", label, facts, tuple(others), ("alternatives",))
+
+
+def _alternative(query: Query, order: Sequence[int], cost: float) -> Node:
+    return Node("alternatives[]", f"instead of {', '.join(_aliases(query, order))}", _predicted(query, order, cost, _number(cost)))
 
 
 def _predicted(query: Query, order: Sequence[int] | None, cost: float, text: str) -> tuple[Fact, ...]:
@@ -194,7 +197,7 @@ def _residuals(plan: JoinPlan) -> list[Node]:
     return nodes
 
 
-def _measured(measured: Measured, prediction: Prediction | None) -> Node:
+def _measured(measured: Measured, prediction: Prediction | None, *, tree: bool) -> Node:
     """What was counted by this plan, the prediction beside it."""
     rate = measured.a_second("comparisons")
     facts = [
@@ -202,7 +205,7 @@ def _measured(measured: Measured, prediction: Prediction | None) -> Node:
         Fact("seconds", measured.seconds),
         Fact("comparisons_a_second", rate, f"{_number(rate)} comparisons a second"),
     ]
-    if prediction:
+    if prediction and not tree:
         facts.append(Fact("predicted_comparisons_a_second", prediction.cost, f"{_number(prediction.cost)} predicted"))
     counts = tuple(Fact(name, count, f"{count:,} {name.replace('_', ' ')}") for name, count in measured.counts.items())
     label = f"measured since {format_instant(measured.since)}, {_number(measured.seconds)} seconds"

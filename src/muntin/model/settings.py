@@ -33,7 +33,8 @@ DESCRIPTIONS: dict[str, str] = {
     "buckets": "buckets of the hash indexes: a number, or 'A = 5, B = 100'; empty: about two a row",
     "index_memory": "most bytes of buckets of a query's indexes, e.g. '64 kB': buckets go where they are predicted to save most; "
     "empty: no limit",
-    "tree": "whether a join of three or more sources keeps intermediate results in a binary tree: auto (where it is predicted to pay), "
+    "tree": "whether a join of three or more sources keeps intermediate results in a binary tree: auto (where it is predicted "
+    "to pay; never under nested_loop or index_memory), "
     "off, or a tree such as '((A, B), C)'",
     "expiry": "when rows outside their windows are let go: auto (what is predicted to cost least), own (as rows come), "
     "eager (all windows at each arrival), "

@@ -1,17 +1,24 @@
 """Which windows get an index, and how many buckets (paper 3, sections 5.4 and 6.5).
 
 Without a limit every window that an equality can look up has an index with two buckets a row, unless the window is so small
-that scanning it is cheaper. Under a limit buckets go where they save most: beginning without any index, buckets are doubled one
-window at a time, always where the predicted saving for each byte is largest. So fast streams with large windows get more.
+that scanning it is cheaper. Under a limit buckets go where they save most: beginning without any index, buckets are added by
+the quarter to one window at a time, always where the predicted saving for each byte is largest. So fast streams with large
+windows get more.
 """
 
 from __future__ import annotations
 
+from itertools import count
+from math import ceil
+
 from muntin.planner.join_graph import OWN_BUCKETS, JoinGraph
-from muntin.planner.local_orders import JoinCost, best_orders
+from muntin.planner.local_orders import best_orders, join_cost
 from muntin.planner.unit_costs import UnitCosts
 
 BUCKET_BYTES = 4
+_GROWTH = 1.25
+_LOOK_AGAIN = 8
+"""Orders are chosen anew after so many rounds: the best ones change rarely while buckets grow."""
 _CLEARLY = 0.8
 """An index is left out only if that is predicted to cost at most this share."""
 
@@ -34,21 +41,20 @@ def within_memory(graph: JoinGraph, costs: UnitCosts, limit: int) -> JoinGraph:
     if sum(wanted.values()) * BUCKET_BYTES <= limit:
         return graph
     buckets = [1] * graph.count
-    current = _priced(graph, buckets, costs)
-    while True:
+    current = best_orders(graph.having(buckets), costs)
+    for turn in count(1):
         room = limit // BUCKET_BYTES - sum(buckets[source] for source in may if buckets[source] > 1)
         options = []
         for source in may:
-            more = min(2 * buckets[source], wanted[source])
+            more = min(max(2, ceil(_GROWTH * buckets[source])), wanted[source])
             added = more - (buckets[source] if buckets[source] > 1 else 0)
             if more > buckets[source] and added <= room:
                 tried = [more if place == source else number for place, number in enumerate(buckets)]
-                cost = _priced(graph, tried, costs)
+                cost = join_cost(graph.having(tried), current.orders, costs)
                 options.append(((current.time - cost.time) / added, -source, tried, cost))
         if not options or max(options)[0] <= 0:
-            return graph.having(buckets)
+            break
         _, _, buckets, current = max(options)
-
-
-def _priced(graph: JoinGraph, buckets: list[int], costs: UnitCosts) -> JoinCost:
-    return best_orders(graph.having(buckets), costs)
+        if turn % _LOOK_AGAIN == 0:
+            current = best_orders(graph.having(buckets), costs)
+    return graph.having(buckets)

@@ -22,8 +22,10 @@ _LEAST, _MOST = 1e-6, 1e12
 _THETA = {"<": 1 / 3, "<=": 1 / 3, ">": 1 / 3, ">=": 1 / 3}
 """Share of pairs that a comparison lets through when nothing is known: the customary third."""
 
-OWN_BUCKETS = 2.0
-"""Buckets a row that an index of our own choice has."""
+OWN_BUCKETS = 2.5
+"""Buckets a row that an index of our own choice has: two for each place of a ring, of which some are free."""
+_LEAST_PLACES = 205.0
+"""Rows of a window for which the smallest ring there is would be made."""
 
 
 def sane(number: float, least: float = _LEAST) -> float:
@@ -113,7 +115,7 @@ class JoinGraph:
         if not keyed or buckets == 1:
             return Step(rows, rows * passing, max(checks, 1), indexed=False)
         # Rows of one value stay together, however many buckets there are.
-        share = max(equal, 1 / buckets) if buckets else min(1.0, equal + 1 / (OWN_BUCKETS * max(rows, 1.0)))
+        share = max(equal, 1 / buckets) if buckets else min(1.0, equal + 1 / (OWN_BUCKETS * max(rows, _LEAST_PLACES)))
         return Step(rows * share, rows * passing, max(checks, 1), indexed=True)
 
     def size(self, sources: frozenset[int]) -> float:

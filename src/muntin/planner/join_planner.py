@@ -197,7 +197,7 @@ def _limits(query: Query, settings: Settings, algorithm: Algorithm, expiry: Expi
         memory=settings.memory("index_memory"),
         scan_allowed=settings.join == "auto" and not settings.index and not settings.buckets,
         tree=shape,
-        tree_allowed=possible and text == "auto" and settings.join != "nested_loop",
+        tree_allowed=possible and text == "auto" and settings.join != "nested_loop" and not settings.index_memory,
     )
 
 

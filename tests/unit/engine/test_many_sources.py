@@ -33,7 +33,7 @@ WAYS: dict[str, dict[str, str]] = {
     "naive": {"algorithm": "naive", "order": "reversed", "buckets": "2"},
     "lazy": {"algorithm": "lazy", "reevaluation": "3 seconds", "expiry": "lazy", "expiry_interval": "2 seconds"},
     "general lazy": {"algorithm": "general_lazy", "order": "reversed", "reevaluation": "5 seconds"},
-    "probe": {"expiry": "probe", "buckets": "3, s1 = 1"},
+    "probe": {"expiry": "probe", "buckets": "3, s0 = 1"},
     "probe_insert": {"expiry": "probe_insert", "index": "s0"},
     "probe_all": {"expiry": "probe_all", "join": "nested_loop"},
     "all": {"expiry": "all", "replan_change": "1", "replan_gain": "1"},
