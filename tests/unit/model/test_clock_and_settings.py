@@ -47,7 +47,7 @@ def test_instants_of_all_kinds_are_microseconds_since_1970() -> None:
     [
         ("speed", 1, "there is no setting 'speed'"),
         ("expirie", "own", "Did you mean 'expiry'"),
-        ("expiry", "never", "It is one of own, eager"),
+        ("expiry", "never", "It is one of auto, own, eager"),
         ("expiry_interval", "0 seconds", "longer than nothing"),
         ("reevaluation", "soon", "cannot be 'soon'"),
         ("buckets", "0", "positive number"),
