@@ -19,6 +19,8 @@ from muntin.planner.choices import Choice, Limits, choose, choose_expiry
 from muntin.planner.classes import Node, equality_classes
 from muntin.planner.join_graph import JoinGraph
 from muntin.planner.local_orders import join_cost
+from muntin.planner.multi_join_cost import WindowStatistics
+from muntin.planner.order_search import local_orders
 from muntin.planner.orders import Connected, Wishes, along_graph, choose_orders
 from muntin.planner.predicates import SortedPredicates, sort_predicates
 from muntin.planner.steps import chain_step, make_step
@@ -61,7 +63,10 @@ def plan_join(query: Query, settings: Settings, known: Knowledge | None = None) 
     def connected(bound: int, source: int) -> bool:
         return any(node[0] == source and any(other[0] == bound for other in members) for node, members in classes.items())
 
-    orders = choose_orders(query, Wishes(settings.order, choice.orders if choice else None, connected), algorithm)
+    cheapest = choice.orders if choice else None
+    if algorithm is Algorithm.GENERAL_LAZY and graph:
+        cheapest = _general_orders(graph, query.every or settings.interval("reevaluation")) or cheapest
+    orders = choose_orders(query, Wishes(settings.order, cheapest, connected), algorithm)
     indexes: list[list[tuple[int, ...]]] = [[] for _ in query.sources]
     shape = choice.shape if choice else limits.tree
     tree = None
@@ -205,6 +210,20 @@ def _choose(query: Query, settings: Settings, graph: JoinGraph, limits: Limits, 
     if settings.join == "hash":
         costs = replace(costs, scanned=_NEVER_SCAN)
     return choose(graph, limits, costs, [source.alias for source in query.sources])
+
+
+def _general_orders(graph: JoinGraph, interval: int | None) -> tuple[tuple[int, ...], ...] | None:
+    """The orders of GENERAL LAZY, new rows at any place; None unless one attribute is common to all and the interval is known."""
+    whole = next((members for members in graph.classes if len({node[0] for node in members}) == graph.count == len(members)), None)
+    if whole is None or interval is None or any(not graph.rate(source) for source in range(graph.count)):
+        return None
+    windows = [
+        WindowStatistics(
+            graph.rate(node[0]), graph.rows(node[0]), graph.distinct(node), graph.buckets[node[0]] or round(graph.distinct(node))
+        )
+        for node in sorted(whole)
+    ]
+    return local_orders(windows, interval / SECOND).orders
 
 
 def _bucket_settings(query: Query, settings: Settings) -> tuple[int | None, dict[str, int]]:

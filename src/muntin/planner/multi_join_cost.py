@@ -4,22 +4,61 @@ New rows of each stream come first, the other windows in the global order. A row
 rows of one of its buckets; of those in the whole window it matches one in as many as there are different values on the side
 that has more of them, and the matches go on with the smaller number of values. Assumes, as the paper does, uniform values
 and that the values of one stream are contained in those of another.
+
+Statistics may be anything, measured or made up: :class:`WindowStatistics` brings them into a range in which no formula
+divides by nothing or leaves the floating-point numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+MOST = 1e15
+"""No statistic is larger: sixteen of them can be multiplied, and no machine holds or sees so many rows."""
+
+
+def sane(number: float, least: float = 0.0) -> float:
+    """The nearest number that a statistic can be; what is not a number at all becomes the least.
+
+    >>> sane(float("nan")), sane(float("inf")), sane(-3), sane(0.2, least=1), sane(7)
+    (0.0, 1000000000000000.0, 0.0, 1, 7)
+    """
+    return min(number, MOST) if number >= least else least
 
 
 @dataclass(frozen=True)
 class WindowStatistics:
-    """A window as the cost models see it: its stream's rate, its rows, their different values, its buckets."""
+    """A window as the cost models see it: its stream's rate, its rows, their different values, its buckets.
+
+    Any numbers are taken, and those that make no sense are put right: there are no less than zero rows, nor less than one
+    value or bucket. More buckets than values do no harm and bring nothing, see :meth:`share`.
+    """
 
     rate: float
     rows: float
     distinct: float
-    buckets: int = 1
+    buckets: float = 1
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            least = 1.0 if field.name in {"distinct", "buckets"} else 0.0
+            object.__setattr__(self, field.name, sane(getattr(self, field.name), least))
+
+    def stored(self, interval: float) -> float:
+        """Rows that it holds when rows are expired once an interval: those that came in the last one, and a window before."""
+        return sane(self.rows + self.rate * sane(interval))
+
+    def share(self, distinct: float) -> float:
+        """One in so many of its rows stands in the bucket of a row that has one of ``distinct`` values.
+
+        Rows of one value stay together, so the number of buckets counts only up to that of the values on the larger side.
+        """
+        return min(self.buckets, self.matching(distinct))
+
+    def matching(self, distinct: float) -> float:
+        """One in so many of its rows is equal to a row that has one of ``distinct`` values."""
+        return max(distinct, self.distinct)
 
 
 def origin_cost(origin: int, order: Sequence[int], windows: Sequence[WindowStatistics]) -> float:
@@ -29,8 +68,8 @@ def origin_cost(origin: int, order: Sequence[int], windows: Sequence[WindowStati
         if place == origin:
             continue
         window = windows[place]
-        cost += partial * window.rows / window.buckets
-        partial *= window.rows / max(distinct, window.distinct)
+        cost += partial * window.rows / window.share(distinct)
+        partial *= window.rows / window.matching(distinct)
         distinct = min(distinct, window.distinct)
     return cost
 
@@ -42,4 +81,4 @@ def eager_cost(order: Sequence[int], windows: Sequence[WindowStatistics]) -> flo
     >>> eager_cost([0, 1, 2, 3], table5)
     16000.0
     """
-    return sum(window.rate * origin_cost(origin, order, windows) for origin, window in enumerate(windows))
+    return sum((window.rate * origin_cost(origin, order, windows) for origin, window in enumerate(windows)), 0.0)
