@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -69,7 +70,7 @@ def test_the_order_by_selectivity_alone_misses_the_optimum_of_tables_6_and_7() -
 @pytest.mark.parametrize(
     ("streams", "best", "cost"), [(TABLE_5, "1234", "16,000"), (TABLE_6, "2134", "80,400"), (TABLE_7, "3142", "47,977")]
 )
-def test_declared_statistics_choose_the_order_of_a_query(streams: Streams, best: str, cost: str) -> None:
+def test_a_query_takes_the_papers_optimum_or_cheaper_orders_of_its_origins_own(streams: Streams, best: str, cost: str) -> None:
     engine = muntin.Engine(join="nested_loop")
     for number, stream in enumerate(streams, 1):
         options = f"time = 'ts', rate = {stream.rate}, distinct = {stream.distinct}"
@@ -77,9 +78,9 @@ def test_declared_statistics_choose_the_order_of_a_query(streams: Streams, best:
     froms = ", ".join(f"S{number} [RANGE {stream.window} SECONDS]" for number, stream in enumerate(streams, 1))
     q = engine.query(f"SELECT S1.attr FROM {froms} WHERE S1.attr = S2.attr AND S2.attr = S3.attr AND S3.attr = S4.attr")
     order = ", ".join(f"S{digit}" for digit in best)
-    assert f"order {order}: {cost} comparisons a second predicted" in q.explain()
-    first = next(digit for digit in best if digit != "4")
-    assert f"a new row looks into S{first} (scan)" in q.explain()
+    assert f"order {order}: {cost} comparisons a second predicted" in q.explain() or f"instead of {order}: {cost}\n" in q.explain()
+    prediction: Any = q.plan()["join"]
+    assert prediction["prediction"]["comparisons_a_second"] <= exhaustive(windows(streams))[0].cost
 
 
 def test_a_declared_statistic_that_makes_no_sense_is_refused_at_once() -> None:
