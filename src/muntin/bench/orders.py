@@ -13,13 +13,12 @@ would only make the ratio larger.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise, permutations
-from statistics import median
 
 from muntin.bench.report import Claim, Figure, Progress, Report
-from muntin.bench.workload import SECOND, Join, Run, Workload, check_digest, run_all, run_in_turn
+from muntin.bench.workload import SECOND, Join, Workload, check_digest, fastest, run_all, run_in_turn
 from muntin.testing.generators import multi_join_streams
 
 NAMES = ("S1", "S2", "S3", "S4")
@@ -86,22 +85,19 @@ def _with_order(settings: Mapping[str, str], order: str) -> dict[str, str]:
     return {**settings, "order": ", ".join(f"S{digit}" for digit in order)}
 
 
-def _rate(runs: Sequence[Run]) -> float:
-    return median(one.rate for one in runs)
-
-
 def measure(configuration: Configuration, counting: Workload, timing: Workload, repeats: int) -> dict[str, Figure]:
     """One line of the report."""
     best, worst, comparisons = extreme_orders(counting, configuration.settings)
     runs = run_in_turn(timing, {order: _with_order(configuration.settings, order) for order in (best, worst)}, repeats)
     check_digest(timing, runs[best][0].results)
+    high, low = fastest(runs[best]).rate, fastest(runs[worst]).rate
     return {
         "join": configuration.name,
         "best": best,
-        "rows/s": round(_rate(runs[best])),
+        "rows/s": round(high),
         "worst": worst,
-        "rows/s, worst": round(_rate(runs[worst])),
-        "ratio": round(_rate(runs[best]) / _rate(runs[worst]), 2),
+        "rows/s, worst": round(low),
+        "ratio": round(high / low, 2),
         "ratio of comparisons": round(comparisons, 2),
         "paper: best": configuration.paper_best,
         "paper: worst": configuration.paper_worst,

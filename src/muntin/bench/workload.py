@@ -4,7 +4,8 @@ A workload is streams, windows and a query; settings come with each run. So runs
 and in nothing else, must give the same results in the same order, and DuckDB must find as many with the same sums.
 
 Seconds are those of the processor that this process used. The engine works in one thread and never waits, so on an idle
-machine they are seconds on the wall; on a busy one, what other programs take does not count.
+machine they are seconds on the wall; on a busy one, what other programs take does not count. They still slow it down, through
+caches they share with it, and never speed it up: of repeated runs the fastest counts.
 """
 
 from __future__ import annotations
@@ -110,6 +111,11 @@ class Run:
     def work(self) -> int:
         """Windows looked into and rows compared there: does not depend on the machine or on what else it does."""
         return self.counters["probes"] + self.counters["comparisons"]
+
+
+def fastest(runs: Sequence[Run]) -> Run:
+    """The run that took the least time."""
+    return min(runs, key=lambda one: one.seconds)
 
 
 def run(workload: Workload, settings: Mapping[str, str]) -> Run:
