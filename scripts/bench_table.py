@@ -47,10 +47,7 @@ def full_tables(reports: Sequence[Report]) -> str:
 def _section(report: Report) -> str:
     columns = list(report["rows"][0])
     right = {place for place, column in enumerate(columns) if not isinstance(report["rows"][0][column], str)}
-    claims = [
-        f"- {claim['claim']}: **{number(claim['measured'])}** ({_bound(claim)})"
-        for claim in report["claims"]
-    ]
+    claims = [f"- {claim['claim']}: **{number(claim['measured'])}** ({_bound(claim)})" for claim in report["claims"]]
     machine = ", ".join(f"{name} {value}" for name, value in report["machine"].items())
     return "\n\n".join(
         [
