@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BEGIN = "<!-- bench: begin (python scripts/bench_table.py writes what follows) -->"
 END = "<!-- bench: end -->"
 NONE = "There are no figures yet. `muntin bench all` makes them, `python scripts/bench_table.py` puts them here."
-ORDER = ("join", "window", "memory", "start")
+ORDER = ("join", "window", "memory", "start", "orders", "replan", "choice")
 
 Report = Mapping[str, Any]
 
@@ -32,7 +32,7 @@ def short_table(reports: Sequence[Report]) -> str:
     if not reports:
         return NONE
     rows = [
-        [claim["claim"], number(claim["measured"]), f"at most {number(claim['bound'])}{_remark(claim)}", f"`muntin bench {report['name']}`"]
+        [claim["claim"], number(claim["measured"]), _bound(claim), f"`muntin bench {report['name']}`"]
         for report in reports
         for claim in report["claims"]
     ]
@@ -47,10 +47,7 @@ def full_tables(reports: Sequence[Report]) -> str:
 def _section(report: Report) -> str:
     columns = list(report["rows"][0])
     right = {place for place, column in enumerate(columns) if not isinstance(report["rows"][0][column], str)}
-    claims = [
-        f"- {claim['claim']}: **{number(claim['measured'])}** (at most {number(claim['bound'])}{_remark(claim)})"
-        for claim in report["claims"]
-    ]
+    claims = [f"- {claim['claim']}: **{number(claim['measured'])}** ({_bound(claim)})" for claim in report["claims"]]
     machine = ", ".join(f"{name} {value}" for name, value in report["machine"].items())
     return "\n\n".join(
         [
@@ -62,8 +59,8 @@ def _section(report: Report) -> str:
     )
 
 
-def _remark(claim: Mapping[str, Any]) -> str:
-    return "" if claim["holds"] else ", **not kept**"
+def _bound(claim: Mapping[str, Any]) -> str:
+    return f"{claim.get('side', 'at most')} {number(claim['bound'])}{'' if claim['holds'] else ', **not kept**'}"
 
 
 def number(value: float | str) -> str:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from muntin.bench.choice import bench_choice
 from muntin.bench.join import bench_join
 from muntin.bench.memory import bench_memory
+from muntin.bench.orders import bench_orders
+from muntin.bench.replan import bench_replan
 from muntin.bench.report import Progress, Report
 from muntin.bench.start import bench_start
 from muntin.bench.window import bench_window
@@ -19,4 +22,12 @@ class Benchmark(Protocol):
         """Measure; ``quick`` with less data, to see that it works."""
 
 
-BENCHMARKS: Mapping[str, Benchmark] = {"join": bench_join, "window": bench_window, "memory": bench_memory, "start": bench_start}
+BENCHMARKS: Mapping[str, Benchmark] = {
+    "join": bench_join,
+    "window": bench_window,
+    "memory": bench_memory,
+    "start": bench_start,
+    "orders": bench_orders,
+    "replan": bench_replan,
+    "choice": bench_choice,
+}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
+from typing import Literal
 
 Figure = float | int | str
 Progress = Callable[[str], None]
@@ -36,11 +37,16 @@ class Claim:
     text: str
     measured: float
     bound: float
+    side: Literal["at most", "at least"] = "at most"
 
     @property
     def holds(self) -> bool:
         """Whether the figure keeps the bound."""
-        return self.measured <= self.bound
+        return self.measured <= self.bound if self.side == "at most" else self.measured >= self.bound
+
+    def to_dict(self) -> dict[str, Figure]:
+        """For JSON."""
+        return {"claim": self.text, "measured": self.measured, "side": self.side, "bound": self.bound, "holds": self.holds}
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ class Report:
 
     def to_json(self) -> str:
         """The report as JSON."""
-        claims = [{"claim": claim.text, "measured": claim.measured, "bound": claim.bound, "holds": claim.holds} for claim in self.claims]
+        claims = [claim.to_dict() for claim in self.claims]
         document = {"name": self.name, "question": self.question, "rows": list(self.rows), "claims": claims, "machine": self.machine}
         return json.dumps(document, indent=2)
 

@@ -142,7 +142,7 @@ def _show(report: Report) -> None:
         table.add_row(*(f"{value:,}" if isinstance(value, int | float) else value for value in row.values()))
     _results.print(table)
     for claim in report.claims:
-        _results.print(f"{'holds' if claim.holds else 'DOES NOT HOLD'}: {claim.text}: {claim.measured:,} (at most {claim.bound:,})")
+        _results.print(f"{'holds' if claim.holds else 'DOES NOT HOLD'}: {claim.text}: {claim.measured:,} ({claim.side} {claim.bound:,})")
 
 
 def main() -> None:
