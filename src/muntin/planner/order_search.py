@@ -2,6 +2,10 @@
 
 Three ways: ascending size of the windows, descending selectivity of the joins, and that order with fast streams moved up,
 as far as it pays. Up to eight windows all orders are looked at, which is what the product does; the heuristics serve beyond.
+
+GENERAL LAZY has an order for each origin, and none depends on another (section 5.2), so each is looked for alone. What a loop
+costs depends on which windows stand above it, not on how they are ordered, so the cheapest way to each set of windows is all
+that has to be kept: 2**n sets for the n! orders.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from dataclasses import dataclass
 from itertools import combinations, permutations
 from statistics import median
 
+from muntin.planner.lazy_join_cost import Batch, Progress, interval_work
 from muntin.planner.multi_join_cost import WindowStatistics, eager_cost
 
 Order = tuple[int, ...]
@@ -76,16 +81,105 @@ def _moved_up(order: Order, place: int) -> Iterator[Order]:
 
 
 def exhaustive(windows: Sequence[WindowStatistics]) -> list[Candidate]:
-    """All orders, cheapest first."""
-    return ranked(list(permutations(range(len(windows)))), windows)
+    """All orders, cheapest first.
+
+    A window costs the same after all orders of the same windows above it, so it is computed once for each set of them.
+    """
+    places = range(len(windows))
+    loops = _loop_costs(windows)
+    found: list[tuple[float, Order, int]] = [(0.0, (), 0)]
+    for _ in places:
+        found = [
+            (cost + loops[above][place], (*order, place), above | 1 << place)
+            for cost, order, above in found
+            for place in places
+            if not above >> place & 1
+        ]
+    return _sorted([Candidate(cost, order) for cost, order, _ in found])
+
+
+def _loop_costs(windows: Sequence[WindowStatistics]) -> list[list[float]]:
+    """For each set of windows (a bit for each) what every other one costs a second when it comes next, over all origins."""
+    sets = 1 << len(windows)
+    costs = [[0.0] * len(windows) for _ in range(sets)]
+    for origin, new in enumerate(windows):
+        partials = [(new.rate, new.distinct)] * sets
+        for above in range(sets):
+            if above:
+                last = above.bit_length() - 1
+                partials[above] = before = partials[above ^ 1 << last]
+                if last != origin:
+                    partials[above] = _joined(before, windows[last])
+            partial, distinct = partials[above]
+            for place, window in enumerate(windows):
+                if place != origin:
+                    costs[above][place] += partial * window.rows / window.share(distinct)
+    return costs
+
+
+def _joined(partial: tuple[float, float], window: WindowStatistics) -> tuple[float, float]:
+    """Combinations and their different values, one window further."""
+    rows, distinct = partial
+    return rows * window.rows / window.matching(distinct), min(distinct, window.distinct)
 
 
 def ranked(orders: Sequence[Order], windows: Sequence[WindowStatistics]) -> list[Candidate]:
     """The orders with their costs, cheapest first; among equals (to nine digits) the first in the order of FROM."""
-    found = [Candidate(eager_cost(order, windows), order) for order in orders]
+    return _sorted([Candidate(eager_cost(order, windows), order) for order in orders])
+
+
+def _sorted(found: Sequence[Candidate]) -> list[Candidate]:
     return sorted(found, key=lambda candidate: (float(f"{candidate.cost:.9g}"), candidate.order))
 
 
 def search(windows: Sequence[WindowStatistics]) -> list[Candidate]:
     """The best orders there are to know, cheapest first."""
     return exhaustive(windows) if len(windows) <= MOST_EXHAUSTIVE else augmented(windows)
+
+
+@dataclass(frozen=True)
+class LocalOrders:
+    """For each origin its order, the origin at its place in it, and the comparisons a second of them all."""
+
+    cost: float
+    orders: tuple[Order, ...]
+
+
+def local_orders(windows: Sequence[WindowStatistics], interval: float) -> LocalOrders:
+    """The cheapest orders of GENERAL LAZY at an interval of re-evaluation, each origin's own.
+
+    >>> fast = [WindowStatistics(1, 100, 1000), WindowStatistics(1, 100, 1000), WindowStatistics(100, 10_000, 1000)]
+    >>> local_orders(fast, 0.1).orders
+    ((0, 1, 2), (1, 0, 2), (2, 0, 1))
+    >>> local_orders(fast, 10).orders  # many new rows of the fast stream: first the few that the slow ones have in common
+    ((0, 1, 2), (1, 0, 2), (0, 1, 2))
+    """
+    find = _cheapest_local if len(windows) <= MOST_EXHAUSTIVE else _likely_local
+    found = [find(origin, windows, interval) for origin in range(len(windows))]
+    return LocalOrders(sum((candidate.cost for candidate in found), 0.0), tuple(candidate.order for candidate in found))
+
+
+def _cheapest_local(origin: int, windows: Sequence[WindowStatistics], interval: float) -> Candidate:
+    """The best of all orders of one origin, set by set of the windows passed."""
+    batch = Batch(origin, windows, interval)
+    places = range(len(windows))
+    best: dict[frozenset[int], tuple[Progress, Order]] = {frozenset(): (Progress(), ())}
+    for size in range(1, len(windows) + 1):
+        for members in combinations(places, size):
+            ways = []
+            for last in members:
+                progress, order = best[frozenset(members) - {last}]
+                ways.append((batch.step(progress, last), (*order, last)))
+            best[frozenset(members)] = min(ways, key=lambda way: (way[0].work.comparisons, way[0].work.scanned, way[1]))
+    progress, order = best[frozenset(places)]
+    return Candidate(batch.work(progress).comparisons, order)
+
+
+def _likely_local(origin: int, windows: Sequence[WindowStatistics], interval: float) -> Candidate:
+    """The other windows by size or by selectivity, and the origin at every place among them."""
+    candidates = []
+    for start in (by_window_size(windows), by_selectivity(windows)):
+        rest = tuple(place for place in start if place != origin)
+        candidates += [(*rest[:at], origin, *rest[at:]) for at in range(len(windows))]
+    costs = [Candidate(interval_work(origin, order, windows, interval).comparisons, order) for order in candidates]
+    return min(costs, key=lambda candidate: (candidate.cost, candidate.order))
