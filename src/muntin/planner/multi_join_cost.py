@@ -24,7 +24,7 @@ def sane(number: float, least: float = 0.0) -> float:
     >>> sane(float("nan")), sane(float("inf")), sane(-3), sane(0.2, least=1), sane(7)
     (0.0, 1000000000000000.0, 0.0, 1, 7)
     """
-    return min(number, MOST) if number > least else least
+    return min(number, MOST) if number >= least else least
 
 
 @dataclass(frozen=True)

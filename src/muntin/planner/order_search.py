@@ -17,6 +17,7 @@ from statistics import median
 
 from muntin.planner.lazy_join_cost import Batch, Progress, interval_work
 from muntin.planner.multi_join_cost import WindowStatistics, eager_cost
+from muntin.planner.path_cost import joined, probe_cost, tree_cost
 
 Order = tuple[int, ...]
 
@@ -183,3 +184,30 @@ def _likely_local(origin: int, windows: Sequence[WindowStatistics], interval: fl
         candidates += [(*rest[:at], origin, *rest[at:]) for at in range(len(windows))]
     costs = [Candidate(interval_work(origin, order, windows, interval).comparisons, order) for order in candidates]
     return min(costs, key=lambda candidate: (candidate.cost, candidate.order))
+
+
+def cheapest_tree(windows: Sequence[WindowStatistics]) -> Candidate:
+    """The cheapest linear tree of binary joins that store their intermediate results, and its comparisons and inserts a second.
+
+    Up to eight windows the best of all; beyond, of the orders that serve an n-way join. As above, what a join costs depends on
+    which windows were joined before it, not on their order.
+
+    >>> cheapest_tree([WindowStatistics(1, 100, 5), WindowStatistics(1, 100, 5), WindowStatistics(1, 100, 50)])
+    Candidate(cost=804.0, order=(0, 2, 1))
+    """
+    if len(windows) > MOST_EXHAUSTIVE:
+        return _sorted([Candidate(tree_cost(candidate.order, windows), candidate.order) for candidate in augmented(windows)])[0]
+    places = range(len(windows))
+    best: dict[frozenset[int], tuple[float, Order, WindowStatistics]] = {
+        frozenset({place}): (0.0, (place,), windows[place]) for place in places
+    }
+    for size in range(2, len(windows) + 1):
+        for members in combinations(places, size):
+            ways = []
+            for last in members:
+                cost, order, stored = best[frozenset(members) - {last}]
+                inserted = stored.rate if size > 2 else 0.0
+                ways.append((cost + inserted + probe_cost(stored, windows[last]), (*order, last), joined(stored, windows[last])))
+            best[frozenset(members)] = min(ways, key=lambda way: way[:2])
+    cost, order, _ = best[frozenset(places)]
+    return Candidate(cost, order)
