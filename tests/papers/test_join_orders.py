@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 import muntin
 from muntin.planner.multi_join_cost import WindowStatistics, eager_cost
 from muntin.planner.order_search import augmented, by_selectivity, by_window_size, exhaustive
+from muntin.testing.join_counts import TABLE_5, TABLE_6, TABLE_7, PaperStream
+from muntin.testing.join_counts import statistics_of as windows
 
-Streams = list[tuple[float, float, float]]
-
-TABLE_5: Streams = [(10, 100, 500), (1, 100, 50), (1, 200, 40), (3, 100, 5)]
-TABLE_6: Streams = [(100, 100, 200), (1, 100, 200), (1, 100, 20), (3, 100, 2)]
-TABLE_7: Streams = [(11, 100, 200), (10, 100, 100), (1, 100, 65), (1, 100, 20)]
-
-
-def windows(streams: Streams) -> list[WindowStatistics]:
-    return [WindowStatistics(rate, rate * length, distinct) for rate, length, distinct in streams]
+Streams = Sequence[PaperStream]
 
 
 def places(order: str) -> tuple[int, ...]:
@@ -75,9 +71,10 @@ def test_the_order_by_selectivity_alone_misses_the_optimum_of_tables_6_and_7() -
 )
 def test_declared_statistics_choose_the_order_of_a_query(streams: Streams, best: str, cost: str) -> None:
     engine = muntin.Engine(join="nested_loop")
-    for number, (rate, _, distinct) in enumerate(streams, 1):
-        engine.execute(f"CREATE STREAM S{number} (attr BIGINT, ts TIMESTAMP) WITH (time = 'ts', rate = {rate}, distinct = {distinct})")
-    froms = ", ".join(f"S{number} [RANGE {length} SECONDS]" for number, (_, length, _) in enumerate(streams, 1))
+    for number, stream in enumerate(streams, 1):
+        options = f"time = 'ts', rate = {stream.rate}, distinct = {stream.distinct}"
+        engine.execute(f"CREATE STREAM S{number} (attr BIGINT, ts TIMESTAMP) WITH ({options})")
+    froms = ", ".join(f"S{number} [RANGE {stream.window} SECONDS]" for number, stream in enumerate(streams, 1))
     q = engine.query(f"SELECT S1.attr FROM {froms} WHERE S1.attr = S2.attr AND S2.attr = S3.attr AND S3.attr = S4.attr")
     order = ", ".join(f"S{digit}" for digit in best)
     assert f"order {order}: {cost} comparisons a second predicted" in q.explain()

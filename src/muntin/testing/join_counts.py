@@ -1,10 +1,11 @@
 """What a join on one common attribute really does on streams like those of paper 3: counted work a second.
 
-For comparing cost models with the engine. A tick brings one row, of a stream drawn by the rates, as in the paper's section
-6.1; a second has as many ticks as rows come in it, so rates, windows and numbers of values are those of a table of the paper.
-Values are uniform, but drawn in rounds: each value once, in random order, then again. Drawn one by one they have the same
-mean, and scatter so much (in Table 6 one row in a hundred of stream 2 finds partners everywhere) that hours of stream would
-have to be counted. Counting begins when all windows are full.
+For comparing cost models with the engine. A tick brings one row, of a stream drawn by the rates, with a value drawn
+uniformly, as in the paper's section 6.1; a second has as many ticks as rows come in it, so rates, windows and numbers of values
+are those of a table of the paper. Both are drawn in rounds: every 100 seconds each stream has its number of rows, and each of
+its values comes once before any comes again, in random order. Drawn one by one they have the same mean and scatter more: in
+Table 6 only one row in a hundred of stream 2 finds partners everywhere, and hours of stream would have to be counted.
+Counting begins when all windows are full.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ import pyarrow as pa
 from muntin.engine.engine import Engine
 from muntin.engine.standing_query import StandingQuery
 from muntin.planner.multi_join_cost import WindowStatistics
-from muntin.testing.generators import multi_join_streams
 
 _SECOND = 1_000_000
+_ROUND = 100
 
 
 @dataclass(frozen=True)
@@ -84,20 +85,23 @@ class Counted:
 
 def make_streams(streams: Sequence[PaperStream], seconds: int, seed: int) -> list[pa.Table]:
     """Rows that fill all windows and then come for ``seconds`` more."""
-    rates = [stream.rate for stream in streams]
-    total = (_filling(streams) + seconds) * sum(rates)
-    tables = multi_join_streams(total, rates=rates, distinct=[1] * len(rates), seed=seed, unit=_SECOND // sum(rates))
     random = np.random.default_rng(seed)
-    return [
-        table.set_column(0, "attr", pa.array(_rounds(table.num_rows, stream.distinct, random)))
-        for table, stream in zip(tables, streams, strict=True)
-    ]
+    rates = [stream.rate for stream in streams]
+    ticks = (_filling(streams) + seconds) * sum(rates)
+    stream_of_tick = _rounds(np.repeat(np.arange(len(rates)), np.array(rates) * _ROUND), ticks, random)
+    times = (np.arange(1, ticks + 1) * (_SECOND // sum(rates))).view("datetime64[us]")
+    tables = []
+    for place, stream in enumerate(streams):
+        mine = times[stream_of_tick == place]
+        values = _rounds(np.arange(1, stream.distinct + 1), len(mine), random)
+        tables.append(pa.table({"attr": values, "ts": pa.array(mine)}))
+    return tables
 
 
-def _rounds(rows: int, distinct: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Values from 1 to ``distinct`` in random order, again and again."""
-    rounds = np.tile(np.arange(1, distinct + 1, dtype=np.int64), (rows // distinct + 1, 1))
-    return random.permuted(rounds, axis=1).reshape(-1)[:rows]
+def _rounds(items: npt.NDArray[np.int64], count: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
+    """The items in random order, again and again, until there are ``count``."""
+    rounds = np.tile(items, (-(-count // len(items)), 1))
+    return random.permuted(rounds, axis=1).reshape(-1)[:count]
 
 
 def count_work(streams: Sequence[PaperStream], rows: Sequence[pa.Table], seconds: int, **settings: str) -> Counted:
@@ -115,8 +119,8 @@ def count_work(streams: Sequence[PaperStream], rows: Sequence[pa.Table], seconds
 
 
 def _filling(streams: Sequence[PaperStream]) -> int:
-    """Seconds until all windows are full, and ten more: an interval of re-evaluation."""
-    return max(stream.window for stream in streams) + 10
+    """Seconds until all windows are full, and a round more."""
+    return max(stream.window for stream in streams) + _ROUND
 
 
 def _push(engine: Engine, query: StandingQuery, rows: Sequence[pa.Table], since: int, until: int) -> dict[str, int]:

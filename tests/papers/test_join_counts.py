@@ -1,0 +1,49 @@
+"""Paper 3, sections 4 to 6: what joins do on streams like those of its tables is what the cost models predict, within 10 %."""
+
+from __future__ import annotations
+
+import os
+import runpy
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+
+from muntin.testing.join_cases import Group, groups
+from muntin.testing.join_counts import TABLE_5, TABLE_6, make_streams
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = runpy.run_path(str(ROOT / "scripts" / "join_cost_table.py"))
+PAGE = (ROOT / "docs" / "design" / "join-orders.md").read_text(encoding="utf-8")
+EVERY = 4 if os.environ.get("MUNTIN_PROFILE", "fast") == "fast" else 1
+"""While writing, one case in four is counted."""
+
+
+@pytest.mark.parametrize("group", groups(), ids=lambda group: group.name)
+def test_counts_are_within_a_tenth_of_what_is_predicted_and_stand_in_the_page(group: Group) -> None:
+    for case, counted in group.count(EVERY):
+        assert counted.comparisons == pytest.approx(case.predicted.comparisons, rel=0.1), case.name
+        assert counted.scanned == pytest.approx(case.predicted.scanned, rel=0.1), case.name
+        assert SCRIPT["line"](case, counted) in PAGE, "run python scripts/join_cost_table.py"
+
+
+def test_each_table_has_more_than_ten_orders_from_the_best_to_the_worst() -> None:
+    tables = groups()[:3]
+    assert [len({case.settings["order"] for case in group.cases}) for group in tables] == [13, 13, 13]
+    for group in tables:
+        costs = [case.predicted.comparisons for case in group.cases]
+        assert costs == sorted(costs)
+    assert tables[0].cases[0].predicted.comparisons == 16_000
+    assert tables[1].cases[-1].predicted.comparisons == pytest.approx(650_000, rel=0.01)
+
+
+def test_streams_have_the_rates_and_values_of_their_table() -> None:
+    for streams in (TABLE_5, TABLE_6):
+        for stream, rows in zip(streams, make_streams(streams, 200, 7), strict=True):
+            values = rows.column("attr")
+            seconds = 200 + 100 + max(other.window for other in streams)
+            assert len(rows) == stream.rate * seconds
+            assert pc.min_max(values).as_py() == {"min": 1, "max": stream.distinct}
+            often = pc.value_counts(values).field("counts")
+            assert max(often.to_pylist()) - min(often.to_pylist()) <= 1
+            assert rows.column("ts").combine_chunks().cast("int64").to_pylist()[-1] <= seconds * 1_000_000
