@@ -14,9 +14,8 @@ from muntin.testing.join_cases import Case, Group, groups
 from muntin.testing.join_counts import Counted
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "design" / "join-orders.md"
-HEADER = (
-    "| join | comparisons predicted | counted | counted / predicted | rows looked at predicted | counted |\n| --- | ---: | ---: | ---: | ---: | ---: |"
-)
+COLUMNS = ("join", "comparisons predicted", "counted", "counted / predicted", "rows looked at predicted", "counted")
+HEADER = f"| {' | '.join(COLUMNS)} |\n| --- |{' ---: |' * (len(COLUMNS) - 1)}"
 
 
 def line(case: Case, counted: Counted) -> str:

@@ -2,29 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 import pytest
 
 import muntin
+from muntin.plan.join import Expiry
+from muntin.planner.multi_join_cost import WindowStatistics
+from muntin.planner.pair_join_cost import PairCosts, pair_cost, pair_work, stale_rows
 from muntin.testing.generators import uniform_stream
 
 STRATEGIES = ["probe", "probe_insert", "probe_all", "all"]
 KEYS = 100
 WINDOW = 30
+ONLY_SCANS = PairCosts(invalidate=0, scan=1, insert=0)
 
 
 def run(rate_a: int, rate_b: int, seconds: int, **settings: str) -> tuple[dict[str, int], float, pa.Table]:
     """Counted work, average number of stale rows held (sampled every second once windows are full), results."""
+    return run_sides({"A": Side(rate_a, WINDOW), "B": Side(rate_b, WINDOW)}, seconds, **settings)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a join: rows a second, seconds of its window, buckets."""
+
+    rate: int
+    window: int
+    buckets: int = KEYS
+
+    @property
+    def statistics(self) -> WindowStatistics:
+        return WindowStatistics(self.rate, self.rate * self.window, KEYS, self.buckets)
+
+
+def run_sides(sides: dict[str, Side], seconds: int, **settings: str) -> tuple[dict[str, int], float, pa.Table]:
     engine = muntin.Engine(**settings)
     for name in "AB":
         engine.stream(name, {"k": "bigint", "v": "double", "ts": "timestamp"}, time="ts")
-    q = engine.query(f"SELECT A.k, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {WINDOW} SECONDS")
-    streams = {"A": uniform_stream(rate_a * seconds, rate_a, KEYS, 1), "B": uniform_stream(rate_b * seconds, rate_b, KEYS, 2)}
-    rates = {"A": rate_a, "B": rate_b}
+    froms = ", ".join(f"{name} [RANGE {side.window} SECONDS]" for name, side in sides.items())
+    q = engine.query(f"SELECT A.k, A.v AS av, B.v AS bv FROM {froms} WHERE A.k = B.k")
+    streams = {name: uniform_stream(side.rate * seconds, side.rate, KEYS, seed) for seed, (name, side) in enumerate(sides.items(), 1)}
     stale = []
     for second in range(seconds):
         for name, rows in streams.items():
-            engine.push(name, rows.slice(second * rates[name], rates[name]))
+            engine.push(name, rows.slice(second * sides[name].rate, sides[name].rate))
         engine.advance((second + 1) * 1_000_000 - 1)
         if second >= WINDOW:
             held = q.stats()["stale_rows_held"]
@@ -33,6 +56,12 @@ def run(rate_a: int, rate_b: int, seconds: int, **settings: str) -> tuple[dict[s
     work = q.stats()["work"]
     assert isinstance(work, dict)
     return work, sum(stale) / len(stale), q.poll()
+
+
+def work_a_second(sides: dict[str, Side], **settings: str) -> dict[str, float]:
+    """Counted work a second, windows full."""
+    full, filling = (run_sides(sides, seconds, **settings)[0] for seconds in (3 * WINDOW, 2 * WINDOW))
+    return {name: (full[name] - filling[name]) / WINDOW for name in full}
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -49,13 +78,28 @@ def test_nested_loops_are_a_hash_join_of_one_bucket() -> None:
     assert nested == hashed
 
 
-@pytest.mark.parametrize(("settings", "buckets"), [({"join": "nested_loop"}, 1), ({"buckets": "10"}, 10), ({"buckets": "100"}, 100)])
-def test_scans_follow_equations_1_and_2(settings: dict[str, str], buckets: int) -> None:
+@pytest.mark.parametrize("buckets", [1, 10, 100])
+def test_scans_follow_equations_1_and_2(buckets: int) -> None:
     """Rows scanned a second with full windows: rate A * rate B * (window A + window B) / buckets."""
-    rate_a, rate_b = 40, 20
-    full = run(rate_a, rate_b, 90, expiry="probe_insert", **settings)[0]["comparisons"]
-    filling = run(rate_a, rate_b, 60, expiry="probe_insert", **settings)[0]["comparisons"]
-    assert (full - filling) / 30 == pytest.approx(rate_a * rate_b * 2 * WINDOW / buckets, rel=0.1)
+    sides = {"A": Side(40, WINDOW, buckets), "B": Side(20, WINDOW, buckets)}
+    settings = {"join": "nested_loop"} if buckets == 1 else {"buckets": str(buckets)}
+    left, right = (side.statistics for side in sides.values())
+    predicted = pair_cost(left, right, ONLY_SCANS)
+    assert predicted == pytest.approx(40 * 20 * 2 * WINDOW / buckets)
+    assert work_a_second(sides, expiry="probe_insert", **settings)["comparisons"] == pytest.approx(predicted, rel=0.1)
+
+
+UNEQUAL = {"A": Side(40, 30, 10), "B": Side(15, 12, 50)}
+
+
+@pytest.mark.parametrize("sides", [UNEQUAL, {"A": UNEQUAL["B"], "B": UNEQUAL["A"]}, {"A": Side(10, 30), "B": Side(10, 30)}])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_each_strategy_compares_as_often_as_predicted_on_unequal_sides(strategy: str, sides: dict[str, Side]) -> None:
+    buckets = ", ".join(f"{name} = {side.buckets}" for name, side in sides.items())
+    counted = work_a_second(sides, expiry=strategy, buckets=buckets)
+    predicted = pair_work(Expiry(strategy), *(side.statistics for side in sides.values()))
+    assert counted["comparisons"] == pytest.approx(predicted.comparisons, rel=0.1)
+    assert counted["expiry_checks"] == pytest.approx(predicted.expiry_checks, rel=0.1)
 
 
 @pytest.mark.parametrize("strategy", ["probe", "probe_insert"])
@@ -70,14 +114,14 @@ def test_invalidation_needs_one_comparison_more_than_it_finds_stale_rows(strateg
 
 def test_stale_rows_build_up_as_the_formulas_say() -> None:
     """In all buckets of B: N * rate B / rate A under probe, N * rate B / (rate A + rate B) under probe and insert."""
-    rate_a, rate_b = 4, 40
-    _, probe, _ = run(rate_a, rate_b, 150, expiry="probe", buckets=str(KEYS))
-    _, both, _ = run(rate_a, rate_b, 150, expiry="probe_insert", buckets=str(KEYS))
-    _, greedy, _ = run(rate_a, rate_b, 150, expiry="all", buckets=str(KEYS))
-    sides = [(rate_a, rate_b), (rate_b, rate_a)]
-    assert probe == pytest.approx(sum(KEYS * own / other for other, own in sides), rel=0.25)
-    assert both == pytest.approx(sum(KEYS * own / (own + other) for other, own in sides), rel=0.25)
-    assert greedy < both < probe
+    sides = {"A": Side(4, WINDOW), "B": Side(40, WINDOW)}
+    a, b = (side.statistics for side in sides.values())
+    held = {strategy: run_sides(sides, 150, expiry=strategy, buckets=str(KEYS))[1] for strategy in STRATEGIES}
+    assert stale_rows(Expiry.PROBE, b, a) == KEYS * 40 / 4
+    assert stale_rows(Expiry.PROBE_INSERT, b, a) == pytest.approx(KEYS * 40 / 44)
+    for strategy in (Expiry.PROBE, Expiry.PROBE_INSERT):
+        assert held[strategy] == pytest.approx(pair_work(strategy, a, b).stale_rows, rel=0.25)
+    assert held["all"] <= held["probe_all"] < held["probe_insert"] < held["probe"]
 
 
 def test_greedy_strategies_pay_a_comparison_for_every_bucket() -> None:

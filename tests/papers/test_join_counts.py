@@ -28,13 +28,18 @@ def test_counts_are_within_a_tenth_of_what_is_predicted_and_stand_in_the_page(gr
 
 
 def test_each_table_has_more_than_ten_orders_from_the_best_to_the_worst() -> None:
-    tables = groups()[:3]
-    assert [len({case.settings["order"] for case in group.cases}) for group in tables] == [13, 13, 13]
-    for group in tables:
-        costs = [case.predicted.comparisons for case in group.cases]
-        assert costs == sorted(costs)
-    assert tables[0].cases[0].predicted.comparisons == 16_000
-    assert tables[1].cases[-1].predicted.comparisons == pytest.approx(650_000, rel=0.01)
+    costs: dict[str, dict[str, float]] = {}
+    for group in groups()[:-1]:
+        found = costs.setdefault(group.name[: len("Table 5")], {})
+        found.update((case.settings["order"], case.predicted.comparisons) for case in group.cases)
+    for found in costs.values():
+        assert len(found) == 13
+        assert list(found.values()) == sorted(found.values())
+    assert {name: (round(min(found.values())), round(max(found.values()))) for name, found in costs.items()} == {
+        "Table 5": (16_000, 86_850),
+        "Table 6": (80_400, 646_050),
+        "Table 7": (47_977, 79_000),
+    }
 
 
 def test_streams_have_the_rates_and_values_of_their_table() -> None:

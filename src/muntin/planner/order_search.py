@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import combinations
 from statistics import median
 
 from muntin.planner.lazy_join_cost import Batch, Progress, interval_work
@@ -22,6 +22,7 @@ from muntin.planner.path_cost import joined, probe_cost, tree_cost
 Order = tuple[int, ...]
 
 MOST_EXHAUSTIVE = 8
+_MOST_ORDERS = 5_000
 _FAST = 2.0
 """A stream is fast if its rate is at least so many times the median of all rates."""
 
@@ -64,13 +65,19 @@ def by_selectivity(windows: Sequence[WindowStatistics]) -> Order:
 
 
 def augmented(windows: Sequence[WindowStatistics]) -> list[Candidate]:
-    """The order by selectivity and all orders in which fast streams stand further up, cheapest first: about n**f of them."""
+    """The order by selectivity and all orders in which fast streams stand further up, cheapest first: about n**f of them.
+
+    Where that would be too many, only the fastest streams are moved.
+    """
     start = by_selectivity(windows)
     rates = [window.rate for window in windows]
-    fast = [place for place in start if rates[place] >= _FAST * median(rates)]
+    fast = [place for place in start if rates[place] > 0 and rates[place] >= _FAST * median(rates)]
     orders = {start}
-    for place in fast:
-        orders |= {moved for order in orders for moved in _moved_up(order, place)}
+    for place in sorted(fast, key=lambda place: -rates[place]):
+        more = orders | {moved for order in orders for moved in _moved_up(order, place)}
+        if len(more) > _MOST_ORDERS:
+            break
+        orders = more
     return ranked(sorted(orders), windows)
 
 

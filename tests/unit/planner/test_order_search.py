@@ -45,3 +45,10 @@ def test_many_windows_are_searched_by_the_heuristic() -> None:
     candidates = search(windows)
     assert len(candidates) < 100
     assert candidates[0].cost == min(candidate.cost for candidate in candidates)
+
+
+def test_many_fast_streams_among_many_windows_are_searched_within_bounds() -> None:
+    windows = [WindowStatistics(float(place % 2) * 100, 10.0 * (place + 1), 10) for place in range(16)]
+    candidates = search(windows)
+    assert 100 < len(candidates) <= 5_000
+    assert candidates[0].cost < eager_cost(by_selectivity(windows), windows)
