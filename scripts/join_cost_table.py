@@ -46,8 +46,10 @@ def _comments(name: str) -> tuple[str, str]:
 
 
 def main() -> None:
-    """Count everything and rewrite the page."""
+    """Count everything, or the groups whose names are given, and rewrite the page."""
     for group in groups():
+        if sys.argv[1:] and group.name not in sys.argv[1:]:
+            continue
         lines = [line(case, counted) for case, counted in group.count()]
         sys.stdout.write("\n".join([group.name, *lines, ""]))
         PAGE.write_text(put(PAGE.read_text(encoding="utf-8"), group, lines), encoding="utf-8")

@@ -9,8 +9,9 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
+from muntin.planner.lazy_join_cost import lazy_work, naive_work
 from muntin.testing.join_cases import Group, groups
-from muntin.testing.join_counts import TABLE_5, TABLE_6, make_streams
+from muntin.testing.join_counts import TABLE_5, TABLE_6, PaperStream, count_work, make_streams, order_setting, statistics_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "scripts" / "join_cost_table.py"))
@@ -40,6 +41,22 @@ def test_each_table_has_more_than_ten_orders_from_the_best_to_the_worst() -> Non
         "Table 6": (80_400, 646_050),
         "Table 7": (47_977, 79_000),
     }
+
+
+def test_new_rows_of_a_fast_stream_come_first_here_even_at_long_intervals() -> None:
+    """Unlike in the paper's Figure 3(b): a walk ends with the window, so it costs nothing that more is stored."""
+    streams = [*[PaperStream(1, 100, 50)] * 3, PaperStream(10, 100, 50)]
+    windows, rows = statistics_of(streams), make_streams(streams, 600, 1)
+    last = (0, 1, 2, 3)
+    counted = {
+        algorithm: count_work(
+            streams, rows, 600, join="nested_loop", algorithm=algorithm, reevaluation="50 seconds", order=order_setting(last)
+        ).comparisons
+        for algorithm in ("lazy", "general_lazy")
+    }
+    assert counted["lazy"] == pytest.approx(lazy_work(last, windows, 50).comparisons, rel=0.1)
+    assert counted["general_lazy"] == pytest.approx(naive_work(last, windows, 50).comparisons, rel=0.1)
+    assert counted["lazy"] < counted["general_lazy"]
 
 
 def test_streams_have_the_rates_and_values_of_their_table() -> None:

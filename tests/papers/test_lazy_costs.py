@@ -61,6 +61,8 @@ def test_figure_3b_with_one_fast_stream_lazy_loses_at_long_intervals() -> None:
     naive, lazy, general = found[1]
     assert lazy == pytest.approx(general)
     assert naive > 2 * lazy
+    assert found[10][0] > found[10][1]
+    assert found[20][0] < found[20][1]
     naive, lazy, general = found[50]
     assert naive < lazy
     assert naive == pytest.approx(general, rel=0.01)

@@ -27,8 +27,8 @@ from muntin.testing.join_counts import (
 
 _SEED = 1
 _BEST, _WORST = (0, 1, 2, 3), (2, 3, 1, 0)
-_MIXED = ((1, 0, 2, 3), (0, 1, 3, 2), (3, 2, 1, 0), (2, 3, 0, 1))
-"""An order for each origin, with the origin at the second, second, third and second place."""
+_MIXED = ((0, 2, 1, 3), (0, 1, 3, 2), (3, 1, 2, 0), (2, 1, 0, 3))
+"""An order for each origin, with the origin at the first, second, third and last place."""
 
 
 @dataclass(frozen=True)
