@@ -52,12 +52,12 @@ def calibrated_costs() -> UnitCosts:
     prepare()
     duck = Duck()
     chain = "WHERE A.k = B.k WINDOW 200 MICROSECONDS"
-    stored = _timed(duck, "SELECT A.k FROM A WINDOW 1 SECOND", 20_000, 1 << 40)
-    expired = _timed(duck, "SELECT A.k FROM A WINDOW 1 MICROSECOND", 20_000, 1 << 40)
-    scans = _timed(duck, f"SELECT A.k FROM A, B {chain}", 2_000, 1 << 40, join="nested_loop")
-    chains = _timed(duck, f"SELECT A.k FROM A, B {chain}", 2_000, 1 << 40, buckets="1")
-    probes = _timed(duck, "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", 10_000, 1 << 40)
-    kept = _timed(duck, f"SELECT A.k FROM A, B, C {chain.replace('B.k ', 'B.k AND B.k = C.k ')}", 2_000, 20, tree="((A, B), C)")
+    stored = _timed(duck, "SELECT A.k FROM A WINDOW 1 SECOND", 4_000, 1 << 40)
+    expired = _timed(duck, "SELECT A.k FROM A WINDOW 1 MICROSECOND", 4_000, 1 << 40)
+    scans = _timed(duck, f"SELECT A.k FROM A, B {chain}", 1_000, 1 << 40, join="nested_loop")
+    chains = _timed(duck, f"SELECT A.k FROM A, B {chain}", 1_000, 1 << 40, buckets="1")
+    probes = _timed(duck, "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", 4_000, 1 << 40)
+    kept = _timed(duck, f"SELECT A.k FROM A, B, C {chain.replace('B.k ', 'B.k AND B.k = C.k ')}", 1_000, 20, tree="((A, B), C)")
     insert = stored.per(layout.N_INSERTED)
     measured = UnitCosts(
         probe=(probes.nanoseconds - insert * probes.counters[layout.N_INSERTED]) / max(probes.counters[layout.N_PROBES], 1),

@@ -7,7 +7,7 @@ best. Results do not depend on the plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from muntin.engine.calibration import calibrated_costs
@@ -99,6 +99,12 @@ class Replanner:
             return None
         self.switches.append(Switch(at, plan_words(plan), plan_words(found), work, best))
         return found
+
+    def has_changed(self, rates: Sequence[float] | None) -> bool:
+        """Whether a rate is no longer what it was at the last search."""
+        if rates is None or self.last is None:
+            return False
+        return any(self._apart(old.rate, new) for old, new in zip(self.last.sources, rates, strict=True) if old.rate)
 
     def _apart(self, old: float, new: float) -> bool:
         return max(old, new) >= self.settings.factor("replan_change") * min(old, new)

@@ -34,6 +34,9 @@ _SLICE = 1 << 17
 _LEAST_MEASURED = 2_000
 """Rows before a query's streams are measured for the first time."""
 
+_LONGEST_STRETCH = 64
+"""Values and selectivities of streams whose rates are steady are measured at least once in so many windows' worth of rows."""
+
 _COUNTERS = {
     "probes": layout.N_PROBES,
     "rows_scanned": layout.N_SCANNED,
@@ -80,7 +83,7 @@ class RunningQuery:
         self._since = list(self._read)
         self._results: list[pa.Table] = []
         self._replanner = Replanner.of(plan, shared.settings, shared.known)
-        self._until_measured = _LEAST_MEASURED
+        self._until_looked = self._until_measured = self._stretch = _LEAST_MEASURED
         self._rows_in = 0
         self._rows_out = 0
         self._by_this_plan: WorkMark | None = None
@@ -131,15 +134,24 @@ class RunningQuery:
                 yield table
 
     def _replan(self) -> None:
-        """Once as many rows have come as the windows hold, measure, and change the join order if that pays."""
-        if self._replanner is None or self._rows_in < self._until_measured:
+        """Measure when it is due, and change the plan if that pays.
+
+        Once as many rows have come as the windows hold, rates are looked at. Values and selectivities, which cost a look at the
+        windows, are measured when a rate has changed, or else after ever longer stretches.
+        """
+        if self._replanner is None or self._rows_in < self._until_looked:
             return
         held = int(self._operator.state.stores[:, layout.HELD].sum())
-        self._until_measured = self._rows_in + max(held, _LEAST_MEASURED)
+        self._until_looked = self._rows_in + max(held, _LEAST_MEASURED)
+        if self._rows_in < self._until_measured and not self._replanner.has_changed(self._operator.rates()):
+            return
+        self._stretch = min(2 * self._stretch, _LONGEST_STRETCH * max(held, _LEAST_MEASURED))
+        self._until_measured = self._rows_in + self._stretch
         measured = self._operator.measure()
         better = self._replanner.consider(self.plan, measured, self._operator.now) if measured else None
         if better is not None:
             self._switch_to(better)
+            self._stretch = _LEAST_MEASURED
 
     def _switch_to(self, plan: JoinPlan) -> None:
         """Go on with another plan: where it stores the same, only the orders change, else its state is filled from the logs."""

@@ -361,6 +361,10 @@ class JoinOperator:
 
     # -- planning while it runs --------------------------------------------------------------------
 
+    def rates(self) -> list[float] | None:
+        """Rows a second of each source since the last measurement; None when no time has passed."""
+        return self._meter.rates(self.now)
+
     def measure(self) -> JoinStatistics | None:
         """What was measured since this was last asked; None when that is too little."""
         return self._meter.read(self.now)

@@ -18,7 +18,7 @@ from muntin.planner.local_orders import JoinCost, Order, along, best_orders, joi
 from muntin.planner.tree_choice import Shape, TreeCost, best_tree, tree_cost
 from muntin.planner.unit_costs import UnitCosts
 
-MOST_ALTERNATIVES = 5
+MOST_ALTERNATIVES = 4
 """Up to so many sources all global orders are priced, to show the next best."""
 _TREE_PAYS = 0.7
 """A tree is chosen when its predicted time is at most this share of the join's without: it also takes memory."""

@@ -44,6 +44,12 @@ class Step:
 
 
 @dataclass(frozen=True)
+class _Known:
+    steps: dict[tuple[frozenset[int], int], Step]
+    sizes: dict[frozenset[int], float]
+
+
+@dataclass(frozen=True)
 class JoinGraph:
     """The predicates of a join that codes decide, with the statistics of its sources.
 
@@ -96,22 +102,33 @@ class JoinGraph:
         """Whether an equality lets one source look up the other."""
         return any({bound, source} <= {node[0] for node in members} for members in self.classes)
 
+    @cached_property
+    def _known(self) -> _Known:
+        """Estimates made before: searches ask for the same ones over and over."""
+        return _Known({}, {})
+
     def step(self, bound: frozenset[int], source: int) -> Step:
         """What a combination of rows of the bound sources meets in the window of ``source``."""
-        equal, checks = 1.0, 0
+        found = self._known.steps.get((bound, source))
+        if found is None:
+            found = self._known.steps[bound, source] = self._step(bound, source)
+        return found
+
+    def _step(self, bound: frozenset[int], source: int) -> Step:
+        equal, checks, keyed = 1.0, 0, False
         for members in self.classes:
             others = [node for node in members if node[0] in bound]
             for node in members:
                 if node[0] == source and others:
                     equal *= max(self.selectivity(node, other) for other in others)
                     checks += 1
+                    keyed = True
         passing = equal
         for left, operator, right in self.comparisons:
             if (left[0] == source and right[0] in bound) or (right[0] == source and left[0] in bound):
                 passing *= self.selectivity(left, right, operator)
                 checks += 1
         rows, buckets = self.rows(source), self.buckets[source]
-        keyed = equal < 1.0 or any(self.connected(other, source) for other in bound)
         if not keyed or buckets == 1:
             return Step(rows, rows * passing, max(checks, 1), indexed=False)
         # Rows of one value stay together, however many buckets there are.
@@ -120,6 +137,12 @@ class JoinGraph:
 
     def size(self, sources: frozenset[int]) -> float:
         """Combinations of rows of these sources, inside their windows, that match: what a tree would keep for them."""
+        found = self._known.sizes.get(sources)
+        if found is None:
+            found = self._known.sizes[sources] = self._size(sources)
+        return found
+
+    def _size(self, sources: frozenset[int]) -> float:
         bound: frozenset[int] = frozenset()
         size = 1.0
         for source in self._connected_order(sources):

@@ -49,7 +49,6 @@ def best_order(graph: JoinGraph, origin: int, costs: UnitCosts) -> OrderCost:
     """The cheapest order that begins with an origin."""
     if graph.count > MOST_EXACT:
         return order_cost(graph, _greedy(graph, origin), costs)
-    steps: dict[tuple[frozenset[int], int], Step] = {}
     # For every set of bound sources: time, combinations alive, order. Ties go to the order of FROM.
     best: dict[frozenset[int], tuple[float, float, Order]] = {frozenset({origin}): (0.0, 1.0, (origin,))}
     for _ in range(graph.count - 1):
@@ -58,7 +57,7 @@ def best_order(graph: JoinGraph, origin: int, costs: UnitCosts) -> OrderCost:
             for source in range(graph.count):
                 if source in bound:
                     continue
-                step = steps.setdefault((bound, source), graph.step(bound, source))
+                step = graph.step(bound, source)
                 found = (time + partial * step_time(step, costs), partial * step.matched, (*order, source))
                 known = following.get(bound | {source})
                 if known is None or (_rounded(found[0]), found[2]) < (_rounded(known[0]), known[2]):

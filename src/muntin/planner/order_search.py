@@ -22,7 +22,7 @@ from muntin.planner.path_cost import joined, probe_cost, tree_cost
 Order = tuple[int, ...]
 
 MOST_EXHAUSTIVE = 8
-_MOST_ORDERS = 5_000
+_MOST_ORDERS = 1_000
 _FAST = 2.0
 """A stream is fast if its rate is at least so many times the median of all rates."""
 

@@ -14,7 +14,7 @@ from muntin.planner.join_graph import OWN_BUCKETS, JoinGraph
 from muntin.planner.local_orders import step_time
 from muntin.planner.unit_costs import UnitCosts
 
-MOST_SOURCES = 7
+MOST_SOURCES = 6
 
 Shape = int | tuple["Shape", "Shape"]
 """A source, or two shapes."""

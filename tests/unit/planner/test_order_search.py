@@ -50,6 +50,6 @@ def test_many_windows_are_searched_by_the_heuristic() -> None:
 def test_many_fast_streams_among_many_windows_are_searched_within_bounds() -> None:
     windows = [WindowStatistics(float(place % 2) * 100, 10.0 * (place + 1), 10) for place in range(16)]
     candidates = search(windows)
-    assert 100 < len(candidates) <= 5_000
+    assert 100 < len(candidates) <= 1_000
     assert candidates[0].cost <= eager_cost(by_selectivity(windows), windows) * (1 + 1e-9)
     assert {candidate.order[0] for candidate in candidates} > {by_selectivity(windows)[0]}
