@@ -252,7 +252,7 @@ def measure(case: Case, timed_rows: int, repeats: int) -> dict[str, Figure]:
 
 def bench_choice(progress: Progress, *, quick: bool = False) -> Report:
     """Measure all cases, or four of them."""
-    numbers, timed_rows, repeats = ([0, 4, 8, 9], 10_000, 3) if quick else (list(range(CASES)), 50_000, 5)
+    numbers, timed_rows, repeats = ([0, 4, 8, 9], 10_000, 3) if quick else (list(range(CASES)), 200_000, 3)
     rows = []
     for number in numbers:
         case = draw_case(number)

@@ -83,7 +83,9 @@ class RunningQuery:
         self._since = list(self._read)
         self._results: list[pa.Table] = []
         self._replanner = Replanner.of(plan, shared.settings, shared.known)
-        self._until_looked = self._until_measured = self._stretch = _LEAST_MEASURED
+        # A search doubles with each source; so do the rows that have to come for it.
+        self._least = _LEAST_MEASURED << max(len(self.query.sources) - 3, 0)
+        self._until_looked = self._until_measured = self._stretch = self._least
         self._rows_in = 0
         self._rows_out = 0
         self._by_this_plan: WorkMark | None = None
@@ -142,16 +144,16 @@ class RunningQuery:
         if self._replanner is None or self._rows_in < self._until_looked:
             return
         held = int(self._operator.state.stores[:, layout.HELD].sum())
-        self._until_looked = self._rows_in + max(held, _LEAST_MEASURED)
+        self._until_looked = self._rows_in + max(held, self._least)
         if self._rows_in < self._until_measured and not self._replanner.has_changed(self._operator.rates()):
             return
-        self._stretch = min(2 * self._stretch, _LONGEST_STRETCH * max(held, _LEAST_MEASURED))
+        self._stretch = min(2 * self._stretch, _LONGEST_STRETCH * max(held, self._least))
         self._until_measured = self._rows_in + self._stretch
         measured = self._operator.measure()
         better = self._replanner.consider(self.plan, measured, self._operator.now) if measured else None
         if better is not None:
             self._switch_to(better)
-            self._stretch = _LEAST_MEASURED
+            self._stretch = self._least
 
     def _switch_to(self, plan: JoinPlan) -> None:
         """Go on with another plan: where it stores the same, only the orders change, else its state is filled from the logs."""

@@ -25,6 +25,7 @@ from muntin.kernels.climbing import join_tree
 from muntin.kernels.joining import expire_all, join_arrivals, join_interval, join_snapshot
 from muntin.kernels.pairing import join_pair
 from muntin.kernels.retracting import join_signed
+from muntin.kernels.sorting import sort_matches
 from muntin.model.clock import BEFORE_ALL
 from muntin.model.statistics import JoinStatistics
 from muntin.model.window import PartitionedWindow
@@ -331,8 +332,12 @@ class JoinOperator:
             signs = np.where(tags < 0, -1, 1).astype(np.int8)
             tags = np.where(tags < 0, ~tags, tags)
         elif not self.plan.results_in_order:
-            order = np.lexsort([*(-out[2 + source] for source in reversed(range(len(self.plan.sources)))), tags])
-            out = out[:, order]
+            if self.plan.algorithm is not Algorithm.EAGER:
+                # Lazy algorithms join source by source: bring the results of an event together first.
+                out = out[:, np.argsort(tags, kind="stable")]
+            order = np.empty(count, np.int64)
+            if sort_matches(out, order):
+                out = np.take(out, order, axis=1)
             tags = out[0]
         arrivals = events.arrivals
         if not isinstance(arrivals, float):

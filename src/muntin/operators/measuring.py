@@ -19,7 +19,7 @@ from muntin.model.statistics import JoinStatistics, SourceStatistics
 from muntin.state.join_state import JoinState
 
 _SECOND = 1_000_000
-_SAMPLE = 4_096
+_SAMPLE = 2_048
 _ENOUGH = 64
 """Matches in a sample from which its share is believed (to an eighth)."""
 

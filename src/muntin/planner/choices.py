@@ -57,9 +57,9 @@ def choose(graph: JoinGraph, limits: Limits, costs: UnitCosts, aliases: Sequence
     elif limits.scan_allowed:
         graph = without_needless(graph, costs)
     cost = join_cost(graph, limits.orders, costs) if limits.orders else best_orders(graph, costs)
-    reasons = [_index_reason(everywhere, graph, limits, costs, aliases)]
+    reasons = [_index_reason(everywhere, graph, limits, Priced(cost, costs), aliases)]
     shape = limits.tree
-    if limits.tree_allowed and shape is None and not limits.orders:
+    if limits.tree_allowed and shape is None and not limits.orders and _tree_may_pay(graph, cost, costs):
         tree = best_tree(graph, costs)
         if tree is not None:
             rows = sum(graph.rows(source) for source in range(graph.count))
@@ -71,10 +71,23 @@ def choose(graph: JoinGraph, limits: Limits, costs: UnitCosts, aliases: Sequence
     return Choice(cost.orders, graph.buckets, shape, prediction, tuple(filter(None, reasons)))
 
 
-def _index_reason(before: JoinGraph, after: JoinGraph, limits: Limits, costs: UnitCosts, aliases: Sequence[str]) -> str:
-    none = best_orders(before.having([1] * before.count), costs).time * _NANO
-    chosen = best_orders(after, costs).time * _NANO
-    text = f"indexes as chosen: {chosen:.3g} seconds of work a second predicted; no index: {none:.3g}"
+def _tree_may_pay(graph: JoinGraph, cost: JoinCost, costs: UnitCosts) -> bool:
+    """Whether a tree could be so much cheaper: in any tree a new row looks at least into one other side."""
+    least = sum(graph.rate(source) for source in range(graph.count)) * costs.probe
+    return least <= _TREE_PAYS * cost.time
+
+
+@dataclass(frozen=True)
+class Priced:
+    """Orders with what they cost, and by which unit costs."""
+
+    cost: JoinCost
+    units: UnitCosts
+
+
+def _index_reason(before: JoinGraph, after: JoinGraph, limits: Limits, priced: Priced, aliases: Sequence[str]) -> str:
+    none = join_cost(before.having([1] * before.count), priced.cost.orders, priced.units).time * _NANO
+    text = f"indexes as chosen: {priced.cost.time * _NANO:.3g} seconds of work a second predicted; no index: {none:.3g}"
     scanned = [aliases[s] for s in range(after.count) if after.buckets[s] == 1 and before.buckets[s] != 1]
     if scanned and limits.memory is None:
         text += f"; {', '.join(scanned)} cheaper to scan"

@@ -19,18 +19,23 @@ BUCKET_BYTES = 4
 _GROWTH = 1.25
 _LOOK_AGAIN = 8
 """Orders are chosen anew after so many rounds: the best ones change rarely while buckets grow."""
+_SMALL = 8.0
+"""Windows of more rows are never cheaper to scan than to look up."""
 _CLEARLY = 0.8
 """An index is left out only if that is predicted to cost at most this share."""
 
 
 def without_needless(graph: JoinGraph, costs: UnitCosts) -> JoinGraph:
     """The graph without indexes of windows that are cheaper to scan."""
-    for source in range(graph.count):
-        if graph.buckets[source] != 0 or graph.rows(source) > 64:
-            continue
+    small = [source for source in range(graph.count) if graph.buckets[source] == 0 and graph.rows(source) <= _SMALL]
+    if not small:
+        return graph
+    current = best_orders(graph, costs)
+    for source in small:
         scanned = graph.having([1 if place == source else buckets for place, buckets in enumerate(graph.buckets)])
-        if best_orders(scanned, costs).time < _CLEARLY * best_orders(graph, costs).time:
-            graph = scanned
+        cost = join_cost(scanned, current.orders, costs)
+        if cost.time < _CLEARLY * current.time:
+            graph, current = scanned, cost
     return graph
 
 
