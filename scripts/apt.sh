@@ -16,11 +16,11 @@ fi
 
 $as_root apt-get update -qq >&2 || say "apt-get update failed; trying with the package lists at hand"
 for package in "$@"; do
-    if $as_root apt-get install --simulate -qq "$package" >/dev/null 2>&1; then
+    if trouble=$($as_root apt-get install --simulate -qq "$package" 2>&1); then
         say "installing $package with apt-get"
         $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$package" >&2 \
             || fail "could not install $package; install it by hand and run make again"
         exit 0
     fi
 done
-fail "this distribution has no package called $*"
+fail "apt-get has none of these packages to install: $*; on the last it said: $trouble"

@@ -87,7 +87,7 @@ case "$*" in
 {java_script("17", "/homes/new")}
 END
         chmod +x {new_java} ;;
-    *) exit 100 ;;
+    *) echo "E: Unable to locate package" >&2; exit 100 ;;
 esac""",
     )
     return calls
@@ -162,7 +162,8 @@ def test_a_distribution_without_a_fitting_java_says_so(machine: Machine) -> None
     calls = add_apt(machine, has="openjdk-8-jre-headless")
     done = machine.run("java.sh", "ensure")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "this distribution has no package called openjdk-21-jre-headless" in done.stderr
+    assert "none of these packages to install: openjdk-21-jre-headless openjdk-17-jre-headless" in done.stderr
+    assert "on the last it said: E: Unable to locate package" in done.stderr
     assert "JAVA_HOME=/path/to/java make setup" in done.stderr
     assert "install -y" not in calls.read_text()
 
