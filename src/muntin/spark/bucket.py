@@ -44,9 +44,9 @@ class Bucket:
         self.number = number
         self._program = program
         self._schemes = program.schemes()
-        self._placed = {registered.name: (registered, query, how, scheme) for registered, query, how, scheme in program.placed()}
+        self._placed = program.placed()
         self._lanes: dict[int, _Lane] = {}
-        self._active: list[str] = []
+        self._active: list[int] = []
         self._epoch = -1
         self._newest: dict[str, int] = {}
         self.final: Place = (BEFORE_ALL, -1)
@@ -58,10 +58,11 @@ class Bucket:
         if epoch == self._epoch:
             return
         wanted = self._program.active(epoch)
-        for name in [name for name in self._active if name not in wanted]:
-            self._lane(self._placed[name][3]).engine.drop(name)
-        for name in [name for name in wanted if name not in self._active]:
-            registered, query, how, scheme = self._placed[name]
+        for place in [place for place in self._active if place not in wanted]:
+            registered, _, _, scheme = self._placed[place]
+            self._lane(scheme).engine.drop(registered.name)
+        for place in [place for place in wanted if place not in self._active]:
+            registered, query, how, scheme = self._placed[place]
             self._register(self._lane(scheme), registered, how.local(query))
         self._active, self._epoch = wanted, epoch
 
@@ -96,12 +97,12 @@ class Bucket:
             if share.moment is not None:
                 lane.engine.advance(share.moment)
             outputs += self._late(number, late)
-        outputs += [output for name in self._active if (output := self._results(name)) is not None]
+        outputs += [output for place in self._active if (output := self._results(place)) is not None]
         return outputs
 
     def _watermark(self) -> Place:
         """How far the total order is final: the least, over the streams that queries read, of newest time minus slack."""
-        read = {source.relation for name in self._active for source in self._placed[name][1].sources if not source.stored}
+        read = {source.relation for place in self._active for source in self._placed[place][1].sources if not source.stored}
         places = []
         for order, stream in enumerate(self._program.streams):
             if stream.name in read:
@@ -109,9 +110,10 @@ class Bucket:
                 places.append((newest - stream.slack if newest > BEFORE_ALL else BEFORE_ALL, order))
         return min(places, default=(BEFORE_ALL, -1))
 
-    def _results(self, name: str) -> Output | None:
-        engine = self._lanes[self._placed[name][3]].engine
-        table = engine.handle(name).poll()
+    def _results(self, place: int) -> Output | None:
+        registered, _, _, scheme = self._placed[place]
+        name = registered.name
+        table = self._lanes[scheme].engine.handle(name).poll()
         return Output(RESULTS, name, to_blob(table), len(table)) if len(table) else None
 
     def _late(self, number: int, late: dict[str, pa.Table]) -> list[Output]:

@@ -93,15 +93,18 @@ class Program:
             found.append((registered, query, distribute(query), schemes.index(scheme_of(query))))
         return found
 
-    def active(self, epoch: int) -> list[str]:
-        """The names of the queries in force."""
-        names = [query.name for query in self.queries]
+    def active(self, epoch: int) -> list[int]:
+        """The queries in force, by their places among all that ever were."""
+        places = list(range(len(self.queries)))
+        every = self.all_queries()
+        following = len(places)
         for change in self.changes[:epoch]:
             if change.added:
-                names.append(change.added.name)
-            elif change.dropped in names:
-                names.remove(change.dropped)
-        return names
+                places.append(following)
+                following += 1
+            else:
+                places = [place for place in places if every[place].name != change.dropped]
+        return places
 
 
 def scheme_of(query: Query) -> Scheme:
