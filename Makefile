@@ -1,4 +1,5 @@
-# make demo and make test need nothing but Python 3.11 or later and a network: they make .venv on their own.
+# make demo and make test need nothing but Python 3.11 or later, Java 17 or later (installed where apt-get can) and a
+# network: they make .venv on their own.
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -11,7 +12,7 @@ export MUNTIN_PROFILE ?= ci
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-setup: ## make .venv from requirements.lock, unless it is up to date
+setup: ## make .venv from requirements.lock and see to Java, unless all is there
 	@scripts/setup.sh
 
 demo: setup ## run the demo: standing queries over two generated sensor streams

@@ -17,7 +17,7 @@ cp requirements.lock "$tools/resolved"
 
 {
     echo "# Everything muntin needs to run, to be tested and to be built, pinned and hashed; written by make lock."
-    sed -e 's/^\( *# *\)via .*pyproject\.toml/\1via muntin (pyproject.toml)/' "$tools/resolved"
+    sed -e 's/^\( *# *\)via .*pyproject\.toml)\{0,1\}/\1via muntin (pyproject.toml)/' "$tools/resolved"
 } >"$tools/lock"
 
 # The lock holds names, versions and hashes; where they come from is the business of the machine that installs.

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Makes .venv: the locked dependencies, hashes checked, and this project on top in editable form.
-# Does only what is not done yet for this lock file, this pyproject.toml and this folder.
+# Makes .venv: the locked dependencies, hashes checked, and this project on top in editable form. Sees to it that there
+# is a Java for Spark. Does only what is not done yet for this lock file, this pyproject.toml and this folder.
 #
 # PYTHON=/path/to/python chooses the interpreter; otherwise the first one that is new enough is taken.
+# JAVA_HOME=/path/to/java is where a Java is looked for first.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -29,17 +30,8 @@ find_python() {
 
 # Debian and Ubuntu ship Python without what `python -m venv` needs; there it is a package of its own.
 install_venv_module() {
-    local package as_root=""
-    package=$("$1" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
-    command -v apt-get >/dev/null || fail "$1 cannot make virtual environments (no ensurepip), and there is no apt-get to install $package"
-    if [ "$(id -u)" -ne 0 ]; then
-        command -v sudo >/dev/null || fail "$package is missing; as root, run: apt-get install $package"
-        as_root=sudo
-    fi
-    say "installing $package with apt-get"
-    $as_root apt-get update -qq >&2 || say "apt-get update failed; trying with the package lists at hand"
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$package" >&2 \
-        || fail "could not install $package; install it by hand and run make again"
+    say "$1 cannot make virtual environments (no ensurepip)"
+    scripts/apt.sh "$("$1" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
 }
 
 # The stamp is written last, one line for each thing .venv depends on. The folder is one of them: scripts and the
@@ -48,6 +40,8 @@ folder="folder $(pwd -P | digest)"
 lock="lock $(digest <requirements.lock)"
 project="project $(digest <pyproject.toml)"
 done_before() { grep -qxF "$1" "$stamp" 2>/dev/null; }
+
+scripts/java.sh ensure >/dev/null
 
 if ! done_before "$folder" || ! "$venv/bin/python" -c '' 2>/dev/null; then
     python=$(find_python)
@@ -59,10 +53,31 @@ if done_before "$lock" && done_before "$project"; then exit 0; fi
 
 pip() { "$venv/bin/python" -m pip --disable-pip-version-check --no-input -qq "$@"; }
 
+locked_pyspark() { awk '/^[^ #]/ { chosen = /^pyspark==/ } chosen' requirements.lock; }
+locked_others() { awk '/^[^ #]/ { chosen = !/^pyspark==/ } chosen' requirements.lock; }
+
+# Wheels only: building a source distribution would download build tools whose hashes nobody checked.
+install_others() {
+    locked_others >"$venv/lock"
+    pip install --require-hashes --only-binary :all: -r "$venv/lock"
+}
+
+# PySpark is published as a source distribution only. Its build tool is the setuptools just installed, so this downloads
+# nothing unchecked either. The build takes place inside .venv because it needs more room than a /tmp in memory may have.
+install_pyspark() {
+    local build="$PWD/$venv/build"
+    rm -rf "$build"
+    mkdir "$build"
+    locked_pyspark >"$build/lock"
+    TMPDIR=$build pip install --require-hashes --no-deps --no-binary pyspark --no-build-isolation --use-pep517 -r "$build/lock"
+    rm -rf "$build"
+}
+
 if ! done_before "$lock"; then
-    # Wheels only: building a source distribution would download build tools whose hashes nobody checked.
     say "installing the locked dependencies (the first time this downloads about 200 MB)"
-    pip install --require-hashes --only-binary :all: -r requirements.lock
+    install_others
+    say "installing PySpark (the first time this downloads another 456 MB)"
+    install_pyspark
 fi
 
 say "installing muntin itself, editable"
