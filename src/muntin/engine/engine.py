@@ -155,6 +155,11 @@ class Engine:
         with self._lock:
             self._add_stream(make_stream(name, schema, time, micros))
 
+    def declare(self, stream: Stream) -> None:
+        """Declare a stream that is described already."""
+        with self._lock:
+            self._add_stream(stream)
+
     def _add_stream(self, stream: Stream) -> None:
         self._check_name(stream.name)
         declared_statistics(stream.options)  # says what is wrong with them now, not when a query needs them
@@ -195,6 +200,17 @@ class Engine:
         with self._lock:
             return self._add_query(read_query(sql, name or self._new_name(), self._catalog))
 
+    def register(self, query: Query, settings: Mapping[str, str]) -> StandingQuery:
+        """Register a query that is bound already, under settings of its own; for those who rewrite queries."""
+        with self._lock:
+            before = self._settings
+            try:
+                for name, value in settings.items():
+                    self._settings = self._settings.having(name, value)
+                return self._add_query(query)
+            finally:
+                self._settings = before
+
     def _new_name(self) -> str:
         names = (f"q{number}" for number in self._numbers)
         return next(name for name in names if name not in self._queries and self._catalog.find(name) is None)
@@ -213,6 +229,19 @@ class Engine:
         self._queries[key] = running
         self._subscribers[key] = []
         return StandingQuery(self, query.name)
+
+    def handle(self, name: str) -> StandingQuery:
+        """The handle of a registered query."""
+        with self._lock:
+            if name.casefold() not in self._queries:
+                raise self._unknown_query(name)
+            return StandingQuery(self, self._queries[name.casefold()].query.name)
+
+    def rows_held(self) -> int:
+        """Rows in the logs of all streams and waiting for their turn."""
+        with self._lock:
+            counts = [state.stats() for state in self._streams.values()]
+            return sum(count["rows_waiting"] + count["rows_logged"] for count in counts)
 
     def drop(self, name: str) -> None:
         """Drop a query; the others notice nothing."""
@@ -261,6 +290,24 @@ class Engine:
             self._pump()
         self._deliver()
 
+    def feed(self, rows: Mapping[str, pa.Table], final: tuple[int, int]) -> dict[str, pa.Table]:
+        """Take rows of several streams at once and process all up to ``final``; for those who watch the streams themselves.
+
+        ``final`` is a place in the total order, (time, order of declaration of a stream): nothing up to there will come any
+        more. Returns the late rows of each stream, which are not kept.
+        """
+        arrival = time.monotonic()
+        with self._lock:
+            floor = max(self._final, (self._advanced, -1))
+            late = {}
+            for name, table in rows.items():
+                state = self._state(name)
+                times = read_times(table, state.stream.time, f"stream {state.stream.name}")
+                late[name] = state.take_final(Batch(table, times, np.broadcast_to(np.float64(arrival), len(times))), floor)
+            self._pump(final)
+        self._deliver()
+        return late
+
     def advance(self, to: Instant) -> None:
         """Promise that nothing earlier will come on any stream; processes all up to there, that instant included."""
         instant = parse_instant(to)
@@ -274,9 +321,9 @@ class Engine:
         read = [state for state in self._streams.values() if any(query.reads(state) for query in self._queries.values())]
         return read or list(self._streams.values())
 
-    def _pump(self) -> None:
+    def _pump(self, final: tuple[int, int] | None = None) -> None:
         """Release what is final, let every query process it, and let go of what none needs any more."""
-        self._final = max(self._final, least_watermark(self._followed()))
+        self._final = max(self._final, least_watermark(self._followed()) if final is None else final)
         self._frontier = max(self._final, (self._advanced, _EVERY_STREAM))
         instant, order = self._frontier
         for state in self._streams.values():

@@ -53,6 +53,16 @@ class StreamState:
             batch = batch.take(np.flatnonzero(~late))
         self._inbox.add(batch)
 
+    def take_final(self, batch: Batch, floor: Place) -> pa.Table:
+        """Take rows whose stream is watched elsewhere, and return the late ones: those before the ``floor`` already reached."""
+        late = self._is_before(batch.times, floor)
+        self.rows_in += len(batch)
+        if not late.any():
+            self._inbox.add(batch)
+            return self.stream.schema.empty_table()
+        self._inbox.add(batch.take(np.flatnonzero(~late)))
+        return batch.rows.filter(pa.array(late))
+
     def _is_before(self, times: Times, place: Place) -> npt.NDArray[np.bool_]:
         """Whether rows of this stream at such times stand before a place in the total order."""
         time, order = place

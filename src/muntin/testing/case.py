@@ -94,6 +94,12 @@ class Case:
                 if rows.num_rows:
                     yield stream.name, rows
 
+    def micro_batches(self) -> Iterator[dict[str, pa.Table]]:
+        """The rows cut into batches: between two cuts the rows of each stream that has any there."""
+        for events in self._pieces():
+            tables = {stream.name: self._rows(stream, events) for stream in self.streams}
+            yield {name: rows for name, rows in tables.items() if rows.num_rows}
+
     def oracle(self, query: Query) -> Oracle:
         """The oracle over all rows; ``query`` is the bound form of the case's query."""
         return Oracle(query, self.rows(), self.stored(), self.catalog())

@@ -1,0 +1,139 @@
+"""How the rows of a query are spread over buckets so that every result is made exactly once.
+
+Rows with equal join keys meet in one bucket, their *home*: the sources of the equality that covers most of them are spread by
+it, the others go to every bucket, and stored tables are everywhere anyway. A query without such an equality spreads its first
+stream by time. A result is made in the home of its spread rows, which is one bucket: their keys are equal.
+
+Some streams go to every bucket although they are spread, each row marked as at home there or not: those that the query also
+reads in another role, and those whose windows count rows, since every row has to be counted wherever it may push another out.
+A spread source takes only rows that are at home (the predicate on :data:`OWN`), after its window has counted them all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from muntin.model.window import PartitionedWindow, RowsWindow
+from muntin.plan.join import Code
+from muntin.plan.query import ColumnRef, Expression, Predicate, Query, Source, quote
+from muntin.planner.classes import Node, equality_classes
+from muntin.planner.predicates import SortedPredicates, sort_predicates
+
+OWN = "_own"
+"""The column that marks rows at home, in streams that go everywhere."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where rows of a stream go: to the bucket of ``key`` (a code over source 0; None: of their time), or everywhere.
+
+    ``counted``: rows that are not at home are only counted there, so nothing but their time is sent.
+    """
+
+    stream: str
+    key: Code | None
+    everywhere: bool = False
+    counted: bool = False
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """The routes of a query's streams, and which of its sources take only rows that are at home."""
+
+    routes: tuple[Route, ...]
+    spread: frozenset[int]
+
+    def route(self, stream: str) -> Route:
+        """The route of a stream."""
+        return next(route for route in self.routes if route.stream == stream)
+
+    def local(self, query: Query) -> Query:
+        """The query as a bucket runs it: over streams that have the mark where they go everywhere."""
+        sources, predicates = [], list(query.predicates)
+        for place, source in enumerate(query.sources):
+            if source.stored or not self.route(source.relation).everywhere:
+                sources.append(source)
+                continue
+            sources.append(replace(source, schema=marked(source.schema)))
+            if place in self.spread:
+                reference = ColumnRef(place, OWN)
+                predicates.append(Predicate(Expression(quote(reference.flat), (reference,), pa.bool_())))
+        return replace(query, sources=tuple(sources), predicates=tuple(predicates))
+
+
+def marked(schema: pa.Schema) -> pa.Schema:
+    """The schema of a stream that goes everywhere."""
+    return schema.append(pa.field(OWN, pa.bool_()))
+
+
+def distribute(query: Query) -> Distribution:
+    """How to spread a query."""
+    parts = sort_predicates(query)
+    keys = _home_keys(query, parts)
+    streams = dict.fromkeys(source.relation for source in query.sources if not source.stored)
+    return Distribution(tuple(_route(query, stream, keys) for stream in streams), frozenset(keys))
+
+
+def _home_keys(query: Query, parts: SortedPredicates) -> dict[int, Code | None]:
+    """The sources that are spread, each with the code that tells its home."""
+    best: dict[int, Code | None] = {}
+    classes = sorted(set(equality_classes(parts.equalities).values()), key=sorted)
+    for members in classes:
+        keys = _consistent(query, parts, sorted(members))
+        if len(keys) > len(best):
+            best = keys
+    if best:
+        return best
+    first = next(place for place, source in enumerate(query.sources) if not source.stored)
+    return {first: None}
+
+
+def _consistent(query: Query, parts: SortedPredicates, members: list[Node]) -> dict[int, Code | None]:
+    """The stream sources of a class; of a stream that occurs twice, those with the key that comes first."""
+    keys: dict[int, Code | None] = {}
+    homes: dict[str, Code] = {}
+    for source, number in members:
+        relation = query.sources[source]
+        if relation.stored or source in keys:
+            continue
+        code = _over_first(source, parts.codes.codes[source][number])
+        if homes.setdefault(relation.relation, code) == code:
+            keys[source] = code
+    return keys
+
+
+def _over_first(source: int, code: Code) -> Code:
+    """A code as if its source were the first one, so that codes of different sources can be compared."""
+    sql = code.expression.sql
+    references = []
+    for reference in code.expression.references:
+        moved = ColumnRef(0, reference.column)
+        sql = sql.replace(quote(reference.flat), quote(moved.flat))
+        references.append(moved)
+    assert all(reference.source == source for reference in code.expression.references), "a code is over one source"
+    return Code(Expression(sql, tuple(references), code.expression.type), code.kind)
+
+
+def _route(query: Query, stream: str, keys: dict[int, Code | None]) -> Route:
+    places = [place for place, source in enumerate(query.sources) if source.relation == stream]
+    key = next((keys[place] for place in places if place in keys), None)
+    elsewhere = any(place not in keys for place in places)
+    counting = any(_counts_rows(query.sources[place], key) for place in places)
+    whole = any(isinstance(query.sources[place].window, PartitionedWindow) for place in places)
+    return Route(stream, key, everywhere=elsewhere or counting, counted=counting and not elsewhere and not whole)
+
+
+def _counts_rows(source: Source, key: Code | None) -> bool:
+    """Whether the window has to see rows of other homes: it counts all rows, or rows of partitions that homes cut apart."""
+    if isinstance(source.window, PartitionedWindow):
+        column = key.expression.column if key else None
+        return column is None or column.column not in source.window.columns
+    return isinstance(source.window, RowsWindow)
+
+
+def home_text(code: Code) -> str:
+    """SQL for a whole number that decides the home of a hashed key: equal for equal keys, in every process and version."""
+    text = code.expression.sql
+    return f"CASE WHEN ({text}) IS NOT NULL THEN ('0x' || substr(md5(({text})::VARCHAR), 1, 15))::BIGINT END"

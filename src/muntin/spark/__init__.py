@@ -1,0 +1,22 @@
+"""Muntin on Spark: sources, buckets, durable state, sinks and progress; the only home of pyspark.
+
+Here is how rows reach the buckets and results the sinks. What happens inside a bucket is the in-process engine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from muntin.spark.engine import SparkEngine, SparkQuery
+
+__all__ = ["SparkEngine", "SparkQuery"]
+
+
+def __getattr__(name: str) -> object:
+    """Import the engine when it is asked for: the processes of buckets do without pyspark."""
+    if name in __all__:
+        from muntin.spark import engine  # noqa: PLC0415
+
+        return getattr(engine, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,130 @@
+"""What Muntin keeps in a checkpoint folder beside Spark's own files: the program, so that a restart goes on with it or says why not."""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from muntin.errors import MuntinError
+from muntin.model.catalog import Stream
+from muntin.spark.program import Change, Program, Registered
+
+_FORMAT = 1
+
+
+class CheckpointError(MuntinError):
+    """A checkpoint that cannot be used with this program; nothing in it was changed."""
+
+
+@dataclass(frozen=True)
+class _Stored:
+    format: int
+    run: str
+    program: Program
+
+
+class Checkpoint:
+    """A checkpoint folder on a file system that this process can write to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._file = folder / "muntin" / "program"
+
+    @property
+    def spark(self) -> Path:
+        """The folder that Spark calls its checkpoint."""
+        return self.folder / "spark"
+
+    def last_batch(self) -> int:
+        """The last batch that is complete, or -1."""
+        commits = self.spark / "commits"
+        return max((int(path.name) for path in commits.iterdir() if path.name.isdecimal()), default=-1) if commits.is_dir() else -1
+
+    def resume(self, wanted: Program) -> tuple[str, Program]:
+        """The name of the run and the program to go on with: the stored one with what is new in the wanted one as changes.
+
+        Raises
+        ------
+        CheckpointError
+            When the checkpoint belongs to another program, or cannot be read.
+        """
+        stored = self._load()
+        if stored is None:
+            if self.last_batch() >= 0:
+                raise CheckpointError(f"{self.folder} holds Spark's files but not our program", hint="Use an empty folder, or restore it")
+            run = uuid.uuid4().hex
+            self._store(_Stored(_FORMAT, run, wanted))
+            return run, wanted
+        program = self._merged(stored.program, wanted)
+        self._store(replace(stored, program=program))
+        return stored.run, program
+
+    def _merged(self, before: Program, wanted: Program) -> Program:
+        if before.buckets != wanted.buckets:
+            raise CheckpointError(
+                f"{self.folder} was made with {before.buckets} buckets, not {wanted.buckets}",
+                hint=f"Pass buckets={before.buckets}, or begin a new checkpoint",
+            )
+        difference = _stream_difference(before.streams, wanted.streams)
+        if difference:
+            raise CheckpointError(
+                f"{self.folder} belongs to another program: {difference}", hint="Declare the same streams, or begin a new checkpoint"
+            )
+        if dict(before.tables) != dict(wanted.tables):
+            raise CheckpointError(
+                f"{self.folder} was made with other stored tables", hint="Stored tables must stay as they are; begin a new checkpoint"
+            )
+        batch = self.last_batch() + 1
+        running = {query.name: query for query in _in_force(before)}
+        asked = {query.name: query for query in wanted.queries}
+        changes = list(before.changes)
+        for name, query in running.items():
+            if name not in asked or asked[name] != query:
+                changes.append(Change(batch, dropped=name))
+        for name, query in asked.items():
+            if running.get(name) != query:
+                changes.append(Change(batch, added=query))
+        return replace(before, changes=tuple(changes))
+
+    def _load(self) -> _Stored | None:
+        if not self._file.exists():
+            return None
+        try:
+            stored = pickle.loads(self._file.read_bytes())  # noqa: S301 (a file of our own, as private as the checkpoint)
+        except Exception as error:
+            raise CheckpointError(f"{self._file} cannot be read: {error}", hint="Restore it, or begin a new checkpoint") from error
+        if not isinstance(stored, _Stored) or stored.format != _FORMAT:
+            raise CheckpointError(
+                f"{self._file} was written by another version of Muntin", hint="Use that version, or begin a new checkpoint"
+            )
+        return stored
+
+    def _store(self, stored: _Stored) -> None:
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        part = self._file.with_suffix(".part")
+        part.write_bytes(pickle.dumps(stored))
+        part.replace(self._file)
+
+
+def _in_force(program: Program) -> list[Registered]:
+    """The queries after all changes."""
+    queries = list(program.queries)
+    for change in program.changes:
+        if change.added:
+            queries.append(change.added)
+        else:
+            queries = [query for query in queries if query.name != change.dropped]
+    return queries
+
+
+def _stream_difference(before: Sequence[Stream], wanted: Sequence[Stream]) -> str:
+    names = [stream.name for stream in before], [stream.name for stream in wanted]
+    if names[0] != names[1]:
+        return f"its streams are {', '.join(names[0])}, not {', '.join(names[1])}"
+    for old, new in zip(before, wanted, strict=True):
+        if (old.schema, old.time, old.slack) != (new.schema, new.time, new.slack):
+            return f"stream {old.name} was declared with other columns, time or slack"
+    return ""

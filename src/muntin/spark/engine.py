@@ -1,0 +1,432 @@
+"""The engine on Spark: INTERFACE section 3.
+
+Declarations are kept until the engine starts; then they are one streaming query. A query that is added or dropped while it
+runs takes effect at a batch: the streaming query is stopped, the change is written into the checkpoint with the number of the
+batch it is in force from, and the streaming query goes on from where it was. So changes are durable and ordered with the data.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
+
+from muntin.engine.explain import describe_plan
+from muntin.engine.input_rows import read_rows
+from muntin.engine.plan_tree import draw
+from muntin.engine.table_files import load_table
+from muntin.errors import CatalogError, InputError, MuntinError, SettingError, SqlError
+from muntin.expressions.duck import Duck
+from muntin.kernels.compiling import prepare
+from muntin.model.catalog import Catalog, Stream, Table
+from muntin.model.clock import parse_interval
+from muntin.model.settings import Settings
+from muntin.model.statistics import declared_statistics, known_statistics
+from muntin.operators.consolidate import consolidate
+from muntin.plan.join import JoinPlan
+from muntin.plan.query import Emit, Query
+from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
+from muntin.planner.join_planner import Knowledge, plan_join
+from muntin.spark.bucket import LATE, RESULTS
+from muntin.spark.checkpoint import Checkpoint
+from muntin.spark.messages import from_blob, to_blob
+from muntin.spark.pipeline import Heartbeat, build
+from muntin.spark.program import Program, Registered
+from muntin.spark.resident import Resident
+from muntin.spark.session import STREAMING, local_session
+from muntin.spark.sinks import FileSink, MemorySink, Sink, SinkChoice, SinkError, SinkMaker, read_batches
+from muntin.spark.sources import fitted, read_stream
+from muntin.sql.script import read_query, read_script
+from muntin.sql.streams import make_stream, make_table
+
+_DEFAULT = Settings()
+
+
+class SparkQuery:
+    """The handle of a standing query on Spark."""
+
+    def __init__(self, engine: SparkEngine, name: str) -> None:
+        self._engine = engine
+        self.name = name
+
+    @property
+    def progress(self) -> dict[str, Any] | None:
+        """What Spark tells of the last batch, and under ``muntin`` what we do; None before the first."""
+        return self._engine.progress
+
+    def results(self) -> pa.Table:
+        """All changes so far, for a query whose sink is memory."""
+        return self._engine.results(self.name)
+
+    def __repr__(self) -> str:
+        return f"SparkQuery({self.name!r})"
+
+
+class SparkEngine:
+    """Continuous queries over streams that Spark reads.
+
+    Parameters
+    ----------
+    spark : SparkSession, optional
+        The session to run in; None makes a local one.
+    checkpoint : str or Path, optional
+        The folder from which a restart goes on; None: a temporary one.
+    trigger : str
+        How often a micro-batch begins; "0 seconds": as soon as the last one is done.
+    buckets : int, optional
+        Into how many shares the work is cut; None: one for each core.
+    heartbeat : str, optional
+        In live runs, how far behind the clock time moves on although no row comes, e.g. "10 seconds"; None: only rows move it.
+    **settings
+        Any setting of :class:`muntin.model.settings.Settings`.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        checkpoint: str | Path | None = None,
+        trigger: str = "0 seconds",
+        buckets: int | None = None,
+        heartbeat: str | None = None,
+        **settings: object,
+    ) -> None:
+        self._settings = Settings()
+        for name, value in settings.items():
+            self._settings = self._settings.having(name, value)
+        if buckets is not None and (type(buckets) is not int or buckets < 1):
+            raise SettingError(f"buckets cannot be {buckets!r}", hint="Give a whole number of at least 1")
+        self.spark = spark or local_session(buckets or 2)
+        self.buckets = buckets or max(self.spark.sparkContext.defaultParallelism, 1)
+        for key, value in STREAMING.items():
+            self.spark.conf.set(key, value)
+        self._temporary = tempfile.TemporaryDirectory(prefix="muntin-checkpoint-") if checkpoint is None else None
+        self._checkpoint = Checkpoint(_local_folder(self._temporary.name if self._temporary else checkpoint))
+        self._trigger = trigger
+        parse_interval(trigger)
+        self._heartbeat = Heartbeat(heartbeat) if heartbeat else None
+        if heartbeat:
+            parse_interval(heartbeat)
+        self._lock = threading.RLock()
+        self._catalog = Catalog()
+        self._frames: dict[str, DataFrame] = {}
+        self._tables: dict[str, bytes] = {}
+        self._queries: dict[str, tuple[Registered, Query, JoinPlan]] = {}
+        self._choices: dict[str, SinkChoice] = {}
+        self._sinks: dict[str, Sink] = {}
+        self._makers = SinkMaker(self.spark, self._checkpoint.folder / "muntin" / "results")
+        self._streaming: StreamingQuery | None = None
+        self._run = ""
+        self._failure: MuntinError | None = None
+        self._counts: dict[str, int] = {}
+        self._duck = Duck()
+
+    # -- declarations ------------------------------------------------------------------------------
+
+    def execute(self, script: str) -> list[SparkQuery]:
+        """Run the statements of a script in order and return the queries it created."""
+        created = []
+        with self._lock:
+            for statement in read_script(script, self._catalog):
+                handle = self._apply(statement)
+                if handle is not None:
+                    created.append(handle)
+        return created
+
+    def _apply(self, statement: Statement) -> SparkQuery | None:
+        try:
+            if isinstance(statement, CreateStream):
+                declared_statistics(statement.stream.options)
+                self._add_stream(statement.stream, None)
+            elif isinstance(statement, CreateTable):
+                self._add_table(statement.table, load_table(statement.table))
+            elif isinstance(statement, CreateQuery):
+                return self._add_query(statement.query, _sink_of(statement.query))
+            elif isinstance(statement, Drop):
+                self._drop(statement.kind, statement.name, if_exists=statement.if_exists)
+            else:
+                assert isinstance(statement, Set), "the statements are these five"
+                self._settings = self._settings.having(statement.name, statement.value)
+        except (CatalogError, InputError, SettingError) as error:
+            raise SqlError(error.fact, place=statement.place, hint=error.hint) from error
+        return None
+
+    def stream(self, name: str, source: DataFrame, *, time: str | None = None, slack: str | int = 0) -> None:
+        """Declare a stream over a streaming DataFrame."""
+        if not source.isStreaming:
+            raise InputError(
+                f"the DataFrame of stream {name} is not streaming", hint="Use spark.readStream, or engine.table for stored rows"
+            )
+        micros = parse_interval(slack) if isinstance(slack, str) else slack
+        with self._lock:
+            stream = make_stream(name, _plain(to_arrow_schema(source.schema)), time, micros)
+            self._add_stream(stream, fitted(source, stream))
+
+    def _add_stream(self, stream: Stream, frame: DataFrame | None) -> None:
+        self._check_stopped(f"stream {stream.name} cannot be declared")
+        self._check_free(stream.name)
+        added = self._catalog.add(stream)
+        if frame is not None:
+            self._frames[added.name] = frame
+
+    def table(self, name: str, rows: DataFrame | pa.Table | Sequence[Mapping[str, object]]) -> None:
+        """Declare a stored table with its rows; they are read now."""
+        arrow = rows.toArrow() if isinstance(rows, DataFrame) else rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows))
+        arrow = arrow.cast(_plain(arrow.schema))
+        with self._lock:
+            table = make_table(name, arrow.schema)
+            self._add_table(table, read_rows(arrow, table.schema, f"table {name}"))
+
+    def _add_table(self, table: Table, rows: pa.Table) -> None:
+        self._check_stopped(f"table {table.name} cannot be declared")
+        self._check_free(table.name)
+        self._catalog.add(table)
+        self._tables[table.name] = to_blob(rows.combine_chunks())
+
+    def query(self, sql: str, name: str | None = None, sink: SinkChoice = None) -> SparkQuery:
+        """Register a standing query, also while the engine runs; it then answers from the next batch on."""
+        with self._lock:
+            taken = {query.casefold() for query in self._queries}
+            chosen = name or next(f"q{number}" for number in range(1, 10**9) if f"q{number}" not in taken)
+            query = read_query(sql, chosen, self._catalog)
+            return self._add_query(query, sink if sink is not None else _sink_of(query))
+
+    def _add_query(self, query: Query, sink: SinkChoice) -> SparkQuery:
+        key = query.name.casefold()
+        if key in self._queries or self._catalog.find(query.name):
+            raise CatalogError(f"the name {query.name} is taken", hint="Choose another name, or drop what has it first")
+        settings = self._settings.of_query(query.options)
+        plan = plan_join(query, settings, Knowledge(declared=known_statistics(self._catalog)))
+        changed = {name: str(value) for name, value in asdict(settings).items() if value != getattr(_DEFAULT, name)}
+        made = self._makers.make(query.name, sink, query.output_schema)
+        with self._paused():
+            self._queries[key] = (Registered(query.name, query.text, changed), query, plan)
+            self._choices[key] = sink
+            self._sinks[key] = made
+        return SparkQuery(self, query.name)
+
+    def drop(self, name: str) -> None:
+        """Drop a query, also while the engine runs; the others notice nothing."""
+        with self._lock:
+            self._drop("query", name, if_exists=False)
+
+    def _drop(self, kind: str, name: str, *, if_exists: bool) -> None:
+        key = name.casefold()
+        if kind == "query":
+            if key not in self._queries:
+                if if_exists:
+                    return
+                raise CatalogError(f"there is no query {name}", hint=f"There are {', '.join(self._queries) or 'none'}")
+            with self._paused():
+                del self._queries[key], self._sinks[key], self._choices[key]
+            return
+        relation = self._catalog.find(name)
+        if relation is None or isinstance(relation, Stream) != (kind == "stream"):
+            if if_exists:
+                return
+            raise CatalogError(f"there is no {kind} {name}", hint="Check the name")
+        self._check_stopped(f"{kind} {name} cannot be dropped")
+        users = [query.name for _, query, _ in self._queries.values() if any(s.relation == relation.name for s in query.sources)]
+        if users:
+            raise CatalogError(f"{kind} {relation.name} is read by query {', '.join(users)}", hint="Drop those queries first")
+        self._catalog.remove(name)
+        self._frames.pop(relation.name, None)
+        self._tables.pop(relation.name, None)
+
+    def _check_free(self, name: str) -> None:
+        if name.casefold() in self._queries:
+            raise CatalogError(f"there is already a query {name}", hint="Choose another name, or drop it first")
+
+    def _check_stopped(self, what: str) -> None:
+        if self._streaming is not None and self._streaming.isActive:
+            raise CatalogError(f"{what} while the engine runs", hint="Stop it first; queries can be added and dropped at any time")
+
+    # -- running -----------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Run until stopped: one micro-batch after the other, as the trigger says."""
+        with self._lock:
+            self._start(live=True)
+
+    def process_available(self) -> None:
+        """Process all input there is now, then return."""
+        with self._lock:
+            self._start(live=False)
+            streaming = self._streaming
+        assert streaming is not None, "it was started"
+        try:
+            streaming.awaitTermination()
+        except StreamingQueryException as error:
+            raise self._explained(error) from error
+        finally:
+            self._end_residents()
+
+    def _start(self, *, live: bool) -> None:
+        if self._streaming is not None and self._streaming.isActive:
+            raise CatalogError("the engine is running", hint="Stop it first")
+        prepare()
+        self._failure = None
+        self._run, program = self._checkpoint.resume(self._program())
+        frames = {stream.name: self._frame(stream) for stream in self._catalog.streams()}
+        # State is in as many partitions as there are buckets, from the first start on.
+        self.spark.conf.set("spark.sql.shuffle.partitions", str(self.buckets))
+        outputs = build(self.spark, program, frames, self._run, self._heartbeat if live else None)
+        writer = (
+            outputs.writeStream.outputMode("append").option("checkpointLocation", str(self._checkpoint.spark)).foreachBatch(self._write)
+        )
+        writer = writer.trigger(processingTime=self._trigger) if live else writer.trigger(availableNow=True)
+        self._streaming = writer.start()
+
+    def _frame(self, stream: Stream) -> DataFrame:
+        return self._frames.get(stream.name) or read_stream(self.spark, stream)
+
+    def _program(self) -> Program:
+        queries = tuple(registered for registered, _, _ in self._queries.values())
+        if not queries:
+            raise InputError("there is no query to run", hint="Register one with engine.query or CREATE QUERY")
+        return Program(tuple(self._catalog.streams()), dict(self._tables), queries, (), self.buckets)
+
+    def _paused(self) -> _Paused:
+        return _Paused(self)
+
+    def stop(self) -> None:
+        """Stop after what is being done; a batch that is not complete is done again at the next start."""
+        with self._lock:
+            if self._streaming is not None:
+                self._streaming.stop()
+            self._end_residents()
+
+    def await_termination(self, timeout: float | None = None) -> bool:
+        """Wait until the engine stops, at most so many seconds; whether it has. Raises what made it fail."""
+        if self._streaming is None:
+            return True
+        try:
+            done = self._streaming.awaitTermination(ceil(timeout)) if timeout is not None else self._streaming.awaitTermination()
+        except StreamingQueryException as error:
+            raise self._explained(error) from error
+        return bool(done) if done is not None else True
+
+    def _end_residents(self) -> None:
+        if self._run:
+            for number in range(self.buckets):
+                Resident(self._run, number, 0).stop()
+
+    def _explained(self, error: StreamingQueryException) -> MuntinError:
+        """What went wrong, without Java's part of the story."""
+        if self._failure is not None:
+            return self._failure
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        ours = [line for line in lines if "Error:" in line and not line.startswith(("at ", "org.", "Caused"))]
+        return MuntinError(f"the run failed: {ours[-1] if ours else lines[0]}", hint="Nothing is lost: start again from the checkpoint")
+
+    # -- output ------------------------------------------------------------------------------------
+
+    def _write(self, outputs: DataFrame, batch: int) -> None:
+        """Hand the outputs of a batch to their sinks."""
+        found: dict[tuple[str, str], list[Row]] = {}
+        for row in outputs.collect():
+            found.setdefault((row["kind"], row["name"]), []).append(row)
+        for key, (_, query, _) in list(self._queries.items()):
+            tables = [from_blob(bytes(row["blob"])) for row in found.get((RESULTS, query.name), [])]
+            self._counts[key] = self._counts.get(key, 0) + sum(len(table) for table in tables)
+            try:
+                self._sinks[key].write(self._together(query, tables), batch)
+            except Exception as error:
+                self._failure = SinkError(
+                    f"the sink of query {query.name} failed in batch {batch}: {type(error).__name__}: {error}",
+                    hint="Repair it and start again: the batch is done again, other sinks keep what they have once",
+                )
+                raise self._failure from error
+        for stream in self._catalog.streams():
+            late = [from_blob(bytes(row["blob"])) for row in found.get((LATE, stream.name), [])]
+            if late:
+                self._late_sink(stream).write(pa.concat_tables(late), batch)
+
+    def _together(self, query: Query, tables: Sequence[pa.Table]) -> pa.Table:
+        """The results of all buckets in the order of time; changes of one instant that cancel out are left out."""
+        table = pa.concat_tables([query.output_schema.empty_table(), *tables])
+        if query.emit is Emit.CHANGES:
+            return consolidate(table, self._duck)
+        return table.sort_by("_ts") if len(tables) > 1 else table
+
+    def _late_sink(self, stream: Stream) -> FileSink:
+        return FileSink(self._checkpoint.folder / "muntin" / "late" / stream.name, "parquet")
+
+    def late(self, stream: str) -> pa.Table:
+        """The late rows of a stream so far."""
+        relation = self._catalog.find(stream)
+        if not isinstance(relation, Stream):
+            raise CatalogError(f"there is no stream {stream}", hint="Check the name")
+        return read_batches(self._late_sink(relation).folder, relation.schema)
+
+    def results(self, name: str) -> pa.Table:
+        """All changes of a query so far, if its sink is memory."""
+        sink = self._sinks.get(name.casefold())
+        if not isinstance(sink, MemorySink):
+            raise InputError(f"query {name} has no results in memory", hint="Register it with sink='memory'")
+        return sink.table()
+
+    @property
+    def progress(self) -> dict[str, Any] | None:
+        """What Spark tells of the last batch, with our counts under ``muntin``."""
+        if self._streaming is None or self._streaming.lastProgress is None:
+            return None
+        last = self._streaming.lastProgress
+        told: dict[str, Any] = json.loads(last.json)
+        told["muntin"] = {"results": {query.name: self._counts.get(key, 0) for key, (_, query, _) in self._queries.items()}}
+        return told
+
+    def explain(self) -> str:
+        """The plans of all queries."""
+        return "\n\n".join(draw(describe_plan(plan)) for _, _, plan in self._queries.values()) or "no queries"
+
+
+class _Paused:
+    """Between two batches: what is changed inside takes effect at the next one."""
+
+    def __init__(self, engine: SparkEngine) -> None:
+        self._engine = engine
+        self._running = False
+
+    def __enter__(self) -> None:
+        streaming = self._engine._streaming  # noqa: SLF001 (a part of the engine)
+        self._running = streaming is not None and streaming.isActive
+        if self._running and streaming is not None:
+            streaming.stop()
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if self._running and kind is None:
+            self._engine._start(live=True)  # noqa: SLF001
+
+
+def _sink_of(query: Query) -> SinkChoice:
+    """The sink that a query's WITH names."""
+    options = {name.lower(): value for name, value in query.options if name.lower() in {"sink", "format", "path"}}
+    sink = options.get("sink")
+    if sink in {None, "memory", "console"} and "path" not in options:
+        return sink
+    return {"format": options.get("format", sink or ""), **({"path": options["path"]} if "path" in options else {})}
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """Times without a zone: Spark's are UTC, as ours."""
+    fields = [pa.field(f.name, pa.timestamp("us")) if pa.types.is_timestamp(f.type) else pa.field(f.name, f.type) for f in schema]
+    return pa.schema(fields)
+
+
+def _local_folder(path: str | Path | None) -> Path:
+    text = str(path).removeprefix("file://")
+    if "://" in text:
+        raise InputError(f"the checkpoint {path} is not a folder that this process can reach", hint="Give a local or mounted folder")
+    return Path(text).absolute()

@@ -1,0 +1,59 @@
+"""What travels between the stages: tables as compressed Arrow streams, and a bucket's share of a micro-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def to_blob(table: pa.Table) -> bytes:
+    """A table as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=_OPTIONS) as writer:
+        writer.write_table(table)
+    blob: bytes = sink.getvalue().to_pybytes()
+    return blob
+
+
+def from_blob(blob: bytes) -> pa.Table:
+    """The table of such bytes."""
+    with pa.ipc.open_stream(pa.py_buffer(blob)) as reader:
+        return reader.read_all()
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of one stream from one task of the source, for one bucket under one scheme."""
+
+    scheme: int
+    stream: str
+    task: int
+    blob: bytes
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a bucket gets of a micro-batch: its parts, and the newest time of every stream anywhere in the batch.
+
+    ``moment`` is the time of the heartbeat, if one came; ``epoch`` how many changes of the program are in force.
+    """
+
+    batch: int
+    epoch: int
+    newest: Mapping[str, int]
+    parts: tuple[Part, ...]
+    moment: int | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """Rows that leave a bucket: results of a query, or late rows of a stream."""
+
+    kind: str
+    name: str
+    blob: bytes
+    rows: int

@@ -1,0 +1,80 @@
+"""From a task's rows of a stream to one table for each bucket and scheme."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from muntin.expressions.duck import Duck
+from muntin.expressions.evaluator import Evaluator
+from muntin.model.catalog import Stream
+from muntin.operators.code_reader import real_codes, whole_codes
+from muntin.plan.join import CodeKind
+from muntin.planner.distribution import OWN, Route, home_text
+from muntin.spark.messages import Part, to_blob
+from muntin.spark.program import Program
+
+Homes = npt.NDArray[np.int64]
+
+
+class Packer:
+    """Packs rows of one stream."""
+
+    def __init__(self, program: Program, stream: str) -> None:
+        self._stream: Stream = next(known for known in program.streams if known.name == stream)
+        self._buckets = program.buckets
+        self._routes = [(number, scheme.route(stream)) for number, scheme in enumerate(program.schemes())]
+        self._evaluator = Evaluator(Duck())
+
+    def pack(self, rows: pa.Table, task: int) -> Iterator[tuple[int, Part]]:
+        """The parts of a task's rows, with the bucket of each; buckets that get none are left out."""
+        rows = rows.select(self._stream.schema.names).cast(self._stream.schema)
+        for number, route in self._routes:
+            if route is None or not len(rows):
+                continue
+            homes = self.homes(route, rows)
+            for bucket in range(self._buckets):
+                table = self._for_bucket(route, rows, homes == bucket)
+                if len(table):
+                    yield bucket, Part(number, self._stream.name, task, to_blob(table))
+
+    def homes(self, route: Route, rows: pa.Table) -> Homes:
+        """The bucket of each row; the first for rows whose key is NULL, which join nothing."""
+        if route.key is None:
+            codes, known = whole_codes(rows.column(self._stream.time)), None
+        else:
+            columns = sorted({reference.column for reference in route.key.expression.references})
+            flat = rows.select(columns).rename_columns([f"0.{column}" for column in columns])
+            if route.key.kind is CodeKind.HASH:
+                (column,) = self._evaluator.raw([home_text(route.key)], flat)
+            else:
+                (column,) = self._evaluator.columns([route.key.expression], flat)
+            known = column.is_valid().to_numpy() if column.null_count else None
+            codes = real_codes(column) if route.key.kind is CodeKind.REAL else whole_codes(column)
+        homes = (_scatter(codes) % np.uint64(self._buckets)).astype(np.int64)
+        return homes if known is None else np.where(known, homes, 0)
+
+    def _for_bucket(self, route: Route, rows: pa.Table, own: npt.NDArray[np.bool_]) -> pa.Table:
+        if not route.everywhere:
+            return rows.filter(pa.array(own))
+        if route.counted:
+            # Rows of other homes are only counted: their values would be sent in vain.
+            away = pa.array(~own)
+            columns = [
+                column if name == self._stream.time else pa.compute.if_else(away, pa.scalar(None, column.type), column)
+                for name, column in zip(rows.column_names, rows.columns, strict=True)
+            ]
+            rows = pa.table(columns, schema=rows.schema)
+        return rows.append_column(OWN, pa.array(own))
+
+
+def _scatter(codes: Homes) -> npt.NDArray[np.uint64]:
+    """The bits of codes well mixed, so that neighbouring keys go to different buckets."""
+    bits = codes.view(np.uint64)
+    with np.errstate(over="ignore"):
+        for _ in range(2):
+            bits = (bits ^ (bits >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return bits ^ (bits >> np.uint64(32))

@@ -1,0 +1,202 @@
+"""A bucket lives in a process of its own, which any Python worker of the host asks.
+
+Spark gives a bucket to another worker from batch to batch, so its state must not live in one. A resident process keeps the
+engines, compiled code and all; whichever worker has the bucket sends the share and gets the outputs. What the resident
+holds is a cache: it says which batch it has applied last, and if that is not the one before the share (it is new, another host
+had the bucket, an attempt failed half-way), it is built again from the shares in Spark's state store.
+
+Residents end when the process that Spark runs in ends, when they are told to, or after ten idle minutes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import pickle
+import secrets
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+
+from muntin.errors import MuntinError
+from muntin.spark.bucket import Ledger
+from muntin.spark.messages import Share
+from muntin.spark.program import Program
+from muntin.spark.rebuilding import Applied, KeptBucket
+
+_IDLE = 600.0
+_START = 120.0
+_WATCH = 1.0
+
+
+class ResidentError(MuntinError):
+    """A resident failed or could not be started."""
+
+
+def _folder() -> Path:
+    path = Path(tempfile.gettempdir()) / f"muntin-{os.getuid()}"
+    path.mkdir(mode=0o700, exist_ok=True)
+    if path.stat().st_uid != os.getuid():
+        raise ResidentError(f"{path} belongs to another user", hint="Remove it, or set TMPDIR to a folder of your own")
+    return path
+
+
+def digest_of(program: bytes) -> str:
+    """What tells one program from another."""
+    return hashlib.sha256(program).hexdigest()
+
+
+class Resident:
+    """The way to a bucket's resident; ``run`` names the engine, ``parent`` the process it must not outlive."""
+
+    def __init__(self, run: str, number: int, parent: int) -> None:
+        self._number = number
+        self._parent = parent
+        name = hashlib.sha256(f"{run}/{number}".encode()).hexdigest()[:24]
+        self._socket = _folder() / f"{name}.sock"
+        self._key = _folder() / f"{name}.key"
+        self._lock = _folder() / f"{name}.lock"
+
+    def apply(
+        self, program: bytes, version: int, share: Share, recall: Callable[[], tuple[Ledger, Iterator[Share]]]
+    ) -> tuple[Applied, Ledger]:
+        """Apply a share to the bucket as it was after batch ``version``; ``recall`` tells what to build it from, if need be."""
+        with self._connected() as connection:
+            connection.send(("apply", digest_of(program), version, share))
+            answer = connection.recv()
+            if answer[0] == "rebuild":
+                ledger, shares = recall()
+                connection.send(("rebuild", program, self._number, ledger))
+                for kept in shares:
+                    connection.send(kept)
+                connection.send(("apply", digest_of(program), version, share))
+                answer = connection.recv()
+        if answer[0] == "failed":
+            raise ResidentError(f"bucket {self._number} failed: {answer[1]}", hint="The batch will be tried again from the checkpoint")
+        return answer[1], answer[2]
+
+    def stop(self) -> None:
+        """End the resident, if there is one."""
+        connection = self._connect()
+        if connection is not None:
+            with contextlib.suppress(OSError, EOFError), connection:
+                connection.send(("stop",))
+                connection.recv()
+        for path in (self._socket, self._key, self._lock):
+            path.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        connection = self._connect() or self._start()
+        with connection:
+            yield connection
+
+    def _connect(self) -> Connection | None:
+        try:
+            return Client(str(self._socket), "AF_UNIX", authkey=self._key.read_bytes())
+        except (OSError, EOFError):
+            return None
+
+    def _start(self) -> Connection:
+        with self._lock.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            connection = self._connect()
+            if connection is not None:
+                return connection
+            self._socket.unlink(missing_ok=True)
+            descriptor = os.open(self._key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            os.write(descriptor, secrets.token_bytes(32))
+            os.close(descriptor)
+            arguments = [sys.executable, "-m", "muntin.spark.resident", str(self._socket), str(self._key), str(self._parent)]
+            process = subprocess.Popen(arguments, start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)  # noqa: S603
+            until = time.monotonic() + _START
+            while time.monotonic() < until and process.poll() is None:
+                connection = self._connect()
+                if connection is not None:
+                    return connection
+                time.sleep(0.02)
+        raise ResidentError(
+            f"the process of bucket {self._number} did not start", hint=f"Try: {sys.executable} -c 'import muntin.spark.resident'"
+        )
+
+
+# -- the resident itself ------------------------------------------------------------------------------
+
+
+class _Serving:
+    """The bucket of a resident, and the programs it knows."""
+
+    def __init__(self) -> None:
+        self._bucket: KeptBucket | None = None
+        self._program = ""
+
+    def answer(self, connection: Connection) -> bool:
+        """Answer one request; False when that was to stop."""
+        request = connection.recv()
+        if request[0] == "stop":
+            connection.send(("stopped",))
+            return False
+        if request[0] == "rebuild":
+            self._rebuild(connection, *request[1:])
+            return True
+        _, program, version, share = request
+        bucket = self._bucket
+        if bucket is None or self._program != program or bucket.version != version:
+            self._bucket = None
+            connection.send(("rebuild",))
+            return True
+        # Until the share is applied as a whole, nobody must take this bucket for one that is right.
+        self._bucket = None
+        try:
+            applied = bucket.apply(share)
+        except Exception as error:  # noqa: BLE001 (whatever it is, the worker has to hear of it)
+            connection.send(("failed", f"{type(error).__name__}: {error}"))
+            return True
+        self._bucket = bucket
+        connection.send(("applied", applied, bucket.ledger))
+        return True
+
+    def _rebuild(self, connection: Connection, program: bytes, number: int, ledger: Ledger) -> None:
+        loaded: Program = pickle.loads(program)  # noqa: S301 (comes from our own worker over an authenticated socket)
+        self._bucket = KeptBucket.rebuilt(loaded, number, ledger, lambda _batch: connection.recv())
+        self._program = digest_of(program)
+
+
+def _watch(parent: int, busy: list[float]) -> None:
+    """End this process when the parent is gone, or when nobody has asked for long."""
+    while True:
+        time.sleep(_WATCH)
+        try:
+            os.kill(parent, 0)
+        except ProcessLookupError:
+            os._exit(0)
+        except PermissionError:
+            pass
+        if time.monotonic() - busy[0] > _IDLE:
+            os._exit(0)
+
+
+def serve(socket: str, key: str, parent: int) -> None:
+    """Serve one bucket until told to stop."""
+    busy = [time.monotonic()]
+    threading.Thread(target=_watch, args=(parent, busy), daemon=True).start()
+    serving = _Serving()
+    with Listener(socket, "AF_UNIX", authkey=Path(key).read_bytes()) as listener:
+        while True:
+            with contextlib.suppress(EOFError, OSError), listener.accept() as connection:
+                while True:
+                    busy[0] = time.monotonic()
+                    if not serving.answer(connection):
+                        return
+                    busy[0] = time.monotonic()
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,194 @@
+"""Where results go. Every sink takes a batch as often as it comes and keeps it once: what it wrote for a batch id, it writes over."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from pyspark.sql import DataFrame, SparkSession
+
+from muntin.errors import MuntinError, SettingError
+
+SinkChoice: TypeAlias = str | Callable[[DataFrame, int], object] | Mapping[str, str] | None
+"""What users may give: ``"memory"``, ``"console"``, a folder's format and options, or a callable(df, batch_id)."""
+
+_FILES = ("parquet", "csv", "json")
+
+
+class SinkError(MuntinError):
+    """A sink failed; the batch is tried again when the engine is started again."""
+
+
+class Sink(ABC):
+    """Takes the results of one query, batch by batch."""
+
+    @abstractmethod
+    def write(self, results: pa.Table, batch: int) -> None:
+        """Keep the results of a batch, instead of what was kept for it before."""
+
+
+@dataclass
+class FileSink(Sink):
+    """One file a batch in a local folder, made whole before it has its name."""
+
+    folder: Path
+    kind: str
+
+    def write(self, results: pa.Table, batch: int) -> None:
+        """Write the file of a batch."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        target = self.folder / f"batch-{batch:09d}.{self.kind}"
+        if not len(results):
+            target.unlink(missing_ok=True)
+            return
+        part = self.folder / f".{target.name}.part"
+        if self.kind == "parquet":
+            pa.parquet.write_table(results, part)
+        elif self.kind == "csv":
+            pa.csv.write_csv(results, part)
+        else:
+            _write_json(results, part)
+        part.replace(target)
+
+
+def read_batches(folder: Path, schema: pa.Schema) -> pa.Table:
+    """All that a parquet sink wrote into a folder, in the order of the batches."""
+    files = sorted(folder.glob("batch-*.parquet")) if folder.is_dir() else []
+    return pa.concat_tables([schema.empty_table(), *(pa.parquet.read_table(file, schema=schema) for file in files)])
+
+
+def _write_json(results: pa.Table, path: Path) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, default=str) + "\n" for row in results.to_pylist())
+
+
+@dataclass
+class MemorySink(Sink):
+    """A view named after the query, over files beside the checkpoint."""
+
+    spark: SparkSession
+    name: str
+    folder: Path
+    schema: pa.Schema
+
+    def __post_init__(self) -> None:
+        self._files = FileSink(self.folder, "parquet")
+        self._refresh()
+
+    def write(self, results: pa.Table, batch: int) -> None:
+        """Write the batch and let the view see it."""
+        self._files.write(results, batch)
+        if len(results):
+            self._refresh()
+
+    def _refresh(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        empty = self.folder / "batch--00000001.parquet"
+        if not empty.exists():
+            pa.parquet.write_table(self.schema.empty_table(), empty)
+        self.spark.read.parquet(str(self.folder)).createOrReplaceTempView(f"`{self.name}`")
+
+    def table(self) -> pa.Table:
+        """All results so far, in the order of the batches."""
+        return read_batches(self.folder, self.schema)
+
+
+@dataclass
+class ConsoleSink(Sink):
+    """Prints results as they come."""
+
+    name: str
+    most: int = 20
+
+    def write(self, results: pa.Table, batch: int) -> None:
+        """Print the first results of a batch."""
+        if not len(results):
+            return
+        lines = ["  ".join(results.column_names)]
+        lines += ["  ".join(str(value) for value in row.values()) for row in results.slice(0, self.most).to_pylist()]
+        if len(results) > self.most:
+            lines.append(f"... {len(results) - self.most:,} more")
+        print(f"-- {self.name}, batch {batch}: {len(results):,} changes\n" + "\n".join(lines), flush=True)  # noqa: T201 (that is the sink)
+
+
+@dataclass
+class SparkSink(Sink):
+    """Any batch format of Spark. Appends; idempotent where the format is told the batch (as Delta's txnVersion)."""
+
+    spark: SparkSession
+    name: str
+    kind: str
+    options: Mapping[str, str]
+
+    def write(self, results: pa.Table, batch: int) -> None:
+        """Append a batch."""
+        if not len(results):
+            return
+        frame = self.spark.createDataFrame(results)
+        path = self.options.get("path")
+        rest = {name: value for name, value in self.options.items() if name not in {"path", "mode"}}
+        writer = frame.write.format(self.kind).mode("append").options(**rest)
+        if path is not None and self.kind in _FILES:
+            # A folder for each batch, written over: Spark's file formats know no transactions.
+            writer.mode("overwrite").save(f"{path.rstrip('/')}/batch={batch}")
+        elif self.kind == "delta":
+            writer.option("txnAppId", f"muntin-{self.name}").option("txnVersion", batch).save(path)
+        else:
+            writer.save(path)
+
+
+@dataclass
+class CallableSink(Sink):
+    """A function of the user's: called with a DataFrame and the batch id, again with the same id after a crash."""
+
+    spark: SparkSession
+    function: Callable[[DataFrame, int], object]
+
+    def write(self, results: pa.Table, batch: int) -> None:
+        """Call the function, if there is something to call it with."""
+        if len(results):
+            self.function(self.spark.createDataFrame(results), batch)
+
+
+@dataclass(frozen=True)
+class SinkMaker:
+    """Makes the sinks of an engine; ``folder`` is where those in memory keep their files."""
+
+    spark: SparkSession
+    folder: Path
+
+    def make(self, name: str, choice: SinkChoice, schema: pa.Schema) -> Sink:
+        """The sink of a query."""
+        if choice is None or choice == "memory":
+            return MemorySink(self.spark, name, self.folder / name, schema)
+        if choice == "console":
+            return ConsoleSink(name)
+        if callable(choice):
+            return CallableSink(self.spark, choice)
+        if isinstance(choice, str):
+            raise SettingError(
+                f"query {name} cannot have the sink {choice!r}",
+                hint="Use 'memory', 'console', a function, or a format with its options such as {'format': 'parquet', 'path': '...'}",
+            )
+        options = {str(key).lower(): str(value) for key, value in choice.items()}
+        kind = options.pop("format", options.pop("sink", "")).lower()
+        if not kind:
+            raise SettingError(f"the sink of query {name} has no format", hint="For example {'format': 'parquet', 'path': '...'}")
+        path = options.get("path")
+        if kind in _FILES and path is None:
+            raise SettingError(f"the {kind} sink of query {name} has no path", hint="Add path")
+        if kind in _FILES and path is not None and "://" not in path:
+            return FileSink(Path(path), kind)
+        return SparkSink(self.spark, name, kind, options)
+
+    def forget(self) -> None:
+        """Remove what memory sinks kept."""
+        shutil.rmtree(self.folder, ignore_errors=True)

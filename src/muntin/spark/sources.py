@@ -1,0 +1,101 @@
+"""Streams as Spark reads them: ``CREATE STREAM ... WITH (format = ..., path = ...)`` through ``spark.readStream``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from muntin.errors import InputError
+from muntin.model.catalog import Stream, find_column
+
+_OURS = {"format", "path", "time", "slack", "rate", "distinct"}
+_SELF_DESCRIBING = {"parquet", "orc", "avro", "delta"}
+_FIXED = {"rate", "rate-micro-batch", "socket", "kafka"}
+"""Sources that have columns of their own and take no schema."""
+
+
+def read_stream(spark: SparkSession, stream: Stream) -> DataFrame:
+    """The streaming DataFrame of a declared stream."""
+    options = {name.lower(): value for name, value in stream.options}
+    kind = options.get("format")
+    if kind is None:
+        raise InputError(
+            f"stream {stream.name} has no source",
+            hint="Declare it WITH (format = 'parquet', path = '...'), or pass a streaming DataFrame to engine.stream",
+        )
+    reader = spark.readStream.format(kind)
+    for name, value in stream.options:
+        if name.lower() not in _OURS:
+            reader = reader.option(name, value)
+    if kind.lower() not in _FIXED:
+        reader = reader.schema(_file_schema(spark, stream, kind, options.get("path")))
+    try:
+        frame = reader.load(options["path"]) if "path" in options else reader.load()
+    except (AnalysisException, ValueError) as error:
+        raise InputError(
+            f"stream {stream.name} cannot be read as {kind!r}: {_first_line(error)}", hint="Check format, path and options"
+        ) from error
+    return fitted(frame, stream)
+
+
+def _file_schema(spark: SparkSession, stream: Stream, kind: str, path: str | None) -> StructType:
+    """The schema to read files with: their own where they describe themselves, else the declared one."""
+    declared = from_arrow_schema(stream.schema)
+    if path is None:
+        raise InputError(f"stream {stream.name} of format {kind!r} has no path", hint="Add path = '...' to its WITH")
+    if "://" not in path and not any(sign in path for sign in "*?[{") and not Path(path).exists():
+        raise InputError(f"stream {stream.name} reads {path!r}, where there is nothing", hint="Check the path; make the folder first")
+    if kind.lower() not in _SELF_DESCRIBING:
+        return declared
+    try:
+        return spark.read.format(kind).load(path).schema
+    except AnalysisException:
+        return declared  # no file yet
+
+
+def fitted(frame: DataFrame, stream: Stream) -> DataFrame:
+    """The declared columns of a frame, in their order; an error unless all are there with types that fit."""
+    there = to_arrow_schema(frame.schema)
+    columns = []
+    for field in stream.schema:
+        name = find_column(there, field.name)
+        if name is None:
+            raise InputError(
+                f"stream {stream.name} declares column {field.name}, which its source does not have",
+                hint=f"The source has {', '.join(there.names)}",
+            )
+        found = there.field(name).type
+        if not _fits(found, field.type):
+            raise InputError(
+                f"stream {stream.name} declares column {field.name} as {field.type}, but its source has {found}",
+                hint="Declare the type that the source has",
+            )
+        columns.append(frame[f"`{name}`"].alias(field.name))
+    return frame.select(*columns)
+
+
+def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of one type are values of the other, without loss in kind."""
+    families = (
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_timestamp,
+        pa.types.is_boolean,
+        pa.types.is_decimal,
+        pa.types.is_date,
+    )
+    if any(family(found) and family(wanted) for family in families):
+        return True
+    texts = (pa.types.is_string, pa.types.is_large_string)
+    if any(text(found) for text in texts) and any(text(wanted) for text in texts):
+        return True
+    return bool(found == wanted or (pa.types.is_integer(found) and pa.types.is_floating(wanted)))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

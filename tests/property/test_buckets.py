@@ -1,0 +1,71 @@
+"""Buckets give what one engine gives: any number of them, any cut into micro-batches and tasks, any restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from muntin.expressions.duck import Duck
+from muntin.model.catalog import Stream
+from muntin.operators.consolidate import consolidate
+from muntin.plan.query import Emit
+from muntin.spark.bucket import RESULTS
+from muntin.spark.messages import Part, Share, from_blob, to_blob
+from muntin.spark.packing import Packer
+from muntin.spark.program import Program, Registered
+from muntin.spark.rebuilding import KeptBucket
+from muntin.sql.script import read_query
+from muntin.testing.case import Case
+from muntin.testing.compare import assert_same_rows
+from muntin.testing.strategies import Shape, cases
+
+DUCK = Duck()
+
+
+def program_of(case: Case, buckets: int) -> Program:
+    streams = tuple(Stream(stream.name, stream.schema, stream.time, stream.slack) for stream in case.streams)
+    tables = {name: to_blob(rows) for name, rows in case.stored().items()}
+    return Program(streams, tables, (Registered("q", case.query, {}),), (), buckets)
+
+
+def shares(case: Case, program: Program, tasks: int) -> Iterator[list[Share]]:
+    """For every micro-batch the share of each bucket; the last one moves time to the end."""
+    packers = {stream.name: Packer(program, stream.name) for stream in program.streams}
+    for batch, piece in enumerate([*case.micro_batches(), None]):
+        parts: list[list[Part]] = [[] for _ in range(program.buckets)]
+        newest = {}
+        for stream, rows in (piece or {}).items():
+            newest[stream] = max(rows.column("ts").cast(pa.int64()).to_pylist())
+            for task in range(tasks):
+                start, stop = task * len(rows) // tasks, (task + 1) * len(rows) // tasks
+                for bucket, part in packers[stream].pack(rows.slice(start, stop - start), task):
+                    parts[bucket].append(part)
+        yield [Share(batch, 0, newest, tuple(own), case.end if piece is None else None) for own in parts]
+
+
+@given(cases(Shape()), st.integers(1, 5), st.integers(1, 3), st.sets(st.integers(0, 6)))
+def test_buckets_give_the_oracles_results(case: Case, buckets: int, tasks: int, restarts: set[int]) -> None:
+    query = read_query(case.query, "q", case.catalog())
+    program = program_of(case, buckets)
+    running = [KeptBucket(program, number) for number in range(buckets)]
+    stores: list[dict[int, Share]] = [{} for _ in range(buckets)]
+    collected = []
+    for number, batch in enumerate(shares(case, program, tasks)):
+        for bucket, share in enumerate(batch):
+            if number in restarts:
+                running[bucket] = KeptBucket.rebuilt(program, bucket, running[bucket].ledger, stores[bucket].__getitem__)
+            stores[bucket][share.batch] = share
+            applied = running[bucket].apply(share)
+            for gone in applied.gone:
+                del stores[bucket][gone]
+            collected += [from_blob(output.blob) for output in applied.outputs if output.kind == RESULTS]
+    found = pa.concat_tables([query.output_schema.empty_table(), *collected])
+    oracle = case.oracle(query)
+    note(case.script(query))
+    if query.emit is Emit.INSERTS:
+        assert_same_rows(oracle.inserts(case.end), found)
+    else:
+        assert_same_rows(oracle.changes(case.end), consolidate(found, DUCK))
