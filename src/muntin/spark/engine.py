@@ -378,6 +378,11 @@ class SparkEngine:
         return sink.table()
 
     @property
+    def streaming(self) -> StreamingQuery | None:
+        """Spark's streaming query, running or ended; None before the first start."""
+        return self._streaming
+
+    @property
     def progress(self) -> dict[str, Any] | None:
         """What Spark tells of the last batch, with our counts under ``muntin``."""
         if self._streaming is None or self._streaming.lastProgress is None:
