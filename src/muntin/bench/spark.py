@@ -103,6 +103,8 @@ def _batches(query: StreamingQuery) -> list[tuple[int, int]]:
     found = []
     for progress in query.recentProgress:
         rows = sum(source.numInputRows for source in progress.sources)
+        # Where whole files are read, they are what Spark counts.
+        rows = rows if rows >= FILE_SECONDS * RATE else rows * FILE_SECONDS * RATE
         found.append((rows, int(progress.durationMs["triggerExecution"])))
     return found
 

@@ -46,7 +46,7 @@ from muntin.spark.program import Program, Registered
 from muntin.spark.resident import Resident
 from muntin.spark.session import STREAMING, local_session
 from muntin.spark.sinks import FileSink, MemorySink, Sink, SinkChoice, SinkError, SinkMaker, read_batches
-from muntin.spark.sources import fitted, read_stream
+from muntin.spark.sources import Source, fitted, read_stream
 from muntin.sql.script import read_query, read_script
 from muntin.sql.streams import make_stream, make_table
 
@@ -278,18 +278,19 @@ class SparkEngine:
         prepare()
         self._failure = None
         self._run, program = self._checkpoint.resume(self._program())
-        frames = {stream.name: self._frame(stream) for stream in self._catalog.streams()}
+        sources = {stream.name: self._source(stream) for stream in self._catalog.streams()}
         # State is in as many partitions as there are buckets, from the first start on.
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.buckets))
-        outputs = build(self.spark, program, frames, self._run, self._heartbeat if live else None)
+        outputs = build(self.spark, program, sources, self._run, self._heartbeat if live else None)
         writer = (
             outputs.writeStream.outputMode("append").option("checkpointLocation", str(self._checkpoint.spark)).foreachBatch(self._write)
         )
         writer = writer.trigger(processingTime=self._trigger) if live else writer.trigger(availableNow=True)
         self._streaming = writer.start()
 
-    def _frame(self, stream: Stream) -> DataFrame:
-        return self._frames.get(stream.name) or read_stream(self.spark, stream)
+    def _source(self, stream: Stream) -> Source:
+        frame = self._frames.get(stream.name)
+        return read_stream(self.spark, stream) if frame is None else Source(frame)
 
     def _program(self) -> Program:
         queries = tuple(registered for registered, _, _ in self._queries.values())
