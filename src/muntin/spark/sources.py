@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from muntin.errors import InputError
 from muntin.model.catalog import Stream, find_column
 
 _OURS = {"format", "path", "time", "slack", "rate", "distinct", "reader"}
+_FILES = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
 _SELF_DESCRIBING = {"parquet", "orc", "avro", "delta"}
 _FIXED = {"rate", "rate-micro-batch", "socket", "kafka"}
 """Sources that have columns of their own and take no schema."""
@@ -44,11 +46,9 @@ def read_stream(spark: SparkSession, stream: Stream) -> Source:
 
 def _read_files(spark: SparkSession, stream: Stream, path: str | None) -> Source:
     folder = _checked_path(stream, "parquet", path)
-    try:
-        fitted(spark.read.parquet(folder), stream)  # says now what does not fit, if there is a file yet
-    except AnalysisException:
-        pass
-    reader = spark.readStream.format("binaryFile")
+    with suppress(AnalysisException):  # there may be no file yet
+        fitted(spark.read.parquet(folder), stream)
+    reader = spark.readStream.format("binaryFile").schema(_FILES)
     for name, value in stream.options:
         if name.lower() not in _OURS:
             reader = reader.option(name, value)
