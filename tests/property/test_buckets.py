@@ -12,7 +12,7 @@ from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
 from muntin.operators.consolidate import consolidate
 from muntin.plan.query import Emit
-from muntin.spark.bucket import RESULTS
+from muntin.spark.bucket import RESULTS, Kept
 from muntin.spark.messages import Part, Share, from_blob, to_blob
 from muntin.spark.packing import Packer
 from muntin.spark.program import Program, Registered
@@ -51,14 +51,14 @@ def test_buckets_give_the_oracles_results(case: Case, buckets: int, tasks: int, 
     query = read_query(case.query, "q", case.catalog())
     program = program_of(case, buckets)
     running = [KeptBucket(program, number) for number in range(buckets)]
-    stores: list[dict[int, Share]] = [{} for _ in range(buckets)]
+    stores: list[dict[int, tuple[Kept, Share]]] = [{} for _ in range(buckets)]
     collected = []
     for number, batch in enumerate(shares(case, program, tasks)):
         for bucket, share in enumerate(batch):
             if number in restarts:
-                running[bucket] = KeptBucket.rebuilt(program, bucket, running[bucket].ledger, stores[bucket].__getitem__)
-            stores[bucket][share.batch] = share
+                running[bucket] = KeptBucket.rebuilt(program, bucket, stores[bucket].values())
             applied = running[bucket].apply(share)
+            stores[bucket][share.batch] = (applied.note, share)
             for gone in applied.gone:
                 del stores[bucket][gone]
             collected += [from_blob(output.blob) for output in applied.outputs if output.kind == RESULTS]

@@ -9,8 +9,10 @@ What must be remembered to build the bucket again is the shares themselves, from
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 import pyarrow as pa
 
@@ -175,9 +177,9 @@ class Kept:
 class Ledger:
     """The shares that are kept, oldest first."""
 
-    kept: list[Kept] = field(default_factory=list)
+    kept: deque[Kept] = field(default_factory=deque)
 
-    def add(self, share: Share, before: Place, newest: dict[str, int], streams: Sequence[Stream]) -> None:
+    def add(self, share: Share, before: Place, newest: dict[str, int], streams: Sequence[Stream]) -> Kept:
         """Note a share."""
         times = {stream.name: stream.time for stream in streams}
         extents = {}
@@ -185,12 +187,13 @@ class Ledger:
             column = table.column(times[key[1]]).cast(pa.int64()).to_numpy()
             extents[key] = (len(column), int(column.min()), int(column.max()))
         self.kept.append(Kept(share.batch, before, newest, extents))
+        return self.kept[-1]
 
     def expire(self, now: int, reach: dict[tuple[int, str], Reach]) -> list[int]:
         """Let go of the oldest shares that no window reaches any more; their batches."""
         gone = []
         while len(self.kept) > 1 and self._unreachable(self.kept[0], now, reach):
-            gone.append(self.kept.pop(0).batch)
+            gone.append(self.kept.popleft().batch)
         return gone
 
     def _unreachable(self, oldest: Kept, now: int, reach: dict[tuple[int, str], Reach]) -> bool:
@@ -198,10 +201,19 @@ class Ledger:
             known = reach.get(key, Reach())
             if known.forever or newest > now - known.micros:
                 return False
-            later = [kept.extents[key] for kept in self.kept[1:] if key in kept.extents]
-            if known.rows and sum(rows for rows, first, _ in later if newest < first <= now) < known.rows:
+            if known.rows and not self._outnumbered(key, newest, now, known.rows):
                 return False
         return True
+
+    def _outnumbered(self, key: tuple[int, str], newest: int, now: int, wanted: int) -> bool:
+        """Whether shares with later rows only have as many of a stream as a window counts."""
+        count = 0
+        for kept in islice(self.kept, 1, None):
+            rows, first, last = kept.extents.get(key, (0, 0, 0))
+            count += rows if newest < first and last <= now else 0
+            if count >= wanted:
+                return True
+        return False
 
 
 @dataclass(frozen=True)
