@@ -30,7 +30,7 @@ from muntin.errors import CatalogError, InputError, MuntinError, SettingError, S
 from muntin.expressions.duck import Duck
 from muntin.kernels.compiling import prepare
 from muntin.model.catalog import Catalog, Stream, Table
-from muntin.model.clock import parse_interval
+from muntin.model.clock import Instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
 from muntin.model.statistics import declared_statistics, known_statistics
 from muntin.operators.consolidate import consolidate
@@ -41,7 +41,8 @@ from muntin.planner.join_planner import Knowledge, plan_join
 from muntin.spark.bucket import LATE, RESULTS
 from muntin.spark.checkpoint import Checkpoint
 from muntin.spark.messages import from_blob, to_blob
-from muntin.spark.pipeline import Heartbeat, build
+from muntin.spark.moments import Heartbeat, Moments
+from muntin.spark.pipeline import build
 from muntin.spark.program import Program, Registered
 from muntin.spark.resident import Resident
 from muntin.spark.session import STREAMING, local_session
@@ -115,9 +116,10 @@ class SparkEngine:
         self._checkpoint = Checkpoint(_local_folder(self._temporary.name if self._temporary else checkpoint))
         self._trigger = trigger
         parse_interval(trigger)
-        self._heartbeat = Heartbeat(heartbeat) if heartbeat else None
-        if heartbeat:
-            parse_interval(heartbeat)
+        self._moments = Moments(self._checkpoint.folder / "muntin" / "moments")
+        self._delay = parse_interval(heartbeat) if heartbeat else None
+        self._heartbeat: Heartbeat | None = None
+        self._live = False
         self._lock = threading.RLock()
         self._catalog = Catalog()
         self._frames: dict[str, DataFrame] = {}
@@ -259,18 +261,33 @@ class SparkEngine:
         with self._lock:
             self._start(live=True)
 
-    def process_available(self) -> None:
-        """Process all input there is now, then return."""
+    def process_available(self, until: Instant | None = None) -> None:
+        """Process all input there is now, then return; ``until`` then moves time on to that instant, see :meth:`advance`."""
+        self._process()
+        if until is not None:
+            self.advance(until)
+            self._process()
+
+    def _process(self) -> None:
         with self._lock:
             self._start(live=False)
             streaming = self._streaming
-        assert streaming is not None, "it was started"
-        try:
-            streaming.awaitTermination()
-        except StreamingQueryException as error:
-            raise self._explained(error) from error
-        finally:
-            self._end_residents()
+        while streaming is not None:
+            try:
+                streaming.awaitTermination()
+            except StreamingQueryException as error:
+                self._end_residents()
+                raise self._explained(error) from error
+            with self._lock:  # a query added or dropped meanwhile goes on in another one
+                streaming = self._streaming if self._streaming is not streaming else None
+        self._end_residents()
+
+    def advance(self, to: Instant) -> None:
+        """Promise that nothing earlier will come on any stream; in force from the next batch on, and durable.
+
+        Rows of that batch are taken first, so let all rows up to there be processed before.
+        """
+        self._moments.tell(parse_instant(to))
 
     def _start(self, *, live: bool) -> None:
         if self._streaming is not None and self._streaming.isActive:
@@ -281,12 +298,23 @@ class SparkEngine:
         frames = {stream.name: self._frame(stream) for stream in self._catalog.streams()}
         # State is in as many partitions as there are buckets, from the first start on.
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.buckets))
-        outputs = build(self.spark, program, frames, self._run, self._heartbeat if live else None)
+        outputs = build(self.spark, program, frames, self._run, self._moments)
         writer = (
             outputs.writeStream.outputMode("append").option("checkpointLocation", str(self._checkpoint.spark)).foreachBatch(self._write)
         )
         writer = writer.trigger(processingTime=self._trigger) if live else writer.trigger(availableNow=True)
         self._streaming = writer.start()
+        self._live = live
+        if live and self._delay is not None:
+            self._heartbeat = Heartbeat(self._moments, self._delay)
+
+    def _halt(self) -> None:
+        """End the streaming query, if one runs."""
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+            self._heartbeat = None
+        if self._streaming is not None:
+            self._streaming.stop()
 
     def _frame(self, stream: Stream) -> DataFrame:
         return self._frames.get(stream.name) or read_stream(self.spark, stream)
@@ -303,8 +331,7 @@ class SparkEngine:
     def stop(self) -> None:
         """Stop after what is being done; a batch that is not complete is done again at the next start."""
         with self._lock:
-            if self._streaming is not None:
-                self._streaming.stop()
+            self._halt()
             self._end_residents()
 
     def await_termination(self, timeout: float | None = None) -> bool:
@@ -402,12 +429,12 @@ class _Paused:
     def __enter__(self) -> None:
         streaming = self._engine._streaming  # noqa: SLF001 (a part of the engine)
         self._running = streaming is not None and streaming.isActive
-        if self._running and streaming is not None:
-            streaming.stop()
+        if self._running:
+            self._engine._halt()  # noqa: SLF001
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         if self._running and kind is None:
-            self._engine._start(live=True)  # noqa: SLF001
+            self._engine._start(live=self._engine._live)  # noqa: SLF001
 
 
 def _sink_of(query: Query) -> SinkChoice:

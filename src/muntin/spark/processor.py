@@ -16,7 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from muntin.spark.bucket import Ledger
-from muntin.spark.messages import Part, Share
+from muntin.spark.messages import TIMELESS, Part, Share
 from muntin.spark.resident import Resident, ResidentError
 
 OUTPUT = "kind string, name string, rows long, blob binary"
@@ -70,7 +70,7 @@ class BucketProcessor(StatefulProcessor):
                     moment = max(moment or NO_TIME, beat)
                 if time != NO_TIME:
                     newest[stream] = max(newest.get(stream, NO_TIME), time)
-                if scheme >= 0:
+                if scheme >= 0 or scheme == TIMELESS:
                     parts.append(Part(scheme, stream, task, bytes(blob)))
         epoch = sum(start <= batch for start in self._epochs)
         return Share(batch, epoch, newest, tuple(parts), moment)

@@ -35,7 +35,7 @@ class KeptBucket:
         kept.ledger = ledger
         if ledger.kept:
             first = ledger.kept[0]
-            kept._bucket.restore(first.before, first.newest)
+            kept._bucket.restore(first.before)
             for entry in ledger.kept:
                 kept._bucket.apply(load(entry.batch))
             kept.version = ledger.kept[-1].batch
@@ -43,7 +43,7 @@ class KeptBucket:
 
     def apply(self, share: Share) -> Applied:
         """Apply the next share."""
-        self.ledger.add(share, self._bucket.final, self._bucket.newest(), self._program.streams)
+        self.ledger.add(share, self._bucket.clock(), self._program.streams)
         outputs = self._bucket.apply(share)
         self.version = share.batch
         return Applied(outputs, self.ledger.expire(self._bucket.final[0], self._reach))
