@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pyarrow as pa
-from hypothesis import given, note
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from muntin.expressions.duck import Duck
@@ -82,6 +82,7 @@ def disordered(draw: st.DrawFn) -> tuple[Case, dict[int, int]]:
     return replace(case, events=events, cuts=tuple(sorted(cuts))), moments
 
 
+@settings(max_examples=settings().max_examples // 5)
 @given(disordered(), st.integers(1, 3), st.sets(st.integers(0, 24)))
 def test_a_bucket_built_again_goes_on_as_if_it_had_never_ended(
     drawn: tuple[Case, dict[int, int]], buckets: int, restarts: set[int]
