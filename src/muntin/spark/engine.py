@@ -33,13 +33,13 @@ from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.clock import Instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
 from muntin.model.statistics import declared_statistics, known_statistics
-from muntin.operators.consolidate import consolidate
 from muntin.plan.join import JoinPlan
-from muntin.plan.query import Emit, Query
+from muntin.plan.query import Query
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
 from muntin.planner.join_planner import Knowledge, plan_join
 from muntin.spark.bucket import LATE, RESULTS
 from muntin.spark.checkpoint import Checkpoint
+from muntin.spark.gathering import gathered
 from muntin.spark.messages import from_blob, to_blob
 from muntin.spark.moments import Heartbeat, Moments
 from muntin.spark.pipeline import build
@@ -282,6 +282,21 @@ class SparkEngine:
                 streaming = self._streaming if self._streaming is not streaming else None
         self._end_residents()
 
+    def settle(self) -> None:
+        """Wait, while the engine runs, until all input there is now is processed; starts it if it does not run.
+
+        For tests and demonstrations: where input never ends, this need not either.
+        """
+        with self._lock:
+            if self._streaming is None or not self._streaming.isActive:
+                self._start(live=True)
+            streaming = self._streaming
+        assert streaming is not None, "it was started"
+        try:
+            streaming.processAllAvailable()
+        except StreamingQueryException as error:
+            raise self._explained(error) from error
+
     def advance(self, to: Instant) -> None:
         """Promise that nothing earlier will come on any stream; in force from the next batch on, and durable.
 
@@ -289,12 +304,12 @@ class SparkEngine:
         """
         self._moments.tell(parse_instant(to))
 
-    def _start(self, *, live: bool) -> None:
+    def _start(self, *, live: bool, again: bool = False) -> None:
         if self._streaming is not None and self._streaming.isActive:
             raise CatalogError("the engine is running", hint="Stop it first")
         prepare()
         self._failure = None
-        self._run, program = self._checkpoint.resume(self._program())
+        self._run, program = self._checkpoint.resume(self._program(empty=again))
         frames = {stream.name: self._frame(stream) for stream in self._catalog.streams()}
         # State is in as many partitions as there are buckets, from the first start on.
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.buckets))
@@ -319,9 +334,10 @@ class SparkEngine:
     def _frame(self, stream: Stream) -> DataFrame:
         return self._frames.get(stream.name) or read_stream(self.spark, stream)
 
-    def _program(self) -> Program:
+    def _program(self, *, empty: bool) -> Program:
+        """What was declared; only an engine that goes on may be left without queries."""
         queries = tuple(registered for registered, _, _ in self._queries.values())
-        if not queries:
+        if not queries and not empty:
             raise InputError("there is no query to run", hint="Register one with engine.query or CREATE QUERY")
         return Program(tuple(self._catalog.streams()), dict(self._tables), queries, (), self.buckets)
 
@@ -368,7 +384,7 @@ class SparkEngine:
             tables = [from_blob(bytes(row["blob"])) for row in found.get((RESULTS, query.name), [])]
             self._counts[key] = self._counts.get(key, 0) + sum(len(table) for table in tables)
             try:
-                self._sinks[key].write(self._together(query, tables), batch)
+                self._sinks[key].write(gathered(query, tables, self._duck), batch)
             except Exception as error:
                 self._failure = SinkError(
                     f"the sink of query {query.name} failed in batch {batch}: {type(error).__name__}: {error}",
@@ -379,13 +395,6 @@ class SparkEngine:
             late = [from_blob(bytes(row["blob"])) for row in found.get((LATE, stream.name), [])]
             if late:
                 self._late_sink(stream).write(pa.concat_tables(late), batch)
-
-    def _together(self, query: Query, tables: Sequence[pa.Table]) -> pa.Table:
-        """The results of all buckets in the order of time; changes of one instant that cancel out are left out."""
-        table = pa.concat_tables([query.output_schema.empty_table(), *tables])
-        if query.emit is Emit.CHANGES:
-            return consolidate(table, self._duck)
-        return table.sort_by("_ts") if len(tables) > 1 else table
 
     def _late_sink(self, stream: Stream) -> FileSink:
         return FileSink(self._checkpoint.folder / "muntin" / "late" / stream.name, "parquet")
@@ -434,7 +443,7 @@ class _Paused:
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         if self._running and kind is None:
-            self._engine._start(live=self._engine._live)  # noqa: SLF001
+            self._engine._start(live=self._engine._live, again=True)  # noqa: SLF001
 
 
 def _sink_of(query: Query) -> SinkChoice:
