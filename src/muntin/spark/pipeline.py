@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import pickle
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, reduce
 
 import pyarrow as pa
@@ -14,7 +13,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from muntin.model.catalog import Stream
-from muntin.model.clock import parse_interval
+from muntin.spark.moments import Moments
 from muntin.spark.packing import Packer
 from muntin.spark.processor import NO_TIME, OUTPUT, PACKED, BucketProcessor
 from muntin.spark.program import Program
@@ -24,13 +23,6 @@ _PACKED = pa.schema([
     ("bucket", pa.int32()), ("stream", pa.string()), ("scheme", pa.int32()), ("task", pa.int32()),
     ("newest", pa.int64()), ("moment", pa.int64()), ("blob", pa.binary()),
 ])  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Heartbeat:
-    """Time that moves without rows: every second to the clock's time less ``delay``."""
-
-    delay: str
 
 
 def bucket_keys(spark: SparkSession, buckets: int) -> tuple[int, ...]:
@@ -68,9 +60,10 @@ def packing(program: bytes, stream: Stream, keys: tuple[int, ...], *, files: boo
             return
         context = TaskContext.get()
         task = context.partitionId() if context else 0
-        newest = pc.max(table.column(stream.time)).cast(pa.timestamp("us")).cast(pa.int64()).as_py()
+        packer = _packer(program, stream.name)
+        newest = packer.newest(table)
         rows = [(key, stream.name, -1, task, NO_TIME if newest is None else newest, NO_TIME, b"") for key in keys]
-        for bucket, part in _packer(program, stream.name).pack(table, task):
+        for bucket, part in packer.pack(table, task):
             rows.append((keys[bucket], stream.name, part.scheme, task, NO_TIME, NO_TIME, part.blob))
         yield _record(rows)
 
@@ -82,20 +75,19 @@ def _decoded(batch: pa.RecordBatch, stream: Stream) -> list[pa.Table]:
     return [decode_file(content, path, stream) for path, content in zip(paths, contents, strict=True)]
 
 
-def beating(delay: int, keys: tuple[int, ...]) -> Callable[[Batches], Batches]:
-    """The function that turns rows of a clock into moments for every bucket."""
+def telling(keys: tuple[int, ...]) -> Callable[[Batches], Batches]:
+    """The function that tells every bucket of moments."""
 
-    def beat(batches: Batches) -> Batches:
+    def tell(batches: Batches) -> Batches:
         for batch in batches:
-            if batch.num_rows:
-                newest = pc.max(batch.column(0)).cast(pa.timestamp("us")).cast(pa.int64()).as_py()
-                rows = [(key, "", -1, 0, NO_TIME, newest - delay, b"") for key in keys]
-                yield _record(rows)
+            moment = pc.max(batch.column(0)).as_py()
+            if moment is not None:
+                yield _record([(key, "", -1, 0, NO_TIME, moment, b"") for key in keys])
 
-    return beat
+    return tell
 
 
-def build(spark: SparkSession, program: Program, sources: Mapping[str, Source], run: str, heartbeat: Heartbeat | None) -> DataFrame:
+def build(spark: SparkSession, program: Program, sources: Mapping[str, Source], run: str, moments: Moments) -> DataFrame:
     """The streaming DataFrame of outputs."""
     keys = bucket_keys(spark, program.buckets)
     pickled = pickle.dumps(program)
@@ -103,9 +95,7 @@ def build(spark: SparkSession, program: Program, sources: Mapping[str, Source], 
         sources[stream.name].frame.mapInArrow(packing(pickled, stream, keys, files=sources[stream.name].files), PACKED)
         for stream in program.streams
     ]
-    if heartbeat is not None:
-        clock = spark.readStream.format("rate").option("rowsPerSecond", 1).option("numPartitions", 1).load()
-        packed.append(clock.select("timestamp").mapInArrow(beating(parse_interval(heartbeat.delay), keys), PACKED))
+    packed.append(moments.read(spark).mapInArrow(telling(keys), PACKED))
     together = reduce(DataFrame.unionAll, packed)
     processor = BucketProcessor(pickled, run, keys, tuple(change.batch for change in program.changes))
     return together.groupBy("bucket").transformWithStateInPandas(

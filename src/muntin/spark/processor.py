@@ -15,7 +15,7 @@ import pandas as pd
 from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from muntin.spark.messages import Part, Share
+from muntin.spark.messages import TIMELESS, Part, Share
 from muntin.spark.resident import Memory, Resident, ResidentError
 
 OUTPUT = "kind string, name string, rows long, blob binary"
@@ -66,10 +66,10 @@ class BucketProcessor(StatefulProcessor):
             columns = [frame[name].tolist() for name in ("stream", "scheme", "task", "newest", "moment", "blob")]
             for stream, scheme, task, time, beat, blob in zip(*columns, strict=True):
                 if beat != NO_TIME:
-                    moment = max(moment or NO_TIME, beat)
+                    moment = beat if moment is None else max(moment, beat)
                 if time != NO_TIME:
                     newest[stream] = max(newest.get(stream, NO_TIME), time)
-                if scheme >= 0:
+                if scheme >= 0 or scheme == TIMELESS:
                     parts.append(Part(scheme, stream, task, bytes(blob)))
         epoch = sum(start <= batch for start in self._epochs)
         return Share(batch, epoch, newest, tuple(parts), moment)

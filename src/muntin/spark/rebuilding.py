@@ -35,7 +35,7 @@ class KeptBucket:
         bucket = cls(program, number)
         for place, (note, share) in enumerate(kept):
             if place == 0:
-                bucket._bucket.restore(note.before, note.newest)
+                bucket._bucket.restore(note.before)
             bucket._bucket.apply(share)
             bucket._ledger.kept.append(note)
             bucket.version = share.batch
@@ -43,7 +43,7 @@ class KeptBucket:
 
     def apply(self, share: Share) -> Applied:
         """Apply the next share."""
-        note = self._ledger.add(share, self._bucket.final, self._bucket.newest(), self._program.streams)
+        note = self._ledger.add(share, self._bucket.clock(), self._program.streams)
         outputs = self._bucket.apply(share)
         self.version = share.batch
         return Applied(outputs, note, self._ledger.expire(self._bucket.final[0], self._reach))
