@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from muntin.engine.engine import Engine
 from muntin.model.catalog import Stream
@@ -22,6 +23,7 @@ from muntin.plan.query import Query
 from muntin.planner.distribution import OWN, marked
 from muntin.spark.messages import Output, Part, Share, from_blob, to_blob
 from muntin.spark.program import Program, Registered
+from muntin.spark.tally import Stats
 
 Place = tuple[int, int]
 LATE = "late"
@@ -49,6 +51,7 @@ class Bucket:
         self._active: list[int] = []
         self._epoch = -1
         self._newest: dict[str, int] = {}
+        self._came: dict[str, int] = {}
         self.final: Place = (BEFORE_ALL, -1)
 
     # -- program -----------------------------------------------------------------------------------
@@ -91,6 +94,7 @@ class Bucket:
             self._newest[stream] = max(self._newest.get(stream, BEFORE_ALL), newest)
         self.final = max(self.final, self._watermark())
         rows = _rows_of(share.parts)
+        self._came = self._at_home(rows)
         outputs = []
         for number, lane in sorted(self._lanes.items()):
             late = lane.engine.feed({stream: table for (scheme, stream), table in rows.items() if scheme == number}, self.final)
@@ -120,7 +124,7 @@ class Bucket:
         """The late rows of a lane; a stream that goes several ways is told of by the first."""
         outputs = []
         for stream, table in late.items():
-            if number != min(lane for lane, scheme in enumerate(self._schemes) if lane in self._lanes and scheme.route(stream)):
+            if number != self._teller(stream):
                 continue
             told = table
             if stream in self._lanes[number].everywhere:
@@ -129,6 +133,22 @@ class Bucket:
             if len(told):
                 outputs.append(Output(LATE, stream, to_blob(told), len(told)))
         return outputs
+
+    def _teller(self, stream: str) -> int:
+        """The lane that tells of a stream which may go several ways."""
+        return min(lane for lane, scheme in enumerate(self._schemes) if lane in self._lanes and scheme.route(stream))
+
+    def _at_home(self, rows: dict[tuple[int, str], pa.Table]) -> dict[str, int]:
+        """How many rows of each stream are at home here: over all buckets every row counts once."""
+        return {
+            stream: pc.sum(table.column(OWN)).as_py() if stream in self._lanes[number].everywhere else len(table)
+            for (number, stream), table in rows.items()
+            if number in self._lanes and number == self._teller(stream)
+        }
+
+    def stats(self) -> Stats:
+        """What there is to tell of the last share."""
+        return Stats(self._came, self.rows(), self.final[0])
 
     def restore(self, final: Place, newest: dict[str, int]) -> None:
         """Begin where an older bucket was, before the first share that is kept is applied again."""

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from muntin.spark.bucket import Ledger
 from muntin.spark.messages import Part, Share
 from muntin.spark.resident import Resident, ResidentError
+from muntin.spark.tally import STATS
 
 OUTPUT = "kind string, name string, rows long, blob binary"
 PACKED = "bucket int, stream string, scheme int, task int, newest long, moment long, blob binary"
@@ -54,6 +55,7 @@ class BucketProcessor(StatefulProcessor):
             self._shares.removeKey((batch,))
         self._header.update((pickle.dumps(ledger),))
         outputs = [(output.kind, output.name, output.rows, output.blob) for output in applied.outputs]
+        outputs.append((STATS, "", 0, applied.stats.to_blob()))
         yield pd.DataFrame(outputs, columns=["kind", "name", "rows", "blob"])
 
     def _share(self, frames: Iterator[pd.DataFrame]) -> Share:

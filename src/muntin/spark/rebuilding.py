@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from muntin.spark.bucket import Bucket, Ledger, reach_of
 from muntin.spark.messages import Output, Share
 from muntin.spark.program import Program
+from muntin.spark.tally import Stats
 
 
 @dataclass(frozen=True)
 class Applied:
-    """What came of a share: the outputs, and the batches whose shares need not be kept any more."""
+    """What came of a share: the outputs, the batches whose shares need not be kept any more, and what the bucket counted."""
 
     outputs: list[Output]
     gone: list[int]
+    stats: Stats
 
 
 class KeptBucket:
@@ -46,7 +48,7 @@ class KeptBucket:
         self.ledger.add(share, self._bucket.final, self._bucket.newest(), self._program.streams)
         outputs = self._bucket.apply(share)
         self.version = share.batch
-        return Applied(outputs, self.ledger.expire(self._bucket.final[0], self._reach))
+        return Applied(outputs, self.ledger.expire(self._bucket.final[0], self._reach), self._bucket.stats())
 
     def rows(self) -> int:
         """Rows that it holds."""

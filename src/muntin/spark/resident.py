@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 
-from muntin.errors import MuntinError
+from muntin.errors import RunError
 from muntin.spark.bucket import Ledger
 from muntin.spark.messages import Share
 from muntin.spark.program import Program
@@ -36,7 +36,7 @@ _START = 120.0
 _WATCH = 1.0
 
 
-class ResidentError(MuntinError):
+class ResidentError(RunError):
     """A resident failed or could not be started."""
 
 
@@ -141,7 +141,6 @@ class _Serving:
         """Answer one request; False when that was to stop."""
         request = connection.recv()
         if request[0] == "stop":
-            connection.send(("stopped",))
             return False
         if request[0] == "rebuild":
             self._rebuild(connection, *request[1:])
@@ -194,6 +193,9 @@ def serve(socket: str, key: str, parent: int) -> None:
                 while True:
                     busy[0] = time.monotonic()
                     if not serving.answer(connection):
+                        # Who hears this may start another under the same name: ours has to be gone by then.
+                        listener.close()
+                        connection.send(("stopped",))
                         return
                     busy[0] = time.monotonic()
 
