@@ -115,8 +115,7 @@ class SparkEngine:
             self.spark.conf.set(key, value)
         self._temporary = tempfile.TemporaryDirectory(prefix="muntin-checkpoint-") if checkpoint is None else None
         self._checkpoint = Checkpoint(_local_folder(self._temporary.name if self._temporary else checkpoint))
-        self._trigger = trigger
-        parse_interval(trigger)
+        self._trigger = f"{parse_interval(trigger) // 1000} milliseconds"
         self._heartbeat = Heartbeat(heartbeat) if heartbeat else None
         if heartbeat:
             parse_interval(heartbeat)

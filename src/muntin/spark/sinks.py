@@ -168,13 +168,14 @@ class CallableSink(Sink):
 class SinkMaker:
     """Makes the sinks of an engine; ``folder`` is where those in memory keep their files.
 
-    ``default`` is the sink of queries that name none; ``as_json``: consoles print rows as JSON.
+    ``default`` is the sink of queries that name none. Consoles print ``most`` rows a batch, or all of them as JSON.
     """
 
     spark: SparkSession
     folder: Path
     default: SinkChoice = "memory"
     as_json: bool = False
+    most: int = 20
 
     def make(self, name: str, choice: SinkChoice, schema: pa.Schema) -> Sink:
         """The sink of a query."""
@@ -185,7 +186,7 @@ class SinkMaker:
         if choice is None or choice == "memory":
             return MemorySink(self.spark, name, self.folder / name, schema)
         if choice == "console":
-            return ConsoleSink(name, as_json=self.as_json)
+            return ConsoleSink(name, self.as_json, self.most)
         if callable(choice):
             return CallableSink(self.spark, choice)
         if isinstance(choice, str):
