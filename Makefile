@@ -15,7 +15,7 @@ help: ## list the targets
 setup: ## make .venv from requirements.lock and see to Java, unless all is there
 	@scripts/setup.sh
 
-demo: setup ## run the demo: standing queries over two generated sensor streams
+demo: setup ## run the demo on a local Spark: standing queries over two generated sensor streams
 	@$(BIN)/muntin demo
 
 test: lint types layers pytest ## lint, types, import layers, then all tests (MUNTIN_PROFILE=fast|ci|deep, WORKERS=n)

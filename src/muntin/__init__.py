@@ -6,13 +6,14 @@
 
 from muntin.engine.engine import Engine
 from muntin.engine.standing_query import StandingQuery
-from muntin.errors import CatalogError, InputError, MuntinError, SettingError, SqlError, SubscriberError
+from muntin.errors import CatalogError, InputError, MuntinError, RunError, SettingError, SqlError, SubscriberError
 
 __all__ = [
     "CatalogError",
     "Engine",
     "InputError",
     "MuntinError",
+    "RunError",
     "SettingError",
     "SqlError",
     "StandingQuery",

@@ -1,7 +1,7 @@
-"""Every error a user can cause, one hierarchy: a short fact, where it is, and what to do.
+"""Every error that is raised on purpose, one hierarchy: a short fact, where it is, and what to do.
 
-Mistakes of ours are ``assert`` with a reason; these classes are for users' mistakes only. After any
-of them the engine is as it was before the call.
+Mistakes of ours are ``assert`` with a reason; these classes are for users' mistakes, after which the engine is as it was
+before the call, and (:class:`RunError`) for what breaks on Spark, after which a run goes on from its checkpoint.
 """
 
 from __future__ import annotations
@@ -67,3 +67,7 @@ class InputError(MuntinError):
 
 class SubscriberError(MuntinError):
     """A subscriber's callback failed; the results it was called with stay available to ``poll``."""
+
+
+class RunError(MuntinError):
+    """Something failed while running that was no mistake in a program: a sink, a process, a machine."""

@@ -12,6 +12,7 @@ The first words behind a fence say what is done with a block:
 ``console run``        lines that begin with ``$`` are run, what follows them is what they print
 ... ``file=NAME``      written to the page's folder first (a script or program that a command names is not run by itself)
 ... ``fragment``       nothing
+... ``spark``          the same as without it, but in tests/spark/test_documentation.py
 =====================  ==============================================================================================
 """
 
@@ -82,7 +83,11 @@ def name_of(page: Path) -> str:
 
 
 def pages_with(*languages: str) -> list[Path]:
-    return [page for page in GUIDES if any(block.language in languages and "fragment" not in block.marks for block in blocks_of(page))]
+    return [
+        page
+        for page in GUIDES
+        if any(block.language in languages and not {"fragment", "spark"} & {*block.marks} for block in blocks_of(page))
+    ]
 
 
 @pytest.mark.parametrize("page", pages_with("python", "console"), ids=name_of)

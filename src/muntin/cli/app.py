@@ -15,11 +15,11 @@ from rich.table import Table as TextTable
 from muntin import __version__
 from muntin.bench.catalogue import BENCHMARKS
 from muntin.bench.report import Report
-from muntin.cli.demo import run_demo
+from muntin.cli.running import RunOptions, run_app
 from muntin.cli.scripts import read_app
 from muntin.engine.explain import describe_plan
 from muntin.engine.plan_tree import draw, to_dict
-from muntin.errors import MuntinError
+from muntin.errors import MuntinError, RunError
 from muntin.testing.runner import run_file
 
 app = typer.Typer(help="Continuous queries that join the windows of many streams, exactly.", no_args_is_help=True, add_completion=False)
@@ -46,11 +46,28 @@ def _show_version(*, wanted: bool) -> None:
 
 @app.command()
 def demo(
-    seconds: Annotated[float, typer.Option(min=1, help="how long to show it")] = 10.0,
-    rate: Annotated[int, typer.Option(min=1, max=100_000, help="readings a second and stream")] = 200,
+    seconds: Annotated[float, typer.Option(min=1, help="how long to show it, from the first results on")] = 20.0,
+    rate: Annotated[int, typer.Option(min=1, max=100_000, help="readings a second and stream")] = 400,
 ) -> None:
-    """Two generated sensor streams, a few standing queries, results as they change."""
+    """Two generated sensor streams and three standing queries on a local Spark, results as they change."""
+    from muntin.cli.demo import run_demo  # noqa: PLC0415 (pyspark takes a second to import)
+
     run_demo(seconds, rate)
+
+
+@app.command()
+def run(  # noqa: PLR0913 (typer takes options as parameters)
+    script: Script,
+    *,
+    once: Annotated[bool, typer.Option("--once", help="stop when all input that is there is processed")] = False,
+    checkpoint: Annotated[Path | None, typer.Option(help="folder from which a later run goes on; default: none is kept")] = None,
+    master: Annotated[str | None, typer.Option(help="where Spark runs, as spark-submit wants it; default: in this machine")] = None,
+    buckets: Annotated[int | None, typer.Option(min=1, help="into how many shares the work is cut; default: one a core")] = None,
+    trigger: Annotated[str, typer.Option(help="how often a micro-batch begins")] = "0 seconds",
+    as_json: AsJson = False,
+) -> None:
+    """Run a script on Spark, until Ctrl-C or with --once until its input is processed."""
+    run_app(script, RunOptions(once, checkpoint, master, buckets, trigger, as_json))
 
 
 @app.command()
@@ -146,12 +163,12 @@ def _show(report: Report) -> None:
 
 
 def main() -> None:
-    """Run the command line; users' mistakes end with exit code 2 and a message, without a traceback."""
+    """Run the command line; users' mistakes end with exit code 2, failures with 1, and a message, without a traceback."""
     try:
         app()
     except MuntinError as error:
         _progress.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
-        sys.exit(2)
+        sys.exit(1 if isinstance(error, RunError) else 2)
     except BrokenPipeError:
         sys.exit(1)
     except KeyboardInterrupt:

@@ -1,129 +1,207 @@
-"""``muntin demo``: two generated sensor streams, standing queries, results as they change.
+"""``muntin demo``: two generated sensor streams, standing queries on a local Spark, results as they change.
 
-Runs in process. On a terminal the last changes of every query are shown live; otherwise they are printed as lines.
+The data centre of paper 1: sensors of temperature and humidity, and queries over the last minute and the last hour. So that an
+hour is seen to pass, the streams' time runs :data:`SPEED` times as fast as the clock. Readings arrive as parquet files in a
+temporary folder, written while the demo runs. On a terminal everything is shown live; otherwise it is printed as lines.
 """
 
 from __future__ import annotations
 
+import tempfile
+import threading
 import time
-from typing import Self
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from rich.columns import Columns
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
-import muntin
+from muntin.cli.live import Screen, View
+from muntin.cli.running import stopping, watch
 from muntin.model.clock import parse_instant
-from muntin.testing.generators import HUMIDITY, TEMPERATURE, sensor_stream
+from muntin.spark.engine import SparkEngine
+from muntin.spark.sinks import Sink
+from muntin.testing.generators import HUMIDITY, TEMPERATURE, Sensors, sensor_stream
 
-SCRIPT = """
-CREATE STREAM Temperature (LocationId INT, Value DOUBLE, ts TIMESTAMP) WITH (time = 'ts');
-CREATE STREAM Humidity (LocationId INT, Value DOUBLE, ts TIMESTAMP) WITH (time = 'ts');
-
-CREATE QUERY muggy AS
-  SELECT T.LocationId, T.Value AS temperature, H.Value AS humidity
-  FROM Temperature T, Humidity H
-  WHERE T.LocationId = H.LocationId AND T.Value > 27 AND H.Value > 72
-  WINDOW 2 SECONDS;
-
-CREATE QUERY alarms AS
-  SELECT T.LocationId, T.Value AS temperature
-  FROM Temperature T [RANGE 1 SECOND]
-  WHERE T.Value > 30
-  EMIT CHANGES;
-
-CREATE QUERY spread AS
-  SELECT A.LocationId, B.Value - A.Value AS rise
-  FROM Temperature A [PARTITION BY LocationId ROWS 3], Temperature B [PARTITION BY LocationId ROWS 3]
-  WHERE A.LocationId = B.LocationId AND B.Value > A.Value + 3
-  EVERY 1 SECOND;
+STREAMS = """
+CREATE STREAM Temperature (LocationId INT, Value DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = '{folder}/Temperature');
+CREATE STREAM Humidity (LocationId INT, Value DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = '{folder}/Humidity');
 """
 
-_STEP = 0.25
-_SHOWN = 8
+QUERIES = {
+    "muggy": """
+  SELECT T.LocationId, T.Value AS temperature, H.Value AS humidity
+  FROM Temperature T, Humidity H
+  WHERE T.LocationId = H.LocationId AND T.Value > 29 AND H.Value > 78
+  WINDOW 1 MINUTE""",
+    "muggy_hour": """
+  SELECT T.LocationId, T.Value AS temperature, H.Value AS humidity
+  FROM Temperature T, Humidity H
+  WHERE T.LocationId = H.LocationId AND T.Value > 29 AND H.Value > 78
+  WINDOW 1 HOUR""",
+    "alarms": """
+  SELECT T.LocationId, T.Value AS temperature
+  FROM Temperature T [RANGE 1 MINUTE]
+  WHERE T.Value > 34
+  EMIT CHANGES""",
+}
+
+SPEED = 120
+"""Seconds of the streams in one second of the demo."""
+
+_STEP = 0.5
+_SHOWN = 6
 _START = parse_instant("2026-01-01")
+_REPEAT = 30.0
+"""Readings repeat after so many seconds of the demo."""
 
 
-class Board:
-    """The last changes of every query."""
+@dataclass
+class Recent(Sink):
+    """A sink that keeps the last changes of a query as lines, and prints the last of each batch if ``printing``."""
 
-    def __init__(self, queries: list[muntin.StandingQuery]) -> None:
-        self._recent: dict[str, list[str]] = {query.name: [] for query in queries}
-        self._totals = dict.fromkeys(self._recent, 0)
+    name: str
+    printing: bool = False
+    total: int = 0
+    lines: deque[str] = field(default_factory=lambda: deque(maxlen=_SHOWN))
 
-    def add(self, name: str, changes: pa.Table) -> list[str]:
-        """Take changes and return them as lines."""
-        self._totals[name] += len(changes)
-        shown = [_line(row) for row in changes.slice(max(0, len(changes) - _SHOWN)).to_pylist()]
-        self._recent[name] = [*self._recent[name], *shown][-_SHOWN:]
-        return shown
+    def write(self, results: pa.Table, batch: int) -> None:
+        """Take the changes of a batch."""
+        del batch
+        self.total += len(results)
+        shown = [line_of(row) for row in results.slice(max(0, len(results) - _SHOWN)).to_pylist()]
+        self.lines.extend(shown)
+        if self.printing and shown:
+            print(f"{self.name:>10} {shown[-1]}", flush=True)
 
-    def panels(self) -> Columns:
-        """One panel a query."""
-        panels = []
-        for name, lines in self._recent.items():
-            body = Text("\n".join(lines) or "nothing yet")
-            body.highlight_regex(r"^\+.*$", "green")
-            body.highlight_regex(r"^-.*$", "red")
-            panels.append(Panel(body, title=f"{name}: {self._totals[name]:,} changes", width=66, height=_SHOWN + 2))
-        return Columns(panels)
+    def panel(self) -> Panel:
+        """For a terminal."""
+        body = Text("\n".join(self.lines) or "nothing yet")
+        body.highlight_regex(r"(?m)^\+.*$", "green")
+        body.highlight_regex(r"(?m)^-.*$", "red")
+        return Panel(body, title=f"{self.name}: {self.total:,} changes", width=64, height=_SHOWN + 2)
 
 
-def _line(row: dict[str, object]) -> str:
+def line_of(row: dict[str, Any]) -> str:
+    """A change in a line."""
     values = "  ".join(
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in row.items() if name[0] != "_"
     )
-    moment = row["_ts"]
-    return f"{row['_op']} {moment:%H:%M:%S.%f}"[:-4] + f"  {values}"
+    return f"{row['_op']} {row['_ts']:%H:%M:%S.%f}"[:-4] + f"  {values}"
+
+
+class Feed:
+    """Writes readings into files as time passes; a file has its name only when it is whole."""
+
+    def __init__(self, folder: Path, rate: int) -> None:
+        self._folder = folder
+        self._rows = max(1, round(rate * _STEP))
+        self._steps = round(_REPEAT / _STEP)
+        self._tables = {name: self._readings(sensors, seed) for seed, (name, sensors) in enumerate(_SENSORS.items())}
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._write_on, daemon=True)
+        self.written = 0
+
+    def _readings(self, sensors: Sensors, seed: int) -> pa.Table:
+        return sensor_stream(self._rows * self._steps, self._rows / (_STEP * SPEED), sensors, seed + 1, start=_START)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End."""
+        self._ended.set()
+        self._thread.join()
+
+    def now(self) -> float:
+        """The streams' time, in seconds since 1970."""
+        return _START / 1e6 + self.written * _STEP * SPEED
+
+    def _write_on(self) -> None:
+        begin = time.monotonic()
+        while not self._ended.wait(max(0.0, begin + self.written * _STEP - time.monotonic())):
+            self.step()
+
+    def step(self) -> None:
+        """Write the next file of each stream."""
+        rounds, place = divmod(self.written, self._steps)
+        shift = round(rounds * _REPEAT * SPEED * 1_000_000)
+        for name, table in self._tables.items():
+            rows = table.slice(place * self._rows, self._rows)
+            times = pa.array(rows.column("ts").cast(pa.int64()).to_numpy() + shift).cast(pa.timestamp("us"))
+            target = self._folder / name / f"{self.written:06d}.parquet"
+            part = target.with_name(f".{target.name}")
+            pq.write_table(rows.set_column(rows.schema.get_field_index("ts"), "ts", times), part)
+            part.replace(target)
+        self.written += 1
+
+
+_SENSORS = {"Temperature": TEMPERATURE, "Humidity": HUMIDITY}
 
 
 def run_demo(seconds: float, rate: int) -> None:
-    """Push readings as time passes and show what the queries say."""
-    console = Console(highlight=False)
-    engine = muntin.Engine()
-    queries = engine.execute(SCRIPT)
-    board = Board(queries)
-    steps = max(1, round(seconds / _STEP))
-    rows = max(1, round(rate * _STEP))
-    temperature = sensor_stream(rows * steps, rate, TEMPERATURE, 1, start=_START)
-    humidity = sensor_stream(rows * steps, rate, HUMIDITY, 2, start=_START)
-    if not console.is_terminal:
-        console.print(f"{seconds:g} seconds of two sensor streams, {rate} readings a second each; the last change of each step:")
+    """Start Spark, let readings come and show what the queries say; ``seconds`` begin with the first results."""
     begin = time.monotonic()
-    with Live(console=console, refresh_per_second=8, transient=False) if console.is_terminal else _Quiet() as live:
-        for step in range(steps):
-            engine.push("Temperature", temperature.slice(step * rows, rows))
-            engine.push("Humidity", humidity.slice(step * rows, rows))
-            engine.advance(_START + round((step + 1) * _STEP * 1_000_000) - 1)
-            for query in queries:
-                lines = board.add(query.name, query.poll())
-                if not console.is_terminal and lines:
-                    console.print(f"{query.name:>8} {lines[-1]}", soft_wrap=True)
-            live.update(Group(Text(f"{(step + 1) * _STEP:.1f} s, {2 * rows * (step + 1):,} readings"), board.panels()))
-            time.sleep(max(0.0, begin + (step + 1) * _STEP - time.monotonic()))
-    for query in queries:
-        stats = query.stats()
-        response, state = stats["response_seconds"], stats["state_rows"]
-        assert isinstance(response, dict), "stats reports it"
-        assert isinstance(state, dict), "stats reports it"
+    console = Console(highlight=False)
+    with tempfile.TemporaryDirectory(prefix="muntin-demo-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        for stream in _SENSORS:
+            (folder / stream).mkdir()
+        feed = Feed(folder, rate)
+        view = View(now=feed.now)
+        sinks = [Recent(query) for query in QUERIES]
+        screen = Screen(view, extra=lambda: Columns([sink.panel() for sink in sinks]))
+        for sink in sinks:
+            sink.printing = not screen.live
         console.print(
-            f"{query.name}: {stats['rows_in']:,} rows in, {stats['rows_out']:,} changes out, {len(query.answer()):,} rows in the answer, "
-            f"{sum(state.values()):,} rows held, 99 % of results within {response['p99'] * 1000:.1f} ms",
+            f"Sensors of temperature and humidity, {rate:,} readings a second each, one second here being {SPEED // 60} minutes there. "
+            "Spark is starting.",
             soft_wrap=True,
         )
+        engine = SparkEngine()
+        engine.execute(STREAMS.format(folder=folder))
+        for sink in sinks:
+            engine.query(QUERIES[sink.name], name=sink.name, sink=sink)
+        with stopping() as stop:
+            engine.start()
+            feed.start()
+            try:
+                watch(engine, screen, stop, lambda: _first_and(engine, seconds))
+            finally:
+                feed.stop()
+        _summarize(console, engine, sinks, time.monotonic() - begin)
 
 
-class _Quiet:
-    """Stands in for the live display where there is no terminal."""
+def _first_and(engine: SparkEngine, seconds: float) -> None:
+    """Wait for the first batch, and then for so many seconds more."""
+    while engine.progress is None:
+        if engine.await_termination(1):
+            return
+    engine.await_termination(seconds)
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        return None
+def _summarize(console: Console, engine: SparkEngine, sinks: list[Recent], seconds: float) -> None:
+    progress = engine.progress
+    if progress is None:
+        console.print("Nothing was processed.")
+        return
+    ours = progress["muntin"]
+    rows = sum(counts["rows"] for counts in ours["streams"].values())
+    console.print(
+        f"{rows:,} readings in {progress['batchId'] + 1} micro-batches, {rows_held(ours)}; {seconds:.0f} seconds with the start of Spark",
+        soft_wrap=True,
+    )
+    for sink in sinks:
+        console.print(f"{sink.name}: {sink.total:,} changes" + (f", the last {sink.lines[-1]}" if sink.lines else ""), soft_wrap=True)
 
-    def update(self, _: object) -> None:
-        """Show nothing."""
+
+def rows_held(ours: dict[str, Any]) -> str:
+    """How much is remembered."""
+    return f"{ours['rows_held']:,} rows held up to {ours['watermark'] or 'the beginning'}"

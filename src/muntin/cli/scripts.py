@@ -1,4 +1,4 @@
-"""Reading a script without running it: what ``check`` and ``explain`` do."""
+"""Reading a script without running it: what ``check`` and ``explain`` do, and ``run`` before it starts Spark."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ from muntin.planner.join_planner import Knowledge, plan_join
 from muntin.sql.script import read_script
 
 
-def read_app(path: Path) -> list[JoinPlan]:
-    """The plans of the queries that a script leaves registered, in order."""
+def read_text(path: Path) -> str:
+    """The text of a script."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise InputError(f"there is no file {str(path)!r}", hint="Check the path") from error
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {str(path)!r}: {error}", hint="It must be a text file in UTF-8") from error
+
+
+def read_app(path: Path) -> list[JoinPlan]:
+    """The plans of the queries that a script leaves registered, in order."""
+    text = read_text(path)
     catalog = Catalog()
     settings = Settings()
     plans: dict[str, JoinPlan] = {}

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from muntin.spark.engine import SparkEngine, SparkQuery
+    from muntin.spark.session import local_session
 
-__all__ = ["SparkEngine", "SparkQuery"]
+__all__ = ["SparkEngine", "SparkQuery", "local_session"]
 
 
 def __getattr__(name: str) -> object:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from muntin.engine.engine import Engine
 from muntin.model.catalog import Stream
@@ -25,6 +26,7 @@ from muntin.plan.query import Query
 from muntin.planner.distribution import OWN, marked
 from muntin.spark.messages import TIMELESS, Output, Part, Share, from_blob, to_blob
 from muntin.spark.program import Program, Registered
+from muntin.spark.tally import Stats
 
 Place = tuple[int, int]
 LATE = "late"
@@ -62,6 +64,7 @@ class Bucket:
         self._epoch = -1
         self._newest: dict[str, int] = {}
         self._moment = BEFORE_ALL
+        self._came: dict[str, int] = {}
         self.final: Place = (BEFORE_ALL, -1)
 
     # -- program -----------------------------------------------------------------------------------
@@ -109,6 +112,7 @@ class Bucket:
             self._newest[stream] = max(self._newest.get(stream, BEFORE_ALL), newest)
         self.final = max(self.final, self._watermark())
         rows = _rows_of(share.parts)
+        self._came = self._at_home(rows)
         outputs = [Output(LATE, stream, to_blob(table), len(table)) for (scheme, stream), table in rows.items() if scheme == TIMELESS]
         for number, lane in sorted(self._lanes.items()):
             late = lane.engine.feed({stream: table for (scheme, stream), table in rows.items() if scheme == number}, self.final)
@@ -139,7 +143,7 @@ class Bucket:
         """The late rows of a lane; a stream that goes several ways is told of by the first."""
         outputs = []
         for stream, table in late.items():
-            if number != min(lane for lane, scheme in enumerate(self._schemes) if lane in self._lanes and scheme.route(stream)):
+            if number != self._teller(stream):
                 continue
             told = table
             if stream in self._lanes[number].everywhere:
@@ -152,6 +156,22 @@ class Bucket:
     def clock(self) -> Clock:
         """How far time has come."""
         return Clock(self.final, dict(self._newest), self._moment)
+
+    def _teller(self, stream: str) -> int:
+        """The lane that tells of a stream which may go several ways."""
+        return min(lane for lane, scheme in enumerate(self._schemes) if lane in self._lanes and scheme.route(stream))
+
+    def _at_home(self, rows: dict[tuple[int, str], pa.Table]) -> dict[str, int]:
+        """How many rows of each stream are at home here: over all buckets every row counts once."""
+        return {
+            stream: pc.sum(table.column(OWN)).as_py() if stream in self._lanes[number].everywhere else len(table)
+            for (number, stream), table in rows.items()
+            if number in self._lanes and number == self._teller(stream)
+        }
+
+    def stats(self) -> Stats:
+        """What there is to tell of the last share."""
+        return Stats(self._came, self.rows(), self.final[0])
 
     def restore(self, clock: Clock) -> None:
         """Begin where an older bucket was, before the first share that is kept is applied again."""

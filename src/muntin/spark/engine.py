@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import tempfile
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import ceil
@@ -26,7 +27,7 @@ from muntin.engine.explain import describe_plan
 from muntin.engine.input_rows import read_rows
 from muntin.engine.plan_tree import draw
 from muntin.engine.table_files import load_table
-from muntin.errors import CatalogError, InputError, MuntinError, SettingError, SqlError
+from muntin.errors import CatalogError, InputError, RunError, SettingError, SqlError
 from muntin.expressions.duck import Duck
 from muntin.kernels.compiling import prepare
 from muntin.model.catalog import Catalog, Stream, Table
@@ -45,9 +46,10 @@ from muntin.spark.moments import Heartbeat, Moments
 from muntin.spark.pipeline import build
 from muntin.spark.program import Program, Registered
 from muntin.spark.resident import Resident
-from muntin.spark.session import STREAMING, local_session
+from muntin.spark.session import STREAMING, java_log, local_session
 from muntin.spark.sinks import FileSink, MemorySink, Sink, SinkChoice, SinkError, SinkMaker, read_batches
 from muntin.spark.sources import Source, fitted, read_stream
+from muntin.spark.tally import STATS, Tally
 from muntin.sql.script import read_query, read_script
 from muntin.sql.streams import make_stream, make_table
 
@@ -114,8 +116,7 @@ class SparkEngine:
             self.spark.conf.set(key, value)
         self._temporary = tempfile.TemporaryDirectory(prefix="muntin-checkpoint-") if checkpoint is None else None
         self._checkpoint = Checkpoint(_local_folder(self._temporary.name if self._temporary else checkpoint))
-        self._trigger = trigger
-        parse_interval(trigger)
+        self._trigger = f"{parse_interval(trigger) // 1000} milliseconds"
         self._moments = Moments(self._checkpoint.folder / "muntin" / "moments")
         self._delay = parse_interval(heartbeat) if heartbeat else None
         self._heartbeat: Heartbeat | None = None
@@ -127,12 +128,13 @@ class SparkEngine:
         self._queries: dict[str, tuple[Registered, Query, JoinPlan]] = {}
         self._choices: dict[str, SinkChoice] = {}
         self._sinks: dict[str, Sink] = {}
-        self._makers = SinkMaker(self.spark, self._checkpoint.folder / "muntin" / "results")
+        self.sinks = SinkMaker(self.spark, self._checkpoint.folder / "muntin" / "results")
         self._streaming: StreamingQuery | None = None
         self._run = ""
-        self._failure: MuntinError | None = None
-        self._counts: dict[str, int] = {}
-        self._duck = Duck()
+        self._failure: RunError | None = None
+        self._tally = Tally()
+        self._ducks = [Duck()]
+        weakref.finalize(self, self._ducks.clear)  # also at exit: DuckDB complains of connections that outlive it
 
     # -- declarations ------------------------------------------------------------------------------
 
@@ -211,7 +213,7 @@ class SparkEngine:
         settings = self._settings.of_query(query.options)
         plan = plan_join(query, settings, Knowledge(declared=known_statistics(self._catalog)))
         changed = {name: str(value) for name, value in asdict(settings).items() if value != getattr(_DEFAULT, name)}
-        made = self._makers.make(query.name, sink, query.output_schema)
+        made = self.sinks.make(query.name, sink, query.output_schema)
         with self._paused():
             self._queries[key] = (Registered(query.name, query.text, changed), query, plan)
             self._choices[key] = sink
@@ -366,13 +368,14 @@ class SparkEngine:
             for number in range(self.buckets):
                 Resident(self._run, number, 0).stop()
 
-    def _explained(self, error: StreamingQueryException) -> MuntinError:
+    def _explained(self, error: StreamingQueryException) -> RunError:
         """What went wrong, without Java's part of the story."""
         if self._failure is not None:
             return self._failure
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         ours = [line for line in lines if "Error:" in line and not line.startswith(("at ", "org.", "Caused"))]
-        return MuntinError(f"the run failed: {ours[-1] if ours else lines[0]}", hint="Nothing is lost: start again from the checkpoint")
+        fact = (ours[-1] if ours else lines[0]).rstrip(".")
+        return RunError(f"the run failed: {fact}", hint=f"Nothing is lost: start again from the checkpoint{java_log.keep()}")
 
     # -- output ------------------------------------------------------------------------------------
 
@@ -381,11 +384,12 @@ class SparkEngine:
         found: dict[tuple[str, str], list[Row]] = {}
         for row in outputs.collect():
             found.setdefault((row["kind"], row["name"]), []).append(row)
+        self._tally.add([json.loads(bytes(row["blob"])) for row in found.pop((STATS, ""), [])])
         for key, (_, query, _) in list(self._queries.items()):
             tables = [from_blob(bytes(row["blob"])) for row in found.get((RESULTS, query.name), [])]
-            self._counts[key] = self._counts.get(key, 0) + sum(len(table) for table in tables)
+            self._tally.results[key] += sum(len(table) for table in tables)
             try:
-                self._sinks[key].write(gathered(query, tables, self._duck), batch)
+                self._sinks[key].write(gathered(query, tables, self._ducks[0]), batch)
             except Exception as error:
                 self._failure = SinkError(
                     f"the sink of query {query.name} failed in batch {batch}: {type(error).__name__}: {error}",
@@ -395,6 +399,7 @@ class SparkEngine:
         for stream in self._catalog.streams():
             late = [from_blob(bytes(row["blob"])) for row in found.get((LATE, stream.name), [])]
             if late:
+                self._tally.late[stream.name] += sum(len(table) for table in late)
                 self._late_sink(stream).write(pa.concat_tables(late), batch)
 
     def _late_sink(self, stream: Stream) -> FileSink:
@@ -426,7 +431,9 @@ class SparkEngine:
             return None
         last = self._streaming.lastProgress
         told: dict[str, Any] = json.loads(last.json)
-        told["muntin"] = {"results": {query.name: self._counts.get(key, 0) for key, (_, query, _) in self._queries.items()}}
+        told["muntin"] = self._tally.told([stream.name for stream in self._catalog.streams()], {
+            key: query.name for key, (_, query, _) in self._queries.items()
+        })  # fmt: skip
         return told
 
     def explain(self) -> str:

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from muntin.spark.messages import TIMELESS, Part, Share
 from muntin.spark.resident import Memory, Resident, ResidentError
+from muntin.spark.tally import STATS
 
 OUTPUT = "kind string, name string, rows long, blob binary"
 PACKED = "bucket int, stream string, scheme int, task int, newest long, moment long, blob binary"
@@ -53,6 +54,7 @@ class BucketProcessor(StatefulProcessor):
         first = applied.gone[-1] + 1 if applied.gone else oldest
         self._header.update((first, share.batch, kept + 1 - len(applied.gone)))
         outputs = [(output.kind, output.name, output.rows, output.blob) for output in applied.outputs]
+        outputs.append((STATS, "", 0, applied.stats.to_blob()))
         yield pd.DataFrame(outputs, columns=["kind", "name", "rows", "blob"])
 
     def _share(self, frames: Iterator[pd.DataFrame]) -> Share:

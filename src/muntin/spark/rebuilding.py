@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from muntin.spark.bucket import Bucket, Kept, Ledger, reach_of
 from muntin.spark.messages import Output, Share
 from muntin.spark.program import Program
+from muntin.spark.tally import Stats
 
 
 @dataclass(frozen=True)
 class Applied:
-    """What came of a share: the outputs, the note to keep with it, and the batches whose shares need not be kept any more."""
+    """What came of a share: the outputs, the note to keep with it, batches that need not be kept any more, and what was counted."""
 
     outputs: list[Output]
     note: Kept
     gone: list[int]
+    stats: Stats
 
 
 class KeptBucket:
@@ -46,7 +48,7 @@ class KeptBucket:
         note = self._ledger.add(share, self._bucket.clock(), self._program.streams)
         outputs = self._bucket.apply(share)
         self.version = share.batch
-        return Applied(outputs, note, self._ledger.expire(self._bucket.final[0], self._reach))
+        return Applied(outputs, note, self._ledger.expire(self._bucket.final[0], self._reach), self._bucket.stats())
 
     def rows(self) -> int:
         """Rows that it holds."""

@@ -26,7 +26,7 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import TypeAlias
 
-from muntin.errors import MuntinError
+from muntin.errors import RunError
 from muntin.spark.bucket import Kept
 from muntin.spark.messages import Share
 from muntin.spark.program import Program
@@ -40,7 +40,7 @@ _START = 120.0
 _WATCH = 1.0
 
 
-class ResidentError(MuntinError):
+class ResidentError(RunError):
     """A resident failed or could not be started."""
 
 
@@ -148,7 +148,6 @@ class _Serving:
         """Answer one request; False when that was to stop."""
         request = connection.recv()
         if request[0] == "stop":
-            connection.send(("stopped",))
             return False
         if request[0] == "rebuild":
             self._rebuild(connection, *request[1:])
@@ -201,6 +200,9 @@ def serve(socket: str, key: str, parent: int) -> None:
                 while True:
                     busy[0] = time.monotonic()
                     if not serving.answer(connection):
+                        # Who hears this may start another under the same name: ours has to be gone by then.
+                        listener.close()
+                        connection.send(("stopped",))
                         return
                     busy[0] = time.monotonic()
 

@@ -1,18 +1,28 @@
-"""A local Spark session that is set up right, and the Java it needs."""
+"""A Spark session that is set up right, the Java it needs, and the file that takes what Java has to say.
+
+Spark, its Python workers and the residents write to the standard error of Java's process, many lines of it about nothing. In
+sessions of ours that goes to a file, which is removed at the end unless an error has named it.
+"""
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from muntin.errors import MuntinError
+from muntin.errors import RunError
 
 LEAST_JAVA = 17
 _RETRIES = 4
@@ -40,32 +50,79 @@ _LOCAL_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSyste
 """For local disks: Spark's default forks a process for every file it makes, about 65 a micro-batch; this one about 14."""
 
 
-class JavaError(MuntinError):
-    """Java is missing or too old."""
+class JavaError(RunError):
+    """Java is missing or too old, or Spark does not start in it."""
 
 
-def local_session(buckets: int, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """The session of this process: the one there is, or a new local one with as many threads as there are cores."""
+class JavaLog:
+    """Where Java's messages go; ``path`` is None while there is no session of ours."""
+
+    def __init__(self) -> None:
+        self.path: Path | None = None
+
+    def begin(self) -> int:
+        """Make the file and open it for Java."""
+        descriptor, name = tempfile.mkstemp(prefix="muntin-spark-", suffix=".log")
+        self.path = Path(name)
+        atexit.register(self._remove)
+        return descriptor
+
+    def keep(self) -> str:
+        """Words for an error about where to read on; from then on the file stays."""
+        if self.path is None:
+            return ""
+        atexit.unregister(self._remove)
+        return f". What Spark had to say is in {self.path}"
+
+    def _remove(self) -> None:
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+java_log = JavaLog()
+
+
+def local_session(buckets: int, settings: Mapping[str, str] | None = None, master: str | None = None) -> SparkSession:
+    """The session of this process: the one there is, or a new one; local with as many threads as there are cores, unless told."""
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
     check_java()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if master is None or master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     cores = max(os.cpu_count() or 1, 2)
     # A task that fails (a worker was killed) is tried again; plain local[n] would give up at once.
-    builder = SparkSession.builder.master(f"local[{cores},{_RETRIES}]").appName("muntin")
+    conf = SparkConf().setMaster(master or f"local[{cores},{_RETRIES}]").setAppName("muntin")
     wanted = {
         **_SETTINGS,
         **STREAMING,
         "spark.sql.streaming.checkpointFileManagerClass": _LOCAL_FILES,
         "spark.sql.shuffle.partitions": str(buckets),
-        "spark.default.parallelism": str(cores),
+        **({"spark.default.parallelism": str(cores)} if master is None else {}),
         **(settings or {}),
     }
     for name, value in wanted.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+        conf.set(name, value)
+    return _quiet_session(conf)
+
+
+def _quiet_session(conf: SparkConf) -> SparkSession:
+    if SparkContext._active_spark_context is None and SparkContext._gateway is None:  # noqa: SLF001 (no public way to ask)
+        descriptor = java_log.begin()
+        try:
+            gateway = launch_gateway(conf, {"stderr": descriptor})  # type: ignore[no-untyped-call]
+            SparkContext(conf=conf, gateway=gateway)
+        except (PySparkRuntimeError, Py4JJavaError) as error:
+            raise JavaError(f"Spark does not start: {_first_line(error)}{java_log.keep()}", hint="Check master and Java") from error
+        finally:
+            os.close(descriptor)
+    return SparkSession.builder.config(conf=conf).getOrCreate()
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return next((line for line in lines if "Exception:" in line), lines[0] if lines else type(error).__name__).rstrip(".")
 
 
 def check_java() -> None:

@@ -15,15 +15,12 @@ import pyarrow.csv
 import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 
-from muntin.errors import MuntinError, SettingError
-
-SinkChoice: TypeAlias = str | Callable[[DataFrame, int], object] | Mapping[str, str] | None
-"""What users may give: ``"memory"``, ``"console"``, a folder's format and options, or a callable(df, batch_id)."""
+from muntin.errors import RunError, SettingError
 
 _FILES = ("parquet", "csv", "json")
 
 
-class SinkError(MuntinError):
+class SinkError(RunError):
     """A sink failed; the batch is tried again when the engine is started again."""
 
 
@@ -33,6 +30,10 @@ class Sink(ABC):
     @abstractmethod
     def write(self, results: pa.Table, batch: int) -> None:
         """Keep the results of a batch, instead of what was kept for it before."""
+
+
+SinkChoice: TypeAlias = str | Sink | Callable[[DataFrame, int], object] | Mapping[str, str] | None
+"""What users may give: ``"memory"``, ``"console"``, a folder's format and options, a callable(df, batch_id), a sink of their own."""
 
 
 @dataclass
@@ -106,11 +107,16 @@ class ConsoleSink(Sink):
     """Prints results as they come."""
 
     name: str
+    as_json: bool = False
     most: int = 20
 
     def write(self, results: pa.Table, batch: int) -> None:
-        """Print the first results of a batch."""
+        """Print the first results of a batch; as JSON all of them, a line each."""
         if not len(results):
+            return
+        if self.as_json:
+            rows = ({"query": self.name, "batch": batch, **row} for row in results.to_pylist())
+            print("\n".join(json.dumps(row, default=str) for row in rows), flush=True)  # noqa: T201 (that is the sink)
             return
         lines = ["  ".join(results.column_names)]
         lines += ["  ".join(str(value) for value in row.values()) for row in results.slice(0, self.most).to_pylist()]
@@ -158,19 +164,29 @@ class CallableSink(Sink):
             self.function(self.spark.createDataFrame(results), batch)
 
 
-@dataclass(frozen=True)
+@dataclass
 class SinkMaker:
-    """Makes the sinks of an engine; ``folder`` is where those in memory keep their files."""
+    """Makes the sinks of an engine; ``folder`` is where those in memory keep their files.
+
+    ``default`` is the sink of queries that name none. Consoles print ``most`` rows a batch, or all of them as JSON.
+    """
 
     spark: SparkSession
     folder: Path
+    default: SinkChoice = "memory"
+    as_json: bool = False
+    most: int = 20
 
     def make(self, name: str, choice: SinkChoice, schema: pa.Schema) -> Sink:
         """The sink of a query."""
+        if choice is None:
+            choice = self.default
+        if isinstance(choice, Sink):
+            return choice
         if choice is None or choice == "memory":
             return MemorySink(self.spark, name, self.folder / name, schema)
         if choice == "console":
-            return ConsoleSink(name)
+            return ConsoleSink(name, self.as_json, self.most)
         if callable(choice):
             return CallableSink(self.spark, choice)
         if isinstance(choice, str):

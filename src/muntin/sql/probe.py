@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import re
 import threading
 
@@ -11,6 +12,7 @@ from muntin.expressions.duck import Duck, DuckError, DuckFatalError
 
 _lock = threading.Lock()
 _ducks: list[Duck] = []
+atexit.register(_ducks.clear)  # DuckDB complains of connections that outlive it
 
 
 class DuckRefusalError(Exception):

@@ -82,12 +82,5 @@ def test_a_quick_benchmark_prints_json_and_writes_it_where_it_is_told(tmp_path: 
     assert json.loads(done.stdout) == json.loads((tmp_path / "join.json").read_text(encoding="utf-8"))
 
 
-def test_the_demo_shows_results_without_a_terminal() -> None:
-    done = muntin("demo", "--seconds", "2")
-    assert done.returncode == 0
-    assert "alarms + " in done.stdout
-    assert "rows in the answer" in done.stdout
-
-
 def test_the_version_is_told() -> None:
     assert muntin("--version").stdout.startswith("muntin 0.")

@@ -1,0 +1,165 @@
+"""What a run on Spark looks like while it goes on: a table in the terminal, or plain lines, or JSON; always on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table as TextTable
+from rich.text import Text
+
+_SPAN = 5.0
+"""Rates are over the last so many seconds."""
+
+Extra = Callable[[], RenderableType]
+
+
+def _clock() -> float:
+    return time.time()
+
+
+@dataclass
+class View:
+    """Turns the progress of an engine into something to look at.
+
+    ``now`` is the clock that lag is told by, in seconds since 1970 of the streams' time.
+    """
+
+    now: Callable[[], float] = _clock
+    _last: Mapping[str, Any] | None = None
+    _past: deque[tuple[float, dict[str, int]]] = field(default_factory=deque)
+
+    def take(self, progress: Mapping[str, Any] | None, moment: float) -> bool:
+        """Take what an engine tells at a moment (any clock that does not jump); whether that is a new batch."""
+        if progress is None or (self._last is not None and _batch(progress) == _batch(self._last)):
+            return False
+        self._last = progress
+        self._past.append((moment, {name: counts["rows"] for name, counts in progress["muntin"]["streams"].items()}))
+        while len(self._past) > 2 and moment - self._past[0][0] > _SPAN:
+            self._past.popleft()
+        return True
+
+    def rates(self) -> dict[str, float]:
+        """Rows a second of each stream lately."""
+        if len(self._past) < 2:
+            return {}
+        (begin, first), (end, last) = self._past[0], self._past[-1]
+        return {name: (rows - first.get(name, 0)) / max(end - begin, 1e-9) for name, rows in last.items()}
+
+    def lag(self) -> float | None:
+        """How many seconds the watermark is behind the clock."""
+        watermark = self._last["muntin"]["watermark"] if self._last else None
+        if watermark is None:
+            return None
+        return self.now() - datetime.fromisoformat(watermark).replace(tzinfo=UTC).timestamp()
+
+    def line(self) -> str:
+        """One line about the last batch."""
+        if self._last is None:
+            return "Spark is starting"
+        ours = self._last["muntin"]
+        rates = self.rates()
+        rows = ", ".join(
+            f"{name} {counts['rows']:,} rows" + (f" ({rates[name]:,.0f}/s)" if name in rates else "") + _late(counts["late"])
+            for name, counts in ours["streams"].items()
+        )
+        results = ", ".join(f"{name} {count:,}" for name, count in ours["results"].items())
+        return (
+            f"batch {self._last['batchId']} in {_batch_seconds(self._last):.2f} s: {rows}; results: {results}; "
+            f"watermark {ours['watermark'] or 'none yet'}{_behind(self.lag())}; {ours['rows_held']:,} rows held"
+        )
+
+    def machine_line(self) -> str:
+        """The progress itself, as a line of JSON."""
+        return json.dumps(self._last)
+
+    def panel(self) -> RenderableType:
+        """The same for a terminal."""
+        if self._last is None:
+            return Text("Spark is starting; the first batch takes a while", style="dim")
+        ours, rates = self._last["muntin"], self.rates()
+        streams = _table("stream", "rows", "rows/s", "late")
+        for name, counts in ours["streams"].items():
+            streams.add_row(name, f"{counts['rows']:,}", f"{rates[name]:,.0f}" if name in rates else "", f"{counts['late']:,}")
+        queries = _table("query", "results")
+        for name, count in ours["results"].items():
+            queries.add_row(name, f"{count:,}")
+        side = TextTable.grid(padding=(0, 3))
+        side.add_row(streams, queries)
+        summary = (
+            f"batch {self._last['batchId']}, {_batch_seconds(self._last):.2f} s; watermark {ours['watermark'] or 'none yet'}"
+            f"{_behind(self.lag())}; {ours['rows_held']:,} rows held"
+        )
+        return Group(side, Text(summary))
+
+
+def _table(*columns: str) -> TextTable:
+    table = TextTable(box=None, header_style="bold")
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="right" if place else "left")
+    return table
+
+
+def _batch(progress: Mapping[str, Any]) -> tuple[object, object]:
+    return progress.get("runId"), progress["batchId"]
+
+
+def _batch_seconds(progress: Mapping[str, Any]) -> float:
+    return float(progress.get("durationMs", {}).get("triggerExecution", 0)) / 1000
+
+
+def _late(count: int) -> str:
+    return f", {count:,} late" if count else ""
+
+
+def _behind(seconds: float | None) -> str:
+    """The lag in words; nothing where the streams tell of other days, as when old files are read again."""
+    return f", {seconds:,.1f} s behind" if seconds is not None and 0 <= seconds < 86_400 else ""
+
+
+class Screen:
+    """Shows a view: live where stderr is a terminal, else a line a batch at most every ``pause`` seconds, or all as JSON."""
+
+    def __init__(self, view: View, *, as_json: bool = False, pause: float = 2.0, extra: Extra | None = None) -> None:
+        self._view = view
+        self._as_json = as_json
+        self._pause = pause
+        self._extra = extra
+        self._told = -1e9
+        self._unsaid = False
+        self._console = Console(stderr=True, highlight=False)
+        self.live = self._console.is_terminal and not as_json
+        # Prints of console sinks go above the table; where stdout is no terminal, they must not be drawn into it.
+        self._display = Live(console=self._console, auto_refresh=False, redirect_stdout=sys.stdout.isatty()) if self.live else None
+
+    def shown(self) -> AbstractContextManager[object]:
+        """The time during which it is shown."""
+        return self._display or nullcontext()
+
+    def update(self, progress: Mapping[str, Any] | None, *, last: bool = False) -> None:
+        """Show what an engine tells; ``last``: at once, there is no later."""
+        moment = time.monotonic()
+        new = self._view.take(progress, moment)
+        if self._display is not None:
+            panel = self._view.panel()
+            self._display.update(Group(panel, self._extra()) if self._extra else panel, refresh=True)
+        elif self._as_json:
+            if new:
+                self._print(self._view.machine_line())
+        else:
+            self._unsaid = self._unsaid or new
+            if self._unsaid and (last or moment - self._told >= self._pause):
+                self._told, self._unsaid = moment, False
+                self._print(self._view.line())
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True, markup=False, highlight=False)

@@ -1,0 +1,116 @@
+"""``muntin run``: a script on Spark, until its input is processed or until it is told to stop."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from muntin import spark
+from muntin.cli.live import Screen, View
+from muntin.cli.scripts import read_app, read_text
+from muntin.errors import InputError, MuntinError, SettingError
+from muntin.model.clock import parse_interval
+
+if TYPE_CHECKING:
+    from muntin.spark import SparkEngine
+
+_LOOK = 0.25
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What the command line says about a run; ``once``: until all input that is there is processed."""
+
+    once: bool = False
+    checkpoint: Path | None = None
+    master: str | None = None
+    buckets: int | None = None
+    trigger: str = "0 seconds"
+    as_json: bool = False
+
+
+def run_app(path: Path, options: RunOptions) -> None:
+    """Run a script. Everything that can be found wrong without Spark is found before it is started."""
+    if not read_app(path):
+        raise InputError(f"{path} leaves no query to run", hint="Add CREATE QUERY name AS SELECT ...")
+    try:
+        parse_interval(options.trigger)
+    except MuntinError as error:
+        raise SettingError(f"--trigger cannot be {options.trigger!r}", hint="Write an interval such as '1 second'") from error
+    if options.checkpoint is not None and options.checkpoint.is_file():
+        raise InputError(f"the checkpoint {options.checkpoint} is a file", hint="Give a folder")
+    screen = Screen(View(), as_json=options.as_json)
+    if not options.as_json:
+        Console(stderr=True, highlight=False).print("[dim]Spark is starting[/dim]")
+    engine = _engine(options)
+    engine.sinks.default = "console"
+    engine.sinks.as_json = options.as_json
+    if not sys.stdout.isatty():
+        engine.sinks.most = sys.maxsize  # for a person twenty rows a batch will do; a file or a pipe gets all
+    engine.execute(read_text(path))
+    with stopping() as stop:
+        if not options.once:
+            engine.start()
+        watch(engine, screen, stop, engine.process_available if options.once else engine.await_termination)
+        if options.once and stop.is_set():
+            raise KeyboardInterrupt
+
+
+def _engine(options: RunOptions) -> SparkEngine:
+    session = spark.local_session(options.buckets or 2, master=options.master) if options.master else None
+    return spark.SparkEngine(session, checkpoint=options.checkpoint, trigger=options.trigger, buckets=options.buckets)
+
+
+@contextmanager
+def stopping() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set; a second Ctrl-C ends at once.
+
+    Spark's own handler would cancel its jobs in the middle of a batch. Only the main thread can have handlers.
+    """
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def handle(*_: object) -> None:
+        stop.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def watch(engine: SparkEngine, screen: Screen, stop: threading.Event, wait: Callable[[], object]) -> None:
+    """Show an engine until ``wait`` returns or ``stop`` is set; raise what made it fail."""
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def waiting() -> None:
+        try:
+            wait()
+        except BaseException as error:  # noqa: BLE001 (raised again below, in the thread that has asked)
+            failures.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=waiting, daemon=True).start()
+    with screen.shown():
+        while not done.wait(_LOOK) and not stop.is_set():
+            screen.update(engine.progress)
+        screen.update(engine.progress, last=True)
+    told_to = stop.is_set() and not done.is_set()
+    engine.stop()
+    if failures and not told_to:
+        raise failures[0]

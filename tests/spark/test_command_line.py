@@ -1,0 +1,100 @@
+"""``muntin run`` and ``muntin demo`` as users run them: a process of their own, on a local Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import muntin
+from muntin.testing.generators import uniform_stream
+
+pytestmark = pytest.mark.spark
+
+SCRIPT = """
+CREATE STREAM A (k BIGINT, v DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = 'A', maxFilesPerTrigger = '1');
+CREATE STREAM B (k BIGINT, v DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = 'B', maxFilesPerTrigger = '1');
+CREATE QUERY pairs AS SELECT A.k, A.v AS a, B.v AS b FROM A, B WHERE A.k = B.k WINDOW 2 SECONDS;
+CREATE QUERY last AS SELECT A.k, A.v FROM A [ROWS 2] EMIT CHANGES WITH (sink = 'parquet', path = '{sink}');
+"""
+
+
+def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    code = [sys.executable, "-c", "from muntin.cli import main; main()", *arguments]
+    return subprocess.run(code, cwd=folder, capture_output=True, text=True, check=False, timeout=400)
+
+
+def write(folder: Path, number: int) -> None:
+    """The rows of ten seconds, in a file of each stream; Spark reads files in the order of their times."""
+    for seed, stream in enumerate("AB"):
+        path = folder / stream / f"{number}.parquet"
+        path.parent.mkdir(exist_ok=True)
+        pq.write_table(uniform_stream(100, 10, 5, 2 * number + seed, start=number * 10_000_000), path)
+        os.utime(path, (1000 + number, 1000 + number))
+
+
+def in_process(folder: Path, files: int) -> tuple[pa.Table, pa.Table]:
+    engine = muntin.Engine()
+    engine.execute(SCRIPT.format(sink="unused"))
+    for stream in "AB":
+        engine.push(stream, pq.read_table([folder / stream / f"{number}.parquet" for number in range(files)]))
+    pairs, last = engine.queries()
+    return pairs.poll(), last.poll()
+
+
+def rows_of(table: pa.Table) -> list[tuple[str, ...]]:
+    return sorted(tuple(str(value) for value in row.values()) for row in table.to_pylist())
+
+
+def test_a_script_runs_to_the_end_of_its_input_and_goes_on_from_there(tmp_path: Path) -> None:
+    (tmp_path / "app.sql").write_text(SCRIPT.format(sink="out"), encoding="utf-8")
+    for number in range(2):
+        write(tmp_path, number)
+    first = command(tmp_path, "run", "app.sql", "--once", "--checkpoint", "state", "--buckets", "2", "--json")
+    assert first.returncode == 0, first.stderr
+    told = [json.loads(line) for line in first.stderr.splitlines()]
+    assert told[-1]["muntin"]["streams"] == {"A": {"rows": 200, "late": 0}, "B": {"rows": 200, "late": 0}}
+
+    write(tmp_path, 2)
+    second = command(tmp_path, "run", "app.sql", "--once", "--checkpoint", "state", "--buckets", "2")
+    assert second.returncode == 0, second.stderr
+    assert "A 100 rows" in second.stderr
+    noise = [line for line in second.stderr.splitlines() if not line.startswith(("Spark is starting", "batch "))]
+    assert noise == []
+
+    pairs, last = in_process(tmp_path, 3)
+    printed = [
+        tuple(str(value) for name, value in json.loads(line).items() if name not in {"query", "batch"})
+        for line in first.stdout.splitlines()
+    ]
+    printed += [tuple(line.split("  ")) for line in second.stdout.splitlines() if line.startswith("+ ")]
+    assert sorted(printed) == rows_of(pairs)
+    assert rows_of(pq.read_table(sorted((tmp_path / "out").iterdir()))) == rows_of(last)
+
+    other = command(tmp_path, "run", "app.sql", "--once", "--checkpoint", "state", "--buckets", "3")
+    assert other.returncode == 2
+    assert "was made with 2 buckets, not 3" in other.stderr
+
+
+def test_a_sink_that_fails_ends_with_1_and_is_named(tmp_path: Path) -> None:
+    (tmp_path / "app.sql").write_text(SCRIPT.format(sink="app.sql/out"), encoding="utf-8")
+    write(tmp_path, 0)
+    done = command(tmp_path, "run", "app.sql", "--once")
+    assert done.returncode == 1
+    assert "the sink of query last failed in batch 0" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_demo_shows_results_without_a_terminal(tmp_path: Path) -> None:
+    done = command(tmp_path, "demo", "--seconds", "2")
+    assert done.returncode == 0, done.stderr
+    assert "muggy + 00:" in done.stdout
+    assert "readings in" in done.stdout.splitlines()[-4]
+    assert [line.split(":")[0] for line in done.stdout.splitlines()[-3:]] == ["muggy", "muggy_hour", "alarms"]
+    assert all(line.startswith("batch ") for line in done.stderr.splitlines())

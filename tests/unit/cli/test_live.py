@@ -1,0 +1,92 @@
+"""What a run looks like: rates, lag, lines and JSON from made-up progress."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from muntin.cli.live import Screen, View
+
+
+def progress(batch: int, rows: int, *, watermark: str | None = "2026-01-01 00:00:10", late: int = 0) -> dict[str, Any]:
+    return {
+        "runId": "r",
+        "batchId": batch,
+        "durationMs": {"triggerExecution": 1250},
+        "muntin": {
+            "streams": {"A": {"rows": rows, "late": late}},
+            "results": {"q": 7},
+            "rows_held": 1234,
+            "watermark": watermark,
+        },
+    }
+
+
+def now() -> float:
+    return datetime(2026, 1, 1, 0, 0, 12, 500_000, tzinfo=UTC).timestamp()
+
+
+def test_rates_are_those_of_the_last_seconds() -> None:
+    view = View(now)
+    assert view.rates() == {}
+    for moment, rows in enumerate([0, 1000, 2000, 3000, 4000, 5000, 6000, 16000]):
+        assert view.take(progress(moment, rows), float(moment))
+    assert view.rates() == {"A": (16000 - 2000) / 5}
+    assert not view.take(progress(7, 16000), 9.0), "that batch is known"
+    assert not view.take(None, 10.0)
+
+
+def test_a_line_tells_of_the_last_batch() -> None:
+    view = View(now)
+    assert view.line() == "Spark is starting"
+    view.take(progress(0, 1000, watermark=None), 0.0)
+    assert view.line() == "batch 0 in 1.25 s: A 1,000 rows; results: q 7; watermark none yet; 1,234 rows held"
+    view.take(progress(1, 3000, late=2), 2.0)
+    assert view.line() == (
+        "batch 1 in 1.25 s: A 3,000 rows (1,000/s), 2 late; results: q 7; watermark 2026-01-01 00:00:10, 2.5 s behind; 1,234 rows held"
+    )
+
+
+@pytest.mark.parametrize("watermark", ["2020-01-01 00:00:00", "2026-01-02 00:00:00"])
+def test_no_lag_is_told_when_streams_are_of_other_days(watermark: str) -> None:
+    view = View(now)
+    view.take(progress(0, 1, watermark=watermark), 0.0)
+    assert "behind" not in view.line()
+
+
+def test_the_panel_has_streams_queries_and_the_batch() -> None:
+    view = View(now)
+    console = Console(width=120, file=None, record=True, quiet=False)
+    view.take(progress(0, 1000), 0.0)
+    view.take(progress(1, 3000, late=2), 2.0)
+    with console.capture() as shown:
+        console.print(view.panel())
+    text = shown.get()
+    lines = [line.split() for line in text.splitlines()]
+    assert lines[0] == ["stream", "rows", "rows/s", "late", "query", "results"]
+    assert lines[1] == ["A", "3,000", "1,000", "2", "q", "7"]
+    assert "batch 1, 1.25 s; watermark 2026-01-01 00:00:10, 2.5 s behind; 1,234 rows held" in text
+
+
+def test_without_a_terminal_lines_are_few_and_the_last_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(View(now), pause=3600)
+    with screen.shown():
+        for batch in range(5):
+            screen.update(progress(batch, batch))
+        screen.update(progress(4, 4), last=True)
+        screen.update(progress(4, 4), last=True)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert [line.split(" in ")[0] for line in said.err.splitlines()] == ["batch 0", "batch 4"]
+
+
+def test_machines_get_every_batch_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(View(now), as_json=True)
+    screen.update(None)
+    for batch in (0, 0, 1):
+        screen.update(progress(batch, batch))
+    assert [json.loads(line) for line in capsys.readouterr().err.splitlines()] == [progress(0, 0), progress(1, 1)]

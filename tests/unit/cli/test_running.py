@@ -1,0 +1,131 @@
+"""``muntin run`` without Spark: what is refused before it starts, exit codes, how an engine is watched."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from muntin import spark
+from muntin.cli import main
+from muntin.cli.live import Screen, View
+from muntin.cli.running import stopping, watch
+from muntin.errors import InputError, RunError
+
+SCRIPT = "CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY q AS SELECT k FROM A WINDOW 1 SECOND;"
+
+
+class Engine:
+    """Stands in for an engine on Spark; ``process_available`` and ``await_termination`` do what they are given."""
+
+    def __init__(self, wait: Callable[[], object]) -> None:
+        self.sinks = SimpleNamespace(default=None, as_json=False, most=20)
+        self.progress = None
+        self.process_available = self.await_termination = wait
+        self.ran: list[str] = []
+
+    def execute(self, script: str) -> None:
+        self.ran.append(script)
+
+    def start(self) -> None:
+        self.ran.append("start")
+
+    def stop(self) -> None:
+        self.ran.append("stop")
+
+
+def run(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(sys, "argv", ["muntin", "run", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return cast("int", ended.value.code or 0)
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "app.sql").write_text(SCRIPT, encoding="utf-8")
+    return tmp_path / "app.sql"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.sql"], "there is no file 'none.sql'"),
+        (["bad.sql"], "line 1, column 33"),
+        (["empty.sql"], "leaves no query to run"),
+        (["app.sql", "--buckets", "0"], "greater than or equal to 1"),
+        (["app.sql", "--trigger", "soon"], "--trigger cannot be 'soon'"),
+        (["app.sql", "--checkpoint", "app.sql"], "is a file"),
+        (["app.sql", "--frobnicate"], "frobnicate"),
+    ],
+)
+def test_mistakes_end_with_2_before_spark_is_started(
+    script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    def started(*_: object, **__: object) -> None:
+        pytest.fail("Spark was started")
+
+    monkeypatch.setattr(spark, "SparkEngine", started, raising=False)
+    script.with_name("bad.sql").write_text("CREATE QUERY q AS SELECT k FROM Nosuch WINDOW 1 SECOND;", encoding="utf-8")
+    script.with_name("empty.sql").write_text("-- nothing\n", encoding="utf-8")
+    assert run(arguments, monkeypatch) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert message in said.err
+
+
+def fail(error: Exception) -> Callable[[], object]:
+    def wait() -> None:
+        raise error
+
+    return wait
+
+
+@pytest.mark.parametrize(
+    ("wait", "code"),
+    [(lambda: None, 0), (fail(RunError("the sink broke")), 1), (fail(InputError("the folder is not there")), 2)],
+)
+def test_how_a_run_ends(
+    script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wait: Callable[[], object], code: int
+) -> None:
+    engine = Engine(wait)
+    monkeypatch.setattr(spark, "SparkEngine", lambda *_, **__: engine, raising=False)
+    assert run([str(script), "--once", "--json"], monkeypatch) == code
+    assert engine.ran == [SCRIPT, "stop"]
+    assert (engine.sinks.default, engine.sinks.as_json) == ("console", True)
+    assert engine.sinks.most > 10**9
+    assert ("error: " in capsys.readouterr().err) == (code > 0)
+
+
+@pytest.mark.parametrize(("arguments", "code", "ran"), [(["--once"], 130, []), ([], 0, ["start"])])
+def test_an_interrupt_ends_a_run(script: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int, ran: list[str]) -> None:
+    ended = threading.Event()
+
+    def wait() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        ended.wait(30)
+
+    engine = Engine(wait)
+    monkeypatch.setattr(spark, "SparkEngine", lambda *_, **__: engine, raising=False)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert run([str(script), *arguments], monkeypatch) == code
+    finally:
+        ended.set()
+    assert engine.ran == [SCRIPT, *ran, "stop"]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_what_made_an_engine_fail_is_raised_after_it_was_stopped() -> None:
+    engine = Engine(fail(RunError("no more disk")))
+    with stopping() as stop, pytest.raises(RunError, match="no more disk"):
+        watch(cast("Any", engine), Screen(View()), stop, engine.process_available)
+    assert engine.ran == ["stop"]
