@@ -147,10 +147,12 @@ class RunningQuery:
         self._until_looked = self._rows_in + max(held, self._least)
         if self._rows_in < self._until_measured and not self._replanner.has_changed(self._operator.rates()):
             return
+        measured = self._operator.measure()
+        if measured is None:
+            return
         self._stretch = min(2 * self._stretch, _LONGEST_STRETCH * max(held, self._least))
         self._until_measured = self._rows_in + self._stretch
-        measured = self._operator.measure()
-        better = self._replanner.consider(self.plan, measured, self._operator.now) if measured else None
+        better = self._replanner.consider(self.plan, measured, self._operator.now)
         if better is not None:
             self._switch_to(better)
             self._stretch = self._least
