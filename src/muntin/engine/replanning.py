@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import sqrt
 
 from muntin.engine.calibration import calibrated_costs
 from muntin.model.clock import format_instant
@@ -20,6 +21,8 @@ from muntin.planner.unit_costs import UnitCosts
 
 _FEW = 16.0
 """So many rows or values more or less are no change."""
+_SCATTER = 3.0
+"""A share of equal pairs, found among n rows, is off by chance by up to this over the root of n."""
 
 
 @dataclass(frozen=True)
@@ -118,10 +121,15 @@ class Replanner:
             if any(self._apart(one + _FEW, other + _FEW) for one, other in counts):
                 return True
         known = dict(before.edges)
-        return any(self._apart(known[edge], share) for edge, share in after.edges if edge in known)
+        for edge, share in after.edges:
+            rows = min(after.sources[source].rows for source, _ in edge)
+            if edge in known and self._apart(known[edge], share, 1 + _SCATTER / sqrt(max(rows, 1.0))):
+                return True
+        return False
 
-    def _apart(self, old: float, new: float) -> bool:
-        return max(old, new) >= self.settings.factor("replan_change") * min(old, new)
+    def _apart(self, old: float, new: float, chance: float = 1.0) -> bool:
+        """Whether two numbers differ by the factor that counts, and by more than chance."""
+        return max(old, new) >= chance * self.settings.factor("replan_change") * min(old, new)
 
     def _contradictions(self, plan: JoinPlan, measured: JoinStatistics) -> Iterator[Overruled]:
         """Declared statistics that are off by more than a change that would count; filters make a rate smaller rightly."""

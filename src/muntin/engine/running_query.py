@@ -32,7 +32,7 @@ _SLICE = 1 << 17
 """Rows of a stream that are worked off at once: enough to amortise, few enough to stay near the processor."""
 
 _LEAST_MEASURED = 2_000
-"""Rows before a query's streams are measured for the first time."""
+"""Rows before a query's streams are measured for the first time, for each source beyond two."""
 
 _LONGEST_STRETCH = 64
 """Values and selectivities of streams whose rates are steady are measured at least once in so many windows' worth of rows."""
@@ -83,8 +83,8 @@ class RunningQuery:
         self._since = list(self._read)
         self._results: list[pa.Table] = []
         self._replanner = Replanner.of(plan, shared.settings, shared.known)
-        # A search doubles with each source; so do the rows that have to come for it.
-        self._least = _LEAST_MEASURED << max(len(self.query.sources) - 3, 0)
+        # A search takes longer with each source; so do the rows that have to come for it.
+        self._least = _LEAST_MEASURED * max(len(self.query.sources) - 2, 1)
         self._until_looked = self._until_measured = self._stretch = self._least
         self._rows_in = 0
         self._rows_out = 0
