@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muntin.engine import calibration
 from muntin.engine.calibration import Timed, bounded, calibrated_costs
 from muntin.planner.unit_costs import DEFAULT_COSTS, UnitCosts
 
@@ -43,7 +42,7 @@ def test_a_figure_within_reason_stays_and_one_that_is_not_positive_is_the_usual_
 
 
 def test_a_clock_that_stands_still_does_no_harm() -> None:
-    with patch.object(calibration.time, "thread_time_ns", lambda: 0):
+    with patch("muntin.engine.calibration.time.thread_time_ns", lambda: 0):
         assert_reasonable(calibrated_costs.__wrapped__())
 
 
