@@ -37,6 +37,12 @@ class Route:
     everywhere: bool = False
     counted: bool = False
 
+    def __str__(self) -> str:
+        by = self.key.expression.sql.replace('"0.', f'"{self.stream}.').replace('"', "") if self.key else f"the time of {self.stream}"
+        if not self.everywhere:
+            return f"by {by}"
+        return f"{self.stream} {'counted' if self.counted else 'sent'} everywhere, at home by {by}"
+
 
 @dataclass(frozen=True)
 class Distribution:

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from muntin.engine.explain import describe_plan
 from muntin.engine.input_rows import read_rows
-from muntin.engine.plan_tree import draw
+from muntin.engine.plan_tree import Fact, Node, draw
 from muntin.engine.table_files import load_table
 from muntin.errors import CatalogError, InputError, RunError, SettingError, SqlError
 from muntin.expressions.duck import Duck
@@ -37,6 +37,7 @@ from muntin.model.statistics import declared_statistics, known_statistics
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Query
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
+from muntin.planner.distribution import distribute
 from muntin.planner.join_planner import Knowledge, plan_join
 from muntin.spark.bucket import LATE, RESULTS
 from muntin.spark.checkpoint import Checkpoint
@@ -126,7 +127,6 @@ class SparkEngine:
         self._frames: dict[str, DataFrame] = {}
         self._tables: dict[str, bytes] = {}
         self._queries: dict[str, tuple[Registered, Query, JoinPlan]] = {}
-        self._choices: dict[str, SinkChoice] = {}
         self._sinks: dict[str, Sink] = {}
         self.sinks = SinkMaker(self.spark, self._checkpoint.folder / "muntin" / "results")
         self._streaming: StreamingQuery | None = None
@@ -216,7 +216,6 @@ class SparkEngine:
         made = self.sinks.make(query.name, sink, query.output_schema)
         with self._paused():
             self._queries[key] = (Registered(query.name, query.text, changed), query, plan)
-            self._choices[key] = sink
             self._sinks[key] = made
         return SparkQuery(self, query.name)
 
@@ -233,7 +232,7 @@ class SparkEngine:
                     return
                 raise CatalogError(f"there is no query {name}", hint=f"There are {', '.join(self._queries) or 'none'}")
             with self._paused():
-                del self._queries[key], self._sinks[key], self._choices[key]
+                del self._queries[key], self._sinks[key]
             return
         relation = self._catalog.find(name)
         if relation is None or isinstance(relation, Stream) != (kind == "stream"):
@@ -437,8 +436,14 @@ class SparkEngine:
         return told
 
     def explain(self) -> str:
-        """The plans of all queries."""
-        return "\n\n".join(draw(describe_plan(plan)) for _, _, plan in self._queries.values()) or "no queries"
+        """The plans of all queries, and how their streams are spread over the buckets."""
+        return "\n\n".join(draw(self._described(query, plan)) for _, query, plan in self._queries.values()) or "no queries"
+
+    def _described(self, query: Query, plan: JoinPlan) -> Node:
+        routes = distribute(query).routes
+        spread = Node("spread", f"spread over {self.buckets} buckets", tuple(Fact(r.stream, str(r), str(r)) for r in routes))
+        node = describe_plan(plan)
+        return replace(node, children=(spread, *node.children))
 
 
 class _Paused:

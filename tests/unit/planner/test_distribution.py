@@ -1,0 +1,58 @@
+"""How queries are spread: who is at home by which key, who goes everywhere, who is only counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from muntin.model.catalog import Catalog, Table
+from muntin.planner.distribution import OWN, distribute
+from muntin.sql.script import read_query
+from muntin.sql.streams import make_stream
+from muntin.sql.types import build_schema
+
+COLUMNS = {"k": "bigint", "j": "integer", "s": "varchar", "ts": "timestamp"}
+
+
+def catalog() -> Catalog:
+    known = Catalog()
+    for name in "ABC":
+        known.add(make_stream(name, build_schema(COLUMNS), "ts", 0))
+    known.add(Table("T", build_schema({"k": "bigint"})))
+    return known
+
+
+@pytest.mark.parametrize(
+    ("sql", "routes", "spread"),
+    [
+        ("SELECT A.k FROM A WINDOW 1 SECOND", ["by the time of A"], {0}),
+        ("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", ["by A.k", "by B.k"], {0, 1}),
+        ("SELECT A.k FROM A, B WHERE A.k + 1 = B.j WINDOW 1 SECOND", ["by A.k + 1", "by B.j"], {0, 1}),
+        ("SELECT A.k FROM A, T WHERE A.k = T.k WINDOW 1 SECOND", ["by A.k"], {0}),
+        ("SELECT A.k FROM A, B WHERE A.k < B.k WINDOW 1 SECOND", ["by the time of A", "B sent everywhere, at home by the time of B"], {0}),
+        (
+            "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.j = C.j WINDOW 1 SECOND",
+            ["by A.k", "by B.k", "C sent everywhere, at home by the time of C"],
+            {0, 1},
+        ),
+        ("SELECT A.k FROM A [ROWS 3], B [RANGE 1 SECOND] WHERE A.k = B.k", ["A counted everywhere, at home by A.k", "by B.k"], {0, 1}),
+        ("SELECT A.k FROM A [PARTITION BY k ROWS 3], B [RANGE 1 SECOND] WHERE A.k = B.k", ["by A.k", "by B.k"], {0, 1}),
+        (
+            "SELECT A.k FROM A [PARTITION BY j ROWS 3], B [RANGE 1 SECOND] WHERE A.k = B.k",
+            ["A sent everywhere, at home by A.k", "by B.k"],
+            {0, 1},
+        ),
+        ("SELECT a.k FROM A a, A b WHERE a.k = b.k WINDOW 1 SECOND", ["by A.k"], {0, 1}),
+        ("SELECT a.k FROM A a, A b WHERE a.k = b.j WINDOW 1 SECOND", ["A sent everywhere, at home by A.k"], {0}),
+    ],
+)
+def test_routes(sql: str, routes: list[str], spread: set[int]) -> None:
+    how = distribute(read_query(sql, "q", catalog()))
+    assert [str(route) for route in how.routes] == routes
+    assert how.spread == spread
+
+
+def test_a_bucket_takes_only_rows_at_home_where_a_spread_stream_goes_everywhere() -> None:
+    query = read_query("SELECT A.k FROM A [ROWS 3], B [RANGE 1 SECOND] WHERE A.k = B.k", "q", catalog())
+    local = distribute(query).local(query)
+    assert [OWN in source.schema.names for source in local.sources] == [True, False]
+    assert [predicate.expression.sql for predicate in local.predicates[len(query.predicates) :]] == [f'"0.{OWN}"']
