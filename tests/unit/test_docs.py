@@ -83,7 +83,11 @@ def name_of(page: Path) -> str:
 
 
 def pages_with(*languages: str) -> list[Path]:
-    return [page for page in GUIDES if any(block.language in languages and not {"fragment", "spark"} & {*block.marks} for block in blocks_of(page))]
+    return [
+        page
+        for page in GUIDES
+        if any(block.language in languages and not {"fragment", "spark"} & {*block.marks} for block in blocks_of(page))
+    ]
 
 
 @pytest.mark.parametrize("page", pages_with("python", "console"), ids=name_of)
