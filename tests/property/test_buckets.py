@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
-from hypothesis import given, note
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
 from muntin.operators.consolidate import consolidate
 from muntin.plan.query import Emit
-from muntin.spark.bucket import RESULTS
-from muntin.spark.messages import Part, Share, from_blob, to_blob
+from muntin.spark.bucket import RESULTS, Kept
+from muntin.spark.messages import Output, Part, Share, from_blob, to_blob
 from muntin.spark.packing import Packer
 from muntin.spark.program import Program, Registered
 from muntin.spark.rebuilding import KeptBucket
 from muntin.sql.script import read_query
 from muntin.testing.case import Case
-from muntin.testing.compare import assert_same_rows
+from muntin.testing.compare import assert_same_rows, rows_of
 from muntin.testing.strategies import Shape, cases
 
 DUCK = Duck()
@@ -51,14 +52,14 @@ def test_buckets_give_the_oracles_results(case: Case, buckets: int, tasks: int, 
     query = read_query(case.query, "q", case.catalog())
     program = program_of(case, buckets)
     running = [KeptBucket(program, number) for number in range(buckets)]
-    stores: list[dict[int, Share]] = [{} for _ in range(buckets)]
+    stores: list[dict[int, tuple[Kept, Share]]] = [{} for _ in range(buckets)]
     collected = []
     for number, batch in enumerate(shares(case, program, tasks)):
         for bucket, share in enumerate(batch):
             if number in restarts:
-                running[bucket] = KeptBucket.rebuilt(program, bucket, running[bucket].ledger, stores[bucket].__getitem__)
-            stores[bucket][share.batch] = share
+                running[bucket] = KeptBucket.rebuilt(program, bucket, stores[bucket].values())
             applied = running[bucket].apply(share)
+            stores[bucket][share.batch] = (applied.note, share)
             for gone in applied.gone:
                 del stores[bucket][gone]
             collected += [from_blob(output.blob) for output in applied.outputs if output.kind == RESULTS]
@@ -69,3 +70,40 @@ def test_buckets_give_the_oracles_results(case: Case, buckets: int, tasks: int, 
         assert_same_rows(oracle.inserts(case.end), found)
     else:
         assert_same_rows(oracle.changes(case.end), consolidate(found, DUCK))
+
+
+@st.composite
+def disordered(draw: st.DrawFn) -> tuple[Case, dict[int, int]]:
+    """Cases whose rows come in any order, so that some are late, in many batches; and moments told after some batches."""
+    case = draw(cases(Shape(sources=3)))
+    events = tuple(draw(st.permutations(case.events))) if draw(st.booleans()) else case.events
+    cuts = draw(st.sets(st.integers(0, len(events)), max_size=len(events)))
+    moments = draw(st.dictionaries(st.integers(0, 12), st.integers(0, 12).map(lambda second: second * 1_000_000), max_size=3))
+    return replace(case, events=events, cuts=tuple(sorted(cuts))), moments
+
+
+@settings(max_examples=settings().max_examples // 5)
+@given(disordered(), st.integers(1, 3), st.sets(st.integers(0, 24)))
+def test_a_bucket_built_again_goes_on_as_if_it_had_never_ended(
+    drawn: tuple[Case, dict[int, int]], buckets: int, restarts: set[int]
+) -> None:
+    case, moments = drawn
+    note(case.script(read_query(case.query, "q", case.catalog())))
+    program = program_of(case, buckets)
+    for bucket in range(buckets):
+        kept, unbroken = KeptBucket(program, bucket), KeptBucket(program, bucket)
+        store: dict[int, tuple[Kept, Share]] = {}
+        for number, batch in enumerate(shares(case, program, 1)):
+            share = replace(batch[bucket], moment=moments.get(number, batch[bucket].moment))
+            if number in restarts:
+                kept = KeptBucket.rebuilt(program, bucket, store.values())
+            applied = kept.apply(share)
+            store[number] = (applied.note, share)
+            for gone in applied.gone:
+                del store[gone]
+            assert told(applied.outputs) == told(unbroken.apply(share).outputs)
+
+
+def told(outputs: list[Output]) -> list[tuple[str, str, list[str]]]:
+    """What outputs say, rows in any order."""
+    return [(output.kind, output.name, sorted(map(str, rows_of(from_blob(output.blob))))) for output in outputs]

@@ -11,6 +11,7 @@ from muntin.bench.memory import bench_memory
 from muntin.bench.orders import bench_orders
 from muntin.bench.replan import bench_replan
 from muntin.bench.report import Progress, Report
+from muntin.bench.spark import bench_spark
 from muntin.bench.start import bench_start
 from muntin.bench.window import bench_window
 
@@ -30,4 +31,5 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "orders": bench_orders,
     "replan": bench_replan,
     "choice": bench_choice,
+    "spark": bench_spark,
 }

@@ -2,7 +2,8 @@
 
 Processor time is taken, not the clock's. It takes a few tenths of a second when a running query first looks for a better plan.
 A plan made before any data uses the numbers of ``planner/unit_costs.py``, so that it does not depend on the machine. A figure
-that a busy machine distorts beyond reason is bounded by five times the usual one either way.
+that a busy machine distorts beyond reason is bounded by five times the usual one either way, and by the usual one if it is not
+positive at all.
 """
 
 from __future__ import annotations
@@ -18,18 +19,20 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import layout
 from muntin.kernels.compiling import prepare
+from muntin.kernels.sorting import sort_matches
 from muntin.model.catalog import Catalog
 from muntin.model.settings import Settings
 from muntin.operators.events import NewRows
 from muntin.operators.join import JoinOperator, Tools
 from muntin.operators.workspace import Workspace
+from muntin.plan.join import JoinPlan
 from muntin.planner.join_planner import plan_join
 from muntin.planner.unit_costs import DEFAULT_COSTS, UnitCosts
 from muntin.sql.script import read_query
 from muntin.sql.streams import make_stream
 from muntin.state.batch import Batch
 
-_REPEAT = 3
+_REPEAT = 5
 _REASON = 5.0
 _SCHEMA = pa.schema([pa.field("k", pa.int64()), pa.field("ts", pa.timestamp("us"))])
 
@@ -45,6 +48,10 @@ class Timed:
         """Nanoseconds for each of something that was counted."""
         return self.nanoseconds / max(self.counters[counter], 1)
 
+    def more_per(self, counter: int, other: Timed) -> float:
+        """Nanoseconds for each that was counted here and not in another."""
+        return (self.nanoseconds - other.nanoseconds) / max(self.counters[counter] - other.counters[counter], 1)
+
 
 @cache
 def calibrated_costs() -> UnitCosts:
@@ -52,48 +59,68 @@ def calibrated_costs() -> UnitCosts:
     prepare()
     duck = Duck()
     chain = "WHERE A.k = B.k WINDOW 200 MICROSECONDS"
-    stored = _timed(duck, "SELECT A.k FROM A WINDOW 1 SECOND", 4_000, 1 << 40)
-    expired = _timed(duck, "SELECT A.k FROM A WINDOW 1 MICROSECOND", 4_000, 1 << 40)
-    scans = _timed(duck, f"SELECT A.k FROM A, B {chain}", 1_000, 1 << 40, join="nested_loop")
-    chains = _timed(duck, f"SELECT A.k FROM A, B {chain}", 1_000, 1 << 40, buckets="1")
-    probes = _timed(duck, "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", 4_000, 1 << 40)
-    kept = _timed(duck, f"SELECT A.k FROM A, B, C {chain.replace('B.k ', 'B.k AND B.k = C.k ')}", 1_000, 20, tree="((A, B), C)")
+    stored = _timed(duck, "SELECT A.k FROM A WINDOW 1 SECOND", 20_000, 1 << 40)
+    expired = _timed(duck, "SELECT A.k FROM A WINDOW 1 MICROSECOND", 20_000, 1 << 40)
+    scans = _timed(duck, f"SELECT A.k FROM A, B {chain}", 2_000, 1 << 40, join="nested_loop")
+    chains = _timed(duck, f"SELECT A.k FROM A, B {chain}", 2_000, 1 << 40, buckets="1")
+    all_equal = "WHERE A.k = B.k AND A.k = C.k WINDOW"
+    once = _timed(duck, f"SELECT A.k FROM A, B, C {all_equal} 4 MILLISECONDS", 20_000, 1 << 40)
+    twice = _timed(duck, f"SELECT A.k FROM A, B, C {all_equal} 4 MILLISECONDS", 20_000, 4_000)
+    kept = _timed(duck, f"SELECT A.k FROM A, B, C {all_equal} 200 MICROSECONDS", 2_000, 20, tree="((A, B), C)")
     insert = stored.per(layout.N_INSERTED)
+    expire = expired.per(layout.N_INSERTED) - insert
     measured = UnitCosts(
-        probe=(probes.nanoseconds - insert * probes.counters[layout.N_INSERTED]) / max(probes.counters[layout.N_PROBES], 1),
+        # Each row that is found leads to one more look; both joins insert and expire the same.
+        probe=twice.more_per(layout.N_PROBES, once) - chains.per(layout.N_SCANNED),
         chained=chains.per(layout.N_SCANNED),
         scanned=scans.per(layout.N_SCANNED),
         insert=insert,
-        expire=expired.per(layout.N_INSERTED) - insert,
+        expire=expire,
         link=DEFAULT_COSTS.link,
         composite=kept.per(layout.N_COMPOSITES) - chains.per(layout.N_SCANNED),
         check=DEFAULT_COSTS.check,
+        sort=_sorting(),
     )
     return bounded(measured)
 
 
 def bounded(costs: UnitCosts) -> UnitCosts:
-    """The costs, none further from the usual one than reason allows."""
+    """The costs, none further from the usual one than reason allows; one that came out as nothing or less says nothing."""
     names = [field.name for field in fields(UnitCosts)]
     usual = {name: getattr(DEFAULT_COSTS, name) for name in names}
-    return UnitCosts(**{name: min(max(getattr(costs, name), usual[name] / _REASON), usual[name] * _REASON) for name in names})
+    found = {name: getattr(costs, name) for name in names}
+    return UnitCosts(
+        **{
+            name: min(max(figure, usual[name] / _REASON), usual[name] * _REASON) if figure > 0 else usual[name]
+            for name, figure in found.items()
+        }
+    )
 
 
 def _timed(duck: Duck, sql: str, rows: int, keys: int, **settings: str) -> Timed:
-    """The shortest of a few runs of a join over streams of random keys, a row a microsecond."""
+    """What a join over streams of random keys, a row a microsecond, takes for its last three quarters.
+
+    A run has its fixed costs, so a short one is taken from a long one; of a few runs the shortest counts.
+    """
     catalog = Catalog()
     for name in "ABC":
         catalog.add(make_stream(name, _SCHEMA, "ts", 0))
     query = read_query(sql, "calibration", catalog)
     plan = plan_join(query, Settings(**settings))
-    streams = [source.relation for source in query.sources]
+    short, long = (_run(plan, duck, number, keys) for number in (rows // 4, rows))
+    counted = [after - before for before, after in zip(short.counters, long.counters, strict=True)]
+    return Timed(long.nanoseconds - short.nanoseconds, counted)
+
+
+def _run(plan: JoinPlan, duck: Duck, rows: int, keys: int) -> Timed:
+    streams = [source.relation for source in plan.query.sources]
     random = np.random.default_rng(1)
     times = np.arange(rows, dtype=np.int64)
     news = []
     for stream in streams:
         table = pa.table([pa.array(random.integers(0, keys, rows)), pa.array(times).cast(pa.timestamp("us"))], schema=_SCHEMA)
-        # Where intermediate results are timed, the last stream stays silent: there are no results.
-        taken = 0 if plan.tree is not None and stream == "C" else rows
+        # The third stream stays silent: combinations of two are made, but no results.
+        taken = 0 if stream == "C" else rows
         news.append(NewRows(times[:taken], Batch(table.slice(0, taken), times[:taken], np.zeros(taken)), 0))
     shortest, counters = float("inf"), [0] * layout.COUNTERS
     for _ in range(_REPEAT):
@@ -104,3 +131,17 @@ def _timed(duck: Duck, sql: str, rows: int, keys: int, **settings: str) -> Timed
         shortest = min(shortest, time.thread_time_ns() - begin)
         counters = [int(number) for number in join.state.counters]
     return Timed(shortest, counters)
+
+
+def _sorting() -> float:
+    """Nanoseconds to sort a result, of eight that an event has, with partners in four sources."""
+    count = 1 << 14
+    random = np.random.default_rng(1)
+    results = np.concatenate([np.repeat(np.arange(count // 8), 8).reshape(1, -1), random.integers(0, 1_000, (5, count))])
+    shortest = float("inf")
+    for _ in range(_REPEAT):
+        out = results.copy()
+        begin = time.thread_time_ns()
+        sort_matches(out, np.empty(count, np.int64), np.empty(count, np.int64))
+        shortest = min(shortest, time.thread_time_ns() - begin)
+    return shortest / count

@@ -9,14 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import sqrt
 
 from muntin.engine.calibration import calibrated_costs
 from muntin.model.clock import format_instant
 from muntin.model.settings import Settings
 from muntin.model.statistics import JoinStatistics, StreamStatistics
 from muntin.plan.join import Algorithm, JoinPlan
-from muntin.planner.join_planner import Knowledge, plan_join, plan_work
+from muntin.planner.join_planner import Knowledge, compare_work, plan_join
 from muntin.planner.unit_costs import UnitCosts
+
+_FEW = 16.0
+"""So many rows or values more or less are no change."""
+_SCATTER = 3.0
+"""A share of equal pairs, found among n rows, is off by chance by up to this over the root of n."""
 
 
 @dataclass(frozen=True)
@@ -86,16 +92,16 @@ class Replanner:
         """A plan to go on with, if the measured statistics make it worth while."""
         if self.last is None:
             self.overruled = list(self._contradictions(plan, measured))
-        elif not any(self._apart(*pair) for pair in _pairs(self.last, measured)):
+        elif not self._differs(self.last, measured):
             return None
         self.last = measured
         self.searches += 1
         known = Knowledge(measured=measured, costs=self.costs())
-        found = plan_join(plan.query, self.settings, known)
-        if found.prediction is None or plan_words(found) == plan_words(plan):
-            return None
-        work, best = plan_work(plan, self.settings, known), found.prediction.work
+        work, best = compare_work(plan, self.settings, known)
         if work < self.settings.factor("replan_gain") * best:
+            return None
+        found = plan_join(plan.query, self.settings, known)
+        if plan_words(found) == plan_words(plan):
             return None
         self.switches.append(Switch(at, plan_words(plan), plan_words(found), work, best))
         return found
@@ -106,8 +112,24 @@ class Replanner:
             return False
         return any(self._apart(old.rate, new) for old, new in zip(self.last.sources, rates, strict=True) if old.rate)
 
-    def _apart(self, old: float, new: float) -> bool:
-        return max(old, new) >= self.settings.factor("replan_change") * min(old, new)
+    def _differs(self, before: JoinStatistics, after: JoinStatistics) -> bool:
+        """Whether any statistic has changed; numbers of values of small windows vary from one moment to the next."""
+        for old, new in zip(before.sources, after.sources, strict=True):
+            if self._apart(old.rate, new.rate) and (old.rate or new.rate):
+                return True
+            counts = [(old.rows, new.rows), *zip(old.distinct, new.distinct, strict=True)]
+            if any(self._apart(one + _FEW, other + _FEW) for one, other in counts):
+                return True
+        known = dict(before.edges)
+        for edge, share in after.edges:
+            rows = min(after.sources[source].rows for source, _ in edge)
+            if edge in known and self._apart(known[edge], share, 1 + _SCATTER / sqrt(max(rows, 1.0))):
+                return True
+        return False
+
+    def _apart(self, old: float, new: float, chance: float = 1.0) -> bool:
+        """Whether two numbers differ by the factor that counts, and by more than chance."""
+        return max(old, new) >= chance * self.settings.factor("replan_change") * min(old, new)
 
     def _contradictions(self, plan: JoinPlan, measured: JoinStatistics) -> Iterator[Overruled]:
         """Declared statistics that are off by more than a change that would count; filters make a rate smaller rightly."""
@@ -121,13 +143,3 @@ class Replanner:
             # A window that holds fewer rows than there are values cannot show them all.
             if self._apart(hint.distinct, most) and (most > hint.distinct or most < found.rows / 2):
                 yield Overruled(source.relation, "distinct", hint.distinct, most)
-
-
-def _pairs(before: JoinStatistics, after: JoinStatistics) -> Iterator[tuple[float, float]]:
-    """All statistics before and after."""
-    for old, new in zip(before.sources, after.sources, strict=True):
-        yield old.rate, new.rate
-        yield old.rows, new.rows
-        yield from zip(old.distinct, new.distinct, strict=True)
-    known = dict(before.edges)
-    yield from ((known[edge], share) for edge, share in after.edges if edge in known)

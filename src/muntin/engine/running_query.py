@@ -32,7 +32,7 @@ _SLICE = 1 << 17
 """Rows of a stream that are worked off at once: enough to amortise, few enough to stay near the processor."""
 
 _LEAST_MEASURED = 2_000
-"""Rows before a query's streams are measured for the first time."""
+"""Rows before a query's streams are measured for the first time, for each source beyond two."""
 
 _LONGEST_STRETCH = 64
 """Values and selectivities of streams whose rates are steady are measured at least once in so many windows' worth of rows."""
@@ -83,8 +83,8 @@ class RunningQuery:
         self._since = list(self._read)
         self._results: list[pa.Table] = []
         self._replanner = Replanner.of(plan, shared.settings, shared.known)
-        # A search doubles with each source; so do the rows that have to come for it.
-        self._least = _LEAST_MEASURED << max(len(self.query.sources) - 3, 0)
+        # A search takes longer with each source; so do the rows that have to come for it.
+        self._least = _LEAST_MEASURED * max(len(self.query.sources) - 2, 1)
         self._until_looked = self._until_measured = self._stretch = self._least
         self._rows_in = 0
         self._rows_out = 0
@@ -147,10 +147,12 @@ class RunningQuery:
         self._until_looked = self._rows_in + max(held, self._least)
         if self._rows_in < self._until_measured and not self._replanner.has_changed(self._operator.rates()):
             return
+        measured = self._operator.measure()
+        if measured is None:
+            return
         self._stretch = min(2 * self._stretch, _LONGEST_STRETCH * max(held, self._least))
         self._until_measured = self._rows_in + self._stretch
-        measured = self._operator.measure()
-        better = self._replanner.consider(self.plan, measured, self._operator.now) if measured else None
+        better = self._replanner.consider(self.plan, measured, self._operator.now)
         if better is not None:
             self._switch_to(better)
             self._stretch = self._least

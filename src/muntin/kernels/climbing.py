@@ -231,17 +231,18 @@ def climb(
     "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64,"
     " int64[:,::1], int64[::1], int32[::1],"
     " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1],"
-    " int64, int64, int64, int64, int64, int64[:,::1], int64[::1], int64[::1])"
+    " int64, int64, int64, int64, int64, int64, int64[:,::1], int64[::1], int64[::1])"
 )
 def join_tree(
     words, halves, stores, indexes, first_index, climbs, stride,
     nodes, members, links,
     sources, offsets, times, counts, incoming,
-    start, stop, resume, silent, enough, out, counters, scratch,
+    start, stop, resume, count, silent, enough, out, counters, scratch,
 ):  # fmt: skip
     """Join rows one by one in total order; returns as :func:`muntin.kernels.joining.join_arrivals` does.
 
-    WIDEN: the node ``need`` is full; the climb was undone, and the event's row is in its store.
+    ``count`` results are in ``out`` already. WIDEN: the node ``need`` is full; the climb was undone, and the event's row is
+    in its store.
     """
     n = stores.shape[0]
     bound = scratch[:n]
@@ -250,7 +251,6 @@ def join_tree(
     limits = scratch[3 * n : 4 * n]
     marks = scratch[4 * n : 5 * n]
     saved = scratch[5 * n : 5 * n + COUNTERS]
-    count = np.int64(0)
     for e in range(start, stop):
         if count >= enough:
             return np.int64(FULL), np.int64(e), count, np.int64(0), np.int64(0)

@@ -234,23 +234,25 @@ class JoinOperator:
                 self._expire(limits)
 
     def _run_tree(self, tree: Tree, events: Events, *, silent: bool) -> Iterator[Matches]:
-        event, resume = 0, 0
+        event, resume, count = 0, 0, 0
         composites = tree.composites
         while True:
             status, event, count, need, resume = join_tree(
                 *self._arrays(), tree.climbs, tree.stride, composites.nodes, composites.members, composites.links,
                 events.sources, events.offsets, events.times, events.counts, events.incoming,
-                event, len(events), resume, int(silent), self._enough(), self._out, self.state.counters, self._scratch,
+                event, len(events), resume, count, int(silent), self._enough(), self._out, self.state.counters, self._scratch,
             )  # fmt: skip
-            if count:
-                yield self._matches(events, count)
-            if status == layout.DONE:
-                return
             if status == layout.WIDEN:
+                # The results so far stay where they are: nodes are full too often to hand on a few results each time.
                 counts = events.counts[event] if len(events.counts) > event else events.counts[0]
                 composites.make_room(need, self._limits(int(events.times[event]), counts))
-            else:
-                self._make_room(status, need, events, event)
+                continue
+            if count:
+                yield self._matches(events, count)
+                count = 0
+            if status == layout.DONE:
+                return
+            self._make_room(status, need, events, event)
 
     def _insert_only(self, events: Events) -> None:
         if self._tree:
@@ -335,9 +337,7 @@ class JoinOperator:
             if self.plan.algorithm is not Algorithm.EAGER:
                 # Lazy algorithms join source by source: bring the results of an event together first.
                 out = out[:, np.argsort(tags, kind="stable")]
-            order = np.empty(count, np.int64)
-            if sort_matches(out, order):
-                out = np.take(out, order, axis=1)
+            sort_matches(out, np.empty(count, np.int64), np.empty(count, np.int64))
             tags = out[0]
         arrivals = events.arrivals
         if not isinstance(arrivals, float):

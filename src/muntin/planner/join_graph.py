@@ -47,6 +47,7 @@ class Step:
 class _Known:
     steps: dict[tuple[frozenset[int], int], Step]
     sizes: dict[frozenset[int], float]
+    births: dict[frozenset[int], float]
 
 
 @dataclass(frozen=True)
@@ -68,16 +69,25 @@ class JoinGraph:
 
     def having(self, buckets: Sequence[int]) -> JoinGraph:
         """The same join with other indexes."""
+        if tuple(buckets) == self.buckets:
+            return self
         return JoinGraph(self.statistics, self.classes, self.comparisons, tuple(buckets))
+
+    @cached_property
+    def _rates(self) -> tuple[float, ...]:
+        return tuple(sane(source.rate) if source.rate != 0 else 0.0 for source in self.statistics.sources)
 
     def rate(self, source: int) -> float:
         """New rows a second; 0 for a stored table."""
-        rate = self.statistics.sources[source].rate
-        return sane(rate) if rate != 0 else 0.0
+        return self._rates[source]
+
+    @cached_property
+    def _rows(self) -> tuple[float, ...]:
+        return tuple(sane(source.rows) for source in self.statistics.sources)
 
     def rows(self, source: int) -> float:
         """Rows in the window."""
-        return sane(self.statistics.sources[source].rows)
+        return self._rows[source]
 
     def distinct(self, node: Node) -> float:
         """Different values of a code; never more than there are rows."""
@@ -98,20 +108,33 @@ class JoinGraph:
         equal = 1 / max(self.distinct(one), self.distinct(other))
         return equal if operator == "=" else 1 - equal if operator == "<>" else _THETA[operator]
 
-    def connected(self, bound: int, source: int) -> bool:
-        """Whether an equality lets one source look up the other."""
-        return any({bound, source} <= {node[0] for node in members} for members in self.classes)
+    @cached_property
+    def _linked(self) -> tuple[frozenset[int], ...]:
+        """For each source those that an equality connects it with."""
+        groups = [frozenset(node[0] for node in members) for members in self.classes]
+        return tuple(frozenset().union(*(group for group in groups if source in group)) for source in range(self.count))
+
+    def linked(self, sources: frozenset[int]) -> frozenset[int]:
+        """All sources that an equality lets one of these look up; these may be among them."""
+        return frozenset().union(*(self._linked[source] for source in sources))
+
+    @cached_property
+    def _near(self) -> tuple[frozenset[int], ...]:
+        """For each source those that any predicate connects it with."""
+        pairs = [{left[0], right[0]} for left, _, right in self.comparisons]
+        return tuple(linked.union(*(pair for pair in pairs if source in pair)) for source, linked in enumerate(self._linked))
 
     @cached_property
     def _known(self) -> _Known:
         """Estimates made before: searches ask for the same ones over and over."""
-        return _Known({}, {})
+        return _Known({}, {}, {})
 
     def step(self, bound: frozenset[int], source: int) -> Step:
         """What a combination of rows of the bound sources meets in the window of ``source``."""
-        found = self._known.steps.get((bound, source))
+        near = bound & self._near[source]
+        found = self._known.steps.get((near, source))
         if found is None:
-            found = self._known.steps[bound, source] = self._step(bound, source)
+            found = self._known.steps[near, source] = self._step(near, source)
         return found
 
     def _step(self, bound: frozenset[int], source: int) -> Step:
@@ -143,23 +166,27 @@ class JoinGraph:
         return found
 
     def _size(self, sources: frozenset[int]) -> float:
-        bound: frozenset[int] = frozenset()
-        size = 1.0
-        for source in self._connected_order(sources):
-            size *= self.step(bound, source).matched if bound else self.rows(source)
-            bound |= {source}
-        return sane(size, 0.0)
+        last = self._last(sources)
+        before = sources - {last}
+        # Without its last source the rest is gone through in the same order.
+        return sane(self.size(before) * self.step(before, last).matched if before else self.rows(last), 0.0)
 
-    def _connected_order(self, sources: frozenset[int]) -> list[int]:
+    def _last(self, sources: frozenset[int]) -> int:
+        """The last of these sources, if one goes from the first one always to the first that is connected."""
         rest = sorted(sources)
-        order = [rest.pop(0)]
+        last = rest.pop(0)
+        reached = self._linked[last]
         while rest:
-            found = next((s for s in rest if any(self.connected(bound, s) for bound in order)), rest[0])
-            rest.remove(found)
-            order.append(found)
-        return order
+            last = next((source for source in rest if source in reached), rest[0])
+            rest.remove(last)
+            reached |= self._linked[last]
+        return last
 
     def birth_rate(self, sources: frozenset[int]) -> float:
         """Combinations of these sources that are made a second."""
-        size = self.size(sources)
-        return sane(sum(self.rate(source) * size / self.rows(source) for source in sources), 0.0)
+        found = self._known.births.get(sources)
+        if found is None:
+            size = self.size(sources)
+            found = sane(sum(self.rate(source) * size / self.rows(source) for source in sources), 0.0)
+            self._known.births[sources] = found
+        return found

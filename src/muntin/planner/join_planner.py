@@ -15,7 +15,7 @@ from muntin.model.statistics import JoinStatistics, SourceStatistics, StreamStat
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
 from muntin.plan.join import Algorithm, Expiry, Index, JoinPlan, SourcePlan, Step
 from muntin.plan.query import Emit, Query
-from muntin.planner.choices import Choice, Limits, choose, choose_expiry
+from muntin.planner.choices import Choice, Limits, choose, choose_expiry, least_work
 from muntin.planner.classes import Node, equality_classes
 from muntin.planner.join_graph import JoinGraph
 from muntin.planner.local_orders import join_cost
@@ -56,7 +56,8 @@ def plan_join(query: Query, settings: Settings, known: Knowledge | None = None) 
     expiry, interval, expiry_reason = _choose_expiry(query, settings, algorithm, graph, known.costs)
     indexed = _indexed_sources(query, settings)
     limits = _limits(query, settings, algorithm, expiry)
-    choice = _choose(query, settings, graph, limits, known.costs) if graph and len(query.sources) > 1 else None
+    aliases = [source.alias for source in query.sources]
+    choice = choose(graph, limits, _weighed(settings, known.costs), aliases) if graph and len(query.sources) > 1 else None
     if choice:
         indexed = {source for source in indexed if choice.buckets[source] != 1}
 
@@ -71,7 +72,7 @@ def plan_join(query: Query, settings: Settings, known: Knowledge | None = None) 
     shape = choice.shape if choice else limits.tree
     tree = None
     if shape is not None:
-        tree = TreePlanner(parts, classes, indexes, indexed).plan(shape, [source.alias for source in query.sources])
+        tree = TreePlanner(parts, classes, indexes, indexed).plan(shape, aliases)
     steps = _steps(parts, classes, orders, algorithm, [None if s not in indexed or tree else indexes[s] for s in range(len(query.sources))])
     _check_hash(query, settings, steps if tree is None else ())
     if expiry.cleans_buckets:
@@ -94,17 +95,24 @@ def plan_join(query: Query, settings: Settings, known: Knowledge | None = None) 
     )  # fmt: skip
 
 
-def plan_work(plan: JoinPlan, settings: Settings, known: Knowledge) -> float:
-    """Seconds of work a second that a plan is predicted to cost now, as it is."""
-    parts = sort_predicates(plan.query)
-    graph = _graph(plan.query, settings, parts, equality_classes(parts.equalities), known)
+def compare_work(plan: JoinPlan, settings: Settings, known: Knowledge) -> tuple[float, float]:
+    """Seconds of work a second that a plan is predicted to cost as it is, and that the best one would; no plan is made."""
+    query = plan.query
+    parts = sort_predicates(query)
+    graph = _graph(query, settings, parts, equality_classes(parts.equalities), known)
     assert graph is not None, "a running query's statistics are whole"
+    return _work(plan, graph, known.costs), least_work(
+        graph, _limits(query, settings, plan.algorithm, plan.expiry), _weighed(settings, known.costs)
+    )
+
+
+def _work(plan: JoinPlan, graph: JoinGraph, costs: UnitCosts) -> float:
     graph = graph.having([_buckets_of(source) for source in plan.sources])
     if plan.tree is not None:
-        time = tree_cost(graph, parse_shape(plan.tree.text, plan.query), known.costs).time
+        time = tree_cost(graph, parse_shape(plan.tree.text, plan.query), costs).time
     else:
         orders = [(origin, *(step.source for step in steps if step.source != origin)) for origin, steps in enumerate(plan.orders)]
-        time = join_cost(graph, orders, known.costs).time
+        time = join_cost(graph, orders, costs).time
     return time * 1e-9
 
 
@@ -206,10 +214,9 @@ def _limits(query: Query, settings: Settings, algorithm: Algorithm, expiry: Expi
     )
 
 
-def _choose(query: Query, settings: Settings, graph: JoinGraph, limits: Limits, costs: UnitCosts) -> Choice:
-    if settings.join == "hash":
-        costs = replace(costs, scanned=_NEVER_SCAN)
-    return choose(graph, limits, costs, [source.alias for source in query.sources])
+def _weighed(settings: Settings, costs: UnitCosts) -> UnitCosts:
+    """The costs by which to choose."""
+    return replace(costs, scanned=_NEVER_SCAN) if settings.join == "hash" else costs
 
 
 def _general_orders(graph: JoinGraph, interval: int | None) -> tuple[tuple[int, ...], ...] | None:

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from muntin.planner.join_graph import JoinGraph, Step
 from muntin.planner.unit_costs import UnitCosts
 
 MOST_EXACT = 10
+_SAME = 1e-9
+"""Times that differ by no more than this share are the same, whatever was added up in which order."""
 
 Order = tuple[int, ...]
 
@@ -42,13 +45,30 @@ def order_cost(graph: JoinGraph, order: Sequence[int], costs: UnitCosts) -> Orde
         time += partial * step_time(step, costs)
         looked += partial * step.looked
         partial *= step.matched
+    if not in_from_order(order):
+        time += sorting_time(partial, costs)
     return OrderCost(tuple(order), time, looked)
+
+
+def sorting_time(results: float, costs: UnitCosts) -> float:
+    """Nanoseconds to sort so many results of a new row, on average: where it has one, there is nothing to sort."""
+    return results * costs.sort * results / (1 + results)
+
+
+def in_from_order(order: Sequence[int]) -> bool:
+    """Whether results come out in their ruled order, so that they need not be sorted."""
+    return all(one < other for one, other in pairwise(order[1:]))
 
 
 def best_order(graph: JoinGraph, origin: int, costs: UnitCosts) -> OrderCost:
     """The cheapest order that begins with an origin."""
-    if graph.count > MOST_EXACT:
-        return order_cost(graph, _greedy(graph, origin), costs)
+    found = order_cost(graph, _greedy(graph, origin) if graph.count > MOST_EXACT else _exact(graph, origin, costs), costs)
+    straight = order_cost(graph, (origin, *(source for source in range(graph.count) if source != origin)), costs)
+    return straight if straight.time <= found.time else found
+
+
+def _exact(graph: JoinGraph, origin: int, costs: UnitCosts) -> Order:
+    """The order that does the least work until results are found, by all sets of bound sources."""
     # For every set of bound sources: time, combinations alive, order. Ties go to the order of FROM.
     best: dict[frozenset[int], tuple[float, float, Order]] = {frozenset({origin}): (0.0, 1.0, (origin,))}
     for _ in range(graph.count - 1):
@@ -60,15 +80,16 @@ def best_order(graph: JoinGraph, origin: int, costs: UnitCosts) -> OrderCost:
                 step = graph.step(bound, source)
                 found = (time + partial * step_time(step, costs), partial * step.matched, (*order, source))
                 known = following.get(bound | {source})
-                if known is None or (_rounded(found[0]), found[2]) < (_rounded(known[0]), known[2]):
+                if known is None or _is_better(found, known):
                     following[bound | {source}] = found
         best = following
     ((_, _, order),) = best.values()
-    return order_cost(graph, order, costs)
+    return order
 
 
-def _rounded(time: float) -> float:
-    return float(f"{time:.9g}")
+def _is_better(one: tuple[float, float, Order], other: tuple[float, float, Order]) -> bool:
+    apart = one[0] - other[0]
+    return one[2] < other[2] if abs(apart) <= _SAME * other[0] else apart < 0
 
 
 def _greedy(graph: JoinGraph, origin: int) -> Order:
@@ -76,7 +97,8 @@ def _greedy(graph: JoinGraph, origin: int) -> Order:
     while len(order) < graph.count:
         bound = frozenset(order)
         rest = [source for source in range(graph.count) if source not in bound]
-        linked = [source for source in rest if any(graph.connected(other, source) for other in bound)] or rest
+        reached = graph.linked(bound)
+        linked = [source for source in rest if source in reached] or rest
         order.append(min(linked, key=lambda source: (graph.step(bound, source).matched, graph.step(bound, source).looked)))
     return tuple(order)
 

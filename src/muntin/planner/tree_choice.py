@@ -7,11 +7,13 @@ semi-bushy, bushy) are looked at by looking at all sets.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from math import inf
 
 from muntin.planner.join_graph import OWN_BUCKETS, JoinGraph
-from muntin.planner.local_orders import step_time
+from muntin.planner.local_orders import sorting_time, step_time
 from muntin.planner.unit_costs import UnitCosts
 
 MOST_SOURCES = 6
@@ -50,6 +52,9 @@ def _joined(graph: JoinGraph, left: TreeCost, right: TreeCost, costs: UnitCosts)
     if len(both) < graph.count:
         time += graph.birth_rate(both) * costs.composite
         kept += graph.size(both)
+    else:
+        rows = sum(graph.rate(source) for source in both)
+        time += rows * sorting_time(graph.birth_rate(both) / max(rows, 1e-9), costs)
     return TreeCost((left.shape, right.shape), time, kept)
 
 
@@ -61,23 +66,43 @@ def _looking(graph: JoinGraph, mine: frozenset[int], others: frozenset[int], cos
         return births * step_time(graph.step(mine, source), costs)
     size = graph.size(others)
     found = graph.size(mine | others) / max(graph.size(mine), 1e-9)
-    keyed = any(graph.connected(one, other) for one in mine for other in others)
-    looked = found + 1 / OWN_BUCKETS if keyed else size
+    looked = found + 1 / OWN_BUCKETS if graph.linked(mine) & others else size
     # Every member of a composite is looked at to see whether it is alive.
     return births * (costs.probe + looked * len(others) * costs.chained)
 
 
-def best_tree(graph: JoinGraph, costs: UnitCosts) -> TreeCost | None:
-    """The cheapest tree; None for fewer than three or too many sources."""
+@dataclass(frozen=True)
+class Worth:
+    """What a tree may cost: nanoseconds a second and combinations kept; one that goes beyond either need not be found."""
+
+    time: float = inf
+    kept: float = inf
+
+    def allows(self, tree: TreeCost) -> bool:
+        """Whether a tree, or a part of one, is within it."""
+        return tree.time <= self.time and tree.kept <= self.kept
+
+
+def best_tree(graph: JoinGraph, costs: UnitCosts, worth: Worth | None = None) -> TreeCost | None:
+    """The cheapest tree; None for fewer than three or too many sources, or when none is worth it."""
     if not 3 <= graph.count <= MOST_SOURCES:
         return None
+    worth = worth or Worth()
     best: dict[frozenset[int], TreeCost] = {frozenset({source}): TreeCost(source, 0.0, 0.0) for source in range(graph.count)}
     for size in range(2, graph.count + 1):
         for members in combinations(range(graph.count), size):
             whole = frozenset(members)
-            first = members[0]
-            halves = [
-                frozenset({first, *others}) for count in range(size - 1) for others in combinations(members[1:], count)
-            ]  # fmt: skip
-            best[whole] = min((_joined(graph, best[half], best[whole - half], costs) for half in halves), key=lambda cost: cost.time)
-    return best[frozenset(range(graph.count))]
+            trees = [
+                _joined(graph, best[half], best[whole - half], costs) for half in _halves(members) if half in best and whole - half in best
+            ]
+            found = min((tree for tree in trees if worth.allows(tree)), key=lambda tree: tree.time, default=None)
+            if found is not None:
+                best[whole] = found
+    return best.get(frozenset(range(graph.count)))
+
+
+def _halves(members: tuple[int, ...]) -> Iterator[frozenset[int]]:
+    """The halves with the first member, one of each way to divide them."""
+    for count in range(len(members) - 1):
+        for others in combinations(members[1:], count):
+            yield frozenset({members[0], *others})

@@ -9,25 +9,37 @@ What must be remembered to build the bucket again is the shares themselves, from
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from muntin.engine.engine import Engine
 from muntin.model.catalog import Stream
-from muntin.model.clock import BEFORE_ALL
+from muntin.model.clock import BEFORE_ALL, parse_interval
+from muntin.model.settings import Settings
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
 from muntin.plan.query import Query
 from muntin.planner.distribution import OWN, marked
-from muntin.spark.messages import Output, Part, Share, from_blob, to_blob
+from muntin.spark.messages import TIMELESS, Output, Part, Share, from_blob, to_blob
 from muntin.spark.program import Program, Registered
 from muntin.spark.tally import Stats
 
 Place = tuple[int, int]
 LATE = "late"
 RESULTS = "results"
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How far time has come in a bucket: the place up to which all is final, the newest time of each stream, the last moment."""
+
+    final: Place
+    newest: dict[str, int]
+    moment: int
 
 
 @dataclass
@@ -51,6 +63,7 @@ class Bucket:
         self._active: list[int] = []
         self._epoch = -1
         self._newest: dict[str, int] = {}
+        self._moment = BEFORE_ALL
         self._came: dict[str, int] = {}
         self.final: Place = (BEFORE_ALL, -1)
 
@@ -76,6 +89,11 @@ class Bucket:
             lane = self._lanes[number] = _Lane(Engine(), everywhere)
             for stream in self._program.streams:
                 lane.engine.declare(_as_sent(stream, everywhere))
+            # What was late for the buckets before is late for a lane that is new, too.
+            if self.final[0] > BEFORE_ALL:
+                lane.engine.feed({}, self.final)
+            if self._moment > BEFORE_ALL:
+                lane.engine.advance(self._moment)
         return lane
 
     def _register(self, lane: _Lane, registered: Registered, query: Query) -> None:
@@ -95,12 +113,13 @@ class Bucket:
         self.final = max(self.final, self._watermark())
         rows = _rows_of(share.parts)
         self._came = self._at_home(rows)
-        outputs = []
+        outputs = [Output(LATE, stream, to_blob(table), len(table)) for (scheme, stream), table in rows.items() if scheme == TIMELESS]
         for number, lane in sorted(self._lanes.items()):
             late = lane.engine.feed({stream: table for (scheme, stream), table in rows.items() if scheme == number}, self.final)
             if share.moment is not None:
                 lane.engine.advance(share.moment)
             outputs += self._late(number, late)
+        self._moment = max(self._moment, share.moment if share.moment is not None else BEFORE_ALL)
         outputs += [output for place in self._active if (output := self._results(place)) is not None]
         return outputs
 
@@ -134,6 +153,10 @@ class Bucket:
                 outputs.append(Output(LATE, stream, to_blob(told), len(told)))
         return outputs
 
+    def clock(self) -> Clock:
+        """How far time has come."""
+        return Clock(self.final, dict(self._newest), self._moment)
+
     def _teller(self, stream: str) -> int:
         """The lane that tells of a stream which may go several ways."""
         return min(lane for lane, scheme in enumerate(self._schemes) if lane in self._lanes and scheme.route(stream))
@@ -150,14 +173,11 @@ class Bucket:
         """What there is to tell of the last share."""
         return Stats(self._came, self.rows(), self.final[0])
 
-    def restore(self, final: Place, newest: dict[str, int]) -> None:
+    def restore(self, clock: Clock) -> None:
         """Begin where an older bucket was, before the first share that is kept is applied again."""
-        self.final = final
-        self._newest = dict(newest)
-
-    def newest(self) -> dict[str, int]:
-        """The newest time seen of each stream."""
-        return dict(self._newest)
+        self.final = clock.final
+        self._newest = dict(clock.newest)
+        self._moment = clock.moment
 
     def rows(self) -> int:
         """Rows that the engines hold."""
@@ -183,11 +203,10 @@ def _rows_of(parts: Iterable[Part]) -> dict[tuple[int, str], pa.Table]:
 
 @dataclass(frozen=True)
 class Kept:
-    """A share that is kept: where the bucket was before it, and for each scheme and stream its rows, oldest and newest time."""
+    """A share that is kept: where time was before it, and for each scheme and stream how many rows surely count, oldest and newest time."""
 
     batch: int
-    before: Place
-    newest: dict[str, int]
+    before: Clock
     extents: dict[tuple[int, str], tuple[int, int, int]]
 
 
@@ -195,59 +214,87 @@ class Kept:
 class Ledger:
     """The shares that are kept, oldest first."""
 
-    kept: list[Kept] = field(default_factory=list)
+    kept: deque[Kept] = field(default_factory=deque)
 
-    def add(self, share: Share, before: Place, newest: dict[str, int], streams: Sequence[Stream]) -> None:
+    def add(self, share: Share, before: Clock, streams: Sequence[Stream]) -> Kept:
         """Note a share."""
         times = {stream.name: stream.time for stream in streams}
+        floor = max(before.final[0], before.moment)
         extents = {}
         for key, table in _rows_of(share.parts).items():
+            if key[0] == TIMELESS:
+                continue
             column = table.column(times[key[1]]).cast(pa.int64()).to_numpy()
-            extents[key] = (len(column), int(column.min()), int(column.max()))
-        self.kept.append(Kept(share.batch, before, newest, extents))
+            # Rows that may be late push nothing out of a window.
+            extents[key] = (int((column > floor).sum()), int(column.min()), int(column.max()))
+        self.kept.append(Kept(share.batch, before, extents))
+        return self.kept[-1]
 
     def expire(self, now: int, reach: dict[tuple[int, str], Reach]) -> list[int]:
         """Let go of the oldest shares that no window reaches any more; their batches."""
         gone = []
         while len(self.kept) > 1 and self._unreachable(self.kept[0], now, reach):
-            gone.append(self.kept.pop(0).batch)
+            gone.append(self.kept.popleft().batch)
         return gone
 
     def _unreachable(self, oldest: Kept, now: int, reach: dict[tuple[int, str], Reach]) -> bool:
         for key, (_, _, newest) in oldest.extents.items():
             known = reach.get(key, Reach())
-            if known.forever or newest > now - known.micros:
+            # What happens at `now` itself, and with EVERY since its last multiple, may still be to come.
+            done = now - known.every
+            if known.forever or newest >= done - known.micros:
                 return False
-            later = [kept.extents[key] for kept in self.kept[1:] if key in kept.extents]
-            if known.rows and sum(rows for rows, first, _ in later if newest < first <= now) < known.rows:
+            if known.rows and not self._outnumbered(key, newest, done, known.rows):
                 return False
         return True
+
+    def _outnumbered(self, key: tuple[int, str], newest: int, now: int, wanted: int) -> bool:
+        """Whether shares with later rows only have as many of a stream as a window counts."""
+        count = 0
+        for kept in islice(self.kept, 1, None):
+            rows, first, last = kept.extents.get(key, (0, 0, 0))
+            count += rows if newest < first and last < now else 0
+            if count >= wanted:
+                return True
+        return False
 
 
 @dataclass(frozen=True)
 class Reach:
-    """How far back windows reach into a stream: microseconds, rows, or without end."""
+    """How far back windows reach into a stream: microseconds, rows, or without end; ``every``: how long results may wait."""
 
     micros: int = 0
     rows: int = 0
     forever: bool = False
+    every: int = 0
 
-    def with_window(self, window: object) -> Reach:
-        """The reach with one more window."""
+    def with_window(self, window: object, every: int) -> Reach:
+        """The reach with one more window, of a query that is brought up to date at multiples of ``every``."""
+        known = replace(self, every=max(self.every, every))
         if isinstance(window, TimeWindow):
-            return Reach(max(self.micros, window.micros), self.rows, self.forever)
+            return replace(known, micros=max(self.micros, window.micros))
         if isinstance(window, RowsWindow):
-            return Reach(self.micros, max(self.rows, window.rows), self.forever)
+            return replace(known, rows=max(self.rows, window.rows))
         assert isinstance(window, PartitionedWindow), "a stream has one of three windows"
-        return Reach(self.micros, self.rows, forever=True)
+        return replace(known, forever=True)
 
 
 def reach_of(program: Program) -> dict[tuple[int, str], Reach]:
     """The reach into every stream under every scheme, over all queries that ever were."""
     found: dict[tuple[int, str], Reach] = {}
-    for _, query, _, scheme in program.placed():
+    for registered, query, _, scheme in program.placed():
+        every = max(query.every or 0, _reevaluation(registered, query))
         for source in query.sources:
             if not source.stored:
                 key = (scheme, source.relation)
-                found[key] = found.get(key, Reach()).with_window(source.window)
+                found[key] = found.get(key, Reach()).with_window(source.window, every)
     return found
+
+
+def _reevaluation(registered: Registered, query: Query) -> int:
+    """How long a lazy algorithm may leave rows unjoined."""
+    settings = Settings()
+    for name, value in registered.settings.items():
+        settings = settings.having(name, value)
+    interval = settings.of_query(query.options).reevaluation
+    return parse_interval(interval) if interval else 0

@@ -31,23 +31,24 @@ from muntin.errors import CatalogError, InputError, RunError, SettingError, SqlE
 from muntin.expressions.duck import Duck
 from muntin.kernels.compiling import prepare
 from muntin.model.catalog import Catalog, Stream, Table
-from muntin.model.clock import parse_interval
+from muntin.model.clock import Instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
 from muntin.model.statistics import declared_statistics, known_statistics
-from muntin.operators.consolidate import consolidate
 from muntin.plan.join import JoinPlan
-from muntin.plan.query import Emit, Query
+from muntin.plan.query import Query
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
 from muntin.planner.join_planner import Knowledge, plan_join
 from muntin.spark.bucket import LATE, RESULTS
 from muntin.spark.checkpoint import Checkpoint
+from muntin.spark.gathering import gathered
 from muntin.spark.messages import from_blob, to_blob
-from muntin.spark.pipeline import Heartbeat, build
+from muntin.spark.moments import Heartbeat, Moments
+from muntin.spark.pipeline import build
 from muntin.spark.program import Program, Registered
 from muntin.spark.resident import Resident
 from muntin.spark.session import STREAMING, java_log, local_session
 from muntin.spark.sinks import FileSink, MemorySink, Sink, SinkChoice, SinkError, SinkMaker, read_batches
-from muntin.spark.sources import fitted, read_stream
+from muntin.spark.sources import Source, fitted, read_stream
 from muntin.spark.tally import STATS, Tally
 from muntin.sql.script import read_query, read_script
 from muntin.sql.streams import make_stream, make_table
@@ -116,9 +117,10 @@ class SparkEngine:
         self._temporary = tempfile.TemporaryDirectory(prefix="muntin-checkpoint-") if checkpoint is None else None
         self._checkpoint = Checkpoint(_local_folder(self._temporary.name if self._temporary else checkpoint))
         self._trigger = f"{parse_interval(trigger) // 1000} milliseconds"
-        self._heartbeat = Heartbeat(heartbeat) if heartbeat else None
-        if heartbeat:
-            parse_interval(heartbeat)
+        self._moments = Moments(self._checkpoint.folder / "muntin" / "moments")
+        self._delay = parse_interval(heartbeat) if heartbeat else None
+        self._heartbeat: Heartbeat | None = None
+        self._live = False
         self._lock = threading.RLock()
         self._catalog = Catalog()
         self._frames: dict[str, DataFrame] = {}
@@ -261,41 +263,84 @@ class SparkEngine:
         with self._lock:
             self._start(live=True)
 
-    def process_available(self) -> None:
-        """Process all input there is now, then return."""
+    def process_available(self, until: Instant | None = None) -> None:
+        """Process all input there is now, then return; ``until`` then moves time on to that instant, see :meth:`advance`."""
+        self._process()
+        if until is not None:
+            self.advance(until)
+            self._process()
+
+    def _process(self) -> None:
         with self._lock:
             self._start(live=False)
             streaming = self._streaming
+        while streaming is not None:
+            try:
+                streaming.awaitTermination()
+            except StreamingQueryException as error:
+                self._end_residents()
+                raise self._explained(error) from error
+            with self._lock:  # a query added or dropped meanwhile goes on in another one
+                streaming = self._streaming if self._streaming is not streaming else None
+        self._end_residents()
+
+    def settle(self) -> None:
+        """Wait, while the engine runs, until all input there is now is processed; starts it if it does not run.
+
+        For tests and demonstrations: where input never ends, this need not either.
+        """
+        with self._lock:
+            if self._streaming is None or not self._streaming.isActive:
+                self._start(live=True)
+            streaming = self._streaming
         assert streaming is not None, "it was started"
         try:
-            streaming.awaitTermination()
+            streaming.processAllAvailable()
         except StreamingQueryException as error:
             raise self._explained(error) from error
-        finally:
-            self._end_residents()
 
-    def _start(self, *, live: bool) -> None:
+    def advance(self, to: Instant) -> None:
+        """Promise that nothing earlier will come on any stream; in force from the next batch on, and durable.
+
+        Rows of that batch are taken first, so let all rows up to there be processed before.
+        """
+        self._moments.tell(parse_instant(to))
+
+    def _start(self, *, live: bool, again: bool = False) -> None:
         if self._streaming is not None and self._streaming.isActive:
             raise CatalogError("the engine is running", hint="Stop it first")
         prepare()
         self._failure = None
-        self._run, program = self._checkpoint.resume(self._program())
-        frames = {stream.name: self._frame(stream) for stream in self._catalog.streams()}
+        self._run, program = self._checkpoint.resume(self._program(empty=again))
+        sources = {stream.name: self._source(stream) for stream in self._catalog.streams()}
         # State is in as many partitions as there are buckets, from the first start on.
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.buckets))
-        outputs = build(self.spark, program, frames, self._run, self._heartbeat if live else None)
+        outputs = build(self.spark, program, sources, self._run, self._moments)
         writer = (
             outputs.writeStream.outputMode("append").option("checkpointLocation", str(self._checkpoint.spark)).foreachBatch(self._write)
         )
         writer = writer.trigger(processingTime=self._trigger) if live else writer.trigger(availableNow=True)
         self._streaming = writer.start()
+        self._live = live
+        if live and self._delay is not None:
+            self._heartbeat = Heartbeat(self._moments, self._delay)
 
-    def _frame(self, stream: Stream) -> DataFrame:
-        return self._frames.get(stream.name) or read_stream(self.spark, stream)
+    def _halt(self) -> None:
+        """End the streaming query, if one runs."""
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+            self._heartbeat = None
+        if self._streaming is not None:
+            self._streaming.stop()
 
-    def _program(self) -> Program:
+    def _source(self, stream: Stream) -> Source:
+        frame = self._frames.get(stream.name)
+        return read_stream(self.spark, stream) if frame is None else Source(frame)
+
+    def _program(self, *, empty: bool) -> Program:
+        """What was declared; only an engine that goes on may be left without queries."""
         queries = tuple(registered for registered, _, _ in self._queries.values())
-        if not queries:
+        if not queries and not empty:
             raise InputError("there is no query to run", hint="Register one with engine.query or CREATE QUERY")
         return Program(tuple(self._catalog.streams()), dict(self._tables), queries, (), self.buckets)
 
@@ -305,8 +350,7 @@ class SparkEngine:
     def stop(self) -> None:
         """Stop after what is being done; a batch that is not complete is done again at the next start."""
         with self._lock:
-            if self._streaming is not None:
-                self._streaming.stop()
+            self._halt()
             self._end_residents()
 
     def await_termination(self, timeout: float | None = None) -> bool:
@@ -345,7 +389,7 @@ class SparkEngine:
             tables = [from_blob(bytes(row["blob"])) for row in found.get((RESULTS, query.name), [])]
             self._tally.results[key] += sum(len(table) for table in tables)
             try:
-                self._sinks[key].write(self._together(query, tables), batch)
+                self._sinks[key].write(gathered(query, tables, self._ducks[0]), batch)
             except Exception as error:
                 self._failure = SinkError(
                     f"the sink of query {query.name} failed in batch {batch}: {type(error).__name__}: {error}",
@@ -357,13 +401,6 @@ class SparkEngine:
             if late:
                 self._tally.late[stream.name] += sum(len(table) for table in late)
                 self._late_sink(stream).write(pa.concat_tables(late), batch)
-
-    def _together(self, query: Query, tables: Sequence[pa.Table]) -> pa.Table:
-        """The results of all buckets in the order of time; changes of one instant that cancel out are left out."""
-        table = pa.concat_tables([query.output_schema.empty_table(), *tables])
-        if query.emit is Emit.CHANGES:
-            return consolidate(table, self._ducks[0])
-        return table.sort_by("_ts") if len(tables) > 1 else table
 
     def _late_sink(self, stream: Stream) -> FileSink:
         return FileSink(self._checkpoint.folder / "muntin" / "late" / stream.name, "parquet")
@@ -381,6 +418,11 @@ class SparkEngine:
         if not isinstance(sink, MemorySink):
             raise InputError(f"query {name} has no results in memory", hint="Register it with sink='memory'")
         return sink.table()
+
+    @property
+    def streaming(self) -> StreamingQuery | None:
+        """Spark's streaming query, running or ended; None before the first start."""
+        return self._streaming
 
     @property
     def progress(self) -> dict[str, Any] | None:
@@ -409,12 +451,12 @@ class _Paused:
     def __enter__(self) -> None:
         streaming = self._engine._streaming  # noqa: SLF001 (a part of the engine)
         self._running = streaming is not None and streaming.isActive
-        if self._running and streaming is not None:
-            streaming.stop()
+        if self._running:
+            self._engine._halt()  # noqa: SLF001
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         if self._running and kind is None:
-            self._engine._start(live=True)  # noqa: SLF001
+            self._engine._start(live=self._engine._live, again=True)  # noqa: SLF001
 
 
 def _sink_of(query: Query) -> SinkChoice:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+TIMELESS = -2
+"""The scheme of rows whose time is NULL or out of range: they belong to no place in the order."""
+
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 

@@ -11,10 +11,11 @@ import pyarrow as pa
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.catalog import Stream
+from muntin.model.clock import AFTER_ALL, BEFORE_ALL
 from muntin.operators.code_reader import real_codes, whole_codes
 from muntin.plan.join import CodeKind
 from muntin.planner.distribution import OWN, Route, home_text
-from muntin.spark.messages import Part, to_blob
+from muntin.spark.messages import TIMELESS, Part, to_blob
 from muntin.spark.program import Program
 
 Homes = npt.NDArray[np.int64]
@@ -30,8 +31,15 @@ class Packer:
         self._evaluator = Evaluator(Duck())
 
     def pack(self, rows: pa.Table, task: int) -> Iterator[tuple[int, Part]]:
-        """The parts of a task's rows, with the bucket of each; buckets that get none are left out."""
+        """The parts of a task's rows, with the bucket of each; buckets that get none are left out.
+
+        Rows without a time that counts go to the first bucket, which tells of them as late.
+        """
         rows = rows.select(self._stream.schema.names).cast(self._stream.schema)
+        timed = self._timed(rows)
+        if not timed.all():
+            yield 0, Part(TIMELESS, self._stream.name, task, to_blob(rows.filter(pa.array(~timed))))
+            rows = rows.filter(pa.array(timed))
         for number, route in self._routes:
             if route is None or not len(rows):
                 continue
@@ -40,6 +48,17 @@ class Packer:
                 table = self._for_bucket(route, rows, homes == bucket)
                 if len(table):
                     yield bucket, Part(number, self._stream.name, task, to_blob(table))
+
+    def newest(self, rows: pa.Table) -> int | None:
+        """The newest time of rows, if any has one that counts."""
+        times = _micros(rows.column(self._stream.time))
+        found = times[(times > BEFORE_ALL) & (times < AFTER_ALL)]
+        return int(found.max()) if len(found) else None
+
+    def _timed(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
+        times = _micros(rows.column(self._stream.time))
+        timed: npt.NDArray[np.bool_] = (times > BEFORE_ALL) & (times < AFTER_ALL)
+        return timed
 
     def homes(self, route: Route, rows: pa.Table) -> Homes:
         """The bucket of each row; the first for rows whose key is NULL, which join nothing."""
@@ -69,6 +88,13 @@ class Packer:
             ]
             rows = pa.table(columns, schema=rows.schema)
         return rows.append_column(OWN, pa.array(own))
+
+
+def _micros(times: pa.ChunkedArray) -> Homes:
+    """Times as whole numbers; NULL as one that is out of range."""
+    numbers = times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64())
+    micros: Homes = numbers.fill_null(BEFORE_ALL).to_numpy()
+    return micros
 
 
 def _scatter(codes: Homes) -> npt.NDArray[np.uint64]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import pickle
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, reduce
 
 import pyarrow as pa
@@ -13,22 +12,17 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from muntin.model.clock import parse_interval
+from muntin.model.catalog import Stream
+from muntin.spark.moments import Moments
 from muntin.spark.packing import Packer
 from muntin.spark.processor import NO_TIME, OUTPUT, PACKED, BucketProcessor
 from muntin.spark.program import Program
+from muntin.spark.sources import Source, decode_file
 
 _PACKED = pa.schema([
     ("bucket", pa.int32()), ("stream", pa.string()), ("scheme", pa.int32()), ("task", pa.int32()),
     ("newest", pa.int64()), ("moment", pa.int64()), ("blob", pa.binary()),
 ])  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Heartbeat:
-    """Time that moves without rows: every second to the clock's time less ``delay``."""
-
-    delay: str
 
 
 def bucket_keys(spark: SparkSession, buckets: int) -> tuple[int, ...]:
@@ -56,52 +50,52 @@ def _record(rows: list[tuple[int, str, int, int, int, int, bytes]]) -> pa.Record
     return pa.RecordBatch.from_arrays([pa.array(column, kind) for column, kind in zip(columns, _PACKED.types, strict=True)], schema=_PACKED)
 
 
-def packing(program: bytes, stream: str, time: str, keys: tuple[int, ...]) -> Callable[[Batches], Batches]:
+def packing(program: bytes, stream: Stream, keys: tuple[int, ...], *, files: bool) -> Callable[[Batches], Batches]:
     """The function that packs a task's rows of a stream; every bucket hears of the newest time, rows or not."""
 
     def pack(batches: Batches) -> Batches:
-        received = list(batches)
-        if not received:
-            return
-        table = pa.Table.from_batches(received)
+        tables = [table for batch in batches for table in (_decoded(batch, stream) if files else [pa.Table.from_batches([batch])])]
+        table = pa.concat_tables(tables) if tables else stream.schema.empty_table()
         if not len(table):
             return
         context = TaskContext.get()
         task = context.partitionId() if context else 0
-        newest = pc.max(table.column(time)).cast(pa.timestamp("us")).cast(pa.int64()).as_py()
-        rows = [(key, stream, -1, task, NO_TIME if newest is None else newest, NO_TIME, b"") for key in keys]
-        for bucket, part in _packer(program, stream).pack(table, task):
-            rows.append((keys[bucket], stream, part.scheme, task, NO_TIME, NO_TIME, part.blob))
+        packer = _packer(program, stream.name)
+        newest = packer.newest(table)
+        rows = [(key, stream.name, -1, task, NO_TIME if newest is None else newest, NO_TIME, b"") for key in keys]
+        for bucket, part in packer.pack(table, task):
+            rows.append((keys[bucket], stream.name, part.scheme, task, NO_TIME, NO_TIME, part.blob))
         yield _record(rows)
 
     return pack
 
 
-def beating(delay: int, keys: tuple[int, ...]) -> Callable[[Batches], Batches]:
-    """The function that turns rows of a clock into moments for every bucket."""
+def _decoded(batch: pa.RecordBatch, stream: Stream) -> list[pa.Table]:
+    paths, contents = batch.column("path").to_pylist(), batch.column("content").to_pylist()
+    return [decode_file(content, path, stream) for path, content in zip(paths, contents, strict=True)]
 
-    def beat(batches: Batches) -> Batches:
+
+def telling(keys: tuple[int, ...]) -> Callable[[Batches], Batches]:
+    """The function that tells every bucket of moments."""
+
+    def tell(batches: Batches) -> Batches:
         for batch in batches:
-            if batch.num_rows:
-                newest = pc.max(batch.column(0)).cast(pa.timestamp("us")).cast(pa.int64()).as_py()
-                rows = [(key, "", -1, 0, NO_TIME, newest - delay, b"") for key in keys]
-                yield _record(rows)
+            moment = pc.max(batch.column(0)).as_py()
+            if moment is not None:
+                yield _record([(key, "", -1, 0, NO_TIME, moment, b"") for key in keys])
 
-    return beat
+    return tell
 
 
-def build(spark: SparkSession, program: Program, frames: Mapping[str, DataFrame], run: str, heartbeat: Heartbeat | None) -> DataFrame:
+def build(spark: SparkSession, program: Program, sources: Mapping[str, Source], run: str, moments: Moments) -> DataFrame:
     """The streaming DataFrame of outputs."""
     keys = bucket_keys(spark, program.buckets)
     pickled = pickle.dumps(program)
     packed = [
-        frames[stream.name].mapInArrow(packing(pickled, stream.name, stream.time, keys), PACKED)
+        sources[stream.name].frame.mapInArrow(packing(pickled, stream, keys, files=sources[stream.name].files), PACKED)
         for stream in program.streams
-        if stream.name in frames
     ]
-    if heartbeat is not None:
-        clock = spark.readStream.format("rate").option("rowsPerSecond", 1).option("numPartitions", 1).load()
-        packed.append(clock.select("timestamp").mapInArrow(beating(parse_interval(heartbeat.delay), keys), PACKED))
+    packed.append(moments.read(spark).mapInArrow(telling(keys), PACKED))
     together = reduce(DataFrame.unionAll, packed)
     processor = BucketProcessor(pickled, run, keys, tuple(change.batch for change in program.changes))
     return together.groupBy("bucket").transformWithStateInPandas(

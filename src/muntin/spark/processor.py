@@ -1,7 +1,7 @@
 """What Spark runs for each bucket and micro-batch: its share to the resident, the share into the state store, outputs on.
 
-State: the shares that windows still reach, one entry of a map each, and a header with the ledger. Both belong to Spark, which
-commits them with the batch; a batch that is tried again finds them as they were before it.
+State: the shares that windows still reach, one entry of a map each, and a header that says which batches those are. Both belong
+to Spark, which commits them with the batch; a batch that is tried again finds them as they were before it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ import pandas as pd
 from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from muntin.spark.bucket import Ledger
-from muntin.spark.messages import Part, Share
-from muntin.spark.resident import Resident, ResidentError
+from muntin.spark.messages import TIMELESS, Part, Share
+from muntin.spark.resident import Memory, Resident, ResidentError
 from muntin.spark.tally import STATS
 
 OUTPUT = "kind string, name string, rows long, blob binary"
@@ -37,7 +36,7 @@ class BucketProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark's states."""
-        self._header = handle.getValueState("header", "ledger binary")
+        self._header = handle.getValueState("header", "oldest long, newest long, kept long")
         self._shares = handle.getMapState("shares", "batch long", "share binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803 (Spark's)
@@ -46,14 +45,14 @@ class BucketProcessor(StatefulProcessor):
         number = self._keys.index(int(key[0]))
         share = self._share(rows)
         header = self._header.get()
-        ledger: Ledger = pickle.loads(bytes(header[0])) if header is not None else Ledger()  # noqa: S301 (our own, from the checkpoint)
-        version = ledger.kept[-1].batch if ledger.kept else -1
+        oldest, version, kept = (int(number) for number in header) if header is not None else (share.batch, -1, 0)
         resident = Resident(self._run, number, os.getppid())
-        applied, ledger = resident.apply(self._program, version, share, lambda: (ledger, self._recall(ledger)))
-        self._shares.updateValue((share.batch,), (pickle.dumps(share),))
+        applied = resident.apply(self._program, version, share, lambda: self._recall(oldest, version, kept))
+        self._shares.updateValue((share.batch,), (pickle.dumps((applied.note, share)),))
         for batch in applied.gone:
             self._shares.removeKey((batch,))
-        self._header.update((pickle.dumps(ledger),))
+        first = applied.gone[-1] + 1 if applied.gone else oldest
+        self._header.update((first, share.batch, kept + 1 - len(applied.gone)))
         outputs = [(output.kind, output.name, output.rows, output.blob) for output in applied.outputs]
         outputs.append((STATS, "", 0, applied.stats.to_blob()))
         yield pd.DataFrame(outputs, columns=["kind", "name", "rows", "blob"])
@@ -69,22 +68,24 @@ class BucketProcessor(StatefulProcessor):
             columns = [frame[name].tolist() for name in ("stream", "scheme", "task", "newest", "moment", "blob")]
             for stream, scheme, task, time, beat, blob in zip(*columns, strict=True):
                 if beat != NO_TIME:
-                    moment = max(moment or NO_TIME, beat)
+                    moment = beat if moment is None else max(moment, beat)
                 if time != NO_TIME:
                     newest[stream] = max(newest.get(stream, NO_TIME), time)
-                if scheme >= 0:
+                if scheme >= 0 or scheme == TIMELESS:
                     parts.append(Part(scheme, stream, task, bytes(blob)))
         epoch = sum(start <= batch for start in self._epochs)
         return Share(batch, epoch, newest, tuple(parts), moment)
 
-    def _recall(self, ledger: Ledger) -> Iterator[Share]:
-        for kept in ledger.kept:
-            value = self._shares.getValue((kept.batch,))
-            if value is None:
-                raise ResidentError(
-                    f"the checkpoint lacks the rows of batch {kept.batch}", hint="Restore it from a copy, or begin a new one"
-                )
-            yield pickle.loads(bytes(value[0]))  # noqa: S301
+    def _recall(self, oldest: int, newest: int, kept: int) -> Iterator[Memory]:
+        """The shares that are kept, oldest first; a batch without input has none."""
+        found = 0
+        for batch in range(oldest, newest + 1):
+            value = self._shares.getValue((batch,))
+            if value is not None:
+                found += 1
+                yield pickle.loads(bytes(value[0]))  # noqa: S301 (our own, from the checkpoint)
+        if found != kept:
+            raise ResidentError(f"the checkpoint has {found} of {kept} batches that windows reach", hint="Restore it, or begin a new one")
 
     def close(self) -> None:
         """Nothing is open."""

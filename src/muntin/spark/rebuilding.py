@@ -1,11 +1,11 @@
-"""A bucket that can be built again: its ledger beside it, and the shares that are kept in some store."""
+"""A bucket that can be built again: the shares that its windows reach, each with a note of where the bucket was before it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from muntin.spark.bucket import Bucket, Ledger, reach_of
+from muntin.spark.bucket import Bucket, Kept, Ledger, reach_of
 from muntin.spark.messages import Output, Share
 from muntin.spark.program import Program
 from muntin.spark.tally import Stats
@@ -13,9 +13,10 @@ from muntin.spark.tally import Stats
 
 @dataclass(frozen=True)
 class Applied:
-    """What came of a share: the outputs, the batches whose shares need not be kept any more, and what the bucket counted."""
+    """What came of a share: the outputs, the note to keep with it, batches that need not be kept any more, and what was counted."""
 
     outputs: list[Output]
+    note: Kept
     gone: list[int]
     stats: Stats
 
@@ -27,28 +28,27 @@ class KeptBucket:
         self._program = program
         self._reach = reach_of(program)
         self._bucket = Bucket(program, number)
-        self.ledger = Ledger()
+        self._ledger = Ledger()
         self.version = -1
 
     @classmethod
-    def rebuilt(cls, program: Program, number: int, ledger: Ledger, load: Callable[[int], Share]) -> KeptBucket:
-        """The bucket as it was after the last share of the ledger: all of them applied again, without output."""
-        kept = cls(program, number)
-        kept.ledger = ledger
-        if ledger.kept:
-            first = ledger.kept[0]
-            kept._bucket.restore(first.before, first.newest)
-            for entry in ledger.kept:
-                kept._bucket.apply(load(entry.batch))
-            kept.version = ledger.kept[-1].batch
-        return kept
+    def rebuilt(cls, program: Program, number: int, kept: Iterable[tuple[Kept, Share]]) -> KeptBucket:
+        """The bucket as it was after the last of the shares that are kept: all of them applied again, without output."""
+        bucket = cls(program, number)
+        for place, (note, share) in enumerate(kept):
+            if place == 0:
+                bucket._bucket.restore(note.before)
+            bucket._bucket.apply(share)
+            bucket._ledger.kept.append(note)
+            bucket.version = share.batch
+        return bucket
 
     def apply(self, share: Share) -> Applied:
         """Apply the next share."""
-        self.ledger.add(share, self._bucket.final, self._bucket.newest(), self._program.streams)
+        note = self._ledger.add(share, self._bucket.clock(), self._program.streams)
         outputs = self._bucket.apply(share)
         self.version = share.batch
-        return Applied(outputs, self.ledger.expire(self._bucket.final[0], self._reach), self._bucket.stats())
+        return Applied(outputs, note, self._ledger.expire(self._bucket.final[0], self._reach), self._bucket.stats())
 
     def rows(self) -> int:
         """Rows that it holds."""

@@ -24,12 +24,16 @@ import time
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
+from typing import TypeAlias
 
 from muntin.errors import RunError
-from muntin.spark.bucket import Ledger
+from muntin.spark.bucket import Kept
 from muntin.spark.messages import Share
 from muntin.spark.program import Program
 from muntin.spark.rebuilding import Applied, KeptBucket
+
+Memory: TypeAlias = tuple[Kept, Share]
+"""A share that is kept, with its note."""
 
 _IDLE = 600.0
 _START = 120.0
@@ -64,23 +68,26 @@ class Resident:
         self._key = _folder() / f"{name}.key"
         self._lock = _folder() / f"{name}.lock"
 
-    def apply(
-        self, program: bytes, version: int, share: Share, recall: Callable[[], tuple[Ledger, Iterator[Share]]]
-    ) -> tuple[Applied, Ledger]:
+    def apply(self, program: bytes, version: int, share: Share, recall: Callable[[], Iterator[Memory]]) -> Applied:
         """Apply a share to the bucket as it was after batch ``version``; ``recall`` tells what to build it from, if need be."""
         with self._connected() as connection:
             connection.send(("apply", digest_of(program), version, share))
             answer = connection.recv()
             if answer[0] == "rebuild":
-                ledger, shares = recall()
-                connection.send(("rebuild", program, self._number, ledger))
-                for kept in shares:
-                    connection.send(kept)
+                connection.send(("rebuild", program, self._number))
+                for memory in recall():
+                    connection.send(memory)
+                connection.send(None)
                 connection.send(("apply", digest_of(program), version, share))
                 answer = connection.recv()
         if answer[0] == "failed":
             raise ResidentError(f"bucket {self._number} failed: {answer[1]}", hint="The batch will be tried again from the checkpoint")
-        return answer[1], answer[2]
+        if answer[0] != "applied":
+            raise ResidentError(
+                f"bucket {self._number} cannot be brought to batch {version} from the checkpoint", hint="Restore it, or begin a new one"
+            )
+        applied: Applied = answer[1]
+        return applied
 
     def stop(self) -> None:
         """End the resident, if there is one."""
@@ -159,12 +166,12 @@ class _Serving:
             connection.send(("failed", f"{type(error).__name__}: {error}"))
             return True
         self._bucket = bucket
-        connection.send(("applied", applied, bucket.ledger))
+        connection.send(("applied", applied))
         return True
 
-    def _rebuild(self, connection: Connection, program: bytes, number: int, ledger: Ledger) -> None:
+    def _rebuild(self, connection: Connection, program: bytes, number: int) -> None:
         loaded: Program = pickle.loads(program)  # noqa: S301 (comes from our own worker over an authenticated socket)
-        self._bucket = KeptBucket.rebuilt(loaded, number, ledger, lambda _batch: connection.recv())
+        self._bucket = KeptBucket.rebuilt(loaded, number, iter(connection.recv, None))
         self._program = digest_of(program)
 
 
@@ -201,4 +208,7 @@ def serve(socket: str, key: str, parent: int) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    with contextlib.suppress(FileNotFoundError):  # whoever told it to stop may have removed the socket already
+        serve(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    # At once: what DuckDB holds need not be given back one by one, nor told of.
+    os._exit(0)

@@ -1,8 +1,8 @@
 """The intermediate results of a join tree: flat arrays, a segment for every inner node below the root.
 
 Invariant: the composites of a node stand in the order in which they were made, each chained in the bucket of its key. A node
-that is full drops what is dead, and doubles when more than half is alive; so a composite costs O(1), and dead ones are at
-most as many as the living.
+that is full drops what is dead, and doubles when more than half is alive, so a composite costs O(1). Dead ones are passed over
+until then, until as many rows have expired as there are composites, or until a window of the node is empty.
 """
 
 from __future__ import annotations
@@ -93,17 +93,26 @@ class Composites:
         link_composites(state.words, state.stores, self.nodes, self.members, self.links, node)
 
     def fit(self, limits: npt.NDArray[np.int64]) -> None:
-        """Drop what is dead once as many rows have expired as there are composites, and return memory; called between batches."""
+        """Drop what is dead and return memory; called between batches.
+
+        A node is looked through once as many rows have expired as there are composites, and when one of its windows is empty.
+        """
+        expired = int(self.state.counters[layout.N_EXPIRED])
+        due = expired - self._looked >= max(self.rows(), 1)
+        if due:
+            self._looked = expired
+        for node, spec in enumerate(self.specs):
+            if due or not all(self.state.stores[source, layout.HELD] for source in spec.sources):
+                self._drop_dead(node, limits)
+
+    def _drop_dead(self, node: int, limits: npt.NDArray[np.int64]) -> None:
         state = self.state
-        expired = int(state.counters[layout.N_EXPIRED])
-        if expired - self._looked < max(self.rows(), 1):
+        if not self.nodes[node, layout.NODE_USED] and self.nodes[node, layout.NODE_CAP] <= _LEAST:
             return
-        self._looked = expired
-        for node in range(len(self.nodes)):
-            alive = int(drop_dead(state.words, state.stores, self.nodes, self.members, limits, node))
-            if self.nodes[node, layout.NODE_CAP] > max(8 * alive, _LEAST):
-                self._resize(node, max(_LEAST, 2 * alive))
-            self._link(node)
+        alive = int(drop_dead(state.words, state.stores, self.nodes, self.members, limits, node))
+        if self.nodes[node, layout.NODE_CAP] > max(8 * alive, _LEAST):
+            self._resize(node, max(_LEAST, 2 * alive))
+        self._link(node)
 
     def rows(self) -> int:
         """Composites held, dead ones that were not yet dropped included."""

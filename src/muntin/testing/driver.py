@@ -1,4 +1,4 @@
-"""What a golden script can be run against: the engine in process, later Spark, or the oracle itself."""
+"""What a golden script can be run against: the engine in process, buckets, Spark, or the oracle itself."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from muntin.testing.golden import StreamDeclaration
 
 class Driver(Protocol):
     """One running system. Every method raises a ``MuntinError`` when the user is to blame, and then has changed nothing."""
+
+    in_order: bool
+    """Whether inserts of one instant come in the order of the definition, or in any."""
 
     def declare(self, stream: StreamDeclaration) -> None:
         """Declare a stream."""
@@ -37,14 +40,14 @@ class Driver(Protocol):
     def take(self, query: str) -> pa.Table:
         """The results since the last call: ``_op``, ``_ts``, select list."""
 
-    def answer(self, query: str) -> pa.Table:
-        """The answer now."""
+    def answer(self, query: str) -> pa.Table | None:
+        """The answer now; None when it cannot be told."""
 
     def late(self, stream: str) -> pa.Table:
         """All rows that came too late so far."""
 
-    def state(self) -> Mapping[str, int]:
-        """For each stream, how many of its rows are held in windows."""
+    def state(self) -> Mapping[str, int] | None:
+        """For each stream, how many of its rows are held in windows; None when it cannot be told."""
 
     def explain(self, query: str) -> str | None:
         """How the query is run; None when there is no plan to tell of."""

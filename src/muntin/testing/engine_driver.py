@@ -14,6 +14,8 @@ from muntin.testing.golden import StreamDeclaration
 class EngineDriver:
     """A :class:`muntin.testing.driver.Driver` around a new :class:`muntin.Engine` with the given settings."""
 
+    in_order = True
+
     def __init__(self, settings: Mapping[str, object]) -> None:
         self._engine = muntin.Engine(**settings)
 

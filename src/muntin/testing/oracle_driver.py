@@ -40,6 +40,8 @@ class OracleDriver:
         Binds the texts of queries.
     """
 
+    in_order = True
+
     def __init__(self, bind: Binder) -> None:
         self._bind = bind
         self._catalog = Catalog()

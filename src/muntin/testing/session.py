@@ -131,7 +131,8 @@ class Session:
         closed = self._watermark.frontier.closed
         if registration.query.emit is Emit.INSERTS:
             due, possible = oracle.inserts(closed), oracle.inserts()
-            return ordered_difference(possible.slice(0, max(due.num_rows, sent.num_rows)), sent)
+            compare = ordered_difference if self.driver.in_order else changes_difference
+            return compare(possible.slice(0, max(due.num_rows, sent.num_rows)), sent)
         latest = max([closed, *sent.column("_ts").cast(pa.int64()).to_pylist()])
         return changes_difference(oracle.changes(latest), sent) or difference(oracle.answer(latest), accumulate(sent))
 

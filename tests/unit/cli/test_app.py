@@ -177,7 +177,7 @@ def test_a_benchmark_fails_when_a_claim_does_not_hold(
     assert f"{'holds' if measured < 2 else 'DOES NOT HOLD'}: seconds" in done.out
     assert "1,234.5" in done.out
     written = json.loads((shell.folder / "results" / "made_up.json").read_text(encoding="utf-8"))
-    assert written["claims"] == [{"claim": "seconds", "measured": measured, "bound": 2.0, "holds": measured < 2}]
+    assert written["claims"] == [{"claim": "seconds", "measured": measured, "side": "at most", "bound": 2.0, "holds": measured < 2}]
     assert json.loads(shell("bench", "all", "--json", *arguments, "--output", "results").out) == written
 
 

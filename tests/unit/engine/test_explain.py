@@ -123,7 +123,7 @@ def test_machines_get_numbers_lists_and_empty_lists() -> None:
 def three_streams(rates: dict[str, int], **settings: str) -> muntin.Engine:
     e = muntin.Engine(**settings)
     for name, rate in rates.items():
-        e.execute(f"CREATE STREAM {name} (k BIGINT, ts TIMESTAMP) WITH (rate = {rate}, distinct = 20)")
+        e.execute(f"CREATE STREAM {name} (k BIGINT, ts TIMESTAMP) WITH (rate = {rate}, distinct = 200)")
     e.query("SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 10 SECONDS", name="q")
     return e
 
@@ -131,7 +131,7 @@ def three_streams(rates: dict[str, int], **settings: str) -> muntin.Engine:
 def run(e: muntin.Engine, rates: dict[str, int], start: int, seconds: int) -> None:
     """Rows at even distances with random keys."""
     for name, rate in rates.items():
-        keys = np.random.default_rng(rate + start).integers(0, 20, seconds * rate)
+        keys = np.random.default_rng(rate + start).integers(0, 200, seconds * rate)
         times = start * 1_000_000 + np.arange(1, len(keys) + 1) * 1_000_000 // rate
         e.push(name, pa.table({"k": keys, "ts": pa.array(times).cast(pa.timestamp("us"))}))
     e.advance((start + seconds) * 1_000_000)
@@ -158,7 +158,7 @@ def test_measured_comparisons_stand_beside_the_prediction_and_come_near_it() -> 
 
 def test_a_new_plan_is_measured_from_its_beginning() -> None:
     before, after = {"A": 40, "B": 4, "C": 20}, {"A": 4, "B": 40, "C": 20}
-    e = three_streams(before, tree="off")
+    e = three_streams(before, join="nested_loop")
     run(e, before, 0, 40)
     run(e, after, 40, 60)
     stats: Any = e.queries()[0].stats()

@@ -42,3 +42,21 @@ def test_options_of_a_sink_are_no_settings_and_others_must_be() -> None:
     assert own == Settings().having("expiry", "eager")
     with pytest.raises(SettingError, match="there is no setting 'sinc'"):
         Settings().of_query((("sinc", "console"),))
+
+
+@pytest.mark.parametrize(("value", "size"), [("64 kB", 64_000), ("10MB", 10_000_000), ("1 gb", 10**9), ("12", 12), ("7 B", 7), (300, 300)])
+def test_memory_is_bytes_when_it_is_used(value: object, size: int) -> None:
+    assert Settings().having("index_memory", value).memory("index_memory") == size
+    assert Settings().having("index_memory", value).having("index_memory", "") == Settings()
+    assert Settings().memory("index_memory") is None
+
+
+@pytest.mark.parametrize("value", ["0", "0 kB", "-5", "1.5 MB", "kB", "many", "5 TB", f"{2**62}", "9999999999 GB"])
+def test_memory_is_a_positive_number_of_bytes(value: str) -> None:
+    with pytest.raises(SettingError, match=r"is not a number of bytes\. Write for example '64 kB' or '10 MB'"):
+        Settings().having("index_memory", value)
+
+
+def test_a_tree_is_kept_as_it_is_written() -> None:
+    assert Settings().having("tree", " ((A, b), C) ").tree == "((A, b), C)"
+    assert Settings().having("tree", "off").having("tree", "auto") == Settings()

@@ -92,7 +92,8 @@ def test_intervals_come_from_every_before_the_setting() -> None:
 
 def test_statistics_of_all_streams_choose_the_orders() -> None:
     known = {"A": StreamStatistics(100, 10), "B": StreamStatistics(1, 1000), "C": StreamStatistics(10, 10)}
-    common = plan("SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 10 SECONDS", known)
+    sparse = {name: StreamStatistics(stream.rate, 1e6) for name, stream in known.items()}
+    common = plan("SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 10 SECONDS", sparse)
     assert common.prediction is not None
     assert common.prediction.cost <= min(cost for cost, _ in common.prediction.others)
     chain = plan("SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.j = C.j WINDOW 10 SECONDS", known)

@@ -1,0 +1,173 @@
+"""The buckets of the engine on Spark as a driver of golden scripts, without Spark: every bucket in this process.
+
+What is fed is cut into micro-batches at random places, and tasks within them. A query that is added or dropped takes effect as
+on Spark: the program gets a change, and all buckets are built again from the shares that are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+
+import pyarrow as pa
+
+from muntin.errors import CatalogError
+from muntin.expressions.duck import Duck
+from muntin.model.catalog import Catalog, Stream, Table
+from muntin.plan.query import Query
+from muntin.spark.bucket import LATE, RESULTS, Kept
+from muntin.spark.gathering import gathered
+from muntin.spark.messages import Output, Part, Share, from_blob, to_blob
+from muntin.spark.packing import Packer
+from muntin.spark.program import Change, Program, Registered
+from muntin.spark.rebuilding import KeptBucket
+from muntin.sql.script import read_query
+from muntin.testing.compare import accumulate
+from muntin.testing.cutting import cut
+from muntin.testing.golden import StreamDeclaration
+
+
+class BucketDriver:
+    """A :class:`muntin.testing.driver.Driver` of buckets.
+
+    Parameters
+    ----------
+    settings : Mapping[str, object]
+        Settings of the queries.
+    buckets : int
+        How many.
+    seed : int, optional
+        Where micro-batches are cut; None: every row is one, as scripts about late rows need, since lateness goes by batches.
+    """
+
+    in_order = False
+
+    def __init__(self, settings: Mapping[str, object], buckets: int, seed: int | None) -> None:
+        self._settings = {name: str(value) for name, value in settings.items()}
+        self._random = None if seed is None else Random(seed)  # noqa: S311 (guards nothing)
+        self._catalog = Catalog()
+        self._program = Program((), {}, (), (), buckets)
+        self._running: list[KeptBucket] = []
+        self._stores: list[dict[int, tuple[Kept, Share]]] = [{} for _ in range(buckets)]
+        self._packers: dict[str, Packer] = {}
+        self._queries: dict[str, Query] = {}
+        self._results: dict[str, list[pa.Table]] = {}
+        self._taken: dict[str, int] = {}
+        self._late: dict[str, list[pa.Table]] = {}
+        self._batch = 0
+        self._duck = Duck()
+
+    def declare(self, stream: StreamDeclaration) -> None:
+        """Declare a stream."""
+        self._catalog.add(Stream(stream.name, stream.schema, stream.time, stream.slack))
+        self._change(streams=tuple(self._catalog.streams()))
+
+    def table(self, name: str, rows: pa.Table) -> None:
+        """Declare a stored table with its rows."""
+        self._catalog.add(Table(name, rows.schema))
+        self._change(tables={**self._program.tables, name: to_blob(rows)})
+
+    def query(self, name: str, sql: str) -> None:
+        """Register a standing query."""
+        if name.casefold() in self._queries:
+            raise CatalogError(f"there is already a query {name}", hint="Choose another name, or drop it first")
+        self._queries[name.casefold()] = read_query(sql, name, self._catalog)
+        self._results[name.casefold()] = []
+        self._taken[name.casefold()] = 0
+        added = Registered(name, sql, dict(self._settings))
+        if self._batch:
+            self._change(changes=(*self._program.changes, Change(self._batch, added=added)))
+        else:
+            self._change(queries=(*self._program.queries, added))
+
+    def execute(self, sql: str) -> None:
+        """Nothing: statements are the engine's business, not the buckets'."""
+        raise NotImplementedError(f"buckets run no statements: {sql}")
+
+    def change(self, setting: str, value: str) -> None:
+        """Change a setting of the queries to come."""
+        self._settings[setting] = value.strip("'")
+
+    def feed(self, stream: str, rows: pa.Table) -> None:
+        """Send rows to the buckets, micro-batch by micro-batch."""
+        known = self._catalog.find(stream)
+        assert isinstance(known, Stream), "scripts feed streams"
+        for piece in cut(rows, self._random):
+            parts: list[list[Part]] = [[] for _ in self._stores]
+            packer = self._packers.setdefault(known.name, Packer(self._program, known.name))
+            for task, share in enumerate(cut(piece, self._random)):
+                for bucket, part in packer.pack(share, task):
+                    parts[bucket].append(part)
+            newest = packer.newest(piece)
+            self._apply({} if newest is None else {known.name: newest}, parts, None)
+
+    def advance(self, at: int) -> None:
+        """Tell the buckets of a moment."""
+        self._apply({}, [[] for _ in self._stores], at)
+
+    def take(self, query: str) -> pa.Table:
+        """The results since the last call."""
+        results = self._found(query)
+        new = results.slice(self._taken[query.casefold()])
+        self._taken[query.casefold()] = len(results)
+        return new
+
+    def answer(self, query: str) -> pa.Table | None:
+        """What all changes add up to; nothing where results are inserts only."""
+        return accumulate(self._found(query)) if self._queries[query.casefold()].emit.name == "CHANGES" else None
+
+    def late(self, stream: str) -> pa.Table:
+        """All rows that came too late so far."""
+        known = self._catalog.find(stream)
+        assert isinstance(known, Stream), "scripts ask for streams"
+        return pa.concat_tables([known.schema.empty_table(), *self._late.get(known.name, [])])
+
+    def state(self) -> None:
+        """Not told: a bucket holds rows of others, too."""
+
+    def explain(self, query: str) -> None:
+        """Not told."""
+
+    def drop(self, query: str) -> None:
+        """Drop a standing query."""
+        self._found(query)
+        dropped = self._queries.pop(query.casefold())
+        self._change(changes=(*self._program.changes, Change(self._batch, dropped=dropped.name)))
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def _found(self, query: str) -> pa.Table:
+        if query.casefold() not in self._queries:
+            raise CatalogError(f"there is no query {query}")
+        schema = self._queries[query.casefold()].output_schema
+        return pa.concat_tables([schema.empty_table(), *self._results[query.casefold()]])
+
+    def _change(self, **parts: object) -> None:
+        """Another program: all buckets are built again with it."""
+        self._program = replace(self._program, **parts)  # type: ignore[arg-type]
+        self._packers = {}
+        self._running = [
+            KeptBucket.rebuilt(self._program, number, store.values())
+            for number, (_, store) in enumerate(zip(self._running, self._stores, strict=False))
+        ]
+
+    def _apply(self, newest: Mapping[str, int], parts: list[list[Part]], moment: int | None) -> None:
+        if not self._running:
+            self._running = [KeptBucket(self._program, number) for number in range(len(self._stores))]
+        outputs: list[Output] = []
+        for bucket, store, own in zip(self._running, self._stores, parts, strict=True):
+            share = Share(self._batch, self._program.epoch(self._batch), newest, tuple(own), moment)
+            applied = bucket.apply(share)
+            store[share.batch] = (applied.note, share)
+            outputs += applied.outputs
+            for gone in applied.gone:
+                del store[gone]
+        self._batch += 1
+        for name, query in self._queries.items():
+            tables = [from_blob(output.blob) for output in outputs if output.kind == RESULTS and output.name == query.name]
+            self._results[name].append(gathered(query, tables, self._duck))
+        for output in outputs:
+            if output.kind == LATE:
+                self._late.setdefault(output.name, []).append(from_blob(output.blob))

@@ -1,0 +1,133 @@
+"""The engine on Spark as a driver of golden scripts: what is fed becomes files, what is asked waits until they are processed.
+
+Every file is a micro-batch of its stream. Time moves on as in process, by a moment after all that was fed before.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet
+from pyspark.sql import SparkSession
+
+from muntin.spark.engine import SparkEngine
+from muntin.testing.compare import accumulate
+from muntin.testing.cutting import cut
+from muntin.testing.golden import StreamDeclaration
+
+
+class SparkDriver:
+    """A :class:`muntin.testing.driver.Driver` around a new :class:`muntin.spark.SparkEngine`.
+
+    Parameters
+    ----------
+    settings : Mapping[str, object]
+        Settings of the engine.
+    spark : SparkSession
+        The session to run in.
+    buckets : int
+        How many.
+    seed : int, optional
+        Where what is fed is cut into files; None: every row is one, as scripts about late rows need.
+    """
+
+    in_order = False
+
+    def __init__(self, settings: Mapping[str, object], spark: SparkSession, buckets: int, seed: int | None) -> None:
+        self._random = None if seed is None else Random(seed)  # noqa: S311 (guards nothing)
+        self._folder = tempfile.TemporaryDirectory(prefix="muntin-spark-driver-")
+        self._engine = SparkEngine(spark, checkpoint=Path(self._folder.name) / "checkpoint", buckets=buckets)
+        for name, value in settings.items():
+            self._engine.execute(f"SET {name} = '{value}'")
+        self._folders: dict[str, Path] = {}
+        self._changes: set[str] = set()
+        self._taken: dict[str, int] = {}
+        self._files = 0
+
+    def declare(self, stream: StreamDeclaration) -> None:
+        """Declare a stream over a folder."""
+        folder = Path(self._folder.name) / f"stream{len(self._folders)}"
+        folder.mkdir()
+        source = f", format = 'parquet', path = '{folder}', maxFilesPerTrigger = '1')"
+        self._engine.execute(stream.sql.removesuffix(")") + source)
+        self._folders[stream.name.casefold()] = folder
+
+    def table(self, name: str, rows: pa.Table) -> None:
+        """Declare a stored table with its rows."""
+        self._engine.table(name, rows)
+
+    def query(self, name: str, sql: str) -> None:
+        """Register a standing query."""
+        self._settle()
+        self._engine.query(sql, name=name)
+        self._taken[name.casefold()] = 0
+        if "EMIT CHANGES" in sql.upper():
+            self._changes.add(name.casefold())
+
+    def execute(self, sql: str) -> None:
+        """Run any statements of the dialect."""
+        self._engine.execute(sql)
+
+    def change(self, setting: str, value: str) -> None:
+        """Change a setting."""
+        self._engine.execute(f"SET {setting} = {value}")
+
+    def feed(self, stream: str, rows: pa.Table) -> None:
+        """Write rows as files, one after the other: Spark takes them in the order of their times of change."""
+        for piece in cut(rows, self._random):
+            self._files += 1
+            part = self._folders[stream.casefold()] / f".{self._files}.part"
+            pa.parquet.write_table(piece, part)
+            os.utime(part, (self._files, self._files))
+            part.replace(part.with_name(f"{self._files:06d}.parquet"))
+        if self._random is None:
+            self._settle()
+
+    def advance(self, at: int) -> None:
+        """Move time on after all that was fed."""
+        self._settle()
+        self._engine.advance(at)
+
+    def take(self, query: str) -> pa.Table:
+        """The results since the last call."""
+        self._settle()
+        results = self._engine.results(query)
+        new = results.slice(self._taken[query.casefold()])
+        self._taken[query.casefold()] = len(results)
+        return new
+
+    def answer(self, query: str) -> pa.Table | None:
+        """What all changes add up to; nothing where results are inserts only."""
+        self._settle()
+        return accumulate(self._engine.results(query)) if query.casefold() in self._changes else None
+
+    def late(self, stream: str) -> pa.Table:
+        """All rows that came too late so far."""
+        self._settle()
+        return self._engine.late(stream)
+
+    def state(self) -> None:
+        """Not told: buckets hold rows of each other, too."""
+
+    def explain(self, query: str) -> None:
+        """Not told: plans are as in process."""
+
+    def drop(self, query: str) -> None:
+        """Drop a standing query."""
+        self._settle()
+        self._engine.drop(query)
+
+    def close(self) -> None:
+        """Stop the engine and remove its files."""
+        self._engine.stop()
+        self._folder.cleanup()
+
+    def _settle(self) -> None:
+        """Wait until all that was fed is processed; before there is a query, files wait."""
+        if self._taken:
+            self._engine.settle()

@@ -1,0 +1,30 @@
+"""Every golden script through the buckets of the engine on Spark, without Spark: any number of buckets, random micro-batches.
+
+Left out are scripts about what buckets do not do: statements and their errors (``errors_*``, ``settings``) and plans
+(``explain``). Scripts about late rows are fed row by row, since on Spark a row is late by the batches before its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from muntin.testing.bucket_driver import BucketDriver
+from muntin.testing.runner import run_file
+
+ABOUT_STATEMENTS = {"settings", "explain"}
+SCRIPTS = [
+    path
+    for path in sorted(Path(__file__).parent.glob("*.cqt"))
+    if not path.stem.startswith("errors_") and path.stem not in ABOUT_STATEMENTS
+]
+ABOUT_LATE_ROWS = {"late_rows", "slack", "slack_and_late"}
+
+
+@pytest.mark.parametrize("buckets", [1, 2, 5])
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_buckets_pass_a_script(script: Path, buckets: int) -> None:
+    seed = None if script.stem in ABOUT_LATE_ROWS else sum(script.name.encode()) + buckets
+    report = run_file(script, driver=lambda settings: BucketDriver(settings, buckets, seed))
+    assert report.ok, str(report)
