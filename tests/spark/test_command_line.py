@@ -77,10 +77,6 @@ def test_a_script_runs_to_the_end_of_its_input_and_goes_on_from_there(tmp_path: 
     assert sorted(printed) == rows_of(pairs)
     assert rows_of(pq.read_table(sorted((tmp_path / "out").iterdir()))) == rows_of(last)
 
-    other = command(tmp_path, "run", "app.sql", "--once", "--checkpoint", "state", "--buckets", "3")
-    assert other.returncode == 2
-    assert "was made with 2 buckets, not 3" in other.stderr
-
 
 def test_a_sink_that_fails_ends_with_1_and_is_named(tmp_path: Path) -> None:
     (tmp_path / "app.sql").write_text(SCRIPT.format(sink="app.sql/out"), encoding="utf-8")

@@ -171,7 +171,7 @@ class Bucket:
 
     def stats(self) -> Stats:
         """What there is to tell of the last share."""
-        return Stats(self._came, self.rows(), self.final[0])
+        return Stats(self._came, self.rows(), max(self.final[0], self._moment))
 
     def restore(self, clock: Clock) -> None:
         """Begin where an older bucket was, before the first share that is kept is applied again."""

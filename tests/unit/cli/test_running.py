@@ -18,6 +18,8 @@ from muntin.cli import main
 from muntin.cli.live import Screen, View
 from muntin.cli.running import stopping, watch
 from muntin.errors import InputError, RunError
+from muntin.spark.checkpoint import Checkpoint
+from muntin.spark.program import Program
 
 SCRIPT = "CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY q AS SELECT k FROM A WINDOW 1 SECOND;"
 
@@ -129,3 +131,13 @@ def test_what_made_an_engine_fail_is_raised_after_it_was_stopped() -> None:
     with stopping() as stop, pytest.raises(RunError, match="no more disk"):
         watch(cast("Any", engine), Screen(View()), stop, engine.process_available)
     assert engine.ran == ["stop"]
+
+
+def test_a_checkpoint_of_another_program_is_wrong_input_and_no_failure(
+    script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = Checkpoint(script.parent / "state")
+    checkpoint.resume(Program((), buckets=2))
+    monkeypatch.setattr(spark, "SparkEngine", lambda *_, **__: Engine(lambda: checkpoint.resume(Program((), buckets=3))), raising=False)
+    assert run([str(script), "--once", "--checkpoint", "state"], monkeypatch) == 2
+    assert "was made with 2 buckets, not 3" in " ".join(capsys.readouterr().err.split())

@@ -42,6 +42,7 @@ def test_rows_count_once_under_several_schemes() -> None:
     assert {stats.final for stats in told} == {5}
     assert tally.rows_held == sum(bucket.rows() for bucket in buckets)
     assert tally.told(["A", "B"], {"q0": "Q0"})["watermark"] == "1970-01-01 00:00:00.000005"
+    assert buckets[0].apply(Share(1, 0, {}, (), 9)).stats == Stats({}, buckets[0].rows(), 9), "time moves on without rows"
 
 
 def test_counts_go_on_and_what_is_held_is_the_latest() -> None:
