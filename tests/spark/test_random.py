@@ -23,7 +23,7 @@ from muntin.testing.strategies import Shape, cases
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
-EXAMPLES = 50 if os.environ.get("MUNTIN_PROFILE") == "deep" else 3
+EXAMPLES = 50 if os.environ.get("MUNTIN_PROFILE") == "deep" else 2
 AT_ONCE = 4
 
 

@@ -211,7 +211,7 @@ class SparkEngine:
         settings = self._settings.of_query(query.options)
         plan = plan_join(query, settings, Knowledge(declared=known_statistics(self._catalog)))
         changed = {name: str(value) for name, value in asdict(settings).items() if value != getattr(_DEFAULT, name)}
-        made = self._makers.make(query.name, sink, query.output_schema)
+        made = self._makers.make(query, sink)
         with self._paused():
             self._queries[key] = (Registered(query.name, query.text, changed), query, plan)
             self._choices[key] = sink
@@ -231,7 +231,10 @@ class SparkEngine:
                     return
                 raise CatalogError(f"there is no query {name}", hint=f"There are {', '.join(self._queries) or 'none'}")
             with self._paused():
-                del self._queries[key], self._sinks[key], self._choices[key]
+                del self._queries[key], self._choices[key]
+                sink = self._sinks.pop(key)
+            if isinstance(sink, MemorySink):
+                sink.forget()
             return
         relation = self._catalog.find(name)
         if relation is None or isinstance(relation, Stream) != (kind == "stream"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from abc import ABC, abstractmethod
@@ -16,6 +17,7 @@ import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 
 from muntin.errors import MuntinError, SettingError
+from muntin.plan.query import Query
 
 SinkChoice: TypeAlias = str | Callable[[DataFrame, int], object] | Mapping[str, str] | None
 """What users may give: ``"memory"``, ``"console"``, a folder's format and options, or a callable(df, batch_id)."""
@@ -100,6 +102,11 @@ class MemorySink(Sink):
         """All results so far, in the order of the batches."""
         return read_batches(self.folder, self.schema)
 
+    def forget(self) -> None:
+        """Remove what was kept, and the view."""
+        self.spark.catalog.dropTempView(self.name)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
 
 @dataclass
 class ConsoleSink(Sink):
@@ -165,10 +172,13 @@ class SinkMaker:
     spark: SparkSession
     folder: Path
 
-    def make(self, name: str, choice: SinkChoice, schema: pa.Schema) -> Sink:
+    def make(self, query: Query, choice: SinkChoice) -> Sink:
         """The sink of a query."""
+        name = query.name
         if choice is None or choice == "memory":
-            return MemorySink(self.spark, name, self.folder / name, schema)
+            # A query of the same name with another text has other results, perhaps of other columns.
+            kept = hashlib.sha256(f"{name}\n{query.text}".encode()).hexdigest()[:24]
+            return MemorySink(self.spark, name, self.folder / kept, query.output_schema)
         if choice == "console":
             return ConsoleSink(name)
         if callable(choice):
@@ -188,7 +198,3 @@ class SinkMaker:
         if kind in _FILES and path is not None and "://" not in path:
             return FileSink(Path(path), kind)
         return SparkSink(self.spark, name, kind, options)
-
-    def forget(self) -> None:
-        """Remove what memory sinks kept."""
-        shutil.rmtree(self.folder, ignore_errors=True)
