@@ -29,7 +29,7 @@ AT_ONCE = 4
 
 def renamed(query: str, number: int) -> str:
     """A case's query over relations with a number in their names; it names them in FROM only, each before its alias."""
-    return re.sub(r"\b([ABCT]) (?=[abcd]\b)", rf"\1{number} ", query)
+    return re.sub(r"\b([ABCT]) (?=[abcd]\b)", rf"\g<1>{number} ", query)
 
 
 def declare(engine: SparkEngine, case: Case, number: int, folder: Path) -> None:

@@ -8,8 +8,10 @@ batch it is in force from, and the streaming query goes on from where it was. So
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import ceil
@@ -112,8 +114,7 @@ class SparkEngine:
         self.buckets = buckets or max(self.spark.sparkContext.defaultParallelism, 1)
         for key, value in STREAMING.items():
             self.spark.conf.set(key, value)
-        self._temporary = tempfile.TemporaryDirectory(prefix="muntin-checkpoint-") if checkpoint is None else None
-        self._checkpoint = Checkpoint(_local_folder(self._temporary.name if self._temporary else checkpoint))
+        self._checkpoint = Checkpoint(_local_folder(checkpoint if checkpoint is not None else self._temporary_folder()))
         self._trigger = trigger
         parse_interval(trigger)
         self._moments = Moments(self._checkpoint.folder / "muntin" / "moments")
@@ -133,6 +134,12 @@ class SparkEngine:
         self._failure: MuntinError | None = None
         self._counts: dict[str, int] = {}
         self._duck = Duck()
+
+    def _temporary_folder(self) -> str:
+        """A folder that goes with the engine."""
+        folder = tempfile.mkdtemp(prefix="muntin-checkpoint-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return folder
 
     # -- declarations ------------------------------------------------------------------------------
 
@@ -312,8 +319,9 @@ class SparkEngine:
             raise CatalogError("the engine is running", hint="Stop it first")
         prepare()
         self._failure = None
-        self._run, program = self._checkpoint.resume(self._program(empty=again))
+        wanted = self._program(empty=again)
         frames = {stream.name: self._frame(stream) for stream in self._catalog.streams()}
+        self._run, program = self._checkpoint.resume(wanted)
         # State is in as many partitions as there are buckets, from the first start on.
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.buckets))
         outputs = build(self.spark, program, frames, self._run, self._moments)
@@ -373,7 +381,8 @@ class SparkEngine:
         if self._failure is not None:
             return self._failure
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        ours = [line for line in lines if "Error:" in line and not line.startswith(("at ", "org.", "Caused"))]
+        told = [line for line in lines if "Error:" in line and not line.startswith(("at ", "org.", "Caused"))]
+        ours = [line.partition("Error: ")[2] for line in told if line.startswith("muntin.")] or told
         return MuntinError(f"the run failed: {ours[-1] if ours else lines[0]}", hint="Nothing is lost: start again from the checkpoint")
 
     # -- output ------------------------------------------------------------------------------------
