@@ -33,7 +33,7 @@ layers: setup ## import-linter: imports go one way
 	$(BIN)/lint-imports
 
 pytest: setup ## the tests alone
-	$(BIN)/pytest -n $(WORKERS)
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
 bench: setup ## the join benchmark
 	$(BIN)/muntin bench join

@@ -43,6 +43,11 @@ class Checkpoint:
         commits = self.spark / "commits"
         return max((int(path.name) for path in commits.iterdir() if path.name.isdecimal()), default=-1) if commits.is_dir() else -1
 
+    def _begun(self) -> bool:
+        """Whether any batch was planned; before, another program may take the place of the stored one."""
+        offsets = self.spark / "offsets"
+        return offsets.is_dir() and any(path.name.isdecimal() for path in offsets.iterdir())
+
     def resume(self, wanted: Program) -> tuple[str, Program]:
         """The name of the run and the program to go on with: the stored one with what is new in the wanted one as changes.
 
@@ -52,7 +57,7 @@ class Checkpoint:
             When the checkpoint belongs to another program, or cannot be read.
         """
         stored = self._load()
-        if stored is None:
+        if stored is None or not self._begun():
             if self.last_batch() >= 0:
                 raise CheckpointError(f"{self.folder} holds Spark's files but not our program", hint="Use an empty folder, or restore it")
             run = uuid.uuid4().hex

@@ -8,6 +8,7 @@ batch it is in force from, and the streaming query goes on from where it was. So
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 import threading
 import weakref
@@ -115,8 +116,7 @@ class SparkEngine:
         self.buckets = buckets or max(self.spark.sparkContext.defaultParallelism, 1)
         for key, value in STREAMING.items():
             self.spark.conf.set(key, value)
-        self._temporary = tempfile.TemporaryDirectory(prefix="muntin-checkpoint-") if checkpoint is None else None
-        self._checkpoint = Checkpoint(_local_folder(self._temporary.name if self._temporary else checkpoint))
+        self._checkpoint = Checkpoint(_local_folder(checkpoint if checkpoint is not None else self._temporary_folder()))
         self._trigger = f"{parse_interval(trigger) // 1000} milliseconds"
         self._moments = Moments(self._checkpoint.folder / "muntin" / "moments")
         self._delay = parse_interval(heartbeat) if heartbeat else None
@@ -135,6 +135,12 @@ class SparkEngine:
         self._tally = Tally()
         self._ducks = [Duck()]
         weakref.finalize(self, self._ducks.clear)  # also at exit: DuckDB complains of connections that outlive it
+
+    def _temporary_folder(self) -> str:
+        """A folder that goes with the engine."""
+        folder = tempfile.mkdtemp(prefix="muntin-checkpoint-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return folder
 
     # -- declarations ------------------------------------------------------------------------------
 
@@ -213,7 +219,7 @@ class SparkEngine:
         settings = self._settings.of_query(query.options)
         plan = plan_join(query, settings, Knowledge(declared=known_statistics(self._catalog)))
         changed = {name: str(value) for name, value in asdict(settings).items() if value != getattr(_DEFAULT, name)}
-        made = self.sinks.make(query.name, sink, query.output_schema)
+        made = self.sinks.make(query, sink)
         with self._paused():
             self._queries[key] = (Registered(query.name, query.text, changed), query, plan)
             self._sinks[key] = made
@@ -232,7 +238,10 @@ class SparkEngine:
                     return
                 raise CatalogError(f"there is no query {name}", hint=f"There are {', '.join(self._queries) or 'none'}")
             with self._paused():
-                del self._queries[key], self._sinks[key]
+                del self._queries[key]
+                sink = self._sinks.pop(key)
+            if isinstance(sink, MemorySink):
+                sink.forget()
             return
         relation = self._catalog.find(name)
         if relation is None or isinstance(relation, Stream) != (kind == "stream"):
@@ -310,8 +319,9 @@ class SparkEngine:
             raise CatalogError("the engine is running", hint="Stop it first")
         prepare()
         self._failure = None
-        self._run, program = self._checkpoint.resume(self._program(empty=again))
+        wanted = self._program(empty=again)
         sources = {stream.name: self._source(stream) for stream in self._catalog.streams()}
+        self._run, program = self._checkpoint.resume(wanted)
         # State is in as many partitions as there are buckets, from the first start on.
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.buckets))
         outputs = build(self.spark, program, sources, self._run, self._moments)
@@ -372,7 +382,8 @@ class SparkEngine:
         if self._failure is not None:
             return self._failure
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        ours = [line for line in lines if "Error:" in line and not line.startswith(("at ", "org.", "Caused"))]
+        told = [line for line in lines if "Error:" in line and not line.startswith(("at ", "org.", "Caused"))]
+        ours = [line.partition("Error: ")[2] for line in told if line.startswith("muntin.")] or told
         fact = (ours[-1] if ours else lines[0]).rstrip(".")
         return RunError(f"the run failed: {fact}", hint=f"Nothing is lost: start again from the checkpoint{java_log.keep()}")
 

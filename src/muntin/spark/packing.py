@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from muntin.engine.input_rows import read_rows
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.catalog import Stream
@@ -35,7 +36,7 @@ class Packer:
 
         Rows without a time that counts go to the first bucket, which tells of them as late.
         """
-        rows = rows.select(self._stream.schema.names).cast(self._stream.schema)
+        rows = read_rows(rows, self._stream.schema, f"stream {self._stream.name}")
         timed = self._timed(rows)
         if not timed.all():
             yield 0, Part(TIMELESS, self._stream.name, task, to_blob(rows.filter(pa.array(~timed))))

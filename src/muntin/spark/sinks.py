@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from abc import ABC, abstractmethod
@@ -16,6 +17,7 @@ import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 
 from muntin.errors import RunError, SettingError
+from muntin.plan.query import Query
 
 _FILES = ("parquet", "csv", "json")
 
@@ -101,6 +103,11 @@ class MemorySink(Sink):
         """All results so far, in the order of the batches."""
         return read_batches(self.folder, self.schema)
 
+    def forget(self) -> None:
+        """Remove what was kept, and the view."""
+        self.spark.catalog.dropTempView(self.name)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
 
 @dataclass
 class ConsoleSink(Sink):
@@ -177,14 +184,17 @@ class SinkMaker:
     as_json: bool = False
     most: int = 20
 
-    def make(self, name: str, choice: SinkChoice, schema: pa.Schema) -> Sink:
+    def make(self, query: Query, choice: SinkChoice) -> Sink:
         """The sink of a query."""
+        name = query.name
         if choice is None:
             choice = self.default
         if isinstance(choice, Sink):
             return choice
         if choice is None or choice == "memory":
-            return MemorySink(self.spark, name, self.folder / name, schema)
+            # A query of the same name with another text has other results, perhaps of other columns.
+            kept = hashlib.sha256(f"{name}\n{query.text}".encode()).hexdigest()[:24]
+            return MemorySink(self.spark, name, self.folder / kept, query.output_schema)
         if choice == "console":
             return ConsoleSink(name, self.as_json, self.most)
         if callable(choice):
@@ -204,7 +214,3 @@ class SinkMaker:
         if kind in _FILES and path is not None and "://" not in path:
             return FileSink(Path(path), kind)
         return SparkSink(self.spark, name, kind, options)
-
-    def forget(self) -> None:
-        """Remove what memory sinks kept."""
-        shutil.rmtree(self.folder, ignore_errors=True)

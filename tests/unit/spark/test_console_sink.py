@@ -9,6 +9,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
+from muntin.plan.query import Query
 from muntin.spark.sinks import ConsoleSink, Sink, SinkMaker
 
 RESULTS = pa.table({"_op": ["+", "+", "-"], "k": [1, 2, 1], "name": ["a", None, "a"]})
@@ -35,8 +36,9 @@ def test_machines_get_all_rows_as_lines_of_json(capsys: pytest.CaptureFixture[st
 def test_the_sink_of_a_query_that_names_none_is_the_makers() -> None:
     maker = SinkMaker(cast("Any", None), Path("unused"))
     own = Own()
-    assert maker.make("q", own, RESULTS.schema) is own
+    query = Query("q", "", (), (), ())
+    assert maker.make(query, own) is own
     maker.default, maker.as_json, maker.most = "console", True, 5
-    assert maker.make("q", None, RESULTS.schema) == ConsoleSink("q", as_json=True, most=5)
+    assert maker.make(query, None) == ConsoleSink("q", as_json=True, most=5)
     maker.default = own
-    assert maker.make("q", None, RESULTS.schema) is own
+    assert maker.make(query, None) is own

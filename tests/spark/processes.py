@@ -1,0 +1,62 @@
+"""The processes of a Spark session, as Linux tells of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+
+def _status(pid: int) -> tuple[str, int] | None:
+    """The state of a process and its parent; nothing when it is gone."""
+    try:
+        state, parent = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[:2]
+    except OSError:
+        return None
+    return state, int(parent)
+
+
+def alive(pid: int) -> bool:
+    status = _status(pid)
+    return status is not None and status[0] not in "ZX"
+
+
+def command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
+
+
+def descendants(root: int) -> list[int]:
+    """All processes below one, whatever their group or session."""
+    parents = {
+        int(path.name): status[1] for path in Path("/proc").iterdir() if path.name.isdecimal() and (status := _status(int(path.name)))
+    }
+    found = [root]
+    for pid in found:
+        found += [child for child, parent in parents.items() if parent == pid]
+    return found[1:]
+
+
+def residents(root: int) -> list[int]:
+    return [pid for pid in descendants(root) if "muntin.spark.resident" in command(pid)]
+
+
+def workers(root: int) -> list[int]:
+    """Python workers: the daemon's children."""
+    daemons = [pid for pid in descendants(root) if "pyspark.daemon" in command(pid)]
+    return [pid for pid in daemons if (status := _status(pid)) is not None and status[1] in daemons]
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+
+
+def wait_gone(pids: list[int], seconds: float) -> list[str]:
+    """Wait until the processes are gone; the commands of those that stay."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and any(map(alive, pids)):
+        time.sleep(0.1)
+    return [command(pid) for pid in pids if alive(pid)]

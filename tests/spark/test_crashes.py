@@ -1,0 +1,125 @@
+"""Whatever is killed, and whenever: after the last restart every result is there once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.processes import descendants, kill, residents, wait_gone, workers
+from tests.spark.support import CHANGES, JOIN, SCHEMA, SECOND, Folders, random_rows, rows
+
+from muntin.model.catalog import Catalog, Stream
+from muntin.plan.query import Emit
+from muntin.spark import SparkEngine
+from muntin.spark.sinks import read_batches
+from muntin.sql.script import read_query
+from muntin.testing.compare import difference
+from muntin.testing.oracle import Oracle
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+KILLS = 20 if os.environ.get("MUNTIN_PROFILE") == "deep" else 3
+QUERIES = {"pairs": JOIN, "changes": CHANGES}
+FILES = KILLS + 4
+END = (FILES * 2 + 10) * SECOND
+
+
+def start_child(base: Path) -> subprocess.Popen[bytes]:
+    child = Path(__file__).parent / "crash_child.py"
+    log = (base / "log").open("ab")
+    with log:
+        return subprocess.Popen([sys.executable, str(child), str(base), str(END)], stdout=log, stderr=log, start_new_session=True)
+
+
+def wait_for_batch(child: subprocess.Popen[bytes], base: Path, batch: int) -> None:
+    """Wait until Spark has planned a batch, or the child has ended."""
+    until = time.monotonic() + 180
+    while child.poll() is None and not (base / "checkpoint" / "spark" / "offsets" / str(batch)).exists():
+        assert time.monotonic() < until, "the child makes no progress: " + (base / "log").read_text(encoding="utf-8")[-2000:]
+        time.sleep(0.02)
+
+
+def prepare(base: Path) -> Folders:
+    folders = Folders(base / "in")
+    for number, stream in enumerate("AB"):
+        table = random_rows(number, FILES * 12, FILES * 2)
+        for file in range(FILES):
+            folders.write(stream, table.slice(file * 12, 12))
+    (base / "streams.sql").write_text(folders.declarations(), encoding="utf-8")
+    for name, sql in QUERIES.items():
+        (base / f"query-{name}.sql").write_text(sql, encoding="utf-8")
+    return folders
+
+
+def oracle_results(folders: Folders, name: str) -> pa.Table:
+    catalog = Catalog()
+    for stream in folders.streams:
+        catalog.add(Stream(stream, SCHEMA, "ts"))
+    query = read_query(QUERIES[name], name, catalog)
+    oracle = Oracle(query, {stream: pa.concat_tables(tables) for stream, tables in folders.written.items()}, {}, catalog)
+    return oracle.inserts(END) if query.emit is Emit.INSERTS else oracle.changes(END)
+
+
+def test_a_process_killed_at_random_moments_leaves_every_result_once(tmp_path: Path) -> None:
+    folders = prepare(tmp_path)
+    random = Random(4)
+    for number in range(KILLS):
+        child = start_child(tmp_path)
+        try:
+            wait_for_batch(child, tmp_path, number + 1)
+            time.sleep(random.random() * 1.5)
+            below = descendants(child.pid)
+            assert child.poll() is None, "it is killed before it is done"
+            assert residents(child.pid), "buckets have processes"
+        finally:
+            child.kill()
+            child.wait()
+        left = wait_gone(below, 30)
+        assert not left, f"processes outlive the engine: {left}"
+    child = start_child(tmp_path)
+    assert child.wait(300) == 0, (tmp_path / "log").read_text(encoding="utf-8")[-3000:]
+    assert (tmp_path / "done").exists()
+    for name in QUERIES:
+        expected = oracle_results(folders, name)
+        problem = difference(expected, read_batches(tmp_path / "out" / name, expected.schema))
+        assert not problem, f"{name}: {problem}"
+
+
+def test_residents_and_workers_that_are_killed_are_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    folders = Folders(tmp_path / "in")
+    engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", buckets=2)
+    engine.execute(folders.declarations())
+    for name, sql in QUERIES.items():
+        engine.query(sql, name=name)
+    for step in range(3):
+        for stream in "AB":
+            folders.write(stream, rows([step * 3, step * 3 + 1, step * 3 + 2], start=step * 3))
+        engine.settle()
+        assert len(residents(os.getpid())) >= 2, "each bucket has a process of its own"
+        for pid in residents(os.getpid()):
+            kill(pid)
+    for stream in "AB":
+        folders.write(stream, rows([10, 11, 12], start=20))
+    # In the middle of a batch: the task is tried again.
+    below = workers(os.getpid())
+    assert below
+    timers = [threading.Timer(0.2 * place, kill, [pid]) for place, pid in enumerate(below[:2], start=1)]
+    for timer in timers:
+        timer.start()
+    engine.settle()
+    for timer in timers:
+        timer.join()
+    engine.advance(20 * SECOND)
+    engine.settle()
+    found = {name: engine.results(name) for name in QUERIES}
+    engine.stop()
+    folders.check(QUERIES, found, 20 * SECOND)
+    assert not wait_gone(residents(os.getpid()), 10), "stop ends the residents"

@@ -1,0 +1,130 @@
+"""A checkpoint goes on with its program, with queries added, dropped or changed, or says why it cannot."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.support import CHANGES, JOIN, SECOND, Folders, rows
+
+from muntin.errors import InputError
+from muntin.spark import SparkEngine
+from muntin.spark.checkpoint import CheckpointError
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+VALUES = "SELECT v FROM A WINDOW 2 SECONDS"
+OTHER_VALUES = "SELECT k, v * 10 AS tens FROM A WINDOW 2 SECONDS"
+
+
+def engine_over(spark: SparkSession, folders: Folders, queries: dict[str, str], buckets: int = 2) -> SparkEngine:
+    engine = SparkEngine(spark, checkpoint=folders.base / "checkpoint", buckets=buckets)
+    engine.execute(folders.declarations())
+    for name, sql in queries.items():
+        engine.query(sql, name=name)
+    return engine
+
+
+def test_runs_one_after_the_other_add_up_and_queries_come_and_go_between_them(spark: SparkSession, tmp_path: Path) -> None:
+    folders = Folders(tmp_path)
+    for stream in "AB":
+        folders.write(stream, rows([1, 2, 3]))
+    engine = engine_over(spark, folders, {"pairs": JOIN, "values": VALUES, "gone": VALUES})
+    engine.process_available()
+    for stream in "AB":
+        folders.write(stream, rows([4, 5], start=3))
+    engine.process_available(until=6 * SECOND)
+    folders.check({"pairs": JOIN}, {"pairs": engine.results("pairs")}, 6 * SECOND)
+    assert engine.results("gone").column("v").to_pylist() == [0, 1, 2, 3, 4]
+
+    for stream in "AB":
+        folders.write(stream, rows([7, 8], start=5))
+    again = engine_over(spark, folders, {"pairs": JOIN, "values": OTHER_VALUES, "changes": CHANGES})
+    again.process_available(until=20 * SECOND)
+    folders.check({"pairs": JOIN}, {"pairs": again.results("pairs")}, 20 * SECOND)
+    assert again.results("values").column("tens").to_pylist() == [50, 60], "a changed query begins anew, at the batch of its change"
+    assert set(again.results("changes").column("_ts").cast("int64").to_pylist()) <= {second * SECOND for second in range(6, 21)}
+    with pytest.raises(InputError, match="gone"):
+        again.results("gone")
+
+    for stream in "AB":
+        folders.write(stream, rows([19, 21], start=7))
+    third = engine_over(spark, folders, {"pairs": JOIN})
+    third.process_available()
+    assert third.late("A").column("v").to_pylist() == [7], "what was late by a moment of an earlier run is late"
+
+    with pytest.raises(CheckpointError, match="made with 2 buckets, not 3"):
+        engine_over(spark, folders, {"pairs": JOIN}, buckets=3).process_available()
+    more = SparkEngine(spark, checkpoint=folders.base / "checkpoint", buckets=2)
+    more.execute(folders.declarations())
+    more.execute(folders.declarations().replace("CREATE STREAM A", "CREATE STREAM C").split(";")[0])
+    more.query(JOIN, name="pairs")
+    with pytest.raises(CheckpointError, match="its streams are A, B, not A, B, C"):
+        more.process_available()
+    retyped = SparkEngine(spark, checkpoint=folders.base / "checkpoint", buckets=2)
+    retyped.execute(folders.declarations().replace("v BIGINT", "v DOUBLE"))
+    retyped.query(JOIN, name="pairs")
+    with pytest.raises(CheckpointError, match="stream A was declared with other columns"):
+        retyped.process_available()
+
+
+def test_a_program_that_cannot_be_read_is_refused_by_name_and_nothing_is_changed(spark: SparkSession, tmp_path: Path) -> None:
+    folders = Folders(tmp_path)
+    file = tmp_path / "checkpoint" / "muntin" / "program"
+    file.parent.mkdir(parents=True)
+    for content, message in ((b"\x80garbage", "cannot be read"), (pickle.dumps("a text"), "another version"), (b"", "cannot be read")):
+        file.write_bytes(content)
+        with pytest.raises(CheckpointError, match=message) as caught:
+            engine_over(spark, folders, {"values": VALUES}).process_available()
+        assert str(file) in str(caught.value)
+        assert file.read_bytes() == content
+    file.unlink()
+    (tmp_path / "checkpoint" / "spark" / "commits").mkdir(parents=True)
+    (tmp_path / "checkpoint" / "spark" / "commits" / "0").touch()
+    with pytest.raises(CheckpointError, match="Spark's files but not our program"):
+        engine_over(spark, folders, {"values": VALUES}).process_available()
+
+
+def test_queries_come_and_go_while_the_engine_runs(spark: SparkSession, tmp_path: Path) -> None:
+    folders = Folders(tmp_path, ("A",))
+    engine = engine_over(spark, folders, {"first": VALUES})
+    folders.write("A", rows([1, 2]))
+    engine.start()
+    engine.settle()
+    second = engine.query(OTHER_VALUES, name="second")
+    folders.write("A", rows([3, 4], start=2))
+    engine.settle()
+    engine.drop("first")
+    folders.write("A", rows([5], start=4))
+    engine.settle()
+    assert second.results().column("tens").to_pylist() == [20, 30, 40]
+    assert second.progress is not None
+    engine.drop("second")
+    third = engine.query(VALUES, name="third")
+    folders.write("A", rows([6], start=5))
+    engine.settle()
+    assert third.results().column("v").to_pylist() == [5]
+    engine.stop()
+    assert engine.await_termination(10)
+    folders.write("A", rows([7], start=6))
+    engine.start()
+    engine.settle()
+    engine.stop()
+    assert third.results().column("v").to_pylist() == [5, 6]
+
+
+def test_time_moves_on_by_the_clock_where_a_heartbeat_is_asked_for_and_stops_where_replaying(spark: SparkSession, tmp_path: Path) -> None:
+    folders = Folders(tmp_path, ("A",))
+    folders.write("A", rows([1]))
+    engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", buckets=1, heartbeat="1 second")
+    engine.execute(folders.declarations())
+    handle = engine.query("SELECT v FROM A WINDOW 5 SECONDS EMIT CHANGES", name="q")
+    engine.process_available()
+    assert handle.results().column("_op").to_pylist() == [], "the instant of the row is not complete"
+    engine.start()
+    engine.await_termination(4)
+    engine.settle()
+    engine.stop()
+    assert handle.results().column("_op").to_pylist() == ["+", "-"]
