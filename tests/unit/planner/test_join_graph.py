@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muntin.model.statistics import JoinStatistics, SourceStatistics
-from muntin.planner.choices import Limits, choose
+from muntin.planner.choices import Limits, choose, least_work
 from muntin.planner.index_choice import BUCKET_BYTES, within_memory, without_needless
 from muntin.planner.join_graph import JoinGraph
 from muntin.planner.local_orders import MOST_EXACT, along, best_order, best_orders, order_cost
 from muntin.planner.multi_join_cost import WindowStatistics, eager_cost
-from muntin.planner.tree_choice import Shape, best_tree, sources_of, tree_cost
+from muntin.planner.tree_choice import Shape, Worth, best_tree, sources_of, tree_cost
 from muntin.planner.unit_costs import DEFAULT_COSTS, UnitCosts
 
 TABLE5 = [(10.0, 1000.0, 500.0), (1.0, 100.0, 50.0), (1.0, 200.0, 40.0), (3.0, 300.0, 5.0)]
@@ -90,6 +90,10 @@ def test_the_best_tree_is_the_best_of_all_shapes(windows: list[tuple[float, floa
     assert found is not None
     assert sorted(sources_of(found.shape)) == list(range(graph.count))
     assert found.time == pytest.approx(min(tree_cost(graph, each, DEFAULT_COSTS).time for each in shapes(tuple(range(graph.count)))))
+    again = best_tree(graph, DEFAULT_COSTS, Worth(found.time, found.kept))
+    assert again is not None
+    assert again.time == found.time
+    assert best_tree(graph, DEFAULT_COSTS, Worth(0.99 * found.time)) is None
 
 
 @given(st.lists(sources, min_size=1, max_size=5), st.sampled_from([common, chain]), st.sampled_from([0, 1, 7]), st.integers(1, 10**6))
@@ -102,6 +106,7 @@ def test_absurd_statistics_give_plans_and_finite_numbers(
         choice = choose(graph, limits, DEFAULT_COSTS, [f"S{s}" for s in range(graph.count)])
         assert isfinite(choice.prediction.cost)
         assert isfinite(choice.prediction.work)
+        assert least_work(graph, limits, DEFAULT_COSTS) == choice.prediction.work
         assert all(sorted(order) == list(range(graph.count)) for order in choice.orders)
         if limits.memory is not None:
             given = [number for place, number in enumerate(choice.buckets) if number > 1 and graph.buckets[place] != number]
