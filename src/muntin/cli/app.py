@@ -46,7 +46,7 @@ def _show_version(*, wanted: bool) -> None:
 
 @app.command()
 def demo(
-    seconds: Annotated[float, typer.Option(min=1, help="how long to show it, from the first results on")] = 20.0,
+    seconds: Annotated[float, typer.Option(min=1, help="how long to show it, from when Spark has caught up")] = 20.0,
     rate: Annotated[int, typer.Option(min=1, max=100_000, help="readings a second and stream")] = 400,
 ) -> None:
     """Two generated sensor streams and three standing queries on a local Spark, results as they change."""

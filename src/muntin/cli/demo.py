@@ -57,6 +57,7 @@ SPEED = 120
 
 _STEP = 0.5
 _SHOWN = 6
+_WIDTH = 68
 _START = parse_instant("2026-01-01")
 _REPEAT = 30.0
 """Readings repeat after so many seconds of the demo."""
@@ -82,10 +83,10 @@ class Recent(Sink):
 
     def panel(self) -> Panel:
         """For a terminal."""
-        body = Text("\n".join(self.lines) or "nothing yet")
+        body = Text("\n".join(self.lines) or "nothing yet", no_wrap=True, overflow="ellipsis")
         body.highlight_regex(r"(?m)^\+.*$", "green")
         body.highlight_regex(r"(?m)^-.*$", "red")
-        return Panel(body, title=f"{self.name}: {self.total:,} changes", width=64, height=_SHOWN + 2)
+        return Panel(body, title=f"{self.name}: {self.total:,} changes", width=_WIDTH, height=_SHOWN + 2)
 
 
 def line_of(row: dict[str, Any]) -> str:
@@ -147,7 +148,7 @@ _SENSORS = {"Temperature": TEMPERATURE, "Humidity": HUMIDITY}
 
 
 def run_demo(seconds: float, rate: int) -> None:
-    """Start Spark, let readings come and show what the queries say; ``seconds`` begin with the first results."""
+    """Start Spark, let readings come and show what the queries say; ``seconds`` begin when Spark has caught up with them."""
     begin = time.monotonic()
     console = Console(highlight=False)
     with tempfile.TemporaryDirectory(prefix="muntin-demo-", ignore_cleanup_errors=True) as name:
@@ -180,8 +181,8 @@ def run_demo(seconds: float, rate: int) -> None:
 
 
 def _first_and(engine: SparkEngine, seconds: float) -> None:
-    """Wait for the first batch, and then for so many seconds more."""
-    while engine.progress is None:
+    """Wait for the first two batches (the second has all that came during the slow first one), then so many seconds more."""
+    while (progress := engine.progress) is None or progress["batchId"] < 1:
         if engine.await_termination(1):
             return
     engine.await_termination(seconds)
@@ -195,13 +196,13 @@ def _summarize(console: Console, engine: SparkEngine, sinks: list[Recent], secon
     ours = progress["muntin"]
     rows = sum(counts["rows"] for counts in ours["streams"].values())
     console.print(
-        f"{rows:,} readings in {progress['batchId'] + 1} micro-batches, {rows_held(ours)}; {seconds:.0f} seconds with the start of Spark",
+        f"{rows:,} readings in {progress['batchId'] + 1} micro-batches, {_rows_held(ours)}; {seconds:.0f} seconds with the start of Spark",
         soft_wrap=True,
     )
     for sink in sinks:
         console.print(f"{sink.name}: {sink.total:,} changes" + (f", the last {sink.lines[-1]}" if sink.lines else ""), soft_wrap=True)
 
 
-def rows_held(ours: dict[str, Any]) -> str:
+def _rows_held(ours: dict[str, Any]) -> str:
     """How much is remembered."""
     return f"{ours['rows_held']:,} rows held up to {ours['watermark'] or 'the beginning'}"
