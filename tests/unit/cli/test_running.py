@@ -138,6 +138,8 @@ def test_a_checkpoint_of_another_program_is_wrong_input_and_no_failure(
 ) -> None:
     checkpoint = Checkpoint(script.parent / "state")
     checkpoint.resume(Program((), buckets=2))
+    (checkpoint.spark / "offsets").mkdir(parents=True)
+    (checkpoint.spark / "offsets" / "0").touch()  # Spark has begun its first batch
     monkeypatch.setattr(spark, "SparkEngine", lambda *_, **__: Engine(lambda: checkpoint.resume(Program((), buckets=3))), raising=False)
     assert run([str(script), "--once", "--checkpoint", "state"], monkeypatch) == 2
     assert "was made with 2 buckets, not 3" in " ".join(capsys.readouterr().err.split())
