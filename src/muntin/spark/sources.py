@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
