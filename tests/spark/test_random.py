@@ -24,7 +24,7 @@ from muntin.testing.strategies import Shape, cases
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 EXAMPLES = 50 if os.environ.get("MUNTIN_PROFILE") == "deep" else 2
-AT_ONCE = 4
+AT_ONCE = 3
 
 
 def renamed(query: str, number: int) -> str:

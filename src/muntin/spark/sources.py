@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -84,7 +85,7 @@ def _read_rows(spark: SparkSession, stream: Stream, options: dict[str, str], kin
         reader = reader.schema(_file_schema(spark, stream, kind, options.get("path")))
     try:
         frame = reader.load(options["path"]) if "path" in options else reader.load()
-    except (AnalysisException, ValueError) as error:
+    except (AnalysisException, ValueError, Py4JJavaError) as error:
         raise InputError(
             f"stream {stream.name} cannot be read as {kind!r}: {_first_line(error)}", hint="Check format, path and options"
         ) from error
@@ -151,4 +152,6 @@ def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _first_line(error: Exception) -> str:
+    if isinstance(error, Py4JJavaError):  # its own text begins with a number of a call
+        return str(error.java_exception.getMessage()).splitlines()[0]
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
