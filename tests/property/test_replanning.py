@@ -5,6 +5,7 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,8 +63,10 @@ def run_reversing_streams(**settings: str) -> tuple[pa.Table, dict[str, object]]
     return q.poll(), q.stats()
 
 
-def test_a_query_whose_streams_turn_round_is_reordered_and_compares_less() -> None:
-    results, stats = run_reversing_streams()
+def test_a_query_whose_streams_turn_round_is_reordered_and_compares_less(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "muntin"):
+        results, stats = run_reversing_streams()
+    assert "goes on with another plan" in caplog.text
     fixed, still = run_reversing_streams(replan="off")
     assert results.equals(fixed)
     switches, work, work_still = stats["order_switches"], stats["work"], still["work"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit
 from muntin.planner.join_planner import Knowledge
+
+_log = logging.getLogger("muntin")
 
 _SLICE = 1 << 17
 """Rows of a stream that are worked off at once: enough to amortise, few enough to stay near the processor."""
@@ -152,18 +155,29 @@ class RunningQuery:
             return
         self._stretch = min(2 * self._stretch, _LONGEST_STRETCH * max(held, self._least))
         self._until_measured = self._rows_in + self._stretch
+        known = len(self._replanner.overruled)
         better = self._replanner.consider(self.plan, measured, self._operator.now)
-        if better is not None:
-            self._switch_to(better)
-            self._stretch = self._least
+        for hint in self._replanner.overruled[known:]:
+            _log.warning("query %s: %s", self.query.name, hint)
+        if better is None:
+            return
+        if not self._can_switch_to(better):
+            self._replanner.switches.pop()
+            return
+        self._switch_to(better)
+        self._stretch = self._least
+        _log.info("query %s goes on with another plan: %s", self.query.name, self._replanner.switches[-1].to_dict())
+
+    def _can_switch_to(self, plan: JoinPlan) -> bool:
+        """Whether the state is there or can be filled: the logs do not tell what partitioned windows have pushed out."""
+        partitioned = any(spec.kind == layout.PARTITIONED for spec in self._operator.state.specs)
+        return not partitioned or (plan.sources == self.plan.sources and plan.tree == self.plan.tree)
 
     def _switch_to(self, plan: JoinPlan) -> None:
         """Go on with another plan: where it stores the same, only the orders change, else its state is filled from the logs."""
         before = self._operator
         if plan.sources == self.plan.sources and plan.tree == self.plan.tree:
             before.reorder(plan)
-        elif any(spec.kind == layout.PARTITIONED for spec in before.state.specs):
-            return
         else:
             self._operator = self._make_operator(plan)
             self._operator.fill(self._inside(before.now), before.now)
