@@ -89,9 +89,10 @@ class SparkDriver:
             self._settle()
 
     def advance(self, at: int) -> None:
-        """Move time on after all that was fed."""
+        """Move time on after all that was fed, and before what will be: in one batch rows come first."""
         self._settle()
         self._engine.advance(at)
+        self._settle()
 
     def take(self, query: str) -> pa.Table:
         """The results since the last call."""
