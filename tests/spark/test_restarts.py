@@ -9,9 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark.support import CHANGES, JOIN, SECOND, Folders, rows
 
+import muntin
 from muntin.errors import InputError
 from muntin.spark import SparkEngine
 from muntin.spark.checkpoint import CheckpointError
+from muntin.testing.compare import difference
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -113,6 +115,52 @@ def test_queries_come_and_go_while_the_engine_runs(spark: SparkSession, tmp_path
     engine.settle()
     engine.stop()
     assert third.results().column("v").to_pylist() == [5, 6]
+
+
+KEYS = "SELECT A.v AS x, B.v AS y FROM A, B WHERE A.k = B.k WINDOW 20 SECONDS"
+VALUES_MET = "SELECT A.v AS x, B.k AS y FROM A, B WHERE A.v = B.k WINDOW 20 SECONDS"
+AHEAD = "SELECT A.v AS x, B.v AS y FROM A, B WHERE A.v < B.v WINDOW 20 SECONDS"
+
+
+def test_a_query_that_is_spread_in_a_new_way_finds_the_rows_that_are_held(spark: SparkSession, tmp_path: Path) -> None:
+    folders = Folders(tmp_path)
+    engine = engine_over(spark, folders, {"first": KEYS})
+    twin = muntin.Engine()
+    for stream in "AB":
+        twin.stream(stream, {"k": "bigint", "v": "bigint", "ts": "timestamp"}, time="ts")
+    handles = {"first": twin.query(KEYS, name="first")}
+    second = 0
+
+    def feed(count: int) -> None:
+        nonlocal second
+        for stream in "AB":
+            table = rows([second + number for number in range(count)], start=second)
+            folders.write(stream, table)
+            twin.push(stream, table)
+        second += count
+
+    feed(4)
+    engine.start()
+    engine.settle()
+    before = engine.streaming
+    engine.query(VALUES_MET, name="met")
+    handles["met"] = twin.query(VALUES_MET, name="met")
+    feed(3)
+    engine.settle()
+    assert engine.streaming is before, "nothing was stopped"
+    assert engine.streaming is not None
+    assert engine.streaming.isActive
+    engine.stop()
+    engine.query(AHEAD, name="ahead")
+    handles["ahead"] = twin.query(AHEAD, name="ahead")
+    feed(2)
+    engine.process_available(until=100 * SECOND)
+    twin.advance(100 * SECOND)
+    for name, handle in handles.items():
+        expected = handle.poll()
+        assert len(expected) > 2, f"{name} has results to compare"
+        problem = difference(expected, engine.results(name))
+        assert not problem, f"{name}: {problem}"
 
 
 def test_time_moves_on_by_the_clock_where_a_heartbeat_is_asked_for_and_stops_where_replaying(spark: SparkSession, tmp_path: Path) -> None:

@@ -224,6 +224,8 @@ class Engine:
         known = Knowledge(declared=known_statistics(self._catalog))
         plan = plan_join(query, settings, known)
         streams = {source.relation: self._streams[source.relation] for source in query.sources if not source.stored}
+        if self._queries:
+            self._trim(exactly=True)  # what a new query finds must not depend on how rows were cut into pushes
         running = RunningQuery(plan, list(streams.values()), self._tables, Shared(self._duck, self._workspace, settings, known))
         running.begin(self._frontier[0])
         self._queries[key] = running
@@ -308,6 +310,22 @@ class Engine:
         self._deliver()
         return late
 
+    def held(self, stream: str) -> pa.Table:
+        """The rows of a stream that the windows of queries reach or that wait, in order."""
+        with self._lock:
+            self._trim(exactly=True)
+            return self._state(stream).held()
+
+    def restore(self, rows: Mapping[str, pa.Table], final: tuple[int, int], advanced: int) -> None:
+        """Begin where another engine is: with rows that it holds, for the query that is registered next; for new engines only."""
+        with self._lock:
+            self._advanced = advanced
+            for name, table in rows.items():
+                state = self._state(name)
+                times = read_times(table, state.stream.time, f"stream {state.stream.name}")
+                state.take_final(Batch(table, times, np.zeros(len(times))), (BEFORE_ALL, -1))
+            self._release(final)
+
     def advance(self, to: Instant) -> None:
         """Promise that nothing earlier will come on any stream; processes all up to there, that instant included."""
         instant = parse_instant(to)
@@ -323,11 +341,8 @@ class Engine:
 
     def _pump(self, final: tuple[int, int] | None = None) -> None:
         """Release what is final, let every query process it, and let go of what none needs any more."""
-        self._final = max(self._final, least_watermark(self._followed()) if final is None else final)
-        self._frontier = max(self._final, (self._advanced, _EVERY_STREAM))
+        self._release(least_watermark(self._followed()) if final is None else final)
         instant, order = self._frontier
-        for state in self._streams.values():
-            state.release(instant if state.stream.order <= order else instant - 1)
         closed = instant if order == _EVERY_STREAM else instant - 1
         for key, query in self._queries.items():
             for table in query.catch_up(instant, closed):
@@ -335,13 +350,21 @@ class Engine:
                     self._deliveries.extend((query.query.name, subscriber, batch) for batch in table.to_batches())
         self._trim()
 
-    def _trim(self) -> None:
-        """Let go of rows that no window reaches any more."""
+    def _release(self, final: tuple[int, int]) -> None:
+        """Move the frontier on, and rows that are final into the logs."""
+        self._final = max(self._final, final)
+        self._frontier = max(self._final, (self._advanced, _EVERY_STREAM))
+        instant, order = self._frontier
+        for state in self._streams.values():
+            state.release(instant if state.stream.order <= order else instant - 1)
+
+    def _trim(self, *, exactly: bool = False) -> None:
+        """Let go of rows that no window reaches any more: sooner or later, or ``exactly`` now."""
         for state in self._streams.values():
             readers = [query for query in self._queries.values() if query.reads(state)]
             first = min((query.needs(state) for query in readers), default=state.log.next)
             keepers = [(query, source) for query in readers for source in query.keeps(state)]
-            state.log.trim(first, partial(_kept_positions, keepers) if keepers else None)
+            state.log.trim(first, partial(_kept_positions, keepers) if keepers else None, exactly=exactly)
 
     def _deliver(self) -> None:
         """Call subscribers outside the lock and in order.

@@ -9,8 +9,9 @@ What must be remembered to build the bucket again is the shares themselves, from
 
 from __future__ import annotations
 
+import json
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -24,8 +25,9 @@ from muntin.model.settings import Settings
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
 from muntin.plan.query import Query
 from muntin.planner.distribution import OWN, marked
+from muntin.spark.controls import CONTROLS, HELD, Control
 from muntin.spark.messages import TIMELESS, Output, Part, Share, from_blob, to_blob
-from muntin.spark.program import Program, Registered
+from muntin.spark.program import Placed, Program, Registered
 from muntin.spark.tally import Stats
 
 Place = tuple[int, int]
@@ -44,9 +46,11 @@ class Clock:
 
 @dataclass
 class _Lane:
-    """The engine of one scheme, and how its streams go."""
+    """An engine, the number of the scheme whose rows it gets, and how its streams go."""
 
     engine: Engine
+    scheme: int
+    streams: frozenset[str]
     everywhere: frozenset[str]
     tables: set[str] = field(default_factory=set)
 
@@ -56,11 +60,11 @@ class Bucket:
 
     def __init__(self, program: Program, number: int) -> None:
         self.number = number
-        self._program = program
-        self._schemes = program.schemes()
-        self._placed = program.placed()
-        self._lanes: dict[int, _Lane] = {}
+        self.extend(program)
+        self._lanes: dict[str, _Lane] = {}
         self._active: list[int] = []
+        self.reach: dict[tuple[int, str], Reach] = {}
+        """How far the queries in force reach."""
         self._epoch = -1
         self._newest: dict[str, int] = {}
         self._moment = BEFORE_ALL
@@ -69,63 +73,89 @@ class Bucket:
 
     # -- program -----------------------------------------------------------------------------------
 
-    def _follow(self, epoch: int) -> None:
-        """Bring the queries up to an epoch of the program."""
-        if epoch == self._epoch:
-            return
-        wanted = self._program.active(epoch)
-        for place in [place for place in self._active if place not in wanted]:
-            registered, _, _, scheme = self._placed[place]
-            self._lane(scheme).engine.drop(registered.name)
-        for place in [place for place in wanted if place not in self._active]:
-            registered, query, how, scheme = self._placed[place]
-            self._register(self._lane(scheme), registered, how.local(query))
-        self._active, self._epoch = wanted, epoch
+    def extend(self, program: Program) -> None:
+        """Take the program with further changes; they come into force with shares of their epochs."""
+        self._program = program
+        self._placed = program.placed()
 
-    def _lane(self, number: int) -> _Lane:
-        lane = self._lanes.get(number)
+    def _follow(self, share: Share) -> None:
+        """Bring the queries up to the epoch of a share, one change after the other."""
+        first = share.epoch if self._epoch < 0 else self._epoch + 1
+        for epoch in range(first, share.epoch + 1):
+            wanted = self._program.active(epoch)
+            for place in [place for place in self._active if place not in wanted]:
+                self._drop(self._placed[place])
+            for place in [place for place in wanted if place not in self._active]:
+                self._add(self._placed[place], share.carried)
+            self._active, self._epoch = wanted, epoch
+            self.reach = reach_of(self._placed[place] for place in wanted)
+
+    def _drop(self, placed: Placed) -> None:
+        engine = self._lanes[placed.lane].engine
+        engine.drop(placed.registered.name)
+        if not engine.queries():
+            del self._lanes[placed.lane]
+
+    def _add(self, placed: Placed, carried: Iterable[tuple[str, Part]]) -> None:
+        lane = self._lanes.get(placed.lane)
         if lane is None:
-            everywhere = frozenset(route.stream for route in self._schemes[number].routes if route.everywhere)
-            lane = self._lanes[number] = _Lane(Engine(), everywhere)
-            for stream in self._program.streams:
-                lane.engine.declare(_as_sent(stream, everywhere))
-            # What was late for the buckets before is late for a lane that is new, too.
-            if self.final[0] > BEFORE_ALL:
-                lane.engine.feed({}, self.final)
-            if self._moment > BEFORE_ALL:
-                lane.engine.advance(self._moment)
-        return lane
-
-    def _register(self, lane: _Lane, registered: Registered, query: Query) -> None:
+            lane = self._opened(placed, [part for name, part in carried if name == placed.lane])
+        query = placed.how.local(placed.query)
         for source in query.sources:
             if source.stored and source.relation not in lane.tables:
                 lane.engine.table(source.relation, from_blob(self._program.tables[source.relation]))
                 lane.tables.add(source.relation)
-        lane.engine.register(query, registered.settings)
+        lane.engine.register(query, placed.registered.settings)
+
+    def _opened(self, placed: Placed, carried: list[Part]) -> _Lane:
+        """A new lane; what was late for the buckets before is late for it, too."""
+        everywhere = frozenset(route.stream for route in placed.scheme.routes if route.everywhere)
+        lane = self._lanes[placed.lane] = _Lane(Engine(), placed.number, frozenset(placed.streams), everywhere)
+        for stream in self._program.streams:
+            lane.engine.declare(_as_sent(stream, everywhere))
+        lane.engine.restore({stream: table for (_, stream), table in _rows_of(carried).items()}, self.final, self._moment)
+        return lane
 
     # -- rows --------------------------------------------------------------------------------------
 
     def apply(self, share: Share) -> list[Output]:
         """Process a share and return what comes of it."""
-        self._follow(share.epoch)
+        self._follow(share)
         for stream, newest in share.newest.items():
             self._newest[stream] = max(self._newest.get(stream, BEFORE_ALL), newest)
         self.final = max(self.final, self._watermark())
         rows = _rows_of(share.parts)
         self._came = self._at_home(rows)
         outputs = [Output(LATE, stream, to_blob(table), len(table)) for (scheme, stream), table in rows.items() if scheme == TIMELESS]
-        for number, lane in sorted(self._lanes.items()):
-            late = lane.engine.feed({stream: table for (scheme, stream), table in rows.items() if scheme == number}, self.final)
+        for lane in self._lanes.values():
+            late = lane.engine.feed({stream: table for (scheme, stream), table in rows.items() if scheme == lane.scheme}, self.final)
             if share.moment is not None:
                 lane.engine.advance(share.moment)
-            outputs += self._late(number, late)
+            outputs += self._late(lane, late)
         self._moment = max(self._moment, share.moment if share.moment is not None else BEFORE_ALL)
-        outputs += [output for place in self._active if (output := self._results(place)) is not None]
+        outputs += [output for place in self._active if (output := self._results(self._placed[place])) is not None]
         return outputs
+
+    def answers(self, controls: Iterable[str]) -> Iterator[Output]:
+        """What control rows ask for: the rows that lanes hold; the first bucket also tells that they came."""
+        for control in map(Control.from_text, controls):
+            if self.number == 0:
+                yield Output(CONTROLS, control.name, b"", 0)
+            for lane, stream in control.exports:
+                rows = self.held(lane, stream)
+                yield Output(HELD, json.dumps([control.name, lane, stream]), to_blob(rows), len(rows))
+
+    def held(self, name: str, stream: str) -> pa.Table:
+        """The rows of a stream that a lane holds, as far as they are at home here."""
+        lane = self._lanes.get(name)
+        if lane is None:
+            return next(known for known in self._program.streams if known.name == stream).schema.empty_table()
+        rows = lane.engine.held(stream)
+        return rows.filter(rows.column(OWN)).drop_columns([OWN]) if stream in lane.everywhere else rows
 
     def _watermark(self) -> Place:
         """How far the total order is final: the least, over the streams that queries read, of newest time minus slack."""
-        read = {source.relation for place in self._active for source in self._placed[place][1].sources if not source.stored}
+        read = {stream for place in self._active for stream in self._placed[place].streams}
         places = []
         for order, stream in enumerate(self._program.streams):
             if stream.name in read:
@@ -133,20 +163,19 @@ class Bucket:
                 places.append((newest - stream.slack if newest > BEFORE_ALL else BEFORE_ALL, order))
         return min(places, default=(BEFORE_ALL, -1))
 
-    def _results(self, place: int) -> Output | None:
-        registered, _, _, scheme = self._placed[place]
-        name = registered.name
-        table = self._lanes[scheme].engine.handle(name).poll()
+    def _results(self, placed: Placed) -> Output | None:
+        name = placed.registered.name
+        table = self._lanes[placed.lane].engine.handle(name).poll()
         return Output(RESULTS, name, to_blob(table), len(table)) if len(table) else None
 
-    def _late(self, number: int, late: dict[str, pa.Table]) -> list[Output]:
+    def _late(self, lane: _Lane, late: dict[str, pa.Table]) -> list[Output]:
         """The late rows of a lane; a stream that goes several ways is told of by the first."""
         outputs = []
         for stream, table in late.items():
-            if number != self._teller(stream):
+            if lane is not self._teller(stream):
                 continue
             told = table
-            if stream in self._lanes[number].everywhere:
+            if stream in lane.everywhere:
                 # Every bucket sees the row; the one in which it is at home tells.
                 told = table.filter(table.column(OWN)).drop_columns([OWN])
             if len(told):
@@ -157,17 +186,18 @@ class Bucket:
         """How far time has come."""
         return Clock(self.final, dict(self._newest), self._moment)
 
-    def _teller(self, stream: str) -> int:
+    def _teller(self, stream: str) -> _Lane | None:
         """The lane that tells of a stream which may go several ways."""
-        return min(lane for lane, scheme in enumerate(self._schemes) if lane in self._lanes and scheme.route(stream))
+        return next((lane for lane in self._lanes.values() if stream in lane.streams), None)
 
     def _at_home(self, rows: dict[tuple[int, str], pa.Table]) -> dict[str, int]:
         """How many rows of each stream are at home here: over all buckets every row counts once."""
-        return {
-            stream: pc.sum(table.column(OWN)).as_py() if stream in self._lanes[number].everywhere else len(table)
-            for (number, stream), table in rows.items()
-            if number in self._lanes and number == self._teller(stream)
-        }
+        found = {}
+        for (number, stream), table in rows.items():
+            teller = self._teller(stream)
+            if teller is not None and teller.scheme == number:
+                found[stream] = pc.sum(table.column(OWN)).as_py() if stream in teller.everywhere else len(table)
+        return found
 
     def stats(self) -> Stats:
         """What there is to tell of the last share."""
@@ -221,7 +251,7 @@ class Ledger:
         times = {stream.name: stream.time for stream in streams}
         floor = max(before.final[0], before.moment)
         extents = {}
-        for key, table in _rows_of(share.parts).items():
+        for key, table in _rows_of((*share.parts, *(part for _, part in share.carried))).items():
             if key[0] == TIMELESS:
                 continue
             column = table.column(times[key[1]]).cast(pa.int64()).to_numpy()
@@ -278,17 +308,28 @@ class Reach:
         assert isinstance(window, PartitionedWindow), "a stream has one of three windows"
         return replace(known, forever=True)
 
+    def covers(self, other: Reach) -> bool:
+        """Whether it reaches at least as far."""
+        return self.forever or (not other.forever and self.micros >= other.micros and self.rows >= other.rows)
 
-def reach_of(program: Program) -> dict[tuple[int, str], Reach]:
-    """The reach into every stream under every scheme, over all queries that ever were."""
+
+def reach_of(queries: Iterable[Placed]) -> dict[tuple[int, str], Reach]:
+    """The reach of queries into every stream under every scheme."""
     found: dict[tuple[int, str], Reach] = {}
-    for registered, query, _, scheme in program.placed():
-        every = max(query.every or 0, _reevaluation(registered, query))
-        for source in query.sources:
-            if not source.stored:
-                key = (scheme, source.relation)
-                found[key] = found.get(key, Reach()).with_window(source.window, every)
+    for placed in queries:
+        for stream in placed.streams:
+            key = (placed.number, stream)
+            found[key] = reach_into(stream, placed, found.get(key, Reach()))
     return found
+
+
+def reach_into(stream: str, placed: Placed, known: Reach) -> Reach:
+    """The reach into a stream with the windows of one more query."""
+    every = max(placed.query.every or 0, _reevaluation(placed.registered, placed.query))
+    for source in placed.query.sources:
+        if source.relation == stream:
+            known = known.with_window(source.window, every)
+    return known
 
 
 def _reevaluation(registered: Registered, query: Query) -> int:

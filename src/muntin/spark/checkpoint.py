@@ -1,18 +1,23 @@
-"""What Muntin keeps in a checkpoint folder beside Spark's own files: the program, so that a restart goes on with it or says why not."""
+"""What Muntin keeps in a checkpoint folder beside Spark's own files: the program, so that a restart goes on with it or says why not.
+
+Tasks read the program from there, too: a change that is written before a batch is committed is known to all tasks of the next one.
+"""
 
 from __future__ import annotations
 
+import os
 import pickle
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from muntin.errors import MuntinError
 from muntin.model.catalog import Stream
-from muntin.spark.program import Change, Program, Registered
+from muntin.spark.program import Program, Registered
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 class CheckpointError(MuntinError):
@@ -26,12 +31,55 @@ class _Stored:
     program: Program
 
 
+@dataclass(frozen=True)
+class Resumed:
+    """The name of the run and its program; queries that are to be dropped and added before it goes on."""
+
+    run: str
+    program: Program
+    dropped: tuple[str, ...] = ()
+    added: tuple[Registered, ...] = ()
+
+
+@dataclass(frozen=True)
+class ProgramFile:
+    """The program as tasks know it."""
+
+    path: str
+
+    def read(self) -> tuple[bytes, Program]:
+        """The program as it is now, as bytes and as an object."""
+        # Opened anew each time: network file systems look for newer content then.
+        with open(self.path, "rb") as file:  # noqa: PTH123 (workers call this for every batch)
+            about = os.fstat(file.fileno())
+            return _loaded(self.path, about.st_ino, about.st_mtime_ns)
+
+    @property
+    def folder(self) -> Path:
+        """The folder in which it is."""
+        return Path(self.path).parent
+
+
+@cache
+def _loaded(path: str, *version: int) -> tuple[bytes, Program]:
+    del version  # that of the file; part of the key only
+    content = Path(path).read_bytes()
+    return content, program_of(content)
+
+
+def program_of(content: bytes) -> Program:
+    """The program in the bytes of its file."""
+    stored = pickle.loads(content)  # noqa: S301 (a file of our own, as private as the checkpoint)
+    assert isinstance(stored, _Stored), "the engine has checked it before it started"
+    return stored.program
+
+
 class Checkpoint:
     """A checkpoint folder on a file system that this process can write to."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._file = folder / "muntin" / "program"
+        self.program_file = folder / "muntin" / "program"
 
     @property
     def spark(self) -> Path:
@@ -48,8 +96,8 @@ class Checkpoint:
         offsets = self.spark / "offsets"
         return offsets.is_dir() and any(path.name.isdecimal() for path in offsets.iterdir())
 
-    def resume(self, wanted: Program) -> tuple[str, Program]:
-        """The name of the run and the program to go on with: the stored one with what is new in the wanted one as changes.
+    def resume(self, wanted: Program) -> Resumed:
+        """What to go on with: the stored program, and what is new in the wanted one.
 
         Raises
         ------
@@ -62,12 +110,22 @@ class Checkpoint:
                 raise CheckpointError(f"{self.folder} holds Spark's files but not our program", hint="Use an empty folder, or restore it")
             run = uuid.uuid4().hex
             self._store(_Stored(_FORMAT, run, wanted))
-            return run, wanted
-        program = self._merged(stored.program, wanted)
-        self._store(replace(stored, program=program))
-        return stored.run, program
+            return Resumed(run, wanted)
+        self._check_fits(stored.program, wanted)
+        # A change that was written for a batch after one that is not complete has not come into force anywhere.
+        changes = [change for change in stored.program.changes if change.batch <= self.last_batch() + 1]
+        program = replace(stored.program, changes=tuple(changes))
+        running = {query.name: query for query in _in_force(program)}
+        asked = {query.name: query for query in wanted.queries}
+        dropped = tuple(name for name, query in running.items() if asked.get(name) != query)
+        added = tuple(query for name, query in asked.items() if running.get(name) != query)
+        return Resumed(stored.run, program, dropped, added)
 
-    def _merged(self, before: Program, wanted: Program) -> Program:
+    def write(self, run: str, program: Program) -> None:
+        """Replace the program by one with further changes; tasks of batches that are planned from now on see it."""
+        self._store(_Stored(_FORMAT, run, program))
+
+    def _check_fits(self, before: Program, wanted: Program) -> None:
         if before.buckets != wanted.buckets:
             raise CheckpointError(
                 f"{self.folder} was made with {before.buckets} buckets, not {wanted.buckets}",
@@ -82,36 +140,28 @@ class Checkpoint:
             raise CheckpointError(
                 f"{self.folder} was made with other stored tables", hint="Stored tables must stay as they are; begin a new checkpoint"
             )
-        batch = self.last_batch() + 1
-        running = {query.name: query for query in _in_force(before)}
-        asked = {query.name: query for query in wanted.queries}
-        changes = list(before.changes)
-        for name, query in running.items():
-            if name not in asked or asked[name] != query:
-                changes.append(Change(batch, dropped=name))
-        for name, query in asked.items():
-            if running.get(name) != query:
-                changes.append(Change(batch, added=query))
-        return replace(before, changes=tuple(changes))
 
     def _load(self) -> _Stored | None:
-        if not self._file.exists():
+        if not self.program_file.exists():
             return None
         try:
-            stored = pickle.loads(self._file.read_bytes())  # noqa: S301 (a file of our own, as private as the checkpoint)
+            stored = pickle.loads(self.program_file.read_bytes())  # noqa: S301 (a file of our own, as private as the checkpoint)
         except Exception as error:
-            raise CheckpointError(f"{self._file} cannot be read: {error}", hint="Restore it, or begin a new checkpoint") from error
+            raise CheckpointError(f"{self.program_file} cannot be read: {error}", hint="Restore it, or begin a new checkpoint") from error
         if not isinstance(stored, _Stored) or stored.format != _FORMAT:
             raise CheckpointError(
-                f"{self._file} was written by another version of Muntin", hint="Use that version, or begin a new checkpoint"
+                f"{self.program_file} was written by another version of Muntin", hint="Use that version, or begin a new checkpoint"
             )
         return stored
 
     def _store(self, stored: _Stored) -> None:
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        part = self._file.with_suffix(".part")
-        part.write_bytes(pickle.dumps(stored))
-        part.replace(self._file)
+        self.program_file.parent.mkdir(parents=True, exist_ok=True)
+        part = self.program_file.with_suffix(".part")
+        with part.open("wb") as file:
+            file.write(pickle.dumps(stored))
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(self.program_file)
 
 
 def _in_force(program: Program) -> list[Registered]:

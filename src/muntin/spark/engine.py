@@ -1,8 +1,8 @@
 """The engine on Spark: INTERFACE section 3.
 
 Declarations are kept until the engine starts; then they are one streaming query. A query that is added or dropped while it
-runs takes effect at a batch: the streaming query is stopped, the change is written into the checkpoint with the number of the
-batch it is in force from, and the streaming query goes on from where it was. So changes are durable and ordered with the data.
+runs is announced by a control row. When the batch that has it is done, the change is written into the checkpoint with the number
+of the next batch, from which on it is in force. So changes are durable and ordered with the data, and nothing stops for them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from functools import reduce
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -41,13 +42,15 @@ from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, 
 from muntin.planner.distribution import distribute
 from muntin.planner.join_planner import Knowledge, plan_join
 from muntin.spark.bucket import LATE, RESULTS
-from muntin.spark.checkpoint import Checkpoint
+from muntin.spark.changing import Wanted, exports, settled
+from muntin.spark.checkpoint import Checkpoint, ProgramFile
+from muntin.spark.controls import CONTROLS, HELD, Controls, Heartbeat
 from muntin.spark.gathering import gathered
 from muntin.spark.messages import from_blob, to_blob
-from muntin.spark.moments import Heartbeat, Moments
-from muntin.spark.pipeline import build
+from muntin.spark.pipeline import Plumbing, build
 from muntin.spark.program import Program, Registered
 from muntin.spark.resident import Resident
+from muntin.spark.resting import held_at_rest
 from muntin.spark.session import STREAMING, java_log, local_session
 from muntin.spark.sinks import FileSink, MemorySink, Sink, SinkChoice, SinkError, SinkMaker, read_batches
 from muntin.spark.sources import Source, fitted, read_stream
@@ -56,6 +59,21 @@ from muntin.sql.script import read_query, read_script
 from muntin.sql.streams import make_stream, make_table
 
 _DEFAULT = Settings()
+_GLANCE = 0.05
+"""Seconds between looks at whether the streaming query still runs."""
+
+Found = dict[tuple[str, str], list[Row]]
+"""The outputs of a batch by kind and name."""
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """A query that is registered."""
+
+    registered: Registered
+    query: Query
+    plan: JoinPlan
+    sink: Sink
 
 
 class SparkQuery:
@@ -118,7 +136,7 @@ class SparkEngine:
             self.spark.conf.set(key, value)
         self._checkpoint = Checkpoint(_local_folder(checkpoint if checkpoint is not None else self._temporary_folder()))
         self._trigger = f"{parse_interval(trigger) // 1000} milliseconds"
-        self._moments = Moments(self._checkpoint.folder / "muntin" / "moments")
+        self._controls = Controls(self._checkpoint.folder / "muntin" / "controls")
         self._delay = parse_interval(heartbeat) if heartbeat else None
         self._heartbeat: Heartbeat | None = None
         self._live = False
@@ -126,8 +144,12 @@ class SparkEngine:
         self._catalog = Catalog()
         self._frames: dict[str, DataFrame] = {}
         self._tables: dict[str, bytes] = {}
-        self._queries: dict[str, tuple[Registered, Query, JoinPlan]] = {}
-        self._sinks: dict[str, Sink] = {}
+        self._queries: dict[str, _Standing] = {}
+        self._pending: dict[str, Wanted] = {}
+        """Changes that control rows announce and no batch has brought yet, by the names of the controls."""
+        self._program: Program | None = None
+        self._writing: int | None = None
+        """The thread that hands results to sinks, while it does."""
         self.sinks = SinkMaker(self.spark, self._checkpoint.folder / "muntin" / "results")
         self._streaming: StreamingQuery | None = None
         self._run = ""
@@ -148,10 +170,13 @@ class SparkEngine:
         """Run the statements of a script in order and return the queries it created."""
         created = []
         with self._lock:
-            for statement in read_script(script, self._catalog):
-                handle = self._apply(statement)
-                if handle is not None:
-                    created.append(handle)
+            try:
+                for statement in read_script(script, self._catalog):
+                    handle = self._apply(statement)
+                    if handle is not None:
+                        created.append(handle)
+            finally:
+                self._await_changes()
         return created
 
     def _apply(self, statement: Statement) -> SparkQuery | None:
@@ -205,12 +230,14 @@ class SparkEngine:
         self._tables[table.name] = to_blob(rows.combine_chunks())
 
     def query(self, sql: str, name: str | None = None, sink: SinkChoice = None) -> SparkQuery:
-        """Register a standing query, also while the engine runs; it then answers from the next batch on."""
+        """Register a standing query, also while the engine runs: rows that come after this has returned count for it."""
         with self._lock:
             taken = {query.casefold() for query in self._queries}
             chosen = name or next(f"q{number}" for number in range(1, 10**9) if f"q{number}" not in taken)
             query = read_query(sql, chosen, self._catalog)
-            return self._add_query(query, sink if sink is not None else _sink_of(query))
+            handle = self._add_query(query, sink if sink is not None else _sink_of(query))
+            self._await_changes()
+            return handle
 
     def _add_query(self, query: Query, sink: SinkChoice) -> SparkQuery:
         key = query.name.casefold()
@@ -219,16 +246,33 @@ class SparkEngine:
         settings = self._settings.of_query(query.options)
         plan = plan_join(query, settings, Knowledge(declared=known_statistics(self._catalog)))
         changed = {name: str(value) for name, value in asdict(settings).items() if value != getattr(_DEFAULT, name)}
-        made = self.sinks.make(query, sink)
-        with self._paused():
-            self._queries[key] = (Registered(query.name, query.text, changed), query, plan)
-            self._sinks[key] = made
+        registered = Registered(query.name, query.text, changed)
+        self._queries[key] = _Standing(registered, query, plan, self.sinks.make(query, sink))
+        self._announce(Wanted(added=registered))
         return SparkQuery(self, query.name)
+
+    def _announce(self, wanted: Wanted) -> None:
+        """Send the control row of a change, if the engine runs; otherwise the next start finds it."""
+        if not self._live or self._streaming is None or not self._streaming.isActive:
+            return
+        assert self._program is not None, "it runs"
+        program = reduce(lambda program, pending: pending.after(program), self._pending.values(), self._program)
+        self._pending[wanted.name] = wanted
+        self._controls.send(wanted.control(program))
+
+    def _await_changes(self) -> None:
+        """Wait until the changes announced are settled, or the engine does not run any more."""
+        if self._writing == threading.get_ident():
+            return  # a sink asked for them: they are settled after it
+        for wanted in list(self._pending.values()):
+            while not wanted.done.wait(_GLANCE) and self._streaming is not None and self._streaming.isActive:
+                pass
 
     def drop(self, name: str) -> None:
         """Drop a query, also while the engine runs; the others notice nothing."""
         with self._lock:
             self._drop("query", name, if_exists=False)
+            self._await_changes()
 
     def _drop(self, kind: str, name: str, *, if_exists: bool) -> None:
         key = name.casefold()
@@ -237,11 +281,10 @@ class SparkEngine:
                 if if_exists:
                     return
                 raise CatalogError(f"there is no query {name}", hint=f"There are {', '.join(self._queries) or 'none'}")
-            with self._paused():
-                del self._queries[key]
-                sink = self._sinks.pop(key)
-            if isinstance(sink, MemorySink):
-                sink.forget()
+            standing = self._queries.pop(key)
+            self._announce(Wanted(dropped=standing.registered.name))
+            if isinstance(standing.sink, MemorySink):
+                standing.sink.forget()
             return
         relation = self._catalog.find(name)
         if relation is None or isinstance(relation, Stream) != (kind == "stream"):
@@ -249,7 +292,8 @@ class SparkEngine:
                 return
             raise CatalogError(f"there is no {kind} {name}", hint="Check the name")
         self._check_stopped(f"{kind} {name} cannot be dropped")
-        users = [query.name for _, query, _ in self._queries.values() if any(s.relation == relation.name for s in query.sources)]
+        queries = [standing.query for standing in self._queries.values()]
+        users = [query.name for query in queries if any(source.relation == relation.name for source in query.sources)]
         if users:
             raise CatalogError(f"{kind} {relation.name} is read by query {', '.join(users)}", hint="Drop those queries first")
         self._catalog.remove(name)
@@ -282,15 +326,13 @@ class SparkEngine:
         with self._lock:
             self._start(live=False)
             streaming = self._streaming
-        while streaming is not None:
-            try:
-                streaming.awaitTermination()
-            except StreamingQueryException as error:
-                self._end_residents()
-                raise self._explained(error) from error
-            with self._lock:  # a query added or dropped meanwhile goes on in another one
-                streaming = self._streaming if self._streaming is not streaming else None
-        self._end_residents()
+        assert streaming is not None, "it was started"
+        try:
+            streaming.awaitTermination()
+        except StreamingQueryException as error:
+            raise self._explained(error) from error
+        finally:
+            self._end_residents()
 
     def settle(self) -> None:
         """Wait, while the engine runs, until all input there is now is processed; starts it if it does not run.
@@ -312,19 +354,20 @@ class SparkEngine:
 
         Rows of that batch are taken first, so let all rows up to there be processed before.
         """
-        self._moments.tell(parse_instant(to))
+        self._controls.tell(parse_instant(to))
 
-    def _start(self, *, live: bool, again: bool = False) -> None:
+    def _start(self, *, live: bool) -> None:
         if self._streaming is not None and self._streaming.isActive:
             raise CatalogError("the engine is running", hint="Stop it first")
         prepare()
         self._failure = None
-        wanted = self._program(empty=again)
+        wanted = self._declared()
         sources = {stream.name: self._source(stream) for stream in self._catalog.streams()}
-        self._run, program = self._checkpoint.resume(wanted)
+        program = self._program = self._resumed(wanted)
         # State is in as many partitions as there are buckets, from the first start on.
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.buckets))
-        outputs = build(self.spark, program, sources, self._run, self._moments)
+        plumbing = Plumbing(ProgramFile(str(self._checkpoint.program_file)), sources, self._controls, self._run)
+        outputs = build(self.spark, program, plumbing)
         writer = (
             outputs.writeStream.outputMode("append").option("checkpointLocation", str(self._checkpoint.spark)).foreachBatch(self._write)
         )
@@ -332,7 +375,21 @@ class SparkEngine:
         self._streaming = writer.start()
         self._live = live
         if live and self._delay is not None:
-            self._heartbeat = Heartbeat(self._moments, self._delay)
+            self._heartbeat = Heartbeat(self._controls, self._delay)
+
+    def _resumed(self, wanted: Program) -> Program:
+        """The program to go on with: the one of the checkpoint, with what was added and dropped since in force from the next batch on."""
+        resumed = self._checkpoint.resume(wanted)
+        self._run, program = resumed.run, resumed.program
+        self._pending.clear()  # announced or not, what is declared now counts
+        changes = [Wanted(dropped=name) for name in resumed.dropped] + [Wanted(added=query) for query in resumed.added]
+        last = self._checkpoint.last_batch()
+        for change in changes:
+            needed = exports(program, change.added) if change.added else ()
+            held = held_at_rest(self.spark, self._checkpoint.spark, program, needed) if needed and last >= 0 else {}
+            program = settled(program, change, last + 1, held, self._checkpoint.program_file.parent)
+        self._checkpoint.write(self._run, program)
+        return program
 
     def _halt(self) -> None:
         """End the streaming query, if one runs."""
@@ -346,15 +403,12 @@ class SparkEngine:
         frame = self._frames.get(stream.name)
         return read_stream(self.spark, stream) if frame is None else Source(frame)
 
-    def _program(self, *, empty: bool) -> Program:
-        """What was declared; only an engine that goes on may be left without queries."""
-        queries = tuple(registered for registered, _, _ in self._queries.values())
-        if not queries and not empty:
+    def _declared(self) -> Program:
+        """The program as it was declared."""
+        queries = tuple(standing.registered for standing in self._queries.values())
+        if not queries:
             raise InputError("there is no query to run", hint="Register one with engine.query or CREATE QUERY")
         return Program(tuple(self._catalog.streams()), dict(self._tables), queries, (), self.buckets)
-
-    def _paused(self) -> _Paused:
-        return _Paused(self)
 
     def stop(self) -> None:
         """Stop after what is being done; a batch that is not complete is done again at the next start."""
@@ -390,16 +444,44 @@ class SparkEngine:
     # -- output ------------------------------------------------------------------------------------
 
     def _write(self, outputs: DataFrame, batch: int) -> None:
-        """Hand the outputs of a batch to their sinks."""
-        found: dict[tuple[str, str], list[Row]] = {}
+        """Hand the outputs of a batch to their sinks; then settle the changes that came with it."""
+        found: Found = {}
         for row in outputs.collect():
             found.setdefault((row["kind"], row["name"]), []).append(row)
+        self._writing = threading.get_ident()
+        try:
+            self._hand_over(found, batch)
+        finally:
+            self._writing = None
+        self._settle_changes(found, batch)
+
+    def _settle_changes(self, found: Found, batch: int) -> None:
+        """Write the changes whose controls came with a batch into the checkpoint: in force from the next one on."""
+        came = [wanted for name, wanted in self._pending.items() if (CONTROLS, name) in found]
+        if not came:
+            return
+        held: dict[str, dict[tuple[str, str], list[pa.Table]]] = {}
+        for (kind, name), rows in found.items():
+            if kind == HELD:
+                control, lane, stream = json.loads(name)
+                held.setdefault(control, {})[lane, stream] = [from_blob(bytes(row["blob"])) for row in rows]
+        assert self._program is not None, "it runs"
+        for wanted in came:
+            folder = self._checkpoint.program_file.parent
+            self._program = settled(self._program, wanted, batch + 1, held.get(wanted.name, {}), folder)
+        self._checkpoint.write(self._run, self._program)
+        for wanted in came:
+            del self._pending[wanted.name]
+            wanted.done.set()
+
+    def _hand_over(self, found: Found, batch: int) -> None:
         self._tally.add([json.loads(bytes(row["blob"])) for row in found.pop((STATS, ""), [])])
-        for key, (_, query, _) in list(self._queries.items()):
+        for key, standing in list(self._queries.items()):
+            query = standing.query
             tables = [from_blob(bytes(row["blob"])) for row in found.get((RESULTS, query.name), [])]
             self._tally.results[key] += sum(len(table) for table in tables)
             try:
-                self._sinks[key].write(gathered(query, tables, self._ducks[0]), batch)
+                standing.sink.write(gathered(query, tables, self._ducks[0]), batch)
             except Exception as error:
                 self._failure = SinkError(
                     f"the sink of query {query.name} failed in batch {batch}: {type(error).__name__}: {error}",
@@ -424,10 +506,10 @@ class SparkEngine:
 
     def results(self, name: str) -> pa.Table:
         """All changes of a query so far, if its sink is memory."""
-        sink = self._sinks.get(name.casefold())
-        if not isinstance(sink, MemorySink):
+        standing = self._queries.get(name.casefold())
+        if standing is None or not isinstance(standing.sink, MemorySink):
             raise InputError(f"query {name} has no results in memory", hint="Register it with sink='memory'")
-        return sink.table()
+        return standing.sink.table()
 
     @property
     def streaming(self) -> StreamingQuery | None:
@@ -442,37 +524,19 @@ class SparkEngine:
         last = self._streaming.lastProgress
         told: dict[str, Any] = json.loads(last.json)
         told["muntin"] = self._tally.told([stream.name for stream in self._catalog.streams()], {
-            key: query.name for key, (_, query, _) in self._queries.items()
+            key: standing.query.name for key, standing in self._queries.items()
         })  # fmt: skip
         return told
 
     def explain(self) -> str:
         """The plans of all queries, and how their streams are spread over the buckets."""
-        return "\n\n".join(draw(self._described(query, plan)) for _, query, plan in self._queries.values()) or "no queries"
+        return "\n\n".join(draw(self._described(standing.query, standing.plan)) for standing in self._queries.values()) or "no queries"
 
     def _described(self, query: Query, plan: JoinPlan) -> Node:
         routes = distribute(query).routes
         spread = Node("spread", f"spread over {self.buckets} buckets", tuple(Fact(r.stream, str(r), str(r)) for r in routes))
         node = describe_plan(plan)
         return replace(node, children=(spread, *node.children))
-
-
-class _Paused:
-    """Between two batches: what is changed inside takes effect at the next one."""
-
-    def __init__(self, engine: SparkEngine) -> None:
-        self._engine = engine
-        self._running = False
-
-    def __enter__(self) -> None:
-        streaming = self._engine._streaming  # noqa: SLF001 (a part of the engine)
-        self._running = streaming is not None and streaming.isActive
-        if self._running:
-            self._engine._halt()  # noqa: SLF001
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if self._running and kind is None:
-            self._engine._start(live=self._engine._live, again=True)  # noqa: SLF001
 
 
 def _sink_of(query: Query) -> SinkChoice:

@@ -10,6 +10,9 @@ import pyarrow as pa
 TIMELESS = -2
 """The scheme of rows whose time is NULL or out of range: they belong to no place in the order."""
 
+CONTROL = -3
+"""The scheme of control rows."""
+
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -42,7 +45,8 @@ class Part:
 class Share:
     """What a bucket gets of a micro-batch: its parts, and the newest time of every stream anywhere in the batch.
 
-    ``moment`` is the time of the heartbeat, if one came; ``epoch`` how many changes of the program are in force.
+    ``moment`` is the time of the heartbeat, if one came; ``epoch`` how many changes of the program are in force. ``controls``
+    are the control rows, ``carried`` the rows with which lanes begin that are opened in this batch, each with the name of its lane.
     """
 
     batch: int
@@ -50,11 +54,13 @@ class Share:
     newest: Mapping[str, int]
     parts: tuple[Part, ...]
     moment: int | None = None
+    controls: tuple[str, ...] = ()
+    carried: tuple[tuple[str, Part], ...] = ()
 
 
 @dataclass(frozen=True)
 class Output:
-    """Rows that leave a bucket: results of a query, or late rows of a stream."""
+    """Rows that leave a bucket: results of a query, late rows of a stream, rows that a control row asked for."""
 
     kind: str
     name: str

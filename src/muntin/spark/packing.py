@@ -25,10 +25,12 @@ Homes = npt.NDArray[np.int64]
 class Packer:
     """Packs rows of one stream."""
 
-    def __init__(self, program: Program, stream: str) -> None:
+    def __init__(self, program: Program, stream: str, epoch: int | None = None) -> None:
         self._stream: Stream = next(known for known in program.streams if known.name == stream)
         self._buckets = program.buckets
-        self._routes = [(number, scheme.route(stream)) for number, scheme in enumerate(program.schemes())]
+        placed = program.placed()
+        active = program.active(len(program.changes) if epoch is None else epoch)
+        self._routes = sorted({placed[place].number: placed[place].scheme.route(stream) for place in active}.items())
         self._evaluator = Evaluator(Duck())
 
     def pack(self, rows: pa.Table, task: int) -> Iterator[tuple[int, Part]]:
@@ -49,6 +51,11 @@ class Packer:
                 table = self._for_bucket(route, rows, homes == bucket)
                 if len(table):
                     yield bucket, Part(number, self._stream.name, task, to_blob(table))
+
+    def part_of(self, bucket: int, route: Route, number: int, rows: pa.Table) -> Part | None:
+        """What one bucket gets of rows by a route of the scheme ``number``, if anything."""
+        table = self._for_bucket(route, rows, self.homes(route, rows) == bucket)
+        return Part(number, self._stream.name, 0, to_blob(table)) if len(table) else None
 
     def newest(self, rows: pa.Table) -> int | None:
         """The newest time of rows, if any has one that counts."""

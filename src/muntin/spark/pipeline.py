@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import atexit
-import pickle
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache, reduce
 
 import pyarrow as pa
@@ -13,14 +13,16 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from muntin.model.catalog import Stream
-from muntin.spark.moments import Moments
+from muntin.spark.checkpoint import ProgramFile, program_of
+from muntin.spark.controls import Controls
+from muntin.spark.messages import CONTROL
 from muntin.spark.packing import Packer
-from muntin.spark.processor import NO_TIME, OUTPUT, PACKED, BucketProcessor
+from muntin.spark.processor import NO_TIME, OUTPUT, PACKED, BucketProcessor, current_batch
 from muntin.spark.program import Program
 from muntin.spark.sources import Source, decode_file
 
 _PACKED = pa.schema([
-    ("bucket", pa.int32()), ("stream", pa.string()), ("scheme", pa.int32()), ("task", pa.int32()),
+    ("bucket", pa.int32()), ("stream", pa.string()), ("scheme", pa.int32()), ("task", pa.int32()), ("epoch", pa.int32()),
     ("newest", pa.int64()), ("moment", pa.int64()), ("blob", pa.binary()),
 ])  # fmt: skip
 
@@ -36,8 +38,8 @@ def bucket_keys(spark: SparkSession, buckets: int) -> tuple[int, ...]:
 
 
 @cache
-def _packer(program: bytes, stream: str) -> Packer:
-    return Packer(pickle.loads(program), stream)  # noqa: S301 (comes with the task, from our own driver)
+def _packer(content: bytes, stream: str, epoch: int) -> Packer:
+    return Packer(program_of(content), stream, epoch)
 
 
 atexit.register(_packer.cache_clear)  # DuckDB complains of connections that outlive it
@@ -45,12 +47,12 @@ atexit.register(_packer.cache_clear)  # DuckDB complains of connections that out
 Batches = Iterator[pa.RecordBatch]
 
 
-def _record(rows: list[tuple[int, str, int, int, int, int, bytes]]) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
+def _record(epoch: int, rows: list[tuple[int, str, int, int, int, int, bytes]]) -> pa.RecordBatch:
+    columns = zip(*[(*row[:4], epoch, *row[4:]) for row in rows], strict=True)
     return pa.RecordBatch.from_arrays([pa.array(column, kind) for column, kind in zip(columns, _PACKED.types, strict=True)], schema=_PACKED)
 
 
-def packing(program: bytes, stream: Stream, keys: tuple[int, ...], *, files: bool) -> Callable[[Batches], Batches]:
+def packing(program: ProgramFile, stream: Stream, keys: tuple[int, ...], *, files: bool) -> Callable[[Batches], Batches]:
     """The function that packs a task's rows of a stream; every bucket hears of the newest time, rows or not."""
 
     def pack(batches: Batches) -> Batches:
@@ -60,12 +62,14 @@ def packing(program: bytes, stream: Stream, keys: tuple[int, ...], *, files: boo
             return
         context = TaskContext.get()
         task = context.partitionId() if context else 0
-        packer = _packer(program, stream.name)
+        content, known = program.read()
+        epoch = known.epoch(current_batch())
+        packer = _packer(content, stream.name, epoch)
         newest = packer.newest(table)
         rows = [(key, stream.name, -1, task, NO_TIME if newest is None else newest, NO_TIME, b"") for key in keys]
         for bucket, part in packer.pack(table, task):
             rows.append((keys[bucket], stream.name, part.scheme, task, NO_TIME, NO_TIME, part.blob))
-        yield _record(rows)
+        yield _record(epoch, rows)
 
     return pack
 
@@ -75,29 +79,41 @@ def _decoded(batch: pa.RecordBatch, stream: Stream) -> list[pa.Table]:
     return [decode_file(content, path, stream) for path, content in zip(paths, contents, strict=True)]
 
 
-def telling(keys: tuple[int, ...]) -> Callable[[Batches], Batches]:
-    """The function that tells every bucket of moments."""
+def telling(program: ProgramFile, keys: tuple[int, ...]) -> Callable[[Batches], Batches]:
+    """The function that tells every bucket of moments and controls."""
 
     def tell(batches: Batches) -> Batches:
         for batch in batches:
             moment = pc.max(batch.column(0)).as_py()
-            if moment is not None:
-                yield _record([(key, "", -1, 0, NO_TIME, moment, b"") for key in keys])
+            rows = [(key, "", -1, 0, NO_TIME, moment, b"") for key in keys if moment is not None]
+            for control in batch.column(1).drop_null().to_pylist():
+                rows += [(key, "", CONTROL, 0, NO_TIME, NO_TIME, control.encode()) for key in keys]
+            if rows:
+                yield _record(program.read()[1].epoch(current_batch()), rows)
 
     return tell
 
 
-def build(spark: SparkSession, program: Program, sources: Mapping[str, Source], run: str, moments: Moments) -> DataFrame:
+@dataclass(frozen=True)
+class Plumbing:
+    """What the streaming query of a program is made of: where tasks find the program, and what is read."""
+
+    program: ProgramFile
+    sources: Mapping[str, Source]
+    controls: Controls
+    run: str
+
+
+def build(spark: SparkSession, program: Program, plumbing: Plumbing) -> DataFrame:
     """The streaming DataFrame of outputs."""
     keys = bucket_keys(spark, program.buckets)
-    pickled = pickle.dumps(program)
-    packed = [
-        sources[stream.name].frame.mapInArrow(packing(pickled, stream, keys, files=sources[stream.name].files), PACKED)
-        for stream in program.streams
-    ]
-    packed.append(moments.read(spark).mapInArrow(telling(keys), PACKED))
+    packed = []
+    for stream in program.streams:
+        source = plumbing.sources[stream.name]
+        packed.append(source.frame.mapInArrow(packing(plumbing.program, stream, keys, files=source.files), PACKED))
+    packed.append(plumbing.controls.read(spark).mapInArrow(telling(plumbing.program, keys), PACKED))
     together = reduce(DataFrame.unionAll, packed)
-    processor = BucketProcessor(pickled, run, keys, tuple(change.batch for change in program.changes))
+    processor = BucketProcessor(plumbing.program, plumbing.run, keys)
     return together.groupBy("bucket").transformWithStateInPandas(
         statefulProcessor=processor, outputStructType=OUTPUT, outputMode="Append", timeMode="None"
     )

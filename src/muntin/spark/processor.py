@@ -9,30 +9,40 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from muntin.spark.messages import TIMELESS, Part, Share
+from muntin.errors import RunError
+from muntin.spark.changing import brought
+from muntin.spark.checkpoint import ProgramFile
+from muntin.spark.messages import CONTROL, TIMELESS, Part, Share
+from muntin.spark.program import Program
 from muntin.spark.resident import Memory, Resident, ResidentError
 from muntin.spark.tally import STATS
 
 OUTPUT = "kind string, name string, rows long, blob binary"
-PACKED = "bucket int, stream string, scheme int, task int, newest long, moment long, blob binary"
+PACKED = "bucket int, stream string, scheme int, task int, epoch int, newest long, moment long, blob binary"
 NO_TIME = -(2**63)
+
+
+def current_batch() -> int:
+    """The number of the micro-batch whose task this is."""
+    context = TaskContext.get()
+    assert context is not None, "Spark calls this in a task"
+    return int(context.getLocalProperty("streaming.sql.batchId") or 0)
 
 
 class BucketProcessor(StatefulProcessor):
     """Runs the buckets of a program; ``keys`` are the numbers under which Spark knows them."""
 
-    def __init__(self, program: bytes, run: str, keys: tuple[int, ...], epochs: tuple[int, ...]) -> None:
+    def __init__(self, program: ProgramFile, run: str, keys: tuple[int, ...]) -> None:
         self._program = program
         self._run = run
         self._keys = keys
-        self._epochs = epochs
-        """The batches from which on the changes of the program are in force."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark's states."""
@@ -43,11 +53,14 @@ class BucketProcessor(StatefulProcessor):
         """Apply a bucket's share of the batch."""
         del timerValues
         number = self._keys.index(int(key[0]))
-        share = self._share(rows)
+        content, program = self._program.read()
+        share = self._share(rows, program)
         header = self._header.get()
         oldest, version, kept = (int(number) for number in header) if header is not None else (share.batch, -1, 0)
+        if program.epoch(version) < share.epoch:
+            share = replace(share, carried=brought(program, range(program.epoch(version), share.epoch), number, self._program.folder))
         resident = Resident(self._run, number, os.getppid())
-        applied = resident.apply(self._program, version, share, lambda: self._recall(oldest, version, kept))
+        applied = resident.apply(content, version, share, lambda: self._recall(oldest, version, kept))
         self._shares.updateValue((share.batch,), (pickle.dumps((applied.note, share)),))
         for batch in applied.gone:
             self._shares.removeKey((batch,))
@@ -57,24 +70,30 @@ class BucketProcessor(StatefulProcessor):
         outputs.append((STATS, "", 0, applied.stats.to_blob()))
         yield pd.DataFrame(outputs, columns=["kind", "name", "rows", "blob"])
 
-    def _share(self, frames: Iterator[pd.DataFrame]) -> Share:
-        context = TaskContext.get()
-        assert context is not None, "Spark calls this in a task"
-        batch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
+    def _share(self, frames: Iterator[pd.DataFrame], program: Program) -> Share:
+        batch = current_batch()
+        epoch = program.epoch(batch)
         newest: dict[str, int] = {}
         moment: int | None = None
         parts = []
+        controls = []
         for frame in frames:
-            columns = [frame[name].tolist() for name in ("stream", "scheme", "task", "newest", "moment", "blob")]
-            for stream, scheme, task, time, beat, blob in zip(*columns, strict=True):
+            columns = [frame[name].tolist() for name in ("stream", "scheme", "task", "epoch", "newest", "moment", "blob")]
+            for stream, scheme, task, known, time, beat, blob in zip(*columns, strict=True):
+                if known != epoch:
+                    raise RunError(
+                        f"a task of batch {batch} knows {known} changes of the program, another {epoch}",
+                        hint="The checkpoint's file system shows old content: mount it without caching of attributes",
+                    )
                 if beat != NO_TIME:
                     moment = beat if moment is None else max(moment, beat)
                 if time != NO_TIME:
                     newest[stream] = max(newest.get(stream, NO_TIME), time)
                 if scheme >= 0 or scheme == TIMELESS:
                     parts.append(Part(scheme, stream, task, bytes(blob)))
-        epoch = sum(start <= batch for start in self._epochs)
-        return Share(batch, epoch, newest, tuple(parts), moment)
+                if scheme == CONTROL:
+                    controls.append(bytes(blob).decode())
+        return Share(batch, epoch, newest, tuple(parts), moment, tuple(sorted(controls)))
 
     def _recall(self, oldest: int, newest: int, kept: int) -> Iterator[Memory]:
         """The shares that are kept, oldest first; a batch without input has none."""

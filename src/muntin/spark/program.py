@@ -1,7 +1,8 @@
 """The program of an engine on Spark: what was declared, in a form that travels to buckets and outlives the process.
 
-A *scheme* is a way to spread streams over buckets; queries with the same one share the rows that are sent, and in each bucket
-an engine. Changes made while the engine runs are numbered; the program of an *epoch* has the first so many of them.
+A *scheme* is a way to spread streams over buckets; queries with the same one share the rows that are sent. A *lane* is an
+engine in each bucket, fed with the rows of one scheme; mostly a scheme has one. Changes made while the engine runs are numbered;
+the program of an *epoch* has the first so many of them.
 """
 
 from __future__ import annotations
@@ -28,11 +29,16 @@ class Registered:
 
 @dataclass(frozen=True)
 class Change:
-    """A query added or dropped while running; in force from a batch on."""
+    """A query added or dropped while running; in force from a batch on.
+
+    An added query joins a lane, or opens it; ``carried``: it then begins with the rows that were put aside under its name.
+    """
 
     batch: int
     added: Registered | None = None
     dropped: str | None = None
+    lane: str = ""
+    carried: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,17 +86,17 @@ class Program:
         """Every query that ever was: schemes are numbered over all of them, so that numbers stay."""
         return [*self.queries, *(change.added for change in self.changes if change.added)]
 
-    def schemes(self) -> list[Scheme]:
-        """All schemes, in the order of the queries that need them."""
-        return list(dict.fromkeys(scheme_of(self.bind(query)) for query in self.all_queries()))
-
-    def placed(self) -> list[tuple[Registered, Query, Distribution, int]]:
-        """Every query that ever was, bound, with its distribution and the number of its scheme."""
-        schemes = self.schemes()
+    def placed(self) -> list[Placed]:
+        """Every query that ever was, bound, and where it runs."""
+        lanes = [None for _ in self.queries] + [change.lane for change in self.changes if change.added]
+        schemes: dict[Scheme, int] = {}
         found = []
-        for registered in self.all_queries():
+        for registered, lane in zip(self.all_queries(), lanes, strict=True):
             query = self.bind(registered)
-            found.append((registered, query, distribute(query), schemes.index(scheme_of(query))))
+            how = distribute(query)
+            scheme = Scheme(tuple(sorted(how.routes, key=lambda route: route.stream)))
+            number = schemes.setdefault(scheme, len(schemes))
+            found.append(Placed(registered, query, how, scheme, number, str(number) if lane is None else lane))
         return found
 
     def active(self, epoch: int) -> list[int]:
@@ -107,6 +113,18 @@ class Program:
         return places
 
 
-def scheme_of(query: Query) -> Scheme:
-    """The scheme that a query needs."""
-    return Scheme(tuple(sorted(distribute(query).routes, key=lambda route: route.stream)))
+@dataclass(frozen=True)
+class Placed:
+    """A query, bound, with its distribution, its scheme and the number of that, and its lane."""
+
+    registered: Registered
+    query: Query
+    how: Distribution
+    scheme: Scheme
+    number: int
+    lane: str
+
+    @property
+    def streams(self) -> list[str]:
+        """The streams it reads."""
+        return [route.stream for route in self.how.routes]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from muntin.spark.bucket import Bucket, Kept, Ledger, reach_of
+import pyarrow as pa
+
+from muntin.spark.bucket import Bucket, Kept, Ledger
 from muntin.spark.messages import Output, Share
 from muntin.spark.program import Program
 from muntin.spark.tally import Stats
@@ -26,7 +28,6 @@ class KeptBucket:
 
     def __init__(self, program: Program, number: int) -> None:
         self._program = program
-        self._reach = reach_of(program)
         self._bucket = Bucket(program, number)
         self._ledger = Ledger()
         self.version = -1
@@ -43,12 +44,26 @@ class KeptBucket:
             bucket.version = share.batch
         return bucket
 
+    def extend(self, program: Program) -> bool:
+        """Take a program that is this one with further changes; whether it is."""
+        known = len(self._program.changes)
+        if replace(program, changes=program.changes[:known]) != self._program:
+            return False
+        self._program = program
+        self._bucket.extend(program)
+        return True
+
     def apply(self, share: Share) -> Applied:
         """Apply the next share."""
         note = self._ledger.add(share, self._bucket.clock(), self._program.streams)
         outputs = self._bucket.apply(share)
+        outputs += self._bucket.answers(share.controls)
         self.version = share.batch
-        return Applied(outputs, note, self._ledger.expire(self._bucket.final[0], self._reach), self._bucket.stats())
+        return Applied(outputs, note, self._ledger.expire(self._bucket.final[0], self._bucket.reach), self._bucket.stats())
+
+    def held(self, lane: str, stream: str) -> pa.Table:
+        """The rows of a stream that a lane holds, as far as they are at home here."""
+        return self._bucket.held(lane, stream)
 
     def rows(self) -> int:
         """Rows that it holds."""

@@ -14,7 +14,6 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import pickle
 import secrets
 import subprocess
 import sys
@@ -28,8 +27,8 @@ from typing import TypeAlias
 
 from muntin.errors import RunError
 from muntin.spark.bucket import Kept
+from muntin.spark.checkpoint import program_of
 from muntin.spark.messages import Share
-from muntin.spark.program import Program
 from muntin.spark.rebuilding import Applied, KeptBucket
 
 Memory: TypeAlias = tuple[Kept, Share]
@@ -73,6 +72,10 @@ class Resident:
         with self._connected() as connection:
             connection.send(("apply", digest_of(program), version, share))
             answer = connection.recv()
+            if answer[0] == "extend":
+                connection.send(("extend", program))
+                connection.send(("apply", digest_of(program), version, share))
+                answer = connection.recv()
             if answer[0] == "rebuild":
                 connection.send(("rebuild", program, self._number))
                 for memory in recall():
@@ -152,9 +155,15 @@ class _Serving:
         if request[0] == "rebuild":
             self._rebuild(connection, *request[1:])
             return True
+        if request[0] == "extend":
+            self._extend(request[1])
+            return True
         _, program, version, share = request
         bucket = self._bucket
-        if bucket is None or self._program != program or bucket.version != version:
+        if bucket is not None and self._program != program and bucket.version == version:
+            connection.send(("extend",))
+            return True
+        if bucket is None or bucket.version != version:
             self._bucket = None
             connection.send(("rebuild",))
             return True
@@ -170,8 +179,13 @@ class _Serving:
         return True
 
     def _rebuild(self, connection: Connection, program: bytes, number: int) -> None:
-        loaded: Program = pickle.loads(program)  # noqa: S301 (comes from our own worker over an authenticated socket)
-        self._bucket = KeptBucket.rebuilt(loaded, number, iter(connection.recv, None))
+        self._bucket = KeptBucket.rebuilt(program_of(program), number, iter(connection.recv, None))
+        self._program = digest_of(program)
+
+    def _extend(self, program: bytes) -> None:
+        """Take a program with further changes; a bucket of another one is let go."""
+        if self._bucket is not None and not self._bucket.extend(program_of(program)):
+            self._bucket = None
         self._program = digest_of(program)
 
 

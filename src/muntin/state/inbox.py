@@ -41,6 +41,10 @@ class Inbox:
         self._batches = rest
         return join_batches(parts, self._schema).sorted()
 
+    def rows(self) -> pa.Table:
+        """The rows that wait, in order."""
+        return join_batches(self._batches, self._schema).sorted().rows
+
     def waiting(self) -> int:
         """Rows that wait."""
         return sum(len(batch) for batch in self._batches)

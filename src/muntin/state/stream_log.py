@@ -111,26 +111,37 @@ class StreamLog:
             return positions - first.start
         return np.searchsorted(np.concatenate([segment.positions() for segment in self._segments]), positions)
 
-    def trim(self, before: int, keep: Callable[[], Positions] | None = None) -> None:
+    def trim(self, before: int, keep: Callable[[], Positions] | None = None, *, exactly: bool = False) -> None:
         """Let go of rows before a position, except those at the positions that ``keep`` tells.
 
         Segments go when all their rows may. Kept rows are copied together, and asked for, only once twice as many are
-        held as were kept the last time, so trimming costs O(1) a row in all.
+        held as were kept the last time, so trimming costs O(1) a row in all. ``exactly``: not a row more is held afterwards.
         """
+        if exactly:
+            self._cut(before)
         old = [segment for segment in self._segments if segment.last < before]
         if keep is None:
             del self._segments[: len(old)]
             self._kept = 0
             return
-        if sum(len(segment.batch) for segment in old) <= 2 * self._kept + _FEW:
+        if not exactly and sum(len(segment.batch) for segment in old) <= 2 * self._kept + _FEW:
             return
-        positions = np.concatenate([segment.positions() for segment in old])
+        positions = np.concatenate([np.empty(0, np.int64), *(segment.positions() for segment in old)])
         chosen = np.flatnonzero(np.isin(positions, keep()))
         kept = join_batches([segment.batch for segment in old], self.schema).take(chosen)
         del self._segments[: len(old)]
         self._kept = len(chosen)
         if len(chosen):
             self._segments.insert(0, Segment(int(positions[chosen[0]]), kept, positions[chosen]))
+
+    def _cut(self, before: int) -> None:
+        """Cut the segment in which a position lies in two."""
+        for place, segment in enumerate(self._segments):
+            if segment.sparse is None and segment.start < before <= segment.last:
+                at = before - segment.start
+                halves = Segment(segment.start, segment.batch.part(0, at)), Segment(before, segment.batch.part(at, len(segment.batch)))
+                self._segments[place : place + 1] = halves
+                return
 
     def held(self) -> int:
         """Rows held."""

@@ -1,13 +1,16 @@
 """The buckets of the engine on Spark as a driver of golden scripts, without Spark: every bucket in this process.
 
 What is fed is cut into micro-batches at random places, and tasks within them. A query that is added or dropped takes effect as
-on Spark: the program gets a change, and all buckets are built again from the shares that are kept.
+on Spark: the program gets a change from the next batch on. Some buckets are then built again from the shares that are kept,
+others go on.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import pyarrow as pa
@@ -17,10 +20,11 @@ from muntin.expressions.duck import Duck
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.plan.query import Query
 from muntin.spark.bucket import LATE, RESULTS, Kept
+from muntin.spark.changing import Wanted, brought, exports, settled
 from muntin.spark.gathering import gathered
 from muntin.spark.messages import Output, Part, Share, from_blob, to_blob
 from muntin.spark.packing import Packer
-from muntin.spark.program import Change, Program, Registered
+from muntin.spark.program import Program, Registered
 from muntin.spark.rebuilding import KeptBucket
 from muntin.sql.script import read_query
 from muntin.testing.compare import accumulate
@@ -57,6 +61,7 @@ class BucketDriver:
         self._late: dict[str, list[pa.Table]] = {}
         self._batch = 0
         self._duck = Duck()
+        self._folder = tempfile.TemporaryDirectory(prefix="muntin-bucket-driver-")
 
     def declare(self, stream: StreamDeclaration) -> None:
         """Declare a stream."""
@@ -77,7 +82,7 @@ class BucketDriver:
         self._taken[name.casefold()] = 0
         added = Registered(name, sql, dict(self._settings))
         if self._batch:
-            self._change(changes=(*self._program.changes, Change(self._batch, added=added)))
+            self._settle(Wanted(added=added))
         else:
             self._change(queries=(*self._program.queries, added))
 
@@ -133,10 +138,11 @@ class BucketDriver:
         """Drop a standing query."""
         self._found(query)
         dropped = self._queries.pop(query.casefold())
-        self._change(changes=(*self._program.changes, Change(self._batch, dropped=dropped.name)))
+        self._settle(Wanted(dropped=dropped.name))
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Remove its files."""
+        self._folder.cleanup()
 
     def _found(self, query: str) -> pa.Table:
         if query.casefold() not in self._queries:
@@ -145,20 +151,31 @@ class BucketDriver:
         return pa.concat_tables([schema.empty_table(), *self._results[query.casefold()]])
 
     def _change(self, **parts: object) -> None:
-        """Another program: all buckets are built again with it."""
+        """Another program, before the first batch."""
         self._program = replace(self._program, **parts)  # type: ignore[arg-type]
         self._packers = {}
-        self._running = [
-            KeptBucket.rebuilt(self._program, number, store.values())
-            for number, (_, store) in enumerate(zip(self._running, self._stores, strict=False))
-        ]
+        self._running = []
+
+    def _settle(self, wanted: Wanted) -> None:
+        """A change from the next batch on."""
+        needed = exports(self._program, wanted.added) if wanted.added else ()
+        held = {(lane, stream): [bucket.held(lane, stream) for bucket in self._running] for lane, stream in needed}
+        self._program = settled(self._program, wanted, self._batch, held, Path(self._folder.name))
+        self._packers = {}
+        for number, bucket in enumerate(self._running):
+            if (self._batch + number) % 2:
+                self._running[number] = KeptBucket.rebuilt(self._program, number, self._stores[number].values())
+            else:
+                assert bucket.extend(self._program), "a program with one more change extends the one before"
 
     def _apply(self, newest: Mapping[str, int], parts: list[list[Part]], moment: int | None) -> None:
         if not self._running:
             self._running = [KeptBucket(self._program, number) for number in range(len(self._stores))]
         outputs: list[Output] = []
-        for bucket, store, own in zip(self._running, self._stores, parts, strict=True):
-            share = Share(self._batch, self._program.epoch(self._batch), newest, tuple(own), moment)
+        epochs = range(self._program.epoch(self._batch - 1), self._program.epoch(self._batch))
+        for number, (bucket, store, own) in enumerate(zip(self._running, self._stores, parts, strict=True)):
+            carried = brought(self._program, epochs, number, Path(self._folder.name))
+            share = Share(self._batch, epochs.stop, newest, tuple(own), moment, (), carried)
             applied = bucket.apply(share)
             store[share.batch] = (applied.note, share)
             outputs += applied.outputs
