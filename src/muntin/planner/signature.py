@@ -1,0 +1,236 @@
+"""Signatures: what two queries must have in common to share one join, however they are written.
+
+A signature has the sources of a query with the kinds of their windows, and the conditions that join them. The order of sources and of
+conditions, the sides of a comparison, aliases and the case of keywords do not count; ``A.k = B.k AND B.k = C.k`` is the same as
+``A.k = C.k AND C.k = B.k``, since equality of codes of one kind is transitive (:mod:`muntin.planner.classes`). Conditions over one
+source are no part of it, nor are the lengths of windows.
+
+Which source stands for which is clear when all streams differ. In a self-join it has to be found: sources get colours by the conditions
+they take part in and by the colours of their neighbours there, until nothing changes; where several have the same colour one is singled
+out and the rest follows. A mapping is taken only if the conditions are then the same, letter by letter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from itertools import islice
+from typing import TypeAlias
+
+from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Window
+from muntin.plan.join import CodeKind
+from muntin.plan.query import ColumnRef, Expression, Predicate, Query, quote
+from muntin.planner.classes import equality_classes
+from muntin.planner.codes import code_kind
+from muntin.planner.steps import FLIPPED
+
+Places: TypeAlias = tuple[int, ...]
+"""For each source of a query its place in another one."""
+
+_MOST_TRIED = 256
+"""So many ways to map sources that look alike are tried."""
+
+_TOKEN = re.compile(r"[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\w*)\$.*?\$\1\$|\s+|\w+|.", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Text:
+    """An expression in pieces: plain text, and columns by (place of the source, name)."""
+
+    pieces: tuple[str | tuple[int, str], ...]
+
+    def show(self, names: Sequence[str]) -> str:
+        """The text, sources called by these names."""
+        return "".join(piece if isinstance(piece, str) else f"{names[piece[0]]}.{quote(piece[1])}" for piece in self.pieces)
+
+
+@dataclass(frozen=True)
+class Equal:
+    """Expressions that must all be equal, with the kind of their codes."""
+
+    members: frozenset[tuple[Text, CodeKind]]
+
+    def show(self, names: Sequence[str]) -> str:
+        """The condition, sources called by these names; the same for every way to write it."""
+        return " = ".join(sorted(f"{text.show(names)}:{kind}" for text, kind in self.members))
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A comparison whose sides read several sources, or are not compared by codes, or for order."""
+
+    operator: str
+    left: Text
+    right: Text
+
+    def show(self, names: Sequence[str]) -> str:
+        """The condition, sources called by these names; the same whichever side stands first."""
+        left, right, operator = self.left.show(names), self.right.show(names), self.operator
+        if operator in {">", ">="} or (FLIPPED[operator] == operator and right < left):
+            left, right, operator = right, left, FLIPPED[operator]
+        return f"{left} {operator} {right}"
+
+
+@dataclass(frozen=True)
+class Other:
+    """A condition of any other form."""
+
+    text: Text
+
+    def show(self, names: Sequence[str]) -> str:
+        """The condition, sources called by these names."""
+        return self.text.show(names)
+
+
+Condition: TypeAlias = Equal | Compared | Other
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Sources as (relation, kind of window), and the conditions that join them."""
+
+    sources: tuple[tuple[str, str], ...]
+    conditions: frozenset[Condition]
+
+    @cached_property
+    def key(self) -> str:
+        """The same for queries with the same signature; different ones may agree in it, which :func:`find_places` then sees."""
+        return _digest(*sorted(self.colours(())))
+
+    def written(self, places: Places) -> frozenset[str]:
+        """The conditions with each source called by its place."""
+        names = [str(place) for place in places]
+        return frozenset(condition.show(names) for condition in self.conditions)
+
+    def colours(self, marked: Places) -> tuple[str, ...]:
+        """A colour for each source; those that conditions tell apart differ, and so do the marked ones."""
+        marks = {place: str(number) for number, place in enumerate(marked)}
+        colours = [_digest(*source, marks.get(place, "")) for place, source in enumerate(self.sources)]
+        while True:
+            finer = [_digest(colour, *sorted(self._seen_from(place, colours))) for place, colour in enumerate(colours)]
+            if len(set(finer)) == len(set(colours)):
+                return tuple(finer)
+            colours = finer
+
+    def _seen_from(self, place: int, colours: Sequence[str]) -> Iterator[str]:
+        names = list(colours)
+        names[place] = "this"
+        return (condition.show(names) for condition in self.conditions)
+
+
+def signature_of(query: Query) -> Signature:
+    """The signature of a query."""
+    equalities: list[tuple[tuple[Text, CodeKind], tuple[Text, CodeKind]]] = []
+    conditions: list[Condition] = []
+    for predicate in query.predicates:
+        if is_selection(predicate):
+            continue
+        comparison = predicate.comparison
+        if comparison is None:
+            conditions.append(Other(text_of(predicate.expression)))
+            continue
+        left, right = text_of(comparison.left), text_of(comparison.right)
+        kind = _equality_kind(predicate)
+        if kind is None:
+            conditions.append(Compared(comparison.operator, left, right))
+        else:
+            equalities.append(((left, kind), (right, kind)))
+    numbers = {node: (number, 0) for number, node in enumerate(dict.fromkeys(node for pair in equalities for node in pair))}
+    nodes = {number: node for node, number in numbers.items()}
+    classes = equality_classes((numbers[left], numbers[right]) for left, right in equalities)
+    conditions += [Equal(frozenset(nodes[number] for number in members)) for members in set(classes.values())]
+    names = [str(place) for place in range(len(query.sources))]
+    different = {condition.show(names): condition for condition in conditions}
+    return Signature(tuple((source.relation, window_kind(source.window)) for source in query.sources), frozenset(different.values()))
+
+
+def is_selection(predicate: Predicate) -> bool:
+    """Whether the condition reads one source at most, so that it is not part of the join."""
+    return len(predicate.expression.sources) <= 1
+
+
+def _equality_kind(predicate: Predicate) -> CodeKind | None:
+    """The kind of codes on which an equality of two sources is decided; None for conditions of other forms."""
+    comparison = predicate.comparison
+    if comparison is None or comparison.operator != "=" or not len(comparison.left.sources) == len(comparison.right.sources) == 1:
+        return None
+    return code_kind(comparison.left.type, comparison.right.type, "=")
+
+
+def window_kind(window: Window) -> str:
+    """What windows must have in common to share a store; of partitioned windows everything, of the others all but their length.
+
+    >>> window_kind(TimeWindow(5)), window_kind(RowsWindow(5))
+    ('time', 'rows')
+    """
+    match window:
+        case TimeWindow():
+            return "time"
+        case RowsWindow():
+            return "rows"
+        case PartitionedWindow():
+            return str(window)
+        case _:
+            return "stored"
+
+
+def text_of(expression: Expression) -> Text:
+    """The expression in pieces: even spaces, lower case but for texts and names in quotes, columns apart."""
+    columns: dict[str, str | tuple[int, str]] = {quote(known.flat): (known.source, known.column) for known in expression.references}
+    return Text(tuple(columns.get(token) or _plain(token) for token in _tokens(expression.sql)))
+
+
+def _plain(token: str) -> str:
+    if token.isspace():
+        return " "
+    return token if any(mark in token for mark in "'\"$") else token.lower()
+
+
+def _tokens(sql: str) -> Iterator[str]:
+    return (match.group() for match in _TOKEN.finditer(sql))
+
+
+def moved(expression: Expression, places: Places) -> Expression:
+    """The expression over other places: its source ``i`` is ``places[i]`` there."""
+    references = tuple(ColumnRef(places[reference.source], reference.column) for reference in expression.references)
+    names = {quote(old.flat): quote(new.flat) for old, new in zip(expression.references, references, strict=True)}
+    return Expression("".join(names.get(token, token) for token in _tokens(expression.sql)), references, expression.type)
+
+
+def readable(expression: Expression, aliases: Sequence[str]) -> str:
+    """The expression with columns as users write them."""
+    names = {quote(known.flat): f"{aliases[known.source]}.{known.column}" for known in expression.references}
+    return "".join(names.get(token, token) for token in _tokens(expression.sql))
+
+
+def find_places(mine: Signature, theirs: Signature) -> Places | None:
+    """For each of my sources the place of the one of theirs that it corresponds to; None when the signatures differ."""
+    same = tuple(range(len(mine.sources)))
+    if mine.sources == theirs.sources and mine.written(same) == theirs.written(same):
+        return same
+    if len(mine.sources) != len(theirs.sources) or len(mine.conditions) != len(theirs.conditions):
+        return None
+    wanted = theirs.written(same)
+    tried = islice(_candidates(mine, theirs, (), ()), _MOST_TRIED)
+    return next((places for places in tried if mine.written(places) == wanted), None)
+
+
+def _candidates(mine: Signature, theirs: Signature, own: Places, other: Places) -> Iterator[Places]:
+    """Ways to map the sources that agree in all colours, once those in ``own`` are mapped to those in ``other``."""
+    left, right = mine.colours(own), theirs.colours(other)
+    if sorted(left) != sorted(right):
+        return
+    place = next((place for place, colour in enumerate(left) if left.count(colour) > 1), None)
+    if place is None:
+        yield tuple(right.index(colour) for colour in left)
+        return
+    for candidate, colour in enumerate(right):
+        if colour == left[place]:
+            yield from _candidates(mine, theirs, (*own, place), (*other, candidate))
+
+
+def _digest(*parts: str) -> str:
+    return blake2b("\0".join(parts).encode(), digest_size=12).hexdigest()
