@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -76,6 +77,37 @@ def test_a_script_runs_to_the_end_of_its_input_and_goes_on_from_there(tmp_path: 
     printed += [tuple(line.split("  ")) for line in second.stdout.splitlines() if line.startswith("+ ")]
     assert sorted(printed) == rows_of(pairs)
     assert rows_of(pq.read_table(sorted((tmp_path / "out").iterdir()))) == rows_of(last)
+
+
+def test_a_heartbeat_lets_rows_expire_when_no_others_come_and_the_log_tells(tmp_path: Path) -> None:
+    (tmp_path / "app.sql").write_text(
+        "CREATE STREAM A (k BIGINT, v DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = 'A');"
+        "CREATE QUERY recent AS SELECT k FROM A [RANGE 1 SECOND] EMIT CHANGES;",
+        encoding="utf-8",
+    )
+    (tmp_path / "A").mkdir()
+    pq.write_table(uniform_stream(3, 10, 5, 1, start=time.time_ns() // 1000), tmp_path / "A" / "0.parquet")
+    code = [sys.executable, "-c", "from muntin.cli import main; main()", "run", "app.sql", "--json"]
+    options = ["--buckets", "1", "--heartbeat", "2 seconds", "--log", "run.log"]
+    with (tmp_path / "out").open("wb") as out, (tmp_path / "err").open("wb") as err:
+        process = subprocess.Popen([*code, *options], cwd=tmp_path, stdout=out, stderr=err)
+    try:
+        until = time.monotonic() + 300
+        while (tmp_path / "out").read_text(encoding="utf-8").count('"_op": "-"') < 3:
+            assert process.poll() is None, (tmp_path / "err").read_text(encoding="utf-8")
+            assert time.monotonic() < until, "rows do not expire"
+            time.sleep(0.1)
+        process.terminate()
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+    changes = [json.loads(line)["_op"] for line in (tmp_path / "out").read_text(encoding="utf-8").splitlines()]
+    assert sorted(changes) == ["+"] * 3 + ["-"] * 3
+    log = (tmp_path / "run.log").read_text(encoding="utf-8").splitlines()
+    assert " INFO started: queries recent; 1 bucket; checkpoint " in log[0]
+    assert sum("A 3 rows; " in line for line in log) == 1
+    assert " INFO ended after batch " in log[-1]
 
 
 def test_a_sink_that_fails_ends_with_1_and_is_named(tmp_path: Path) -> None:

@@ -64,10 +64,14 @@ def run(  # noqa: PLR0913 (typer takes options as parameters)
     master: Annotated[str | None, typer.Option(help="where Spark runs, as spark-submit wants it; default: in this machine")] = None,
     buckets: Annotated[int | None, typer.Option(min=1, help="into how many shares the work is cut; default: one a core")] = None,
     trigger: Annotated[str, typer.Option(help="how often a micro-batch begins")] = "0 seconds",
+    heartbeat: Annotated[
+        str | None, typer.Option(help="how far behind the clock time moves although no row comes; default: only rows move it")
+    ] = None,
+    log: Annotated[Path | None, typer.Option(help="file to which a line is added for every batch, and for start and end")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a script on Spark, until Ctrl-C or with --once until its input is processed."""
-    run_app(script, RunOptions(once, checkpoint, master, buckets, trigger, as_json))
+    run_app(script, RunOptions(once, checkpoint, master, buckets, trigger, heartbeat, log, as_json))
 
 
 @app.command()

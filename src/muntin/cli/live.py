@@ -20,6 +20,8 @@ from rich.text import Text
 _SPAN = 5.0
 """Rates are over the last so many seconds."""
 
+_DAY = 86_400
+
 Extra = Callable[[], RenderableType]
 
 
@@ -31,10 +33,10 @@ def _clock() -> float:
 class View:
     """Turns the progress of an engine into something to look at.
 
-    ``now`` is the clock that lag is told by, in seconds since 1970 of the streams' time.
+    Lag is told by ``now``, a clock of the streams' time in seconds since 1970, or by the newest row if that is None.
     """
 
-    now: Callable[[], float] = _clock
+    now: Callable[[], float] | None = _clock
     _last: Mapping[str, Any] | None = None
     _past: deque[tuple[float, dict[str, int]]] = field(default_factory=deque)
 
@@ -55,12 +57,15 @@ class View:
         (begin, first), (end, last) = self._past[0], self._past[-1]
         return {name: (rows - first.get(name, 0)) / max(end - begin, 1e-9) for name, rows in last.items()}
 
-    def lag(self) -> float | None:
-        """How many seconds the watermark is behind the clock."""
-        watermark = self._last["muntin"]["watermark"] if self._last else None
+    def lag(self) -> str:
+        """How far the watermark is behind, in words: behind the clock, or where streams tell of other days, behind the newest row."""
+        watermark, newest = (_seconds(self._last["muntin"][key]) for key in ("watermark", "newest")) if self._last else (None, None)
         if watermark is None:
-            return None
-        return self.now() - datetime.fromisoformat(watermark).replace(tzinfo=UTC).timestamp()
+            return ""
+        behind = None if self.now is None else self.now() - watermark
+        if behind is not None and 0 <= behind < _DAY:
+            return f", {behind:,.1f} s behind the clock"
+        return "" if newest is None else f", {max(newest - watermark, 0):,.1f} s behind the newest row"
 
     def line(self) -> str:
         """One line about the last batch."""
@@ -75,7 +80,7 @@ class View:
         results = ", ".join(f"{name} {count:,}" for name, count in ours["results"].items())
         return (
             f"batch {self._last['batchId']} in {_batch_seconds(self._last):.2f} s: {rows}; results: {results}; "
-            f"watermark {ours['watermark'] or 'none yet'}{_behind(self.lag())}; {ours['rows_held']:,} rows held"
+            f"watermark {ours['watermark'] or 'none yet'}{self.lag()}; {ours['rows_held']:,} rows held"
         )
 
     def machine_line(self) -> str:
@@ -97,7 +102,7 @@ class View:
         side.add_row(streams, queries)
         summary = (
             f"batch {self._last['batchId']}, {_batch_seconds(self._last):.2f} s; watermark {ours['watermark'] or 'none yet'}"
-            f"{_behind(self.lag())}; {ours['rows_held']:,} rows held"
+            f"{self.lag()}; {ours['rows_held']:,} rows held"
         )
         return Group(side, Text(summary))
 
@@ -121,9 +126,8 @@ def _late(count: int) -> str:
     return f", {count:,} late" if count else ""
 
 
-def _behind(seconds: float | None) -> str:
-    """The lag in words; nothing where the streams tell of other days, as when old files are read again."""
-    return f", {seconds:,.1f} s behind" if seconds is not None and 0 <= seconds < 86_400 else ""
+def _seconds(instant: str | None) -> float | None:
+    return None if instant is None else datetime.fromisoformat(instant).replace(tzinfo=UTC).timestamp()
 
 
 class Screen:

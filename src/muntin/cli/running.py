@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +36,8 @@ class RunOptions:
     master: str | None = None
     buckets: int | None = None
     trigger: str = "0 seconds"
+    heartbeat: str | None = None
+    log: Path | None = None
     as_json: bool = False
 
 
@@ -41,13 +45,27 @@ def run_app(path: Path, options: RunOptions) -> None:
     """Run a script. Everything that can be found wrong without Spark is found before it is started."""
     if not read_app(path):
         raise InputError(f"{path} leaves no query to run", hint="Add CREATE QUERY name AS SELECT ...")
-    try:
-        parse_interval(options.trigger)
-    except MuntinError as error:
-        raise SettingError(f"--trigger cannot be {options.trigger!r}", hint="Write an interval such as '1 second'") from error
+    _check_times(options)
     if options.checkpoint is not None and options.checkpoint.is_file():
         raise InputError(f"the checkpoint {options.checkpoint} is a file", hint="Give a folder")
-    screen = Screen(View(), as_json=options.as_json)
+    with _logging_to(options.log):
+        _run(path, options)
+
+
+def _check_times(options: RunOptions) -> None:
+    for name, text in (("trigger", options.trigger), ("heartbeat", options.heartbeat)):
+        try:
+            parse_interval(text or "0 seconds")
+        except MuntinError as error:
+            raise SettingError(f"--{name} cannot be {text!r}", hint="Write an interval such as '1 second'") from error
+    if options.heartbeat and options.once:
+        raise SettingError(
+            "--heartbeat cannot go with --once", hint="Input that is there is read again by its own time; leave out one of them"
+        )
+
+
+def _run(path: Path, options: RunOptions) -> None:
+    screen = Screen(View(None) if options.once else View(), as_json=options.as_json)
     if not options.as_json:
         Console(stderr=True, highlight=False).print("[dim]Spark is starting[/dim]")
     engine = _engine(options)
@@ -66,7 +84,33 @@ def run_app(path: Path, options: RunOptions) -> None:
 
 def _engine(options: RunOptions) -> SparkEngine:
     session = spark.local_session(options.buckets or 2, master=options.master) if options.master else None
-    return spark.SparkEngine(session, checkpoint=options.checkpoint, trigger=options.trigger, buckets=options.buckets)
+    return spark.SparkEngine(
+        session, checkpoint=options.checkpoint, trigger=options.trigger, buckets=options.buckets, heartbeat=options.heartbeat
+    )
+
+
+@contextmanager
+def _logging_to(path: Path | None) -> Iterator[None]:
+    """While it lasts, what Muntin logs goes to the end of a file, each line with its time in UTC."""
+    if path is None:
+        yield
+        return
+    try:
+        handler = logging.FileHandler(path, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write the log {str(path)!r}: {error.strerror}", hint="Give a file in a folder that is there") from error
+    handler.formatter = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handler.formatter.converter = time.gmtime
+    log = logging.getLogger("muntin")
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        log.removeHandler(handler)
+        handler.close()
 
 
 @contextmanager

@@ -201,7 +201,7 @@ class Bucket:
 
     def stats(self) -> Stats:
         """What there is to tell of the last share."""
-        return Stats(self._came, self.rows(), max(self.final[0], self._moment))
+        return Stats(self._came, self.rows(), max(self.final[0], self._moment), max(self._newest.values(), default=BEFORE_ALL))
 
     def restore(self, clock: Clock) -> None:
         """Begin where an older bucket was, before the first share that is kept is applied again."""

@@ -11,6 +11,7 @@ import json
 import shutil
 import tempfile
 import threading
+import uuid
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -24,6 +25,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from muntin.engine.explain import describe_plan
 from muntin.engine.input_rows import read_rows
@@ -46,6 +48,7 @@ from muntin.spark.changing import Wanted, exports, settled
 from muntin.spark.checkpoint import Checkpoint, ProgramFile
 from muntin.spark.controls import CONTROLS, HELD, Controls, Heartbeat
 from muntin.spark.gathering import gathered
+from muntin.spark.listener import OnProgress, Run, RunListener
 from muntin.spark.messages import from_blob, to_blob
 from muntin.spark.pipeline import Plumbing, build
 from muntin.spark.program import Program, Registered
@@ -111,11 +114,13 @@ class SparkEngine:
         Into how many shares the work is cut; None: one for each core.
     heartbeat : str, optional
         In live runs, how far behind the clock time moves on although no row comes, e.g. "10 seconds"; None: only rows move it.
+    on_progress : callable, optional
+        Called after every batch with what :attr:`progress` gives, in a thread of its own; what it raises is logged.
     **settings
         Any setting of :class:`muntin.model.settings.Settings`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (all but the session by name)
         self,
         spark: SparkSession | None = None,
         *,
@@ -123,6 +128,7 @@ class SparkEngine:
         trigger: str = "0 seconds",
         buckets: int | None = None,
         heartbeat: str | None = None,
+        on_progress: OnProgress | None = None,
         **settings: object,
     ) -> None:
         self._settings = Settings()
@@ -139,6 +145,8 @@ class SparkEngine:
         self._controls = Controls(self._checkpoint.folder / "muntin" / "controls")
         self._delay = parse_interval(heartbeat) if heartbeat else None
         self._heartbeat: Heartbeat | None = None
+        self._on_progress = on_progress
+        self._listener: RunListener | None = None
         self._live = False
         self._lock = threading.RLock()
         self._catalog = Catalog()
@@ -332,6 +340,7 @@ class SparkEngine:
         except StreamingQueryException as error:
             raise self._explained(error) from error
         finally:
+            self._heard()
             self._end_residents()
 
     def settle(self) -> None:
@@ -372,7 +381,7 @@ class SparkEngine:
             outputs.writeStream.outputMode("append").option("checkpointLocation", str(self._checkpoint.spark)).foreachBatch(self._write)
         )
         writer = writer.trigger(processingTime=self._trigger) if live else writer.trigger(availableNow=True)
-        self._streaming = writer.start()
+        self._streaming = self._listened(writer)
         self._live = live
         if live and self._delay is not None:
             self._heartbeat = Heartbeat(self._controls, self._delay)
@@ -391,6 +400,25 @@ class SparkEngine:
         self._checkpoint.write(self._run, program)
         return program
 
+    def _listened(self, writer: DataStreamWriter) -> StreamingQuery:
+        """Start the streaming query, with a listener that goes when it ends."""
+        queries = ", ".join(standing.query.name for standing in self._queries.values()) or "none"
+        buckets = f"{self.buckets} {'bucket' if self.buckets == 1 else 'buckets'}"
+        about = f"queries {queries}; {buckets}; checkpoint {self._checkpoint.folder}, from batch {self._checkpoint.last_batch() + 1}"
+        run = Run(f"muntin-{uuid.uuid4().hex[:12]}", about, lambda batch: self._tally.noted(batch) or self._counts(), self._reason)
+        self._listener = RunListener(self.spark, run, self._on_progress)
+        self._listener.attach()
+        try:
+            return writer.queryName(run.name).start()
+        except BaseException:
+            self._listener.detach()
+            raise
+
+    def _heard(self) -> None:
+        """Wait until the listener has told of all batches of a streaming query that has ended."""
+        if self._listener is not None:
+            self._listener.wait()
+
     def _halt(self) -> None:
         """End the streaming query, if one runs."""
         if self._heartbeat is not None:
@@ -398,6 +426,7 @@ class SparkEngine:
             self._heartbeat = None
         if self._streaming is not None:
             self._streaming.stop()
+            self._heard()
 
     def _source(self, stream: Stream) -> Source:
         frame = self._frames.get(stream.name)
@@ -435,11 +464,17 @@ class SparkEngine:
         """What went wrong, without Java's part of the story."""
         if self._failure is not None:
             return self._failure
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        hint = f"Nothing is lost: start again from the checkpoint{java_log.keep()}"
+        return RunError(f"the run failed: {self._reason(str(error))}", hint=hint)
+
+    def _reason(self, text: str) -> str:
+        """What went wrong, out of all that Java says about it."""
+        if self._failure is not None:
+            return self._failure.fact
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
         told = [line for line in lines if "Error:" in line and not line.startswith(("at ", "org.", "Caused"))]
         ours = [line.partition("Error: ")[2] for line in told if line.startswith("muntin.")] or told
-        fact = (ours[-1] if ours else lines[0]).rstrip(".")
-        return RunError(f"the run failed: {fact}", hint=f"Nothing is lost: start again from the checkpoint{java_log.keep()}")
+        return (ours[-1] if ours else lines[0]).rstrip(".")
 
     # -- output ------------------------------------------------------------------------------------
 
@@ -493,6 +528,7 @@ class SparkEngine:
             if late:
                 self._tally.late[stream.name] += sum(len(table) for table in late)
                 self._late_sink(stream).write(pa.concat_tables(late), batch)
+        self._tally.note(batch, self._counts())
 
     def _late_sink(self, stream: Stream) -> FileSink:
         return FileSink(self._checkpoint.folder / "muntin" / "late" / stream.name, "parquet")
@@ -523,10 +559,13 @@ class SparkEngine:
             return None
         last = self._streaming.lastProgress
         told: dict[str, Any] = json.loads(last.json)
-        told["muntin"] = self._tally.told([stream.name for stream in self._catalog.streams()], {
-            key: standing.query.name for key, standing in self._queries.items()
-        })  # fmt: skip
+        told["muntin"] = self._counts()
         return told
+
+    def _counts(self) -> dict[str, Any]:
+        """What we count, for progress."""
+        queries = {key: standing.query.name for key, standing in list(self._queries.items())}
+        return self._tally.told([stream.name for stream in self._catalog.streams()], queries)
 
     def explain(self) -> str:
         """The plans of all queries, and how their streams are spread over the buckets."""

@@ -21,9 +21,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from muntin.errors import RunError
 from muntin.spark.bucket import Kept
@@ -69,9 +70,24 @@ class Resident:
 
     def apply(self, program: bytes, version: int, share: Share, recall: Callable[[], Iterator[Memory]]) -> Applied:
         """Apply a share to the bucket as it was after batch ``version``; ``recall`` tells what to build it from, if need be."""
+        try:
+            answer = self._asked(program, version, share, recall)
+        except (EOFError, OSError):
+            # Another executor of this host had started it, and it has ended with that one.
+            answer = self._asked_again(program, version, share, recall)
+        if answer[0] == "failed":
+            raise ResidentError(f"bucket {self._number} failed: {answer[1]}", hint="The batch will be tried again from the checkpoint")
+        if answer[0] != "applied":
+            raise ResidentError(
+                f"bucket {self._number} cannot be brought to batch {version} from the checkpoint", hint="Restore it, or begin a new one"
+            )
+        applied: Applied = answer[1]
+        return applied
+
+    def _asked(self, program: bytes, version: int, share: Share, recall: Callable[[], Iterator[Memory]]) -> tuple[Any, ...]:
         with self._connected() as connection:
             connection.send(("apply", digest_of(program), version, share))
-            answer = connection.recv()
+            answer: tuple[Any, ...] = connection.recv()
             if answer[0] == "extend":
                 connection.send(("extend", program))
                 connection.send(("apply", digest_of(program), version, share))
@@ -83,14 +99,16 @@ class Resident:
                 connection.send(None)
                 connection.send(("apply", digest_of(program), version, share))
                 answer = connection.recv()
-        if answer[0] == "failed":
-            raise ResidentError(f"bucket {self._number} failed: {answer[1]}", hint="The batch will be tried again from the checkpoint")
-        if answer[0] != "applied":
+        return answer
+
+    def _asked_again(self, program: bytes, version: int, share: Share, recall: Callable[[], Iterator[Memory]]) -> tuple[Any, ...]:
+        try:
+            return self._asked(program, version, share, recall)
+        except (EOFError, OSError) as error:
             raise ResidentError(
-                f"bucket {self._number} cannot be brought to batch {version} from the checkpoint", hint="Restore it, or begin a new one"
-            )
-        applied: Applied = answer[1]
-        return applied
+                f"the process of bucket {self._number} ended twice in the middle of batch {share.batch}",
+                hint="See that the machine has memory for it; the batch will be tried again from the checkpoint",
+            ) from error
 
     def stop(self) -> None:
         """End the resident, if there is one."""
@@ -111,7 +129,7 @@ class Resident:
     def _connect(self) -> Connection | None:
         try:
             return Client(str(self._socket), "AF_UNIX", authkey=self._key.read_bytes())
-        except (OSError, EOFError):
+        except (OSError, EOFError, AuthenticationError):  # the last: it was replaced since its key was read
             return None
 
     def _start(self) -> Connection:
@@ -210,7 +228,7 @@ def serve(socket: str, key: str, parent: int) -> None:
     serving = _Serving()
     with Listener(socket, "AF_UNIX", authkey=Path(key).read_bytes()) as listener:
         while True:
-            with contextlib.suppress(EOFError, OSError), listener.accept() as connection:
+            with contextlib.suppress(EOFError, OSError, AuthenticationError), listener.accept() as connection:
                 while True:
                     busy[0] = time.monotonic()
                     if not serving.answer(connection):

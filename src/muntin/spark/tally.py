@@ -14,14 +14,20 @@ from muntin.model.clock import BEFORE_ALL
 STATS = "stats"
 """The kind of output that carries a bucket's :class:`Stats`."""
 
+_NOTED = 100
+
 
 @dataclass(frozen=True)
 class Stats:
-    """What a bucket tells of a micro-batch: the new rows that are at home in it, the rows it holds, the instant that is final."""
+    """What a bucket tells of a micro-batch: the new rows that are at home in it, the rows it holds, the instant that is final.
+
+    ``newest`` is the time of the newest row of any stream so far.
+    """
 
     rows_in: Mapping[str, int]
     rows_held: int
     final: int
+    newest: int = BEFORE_ALL
 
     def to_blob(self) -> bytes:
         """As JSON."""
@@ -37,6 +43,8 @@ class Tally:
     results: Counter[str] = field(default_factory=Counter)
     rows_held: int = 0
     final: int = BEFORE_ALL
+    newest: int = BEFORE_ALL
+    _noted: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, told: Iterable[Mapping[str, Any]]) -> None:
         """Take what the buckets told of one micro-batch."""
@@ -44,6 +52,7 @@ class Tally:
         for stats in told:
             self.rows_in.update(stats["rows_in"])
             self.final = max(self.final, stats["final"])
+            self.newest = max(self.newest, stats["newest"])
         if told:
             self.rows_held = sum(stats["rows_held"] for stats in told)
 
@@ -54,7 +63,19 @@ class Tally:
             "results": {name: self.results[key] for key, name in queries.items()},
             "rows_held": self.rows_held,
             "watermark": _iso(self.final),
+            "newest": _iso(self.newest),
         }
+
+    def note(self, batch: int, told: dict[str, Any]) -> None:
+        """Keep what was told after a batch, for those who hear of the batch later; the last hundred are kept."""
+        self._noted.pop(batch, None)
+        self._noted[batch] = told
+        while len(self._noted) > _NOTED:
+            del self._noted[next(iter(self._noted))]
+
+    def noted(self, batch: int) -> dict[str, Any] | None:
+        """What was told after a batch, if that is still kept."""
+        return self._noted.get(batch)
 
 
 def _iso(micros: int) -> str | None:

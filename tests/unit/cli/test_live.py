@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +23,7 @@ def progress(batch: int, rows: int, *, watermark: str | None = "2026-01-01 00:00
             "results": {"q": 7},
             "rows_held": 1234,
             "watermark": watermark,
+            "newest": "2026-01-01 00:00:11.500000",
         },
     }
 
@@ -47,15 +49,25 @@ def test_a_line_tells_of_the_last_batch() -> None:
     assert view.line() == "batch 0 in 1.25 s: A 1,000 rows; results: q 7; watermark none yet; 1,234 rows held"
     view.take(progress(1, 3000, late=2), 2.0)
     assert view.line() == (
-        "batch 1 in 1.25 s: A 3,000 rows (1,000/s), 2 late; results: q 7; watermark 2026-01-01 00:00:10, 2.5 s behind; 1,234 rows held"
+        "batch 1 in 1.25 s: A 3,000 rows (1,000/s), 2 late; results: q 7; "
+        "watermark 2026-01-01 00:00:10, 2.5 s behind the clock; 1,234 rows held"
     )
 
 
-@pytest.mark.parametrize("watermark", ["2020-01-01 00:00:00", "2026-01-02 00:00:00"])
-def test_no_lag_is_told_when_streams_are_of_other_days(watermark: str) -> None:
-    view = View(now)
+@pytest.mark.parametrize(
+    ("watermark", "clock", "said"),
+    [
+        ("2026-01-01 00:00:10", now, "2.5 s behind the clock"),
+        ("2026-01-01 00:00:10", None, "1.5 s behind the newest row"),
+        ("2025-12-30 00:00:11.5", now, "172,800.0 s behind the newest row"),
+        ("2026-01-02 00:00:00", now, "0.0 s behind the newest row"),
+    ],
+    ids=["live", "replay", "old-files", "ahead-of-the-clock"],
+)
+def test_lag_is_told_by_the_clock_or_else_by_the_newest_row(watermark: str, clock: Callable[[], float] | None, said: str) -> None:
+    view = View(clock)
     view.take(progress(0, 1, watermark=watermark), 0.0)
-    assert "behind" not in view.line()
+    assert f"watermark {watermark}, {said}; " in view.line()
 
 
 def test_the_panel_has_streams_queries_and_the_batch() -> None:
@@ -69,7 +81,7 @@ def test_the_panel_has_streams_queries_and_the_batch() -> None:
     lines = [line.split() for line in text.splitlines()]
     assert lines[0] == ["stream", "rows", "rows/s", "late", "query", "results"]
     assert lines[1] == ["A", "3,000", "1,000", "2", "q", "7"]
-    assert "batch 1, 1.25 s; watermark 2026-01-01 00:00:10, 2.5 s behind; 1,234 rows held" in text
+    assert "batch 1, 1.25 s; watermark 2026-01-01 00:00:10, 2.5 s behind the clock; 1,234 rows held" in text
 
 
 def test_without_a_terminal_lines_are_few_and_the_last_is_told(capsys: pytest.CaptureFixture[str]) -> None:

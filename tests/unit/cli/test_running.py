@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -65,6 +67,9 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["empty.sql"], "leaves no query to run"),
         (["app.sql", "--buckets", "0"], "greater than or equal to 1"),
         (["app.sql", "--trigger", "soon"], "--trigger cannot be 'soon'"),
+        (["app.sql", "--heartbeat", "often"], "--heartbeat cannot be 'often'"),
+        (["app.sql", "--heartbeat", "1 second", "--once"], "--heartbeat cannot go with --once"),
+        (["app.sql", "--log", "none/run.log"], "cannot write the log 'none/run.log'"),
         (["app.sql", "--checkpoint", "app.sql"], "is a file"),
         (["app.sql", "--frobnicate"], "frobnicate"),
     ],
@@ -143,3 +148,27 @@ def test_a_checkpoint_of_another_program_is_wrong_input_and_no_failure(
     monkeypatch.setattr(spark, "SparkEngine", lambda *_, **__: Engine(lambda: checkpoint.resume(Program((), buckets=3))), raising=False)
     assert run([str(script), "--once", "--checkpoint", "state"], monkeypatch) == 2
     assert "was made with 2 buckets, not 3" in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_log_takes_what_is_told_during_the_run_and_keeps_what_was_there(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(lambda: logging.getLogger("muntin.spark").info("batch %d", 7))
+    monkeypatch.setattr(spark, "SparkEngine", lambda *_, **__: engine, raising=False)
+    log = script.with_name("run.log")
+    log.write_text("of yesterday\n", encoding="utf-8")
+    assert run([str(script), "--once", "--log", str(log)], monkeypatch) == 0
+    logging.getLogger("muntin.spark").warning("after the run")
+    before, line = log.read_text(encoding="utf-8").splitlines()
+    assert before == "of yesterday"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO batch 7", line)
+
+
+def test_the_engine_gets_the_heartbeat(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, object] = {}
+
+    def made(*_: object, **options: object) -> Engine:
+        given.update(options)
+        return Engine(lambda: None)
+
+    monkeypatch.setattr(spark, "SparkEngine", made, raising=False)
+    assert run([str(script), "--heartbeat", "10 seconds"], monkeypatch) == 0
+    assert given["heartbeat"] == "10 seconds"

@@ -42,14 +42,20 @@ def test_rows_count_once_under_several_schemes() -> None:
     assert {stats.final for stats in told} == {5}
     assert tally.rows_held == sum(bucket.rows() for bucket in buckets)
     assert tally.told(["A", "B"], {"q0": "Q0"})["watermark"] == "1970-01-01 00:00:00.000005"
-    assert buckets[0].apply(Share(1, 0, {}, (), 9)).stats == Stats({}, buckets[0].rows(), 9), "time moves on without rows"
+    assert buckets[0].apply(Share(1, 0, {}, (), 9)).stats == Stats({}, buckets[0].rows(), 9, 7), "time moves on without rows"
 
 
 def test_counts_go_on_and_what_is_held_is_the_latest() -> None:
     tally = Tally()
-    assert tally.told(["A"], {}) == {"streams": {"A": {"rows": 0, "late": 0}}, "results": {}, "rows_held": 0, "watermark": None}
+    assert tally.told(["A"], {}) == {
+        "streams": {"A": {"rows": 0, "late": 0}},
+        "results": {},
+        "rows_held": 0,
+        "watermark": None,
+        "newest": None,
+    }
     for rows, held, final in ((3, 30, 1_000_000), (4, 20, 2_500_000)):
-        tally.add([json.loads(Stats({"A": rows}, held, final).to_blob())] * 2)
+        tally.add([json.loads(Stats({"A": rows}, held, final, final + 1).to_blob())] * 2)
     tally.add([])
     tally.late["A"] += 1
     tally.results["q"] += 5
@@ -58,10 +64,19 @@ def test_counts_go_on_and_what_is_held_is_the_latest() -> None:
         "results": {"Q": 5},
         "rows_held": 40,
         "watermark": "1970-01-01 00:00:02.500000",
+        "newest": "1970-01-01 00:00:02.500001",
     }
 
 
 def test_times_before_1970_are_told() -> None:
     tally = Tally()
-    tally.add([{"rows_in": {}, "rows_held": 0, "final": -1}])
+    tally.add([{"rows_in": {}, "rows_held": 0, "final": -1, "newest": -1}])
     assert tally.told([], {})["watermark"] == "1969-12-31 23:59:59.999999"
+
+
+def test_what_was_told_after_a_batch_is_kept_for_a_while() -> None:
+    tally = Tally()
+    for batch in [*range(150), 120]:
+        tally.note(batch, {"batch": batch})
+    assert tally.noted(49) is None
+    assert [tally.noted(batch) for batch in (50, 120, 149)] == [{"batch": 50}, {"batch": 120}, {"batch": 149}]

@@ -1,0 +1,118 @@
+"""The process of a bucket: it ends with its parent, is replaced by another, and is built again from what is kept."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Listener
+
+import pytest
+from tests.spark.processes import kill, residents, wait_gone
+from tests.unit.spark.test_rebuilding import PAIRS, program_of, shares, texts
+
+from muntin.spark.rebuilding import KeptBucket
+from muntin.spark.resident import Memory, Resident, ResidentError
+
+pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")  # residents outlive who starts them
+
+PROGRAM = program_of(f"{PAIRS} WINDOW 10 SECONDS")
+PICKLED = pickle.dumps(PROGRAM)
+SHARES = list(shares(PROGRAM, ["1", "2", "3"]))
+
+
+@pytest.fixture
+def run() -> Iterator[str]:
+    """A name that nobody else has; what was started under it ends with the test."""
+    name = uuid.uuid4().hex
+    yield name
+    Resident(name, 0, 0).stop()
+    for pid in residents(os.getpid()):
+        kill(pid)
+
+
+@pytest.fixture
+def executor() -> Iterator[subprocess.Popen[bytes]]:
+    """Something for residents to end with."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def nothing() -> Iterator[Memory]:
+    return iter(())
+
+
+def told_in_process() -> list[list[tuple[str, list[str]]]]:
+    bucket = KeptBucket(PROGRAM, 0)
+    return [texts(bucket.apply(share).outputs) for share in SHARES]
+
+
+def test_a_bucket_whose_executor_died_is_built_again_under_another(run: str, executor: subprocess.Popen[bytes]) -> None:
+    first = Resident(run, 0, executor.pid)
+    kept: list[Memory] = []
+    for share in SHARES[:2]:
+        kept.append((first.apply(PICKLED, share.batch - 1, share, lambda: iter(kept)).note, share))
+    (pid,) = residents(os.getpid())
+    executor.kill()
+    executor.wait()
+    assert not wait_gone([pid], 30), "it ends with the executor"
+    applied = Resident(run, 0, os.getpid()).apply(PICKLED, 1, SHARES[2], lambda: iter(kept))
+    assert texts(applied.outputs) == told_in_process()[2]
+
+
+def short_lived(resident: Resident, times: int) -> threading.Thread:
+    """In place of a resident: takes so many requests, and ends in the middle of each."""
+    resident._key.write_bytes(b"key")
+    ready = threading.Event()
+
+    def serve() -> None:
+        with Listener(str(resident._socket), "AF_UNIX", authkey=b"key") as listener:
+            ready.set()
+            for _ in range(times):
+                with listener.accept() as connection:
+                    connection.recv()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    assert ready.wait(10)
+    return thread
+
+
+def test_a_resident_that_ends_in_the_middle_is_replaced(run: str) -> None:
+    resident = Resident(run, 0, os.getpid())
+    thread = short_lived(resident, 1)
+    assert texts(resident.apply(PICKLED, -1, SHARES[0], nothing).outputs) == told_in_process()[0]
+    thread.join()
+
+
+def test_one_that_ends_again_is_an_error_that_says_so(run: str) -> None:
+    resident = Resident(run, 0, os.getpid())
+    thread = short_lived(resident, 2)
+    with pytest.raises(ResidentError, match="the process of bucket 0 ended twice in the middle of batch 0"):
+        resident.apply(PICKLED, -1, SHARES[0], nothing)
+    thread.join()
+
+
+def test_somebody_without_the_key_is_refused_and_disturbs_nobody(run: str) -> None:
+    resident = Resident(run, 0, os.getpid())
+    resident.apply(PICKLED, -1, SHARES[0], nothing)
+    with pytest.raises((AuthenticationError, EOFError)):
+        Client(str(resident._socket), "AF_UNIX", authkey=b"guessed")
+    assert texts(resident.apply(PICKLED, 0, SHARES[1], lambda: pytest.fail("it was built again")).outputs) == told_in_process()[1]
+
+
+def test_a_key_that_is_out_of_date_leads_to_the_resident_that_is_there(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    resident = Resident(run, 0, os.getpid())
+    resident.apply(PICKLED, -1, SHARES[0], nothing)
+    late = Resident(run, 0, os.getpid())
+    right = late._key.read_bytes()
+    keys = iter([b"of the one before", right, right])
+    monkeypatch.setattr(type(late._key), "read_bytes", lambda _: next(keys))
+    applied = late.apply(PICKLED, 0, SHARES[1], lambda: pytest.fail("another was started"))
+    assert texts(applied.outputs) == told_in_process()[1]
