@@ -107,10 +107,7 @@ class Bucket:
 
     def apply(self, share: Share) -> list[Output]:
         """Process a share and return what comes of it."""
-        self._follow(share.epoch)
-        for stream, newest in share.newest.items():
-            self._newest[stream] = max(self._newest.get(stream, BEFORE_ALL), newest)
-        self.final = max(self.final, self._watermark())
+        self._move(share)
         rows = _rows_of(share.parts)
         self._came = self._at_home(rows)
         outputs = [Output(LATE, stream, to_blob(table), len(table)) for (scheme, stream), table in rows.items() if scheme == TIMELESS]
@@ -122,6 +119,24 @@ class Bucket:
         self._moment = max(self._moment, share.moment if share.moment is not None else BEFORE_ALL)
         outputs += [output for place in self._active if (output := self._results(place)) is not None]
         return outputs
+
+    def repeat(self, share: Share) -> None:
+        """Process a share whose results are known: only what stays of it in the windows."""
+        self._move(share)
+        rows = _rows_of(share.parts)
+        for number, lane in sorted(self._lanes.items()):
+            own = {stream: table for (scheme, stream), table in rows.items() if scheme == number}
+            lane.engine.feed(own, self.final, silent=True)
+            if share.moment is not None:
+                lane.engine.advance(share.moment, silent=True)
+        self._moment = max(self._moment, share.moment if share.moment is not None else BEFORE_ALL)
+
+    def _move(self, share: Share) -> None:
+        """Bring program and watermark up to a share."""
+        self._follow(share.epoch)
+        for stream, newest in share.newest.items():
+            self._newest[stream] = max(self._newest.get(stream, BEFORE_ALL), newest)
+        self.final = max(self.final, self._watermark())
 
     def _watermark(self) -> Place:
         """How far the total order is final: the least, over the streams that queries read, of newest time minus slack."""
@@ -171,7 +186,8 @@ class Bucket:
 
     def stats(self) -> Stats:
         """What there is to tell of the last share."""
-        return Stats(self._came, self.rows(), max(self.final[0], self._moment))
+        held = sum(lane.engine.bytes_held() for lane in self._lanes.values())
+        return Stats(self._came, self.rows(), max(self.final[0], self._moment), held, self.number)
 
     def restore(self, clock: Clock) -> None:
         """Begin where an older bucket was, before the first share that is kept is applied again."""

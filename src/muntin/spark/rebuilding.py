@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muntin.spark.bucket import Bucket, Kept, Ledger, reach_of
 from muntin.spark.messages import Output, Share
 from muntin.spark.program import Program
-from muntin.spark.tally import Stats
+from muntin.spark.tally import Rebuilt, Stats
 
 
 @dataclass(frozen=True)
@@ -29,18 +30,22 @@ class KeptBucket:
         self._reach = reach_of(program)
         self._bucket = Bucket(program, number)
         self._ledger = Ledger()
+        self._rebuilt: Rebuilt | None = None
         self.version = -1
 
     @classmethod
     def rebuilt(cls, program: Program, number: int, kept: Iterable[tuple[Kept, Share]]) -> KeptBucket:
-        """The bucket as it was after the last of the shares that are kept: all of them applied again, without output."""
+        """The bucket as it was after the last of the shares that are kept: all of them repeated, without results."""
+        began = time.time()
         bucket = cls(program, number)
         for place, (note, share) in enumerate(kept):
             if place == 0:
                 bucket._bucket.restore(note.before)
-            bucket._bucket.apply(share)
+            bucket._bucket.repeat(share)
             bucket._ledger.kept.append(note)
             bucket.version = share.batch
+        if bucket._ledger.kept:
+            bucket._rebuilt = Rebuilt(bucket.rows(), began, time.time())
         return bucket
 
     def apply(self, share: Share) -> Applied:
@@ -48,7 +53,8 @@ class KeptBucket:
         note = self._ledger.add(share, self._bucket.clock(), self._program.streams)
         outputs = self._bucket.apply(share)
         self.version = share.batch
-        return Applied(outputs, note, self._ledger.expire(self._bucket.final[0], self._reach), self._bucket.stats())
+        stats, self._rebuilt = replace(self._bucket.stats(), rebuilt=self._rebuilt), None
+        return Applied(outputs, note, self._ledger.expire(self._bucket.final[0], self._reach), stats)
 
     def rows(self) -> int:
         """Rows that it holds."""
