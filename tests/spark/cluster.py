@@ -19,9 +19,9 @@ from types import TracebackType
 from typing import Self
 
 import pyspark
-from tests.spark.processes import command, descendants, kill, wait_gone
 
 import muntin
+from muntin.testing.processes import command, descendants, kill, wait_gone
 
 _MARK = "MUNTIN_TEST_CLUSTER"
 _HOST = "127.0.0.1"

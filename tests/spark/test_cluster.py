@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from tests.spark.cluster import SETTINGS, Cluster
-from tests.spark.processes import descendants, wait_gone
 from tests.spark.support import CHANGES, JOIN, Folders, random_rows
 
 from muntin.spark.sinks import read_batches
+from muntin.testing.processes import descendants, wait_gone
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -13,6 +13,7 @@ from muntin.bench.replan import bench_replan
 from muntin.bench.report import Progress, Report
 from muntin.bench.spark import bench_spark
 from muntin.bench.start import bench_start
+from muntin.bench.state import bench_state
 from muntin.bench.window import bench_window
 
 
@@ -32,4 +33,5 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "replan": bench_replan,
     "choice": bench_choice,
     "spark": bench_spark,
+    "state": bench_state,
 }

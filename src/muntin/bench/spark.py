@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -84,7 +84,16 @@ def run_muntin(spark: SparkSession, data: Path, output: Path, per_trigger: int) 
 
 
 def run_spark(spark: SparkSession, data: Path, output: Path, per_trigger: int) -> Run:
-    """Spark's own join over all files, with its default state store."""
+    """Spark's own join over all files."""
+    results = joined_by_spark(spark, data, WINDOW, per_trigger)
+    writer = results.writeStream.format("parquet").option("path", str(output / "results"))
+    query = writer.option("checkpointLocation", str(output / "checkpoint")).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return Run(_batches(query), _sums(output / "results"))
+
+
+def joined_by_spark(spark: SparkSession, data: Path, window: int, per_trigger: int) -> DataFrame:
+    """The streaming DataFrame of Spark's own join over a window of so many seconds, with its default state store."""
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", _DEFAULT_STORE)
     spark.conf.set("spark.sql.shuffle.partitions", str(BUCKETS))
     frames = {}
@@ -92,13 +101,9 @@ def run_spark(spark: SparkSession, data: Path, output: Path, per_trigger: int) -
         reader = spark.readStream.schema(_DDL).option("maxFilesPerTrigger", per_trigger)
         frame = reader.parquet(str(data / name)).selectExpr("k", "v", "CAST(ts AS TIMESTAMP) AS ts").withWatermark("ts", "0 seconds")
         frames[name] = frame.alias(name)
-    within = f"A.ts > B.ts - INTERVAL {WINDOW} SECONDS AND A.ts < B.ts + INTERVAL {WINDOW} SECONDS"
+    within = f"A.ts > B.ts - INTERVAL {window} SECONDS AND A.ts < B.ts + INTERVAL {window} SECONDS"
     joined = frames["A"].join(frames["B"], on=expr(f"A.k = B.k AND {within}"))
-    results = joined.selectExpr("A.k AS k", "A.v AS av", "B.v AS bv")
-    writer = results.writeStream.format("parquet").option("path", str(output / "results"))
-    query = writer.option("checkpointLocation", str(output / "checkpoint")).trigger(availableNow=True).start()
-    query.awaitTermination()
-    return Run(_batches(query), _sums(output / "results"))
+    return joined.selectExpr("A.k AS k", "A.v AS av", "B.v AS bv")
 
 
 def _batches(query: StreamingQuery) -> list[tuple[int, int]]:

@@ -245,6 +245,12 @@ class Engine:
             counts = [state.stats() for state in self._streams.values()]
             return sum(count["rows_waiting"] + count["rows_logged"] for count in counts)
 
+    def bytes_held(self) -> int:
+        """Bytes of the columns in the logs of all streams and of the windows' state in all queries."""
+        with self._lock:
+            logs = sum(state.log.nbytes() for state in self._streams.values())
+            return logs + sum(query.nbytes() for query in self._queries.values())
+
     def drop(self, name: str) -> None:
         """Drop a query; the others notice nothing."""
         with self._lock:
@@ -292,11 +298,11 @@ class Engine:
             self._pump()
         self._deliver()
 
-    def feed(self, rows: Mapping[str, pa.Table], final: tuple[int, int]) -> dict[str, pa.Table]:
+    def feed(self, rows: Mapping[str, pa.Table], final: tuple[int, int], *, silent: bool = False) -> dict[str, pa.Table]:
         """Take rows of several streams at once and process all up to ``final``; for those who watch the streams themselves.
 
         ``final`` is a place in the total order, (time, order of declaration of a stream): nothing up to there will come any
-        more. Returns the late rows of each stream, which are not kept.
+        more. Returns the late rows of each stream, which are not kept. ``silent``: their results are known, so none are made.
         """
         arrival = time.monotonic()
         with self._lock:
@@ -306,7 +312,7 @@ class Engine:
                 state = self._state(name)
                 times = read_times(table, state.stream.time, f"stream {state.stream.name}")
                 late[name] = state.take_final(Batch(table, times, np.broadcast_to(np.float64(arrival), len(times))), floor)
-            self._pump(final)
+            self._pump(final, silent=silent)
         self._deliver()
         return late
 
@@ -326,12 +332,15 @@ class Engine:
                 state.take_final(Batch(table, times, np.zeros(len(times))), (BEFORE_ALL, -1))
             self._release(final)
 
-    def advance(self, to: Instant) -> None:
-        """Promise that nothing earlier will come on any stream; processes all up to there, that instant included."""
+    def advance(self, to: Instant, *, silent: bool = False) -> None:
+        """Promise that nothing earlier will come on any stream; processes all up to there, that instant included.
+
+        ``silent``: the results are known, so none are made.
+        """
         instant = parse_instant(to)
         with self._lock:
             self._advanced = max(self._advanced, instant)
-            self._pump()
+            self._pump(silent=silent)
         self._deliver()
 
     def _followed(self) -> list[StreamState]:
@@ -339,12 +348,15 @@ class Engine:
         read = [state for state in self._streams.values() if any(query.reads(state) for query in self._queries.values())]
         return read or list(self._streams.values())
 
-    def _pump(self, final: tuple[int, int] | None = None) -> None:
+    def _pump(self, final: tuple[int, int] | None = None, *, silent: bool = False) -> None:
         """Release what is final, let every query process it, and let go of what none needs any more."""
         self._release(least_watermark(self._followed()) if final is None else final)
         instant, order = self._frontier
         closed = instant if order == _EVERY_STREAM else instant - 1
         for key, query in self._queries.items():
+            if silent:
+                query.remember(instant, closed)
+                continue
             for table in query.catch_up(instant, closed):
                 for subscriber in self._subscribers[key]:
                     self._deliveries.extend((query.query.name, subscriber, batch) for batch in table.to_batches())

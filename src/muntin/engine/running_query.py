@@ -111,19 +111,9 @@ class RunningQuery:
         return news
 
     def catch_up(self, frontier: int, closed: int) -> Iterator[pa.Table]:
-        """Process all that is final, and yield the results in order.
-
-        Without EVERY, inserts follow the frontier and changes the last closed instant (an instant's changes are
-        consolidated, so it must be complete); with EVERY both follow the last multiple that is closed.
-        """
-        now = frontier
-        if self.query.every is not None:
-            now = closed // self.query.every * self.query.every if closed > BEFORE_ALL else BEFORE_ALL
-        elif self.query.emit is Emit.CHANGES:
-            now = closed
-        follows_log = now == frontier and self.query.every is None and self.query.emit is Emit.INSERTS
+        """Process all that is final, and yield the results in order."""
         changes = []
-        for stops, until in self._slices(now, follows_log=follows_log):
+        for stops, until in self._due(frontier, closed):
             for matches in self._operator.run(self._take(stops), until):
                 table = self._result(matches)
                 if self.query.emit is Emit.CHANGES:
@@ -137,6 +127,25 @@ class RunningQuery:
             if len(table):
                 self._keep(table)
                 yield table
+
+    def remember(self, frontier: int, closed: int) -> None:
+        """Take all that is final into the windows, as :meth:`catch_up` does, without results for it."""
+        for stops, until in self._due(frontier, closed):
+            self._operator.fill(self._take(stops), until)
+
+    def _due(self, frontier: int, closed: int) -> Iterator[tuple[list[int], int]]:
+        """What is to be processed now, in slices.
+
+        Without EVERY, inserts follow the frontier and changes the last closed instant (an instant's changes are
+        consolidated, so it must be complete); with EVERY both follow the last multiple that is closed.
+        """
+        now = frontier
+        if self.query.every is not None:
+            now = closed // self.query.every * self.query.every if closed > BEFORE_ALL else BEFORE_ALL
+        elif self.query.emit is Emit.CHANGES:
+            now = closed
+        follows_log = now == frontier and self.query.every is None and self.query.emit is Emit.INSERTS
+        return self._slices(now, follows_log=follows_log)
 
     def _replan(self) -> None:
         """Measure when it is due, and change the plan if that pays.
@@ -298,6 +307,10 @@ class RunningQuery:
     def state_rows(self) -> dict[str, int]:
         """Rows inside the window of each source, by alias."""
         return dict(zip((source.alias for source in self.query.sources), self._operator.rows(), strict=True))
+
+    def nbytes(self) -> int:
+        """Bytes of state, without the rows themselves."""
+        return self._operator.nbytes()
 
     def _work_at(self, instant: int) -> WorkMark:
         counters = self._operator.state.counters

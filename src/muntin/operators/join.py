@@ -259,8 +259,7 @@ class JoinOperator:
             assert not list(self._run_tree(self._tree, events, silent=True)), "a silent run makes no results"
             return
         arrived = np.bincount(events.sources[events.offsets >= 0], minlength=len(self.plan.sources))
-        for source, rows in enumerate(arrived.tolist()):
-            self.state.reserve(source, rows, layout.EVER)
+        self.state.reserve_all(arrived.tolist(), layout.EVER)
         join_interval(
             *self._arrays(), self._program.flat, self._program.stride,
             events.sources, events.offsets, events.times, events.counts, events.pushed, events.incoming,

@@ -120,10 +120,7 @@ class Bucket:
 
     def apply(self, share: Share) -> list[Output]:
         """Process a share and return what comes of it."""
-        self._follow(share)
-        for stream, newest in share.newest.items():
-            self._newest[stream] = max(self._newest.get(stream, BEFORE_ALL), newest)
-        self.final = max(self.final, self._watermark())
+        self._move(share)
         rows = _rows_of(share.parts)
         self._came = self._at_home(rows)
         outputs = [Output(LATE, stream, to_blob(table), len(table)) for (scheme, stream), table in rows.items() if scheme == TIMELESS]
@@ -152,6 +149,24 @@ class Bucket:
             return next(known for known in self._program.streams if known.name == stream).schema.empty_table()
         rows = lane.engine.held(stream)
         return rows.filter(rows.column(OWN)).drop_columns([OWN]) if stream in lane.everywhere else rows
+
+    def repeat(self, share: Share) -> None:
+        """Process a share whose results are known: only what stays of it in the windows."""
+        self._move(share)
+        rows = _rows_of(share.parts)
+        for lane in self._lanes.values():
+            own = {stream: table for (scheme, stream), table in rows.items() if scheme == lane.scheme}
+            lane.engine.feed(own, self.final, silent=True)
+            if share.moment is not None:
+                lane.engine.advance(share.moment, silent=True)
+        self._moment = max(self._moment, share.moment if share.moment is not None else BEFORE_ALL)
+
+    def _move(self, share: Share) -> None:
+        """Bring program and watermark up to a share."""
+        self._follow(share)
+        for stream, newest in share.newest.items():
+            self._newest[stream] = max(self._newest.get(stream, BEFORE_ALL), newest)
+        self.final = max(self.final, self._watermark())
 
     def _watermark(self) -> Place:
         """How far the total order is final: the least, over the streams that queries read, of newest time minus slack."""
@@ -201,7 +216,9 @@ class Bucket:
 
     def stats(self) -> Stats:
         """What there is to tell of the last share."""
-        return Stats(self._came, self.rows(), max(self.final[0], self._moment), max(self._newest.values(), default=BEFORE_ALL))
+        held = sum(lane.engine.bytes_held() for lane in self._lanes.values())
+        newest = max(self._newest.values(), default=BEFORE_ALL)
+        return Stats(self._came, self.rows(), max(self.final[0], self._moment), newest, held, self.number)
 
     def restore(self, clock: Clock) -> None:
         """Begin where an older bucket was, before the first share that is kept is applied again."""

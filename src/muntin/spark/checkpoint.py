@@ -67,6 +67,11 @@ def _loaded(path: str, *version: int) -> tuple[bytes, Program]:
     return content, program_of(content)
 
 
+def content_of(run: str, program: Program) -> bytes:
+    """The bytes of the file of a run's program."""
+    return pickle.dumps(_Stored(_FORMAT, run, program))
+
+
 def program_of(content: bytes) -> Program:
     """The program in the bytes of its file."""
     stored = pickle.loads(content)  # noqa: S301 (a file of our own, as private as the checkpoint)
@@ -109,7 +114,7 @@ class Checkpoint:
             if self.last_batch() >= 0:
                 raise CheckpointError(f"{self.folder} holds Spark's files but not our program", hint="Use an empty folder, or restore it")
             run = uuid.uuid4().hex
-            self._store(_Stored(_FORMAT, run, wanted))
+            self.write(run, wanted)
             return Resumed(run, wanted)
         self._check_fits(stored.program, wanted)
         # A change that was written for a batch after one that is not complete has not come into force anywhere.
@@ -123,7 +128,13 @@ class Checkpoint:
 
     def write(self, run: str, program: Program) -> None:
         """Replace the program by one with further changes; tasks of batches that are planned from now on see it."""
-        self._store(_Stored(_FORMAT, run, program))
+        self.program_file.parent.mkdir(parents=True, exist_ok=True)
+        part = self.program_file.with_suffix(".part")
+        with part.open("wb") as file:
+            file.write(content_of(run, program))
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(self.program_file)
 
     def _check_fits(self, before: Program, wanted: Program) -> None:
         if before.buckets != wanted.buckets:
@@ -153,15 +164,6 @@ class Checkpoint:
                 f"{self.program_file} was written by another version of Muntin", hint="Use that version, or begin a new checkpoint"
             )
         return stored
-
-    def _store(self, stored: _Stored) -> None:
-        self.program_file.parent.mkdir(parents=True, exist_ok=True)
-        part = self.program_file.with_suffix(".part")
-        with part.open("wb") as file:
-            file.write(pickle.dumps(stored))
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(self.program_file)
 
 
 def _in_force(program: Program) -> list[Registered]:

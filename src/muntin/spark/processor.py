@@ -7,7 +7,6 @@ to Spark, which commits them with the batch; a batch that is tried again finds t
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -21,7 +20,7 @@ from muntin.spark.changing import brought
 from muntin.spark.checkpoint import ProgramFile
 from muntin.spark.messages import CONTROL, TIMELESS, Part, Share
 from muntin.spark.program import Program
-from muntin.spark.resident import Memory, Resident, ResidentError
+from muntin.spark.resident import Memory, Resident, ResidentError, remembered
 from muntin.spark.tally import STATS
 
 OUTPUT = "kind string, name string, rows long, blob binary"
@@ -61,13 +60,13 @@ class BucketProcessor(StatefulProcessor):
             share = replace(share, carried=brought(program, range(program.epoch(version), share.epoch), number, self._program.folder))
         resident = Resident(self._run, number, os.getppid())
         applied = resident.apply(content, version, share, lambda: self._recall(oldest, version, kept))
-        self._shares.updateValue((share.batch,), (pickle.dumps((applied.note, share)),))
+        self._shares.updateValue((share.batch,), (remembered(applied.note, share),))
         for batch in applied.gone:
             self._shares.removeKey((batch,))
         first = applied.gone[-1] + 1 if applied.gone else oldest
         self._header.update((first, share.batch, kept + 1 - len(applied.gone)))
         outputs = [(output.kind, output.name, output.rows, output.blob) for output in applied.outputs]
-        outputs.append((STATS, "", 0, applied.stats.to_blob()))
+        outputs.append((STATS, "", 0, replace(applied.stats, worker=os.getpid()).to_blob()))
         yield pd.DataFrame(outputs, columns=["kind", "name", "rows", "blob"])
 
     def _share(self, frames: Iterator[pd.DataFrame], program: Program) -> Share:
@@ -102,7 +101,7 @@ class BucketProcessor(StatefulProcessor):
             value = self._shares.getValue((batch,))
             if value is not None:
                 found += 1
-                yield pickle.loads(bytes(value[0]))  # noqa: S301 (our own, from the checkpoint)
+                yield bytes(value[0])
         if found != kept:
             raise ResidentError(f"the checkpoint has {found} of {kept} batches that windows reach", hint="Restore it, or begin a new one")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 from muntin.spark.bucket import Bucket, Kept, Ledger
 from muntin.spark.messages import Output, Share
 from muntin.spark.program import Program
-from muntin.spark.tally import Stats
+from muntin.spark.tally import Rebuilt, Stats
 
 
 @dataclass(frozen=True)
@@ -30,18 +31,22 @@ class KeptBucket:
         self._program = program
         self._bucket = Bucket(program, number)
         self._ledger = Ledger()
+        self._rebuilt: Rebuilt | None = None
         self.version = -1
 
     @classmethod
     def rebuilt(cls, program: Program, number: int, kept: Iterable[tuple[Kept, Share]]) -> KeptBucket:
-        """The bucket as it was after the last of the shares that are kept: all of them applied again, without output."""
+        """The bucket as it was after the last of the shares that are kept: all of them repeated, without results."""
+        began = time.time()
         bucket = cls(program, number)
         for place, (note, share) in enumerate(kept):
             if place == 0:
                 bucket._bucket.restore(note.before)
-            bucket._bucket.apply(share)
+            bucket._bucket.repeat(share)
             bucket._ledger.kept.append(note)
             bucket.version = share.batch
+        if bucket._ledger.kept:
+            bucket._rebuilt = Rebuilt(bucket.rows(), began, time.time())
         return bucket
 
     def extend(self, program: Program) -> bool:
@@ -59,7 +64,8 @@ class KeptBucket:
         outputs = self._bucket.apply(share)
         outputs += self._bucket.answers(share.controls)
         self.version = share.batch
-        return Applied(outputs, note, self._ledger.expire(self._bucket.final[0], self._bucket.reach), self._bucket.stats())
+        stats, self._rebuilt = replace(self._bucket.stats(), rebuilt=self._rebuilt), None
+        return Applied(outputs, note, self._ledger.expire(self._bucket.final[0], self._bucket.reach), stats)
 
     def held(self, lane: str, stream: str) -> pa.Table:
         """The rows of a stream that a lane holds, as far as they are at home here."""

@@ -14,6 +14,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import pickle
 import secrets
 import subprocess
 import sys
@@ -27,17 +28,25 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from muntin.errors import RunError
+from muntin.kernels.compiling import prepare
 from muntin.spark.bucket import Kept
 from muntin.spark.checkpoint import program_of
 from muntin.spark.messages import Share
 from muntin.spark.rebuilding import Applied, KeptBucket
 
-Memory: TypeAlias = tuple[Kept, Share]
-"""A share that is kept, with its note."""
+Memory: TypeAlias = bytes
+"""A share that is kept, with its note, as it is in the state store: see :func:`remembered`."""
 
 _IDLE = 600.0
 _START = 120.0
 _WATCH = 1.0
+_ALL = b""
+"""What comes after the last share."""
+
+
+def remembered(note: Kept, share: Share) -> Memory:
+    """A share and its note as bytes."""
+    return pickle.dumps((note, share), pickle.HIGHEST_PROTOCOL)
 
 
 class ResidentError(RunError):
@@ -95,8 +104,8 @@ class Resident:
             if answer[0] == "rebuild":
                 connection.send(("rebuild", program, self._number))
                 for memory in recall():
-                    connection.send(memory)
-                connection.send(None)
+                    connection.send_bytes(memory)
+                connection.send_bytes(_ALL)
                 connection.send(("apply", digest_of(program), version, share))
                 answer = connection.recv()
         return answer
@@ -197,7 +206,8 @@ class _Serving:
         return True
 
     def _rebuild(self, connection: Connection, program: bytes, number: int) -> None:
-        self._bucket = KeptBucket.rebuilt(program_of(program), number, iter(connection.recv, None))
+        kept = (pickle.loads(memory) for memory in iter(connection.recv_bytes, _ALL))  # noqa: S301 (from our own worker)
+        self._bucket = KeptBucket.rebuilt(program_of(program), number, kept)
         self._program = digest_of(program)
 
     def _extend(self, program: bytes) -> None:
@@ -227,6 +237,7 @@ def serve(socket: str, key: str, parent: int) -> None:
     threading.Thread(target=_watch, args=(parent, busy), daemon=True).start()
     serving = _Serving()
     with Listener(socket, "AF_UNIX", authkey=Path(key).read_bytes()) as listener:
+        prepare()  # whoever connects meanwhile waits; no request is answered by a process that has yet to load its kernels
         while True:
             with contextlib.suppress(EOFError, OSError, AuthenticationError), listener.accept() as connection:
                 while True:

@@ -18,20 +18,52 @@ _NOTED = 100
 
 
 @dataclass(frozen=True)
-class Stats:
-    """What a bucket tells of a micro-batch: the new rows that are at home in it, the rows it holds, the instant that is final.
+class Rebuilt:
+    """That a bucket was built again from the shares that are kept: rows it then held, and when, in seconds since 1970."""
 
-    ``newest`` is the time of the newest row of any stream so far.
+    rows: int
+    began: float
+    ended: float
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What a bucket tells of a micro-batch.
+
+    The new rows that are at home in it, the rows it holds, the instant that is final, the time of the newest row of any stream so
+    far, the bytes of state; which bucket it is and which worker of Spark asked it; whether it had to be built again first.
     """
 
     rows_in: Mapping[str, int]
     rows_held: int
     final: int
     newest: int = BEFORE_ALL
+    bytes_held: int = 0
+    bucket: int = 0
+    worker: int = 0
+    rebuilt: Rebuilt | None = None
 
     def to_blob(self) -> bytes:
         """As JSON."""
         return json.dumps(asdict(self)).encode()
+
+
+@dataclass
+class Rebuilds:
+    """Buckets that were built again: how many, their rows, seconds from the first to the last of a micro-batch, seconds of each in sum."""
+
+    buckets: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+    bucket_seconds: float = 0.0
+
+    def add(self, told: Sequence[Rebuilt]) -> None:
+        """Take those of one micro-batch."""
+        if told:
+            self.buckets += len(told)
+            self.rows += sum(one.rows for one in told)
+            self.seconds += max(one.ended for one in told) - min(one.began for one in told)
+            self.bucket_seconds += sum(one.ended - one.began for one in told)
 
 
 @dataclass
@@ -42,9 +74,12 @@ class Tally:
     late: Counter[str] = field(default_factory=Counter)
     results: Counter[str] = field(default_factory=Counter)
     rows_held: int = 0
+    bytes_held: int = 0
     final: int = BEFORE_ALL
     newest: int = BEFORE_ALL
     _noted: dict[int, dict[str, Any]] = field(default_factory=dict)
+    workers: dict[int, set[int]] = field(default_factory=dict)
+    rebuilds: Rebuilds = field(default_factory=Rebuilds)
 
     def add(self, told: Iterable[Mapping[str, Any]]) -> None:
         """Take what the buckets told of one micro-batch."""
@@ -53,8 +88,11 @@ class Tally:
             self.rows_in.update(stats["rows_in"])
             self.final = max(self.final, stats["final"])
             self.newest = max(self.newest, stats["newest"])
+            self.workers.setdefault(stats["bucket"], set()).add(stats["worker"])
+        self.rebuilds.add([Rebuilt(**stats["rebuilt"]) for stats in told if stats["rebuilt"]])
         if told:
             self.rows_held = sum(stats["rows_held"] for stats in told)
+            self.bytes_held = sum(stats["bytes_held"] for stats in told)
 
     def told(self, streams: Sequence[str], queries: Mapping[str, str]) -> dict[str, Any]:
         """As a part of progress; ``queries`` maps keys to names."""
@@ -62,6 +100,9 @@ class Tally:
             "streams": {name: {"rows": self.rows_in[name], "late": self.late[name]} for name in streams},
             "results": {name: self.results[key] for key, name in queries.items()},
             "rows_held": self.rows_held,
+            "bytes_held": self.bytes_held,
+            "workers": [len(self.workers[bucket]) for bucket in sorted(self.workers)],
+            "rebuilds": asdict(self.rebuilds),
             "watermark": _iso(self.final),
             "newest": _iso(self.newest),
         }

@@ -9,6 +9,7 @@ row costs its words plus a bucket head, and little slack.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -174,6 +175,13 @@ class JoinState:
         """Make sure that ``rows`` more rows fit into a store; ``limit`` as in :meth:`grow`."""
         if self.rows(s) + rows > self.stores[s, layout.CAP]:
             self._resize({s: int((self._needed(s, limit) + rows) * _SLACK) + _LEAST}, limit)
+
+    def reserve_all(self, arriving: Sequence[int], limit: int) -> None:
+        """Make sure that so many more rows fit into each store, all in one move; a store that has rows doubles, as it may fill on."""
+        if any(self.rows(s) + rows > self.stores[s, layout.CAP] for s, rows in enumerate(arriving)):
+            held = [self._needed(s, limit) for s in range(len(arriving))]
+            tight = [int((before + rows) * _SLACK) + _LEAST for before, rows in zip(held, arriving, strict=True)]
+            self._resize({s: max(tight[s], 2 * held[s]) for s, rows in enumerate(arriving) if rows}, limit)
 
     def _needed(self, s: int, limit: int) -> int:
         """Rows that a store cannot let go: all in the ring, or those that a partitioned window still holds."""

@@ -7,6 +7,7 @@
 * :mod:`~muntin.testing.compare`: equality of tables, and what differs as text.
 * :mod:`~muntin.testing.generators`: made-up streams for benchmarks and examples.
 * :mod:`~muntin.testing.join_counts` and :mod:`~muntin.testing.join_cases`: counted work of joins, beside what cost models predict.
+* :mod:`~muntin.testing.processes`: the processes of a Spark session, to end some and see what happens.
 * :mod:`~muntin.testing.strategies` and :mod:`~muntin.testing.case`: random cases for Hypothesis, which prints failures as scripts.
 
 Nothing else of Muntin imports from here, except the command line.

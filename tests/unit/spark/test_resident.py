@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import subprocess
 import sys
 import threading
@@ -13,16 +12,17 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Listener
 
 import pytest
-from tests.spark.processes import kill, residents, wait_gone
 from tests.unit.spark.test_rebuilding import PAIRS, program_of, shares, texts
 
+from muntin.spark.checkpoint import content_of
 from muntin.spark.rebuilding import KeptBucket
-from muntin.spark.resident import Memory, Resident, ResidentError
+from muntin.spark.resident import Memory, Resident, ResidentError, remembered
+from muntin.testing.processes import kill, residents, wait_gone
 
 pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")  # residents outlive who starts them
 
 PROGRAM = program_of(f"{PAIRS} WINDOW 10 SECONDS")
-PICKLED = pickle.dumps(PROGRAM)
+PICKLED = content_of("run", PROGRAM)
 SHARES = list(shares(PROGRAM, ["1", "2", "3"]))
 
 
@@ -57,7 +57,7 @@ def test_a_bucket_whose_executor_died_is_built_again_under_another(run: str, exe
     first = Resident(run, 0, executor.pid)
     kept: list[Memory] = []
     for share in SHARES[:2]:
-        kept.append((first.apply(PICKLED, share.batch - 1, share, lambda: iter(kept)).note, share))
+        kept.append(remembered(first.apply(PICKLED, share.batch - 1, share, lambda: iter(kept)).note, share))
     (pid,) = residents(os.getpid())
     executor.kill()
     executor.wait()

@@ -11,7 +11,7 @@ from muntin.spark.messages import Part, Share
 from muntin.spark.packing import Packer
 from muntin.spark.program import Program, Registered
 from muntin.spark.rebuilding import KeptBucket
-from muntin.spark.tally import Stats, Tally
+from muntin.spark.tally import Rebuilt, Stats, Tally
 
 SCHEMA = pa.schema([("k", pa.int64()), ("j", pa.int64()), ("ts", pa.timestamp("us"))])
 
@@ -42,20 +42,20 @@ def test_rows_count_once_under_several_schemes() -> None:
     assert {stats.final for stats in told} == {5}
     assert tally.rows_held == sum(bucket.rows() for bucket in buckets)
     assert tally.told(["A", "B"], {"q0": "Q0"})["watermark"] == "1970-01-01 00:00:00.000005"
-    assert buckets[0].apply(Share(1, 0, {}, (), 9)).stats == Stats({}, buckets[0].rows(), 9, 7), "time moves on without rows"
+    assert tally.bytes_held == sum(stats.bytes_held for stats in told) > 0
+    assert tally.workers == {0: {0}, 1: {0}, 2: {0}}
+    moved = buckets[0].apply(Share(1, 0, {}, (), 9)).stats
+    assert (moved.rows_in, moved.rows_held, moved.final, moved.newest) == ({}, buckets[0].rows(), 9, 7), "time moves on without rows"
 
 
 def test_counts_go_on_and_what_is_held_is_the_latest() -> None:
     tally = Tally()
     assert tally.told(["A"], {}) == {
-        "streams": {"A": {"rows": 0, "late": 0}},
-        "results": {},
-        "rows_held": 0,
-        "watermark": None,
-        "newest": None,
-    }
-    for rows, held, final in ((3, 30, 1_000_000), (4, 20, 2_500_000)):
-        tally.add([json.loads(Stats({"A": rows}, held, final, final + 1).to_blob())] * 2)
+        "streams": {"A": {"rows": 0, "late": 0}}, "results": {}, "rows_held": 0, "bytes_held": 0, "workers": [],
+        "rebuilds": {"buckets": 0, "rows": 0, "seconds": 0.0, "bucket_seconds": 0.0}, "watermark": None, "newest": None,
+    }  # fmt: skip
+    for rows, held, final, worker in ((3, 30, 1_000_000, 77), (4, 20, 2_500_000, 78)):
+        tally.add([json.loads(Stats({"A": rows}, held, final, final + 1, 10 * held, bucket, worker).to_blob()) for bucket in (0, 1)])
     tally.add([])
     tally.late["A"] += 1
     tally.results["q"] += 5
@@ -63,6 +63,9 @@ def test_counts_go_on_and_what_is_held_is_the_latest() -> None:
         "streams": {"A": {"rows": 14, "late": 1}},
         "results": {"Q": 5},
         "rows_held": 40,
+        "bytes_held": 400,
+        "workers": [2, 2],
+        "rebuilds": {"buckets": 0, "rows": 0, "seconds": 0.0, "bucket_seconds": 0.0},
         "watermark": "1970-01-01 00:00:02.500000",
         "newest": "1970-01-01 00:00:02.500001",
     }
@@ -70,7 +73,7 @@ def test_counts_go_on_and_what_is_held_is_the_latest() -> None:
 
 def test_times_before_1970_are_told() -> None:
     tally = Tally()
-    tally.add([{"rows_in": {}, "rows_held": 0, "final": -1, "newest": -1}])
+    tally.add([json.loads(Stats({}, 0, -1).to_blob())])
     assert tally.told([], {})["watermark"] == "1969-12-31 23:59:59.999999"
 
 
@@ -80,3 +83,26 @@ def test_what_was_told_after_a_batch_is_kept_for_a_while() -> None:
         tally.note(batch, {"batch": batch})
     assert tally.noted(49) is None
     assert [tally.noted(batch) for batch in (50, 120, 149)] == [{"batch": 50}, {"batch": 120}, {"batch": 149}]
+
+
+def test_rebuilds_of_one_micro_batch_overlap() -> None:
+    """Seconds of the clock go from the first beginning to the last end; those of buckets add up."""
+    tally = Tally()
+    for began, ended in ((10.0, 12.0), (11.0, 14.0)):
+        tally.rebuilds.add([Rebuilt(100, began, began + 1), Rebuilt(50, began + 0.5, ended)])
+    tally.rebuilds.add([])
+    assert tally.told([], {})["rebuilds"] == {"buckets": 4, "rows": 300, "seconds": 5.0, "bucket_seconds": 6.0}
+
+
+def test_a_bucket_that_was_built_again_says_so_once() -> None:
+    program = Program((Stream("A", SCHEMA, "ts", 0),), {}, (Registered("q", "SELECT k FROM A WINDOW 9 SECONDS", {}),), (), 1)
+    rows = pa.table({"k": [1, 2], "j": [1, 2], "ts": [1, 2]}).cast(SCHEMA)
+    shares = [Share(batch, 0, {"A": 2}, tuple(part for _, part in Packer(program, "A").pack(rows, 0))) for batch in range(3)]
+    first = KeptBucket(program, 0).apply(shares[0])
+    assert first.stats.rebuilt is None, "there was nothing to build it from"
+    bucket = KeptBucket.rebuilt(program, 0, [(first.note, shares[0])])
+    told = [bucket.apply(share).stats.rebuilt for share in shares[1:]]
+    assert told[0] is not None
+    assert told[0].rows == 2
+    assert told[0].ended >= told[0].began
+    assert told[1] is None

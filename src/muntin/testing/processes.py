@@ -17,23 +17,33 @@ def _status(pid: int) -> tuple[str, int] | None:
     return state, int(parent)
 
 
+def _all() -> list[int]:
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
+
+
 def alive(pid: int) -> bool:
+    """Whether a process runs."""
     status = _status(pid)
     return status is not None and status[0] not in "ZX"
 
 
 def command(pid: int) -> str:
+    """The command line of a process; empty when it is gone."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
     except OSError:
         return ""
 
 
+def resident_bytes_of(pid: int) -> int:
+    """Memory of a process that is in use, in bytes."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
 def descendants(root: int) -> list[int]:
     """All processes below one, whatever their group or session."""
-    parents = {
-        int(path.name): status[1] for path in Path("/proc").iterdir() if path.name.isdecimal() and (status := _status(int(path.name)))
-    }
+    parents = {pid: status[1] for pid in _all() if (status := _status(pid))}
     found = [root]
     for pid in found:
         found += [child for child, parent in parents.items() if parent == pid]
@@ -41,7 +51,13 @@ def descendants(root: int) -> list[int]:
 
 
 def residents(root: int) -> list[int]:
-    return [pid for pid in descendants(root) if "muntin.spark.resident" in command(pid)]
+    """The processes of buckets: below one, or below nobody since the worker that started them has ended, but tied to one below."""
+    below = {str(pid) for pid in descendants(root)}
+    return [
+        pid
+        for pid in _all()
+        if "muntin.spark.resident" in (said := command(pid)) and alive(pid) and (str(pid) in below or said.split()[-1] in below)
+    ]
 
 
 def workers(root: int) -> list[int]:
@@ -51,6 +67,7 @@ def workers(root: int) -> list[int]:
 
 
 def kill(pid: int) -> None:
+    """End a process at once."""
     os.kill(pid, signal.SIGKILL)
 
 
