@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -69,10 +70,9 @@ def test_a_script_runs_to_the_end_of_its_input_and_goes_on_from_there(tmp_path: 
     assert noise == []
 
     pairs, last = in_process(tmp_path, 3)
-    printed = [
-        tuple(str(value) for name, value in json.loads(line).items() if name not in {"query", "batch"})
-        for line in first.stdout.splitlines()
-    ]
+    lines = [json.loads(line) for line in first.stdout.splitlines()]
+    assert {line["query"] for line in lines} == {"pairs"}
+    printed = [(line["_op"], str(datetime.fromisoformat(line["_ts"])), *(str(line[name]) for name in ("k", "a", "b"))) for line in lines]
     printed += [tuple(line.split("  ")) for line in second.stdout.splitlines() if line.startswith("+ ")]
     assert sorted(printed) == rows_of(pairs)
     assert rows_of(pq.read_table(sorted((tmp_path / "out").iterdir()))) == rows_of(last)

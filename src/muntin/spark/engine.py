@@ -12,11 +12,13 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from math import ceil
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 from pyspark.errors import StreamingQueryException
@@ -220,6 +222,7 @@ class SparkEngine:
         plan = plan_join(query, settings, Knowledge(declared=known_statistics(self._catalog)))
         changed = {name: str(value) for name, value in asdict(settings).items() if value != getattr(_DEFAULT, name)}
         made = self.sinks.make(query, sink)
+        _check_unshared(made, self._sinks)
         with self._paused():
             self._queries[key] = (Registered(query.name, query.text, changed), query, plan)
             self._sinks[key] = made
@@ -240,6 +243,7 @@ class SparkEngine:
             with self._paused():
                 del self._queries[key]
                 sink = self._sinks.pop(key)
+                self._tally.results.pop(key, None)
             if isinstance(sink, MemorySink):
                 sink.forget()
             return
@@ -322,6 +326,7 @@ class SparkEngine:
         wanted = self._program(empty=again)
         sources = {stream.name: self._source(stream) for stream in self._catalog.streams()}
         self._run, program = self._checkpoint.resume(wanted)
+        self.sinks.forget_others(self._sinks.values())
         # State is in as many partitions as there are buckets, from the first start on.
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.buckets))
         outputs = build(self.spark, program, sources, self._run, self._moments)
@@ -394,26 +399,36 @@ class SparkEngine:
         found: dict[tuple[str, str], list[Row]] = {}
         for row in outputs.collect():
             found.setdefault((row["kind"], row["name"]), []).append(row)
-        self._tally.add([json.loads(bytes(row["blob"])) for row in found.pop((STATS, ""), [])])
+        told = [json.loads(bytes(row["blob"])) for row in found.pop((STATS, ""), [])]
+        tables = {name: [from_blob(bytes(row["blob"])) for row in rows] for name, rows in found.items()}
+        results, late = {}, {}
         for key, (_, query, _) in list(self._queries.items()):
-            tables = [from_blob(bytes(row["blob"])) for row in found.get((RESULTS, query.name), [])]
-            self._tally.results[key] += sum(len(table) for table in tables)
-            try:
-                self._sinks[key].write(gathered(query, tables, self._ducks[0]), batch)
-            except Exception as error:
-                self._failure = SinkError(
-                    f"the sink of query {query.name} failed in batch {batch}: {type(error).__name__}: {error}",
-                    hint="Repair it and start again: the batch is done again, other sinks keep what they have once",
-                )
-                raise self._failure from error
+            own = tables.get((RESULTS, query.name), [])
+            results[key] = sum(len(table) for table in own)
+            with self._named(f"the sink of query {query.name}", batch):
+                self._sinks[key].write(gathered(query, own, self._ducks[0]), batch)
         for stream in self._catalog.streams():
-            late = [from_blob(bytes(row["blob"])) for row in found.get((LATE, stream.name), [])]
-            if late:
-                self._tally.late[stream.name] += sum(len(table) for table in late)
-                self._late_sink(stream).write(pa.concat_tables(late), batch)
+            own = tables.get((LATE, stream.name), [])
+            if own:
+                late[stream.name] = sum(len(table) for table in own)
+                with self._named(f"the file of late rows of stream {stream.name}", batch):
+                    self._late_sink(stream).write(pa.concat_tables(own), batch)
+        self._tally.add(batch, told, results, late)
+
+    @contextmanager
+    def _named(self, what: str, batch: int) -> Iterator[None]:
+        """Say which sink it was that failed."""
+        try:
+            yield
+        except Exception as error:
+            self._failure = SinkError(
+                f"{what} failed in batch {batch}: {type(error).__name__}: {error}",
+                hint="Repair it and start again: the batch is done again, other sinks keep what they have once",
+            )
+            raise self._failure from error
 
     def _late_sink(self, stream: Stream) -> FileSink:
-        return FileSink(self._checkpoint.folder / "muntin" / "late" / stream.name, "parquet")
+        return FileSink(self._checkpoint.folder / "muntin" / "late" / quote(stream.name, safe="").replace(".", "%2E"), "parquet")
 
     def late(self, stream: str) -> pa.Table:
         """The late rows of a stream so far."""
@@ -484,6 +499,13 @@ def _sink_of(query: Query) -> SinkChoice:
     return {"format": options.get("format", sink or ""), **({"path": options["path"]} if "path" in options else {})}
 
 
+def _check_unshared(sink: Sink, others: Mapping[str, Sink]) -> None:
+    """Raise when the folder of a sink is that of another: their batches have the same names."""
+    for name, other in others.items():
+        if isinstance(sink, FileSink) and isinstance(other, FileSink) and sink.folder.absolute() == other.folder.absolute():
+            raise SettingError(f"{sink.folder} is where query {name} writes to", hint="Give every query a folder of its own")
+
+
 def _plain(schema: pa.Schema) -> pa.Schema:
     """Times without a zone: Spark's are UTC, as ours."""
     fields = [pa.field(f.name, pa.timestamp("us")) if pa.types.is_timestamp(f.type) else pa.field(f.name, f.type) for f in schema]
@@ -494,4 +516,6 @@ def _local_folder(path: str | Path | None) -> Path:
     text = str(path).removeprefix("file://")
     if "://" in text:
         raise InputError(f"the checkpoint {path} is not a folder that this process can reach", hint="Give a local or mounted folder")
+    if any(sign in text for sign in "*?[]{}\\"):
+        raise InputError(f"the checkpoint {path} has signs in its name that Spark takes for a pattern", hint="Leave out * ? [ ] { } and \\")
     return Path(text).absolute()

@@ -36,7 +36,7 @@ class Moments:
         """The moments as a stream of one column."""
         self._folder.mkdir(parents=True, exist_ok=True)
         reader = spark.readStream.format("json").schema("moment LONG")
-        return reader.option("cleanSource", "delete").option("maxFileAge", "1h").load(self._folder.as_uri())
+        return reader.option("cleanSource", "delete").option("maxFileAge", "1h").load(f"file://{self._folder}")
 
 
 class Heartbeat:

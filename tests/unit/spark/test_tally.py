@@ -37,7 +37,7 @@ def test_rows_count_once_under_several_schemes() -> None:
     buckets = [KeptBucket(program, number) for number in range(3)]
     told = [bucket.apply(share[number]).stats for number, bucket in enumerate(buckets)]
     tally = Tally()
-    tally.add([json.loads(stats.to_blob()) for stats in told])
+    tally.add(0, [json.loads(stats.to_blob()) for stats in told], {}, {})
     assert tally.rows_in == {"A": 5, "B": 2}
     assert {stats.final for stats in told} == {5}
     assert tally.rows_held == sum(bucket.rows() for bucket in buckets)
@@ -45,17 +45,15 @@ def test_rows_count_once_under_several_schemes() -> None:
     assert buckets[0].apply(Share(1, 0, {}, (), 9)).stats == Stats({}, buckets[0].rows(), 9), "time moves on without rows"
 
 
-def test_counts_go_on_and_what_is_held_is_the_latest() -> None:
+def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_again_counts_once() -> None:
     tally = Tally()
     assert tally.told(["A"], {}) == {"streams": {"A": {"rows": 0, "late": 0}}, "results": {}, "rows_held": 0, "watermark": None}
-    for rows, held, final in ((3, 30, 1_000_000), (4, 20, 2_500_000)):
-        tally.add([json.loads(Stats({"A": rows}, held, final).to_blob())] * 2)
-    tally.add([])
-    tally.late["A"] += 1
-    tally.results["q"] += 5
+    for batch, rows, held, final in ((5, 3, 30, 1_000_000), (6, 4, 20, 2_500_000), (6, 4, 20, 2_500_000)):
+        tally.add(batch, [json.loads(Stats({"A": rows}, held, final).to_blob())] * 2, {"q": rows}, {"A": 1})
+    tally.add(7, [], {}, {})
     assert tally.told(["A"], {"q": "Q"}) == {
-        "streams": {"A": {"rows": 14, "late": 1}},
-        "results": {"Q": 5},
+        "streams": {"A": {"rows": 14, "late": 2}},
+        "results": {"Q": 7},
         "rows_held": 40,
         "watermark": "1970-01-01 00:00:02.500000",
     }
@@ -63,5 +61,5 @@ def test_counts_go_on_and_what_is_held_is_the_latest() -> None:
 
 def test_times_before_1970_are_told() -> None:
     tally = Tally()
-    tally.add([{"rows_in": {}, "rows_held": 0, "final": -1}])
+    tally.add(0, [{"rows_in": {}, "rows_held": 0, "final": -1}], {}, {})
     assert tally.told([], {})["watermark"] == "1969-12-31 23:59:59.999999"
