@@ -44,6 +44,7 @@ from muntin.planner.distribution import distribute
 from muntin.planner.join_planner import Knowledge, plan_join
 from muntin.spark.bucket import LATE, RESULTS
 from muntin.spark.checkpoint import Checkpoint
+from muntin.spark.failures import fact_of
 from muntin.spark.gathering import gathered
 from muntin.spark.messages import from_blob, to_blob
 from muntin.spark.moments import Heartbeat, Moments
@@ -290,7 +291,6 @@ class SparkEngine:
             try:
                 streaming.awaitTermination()
             except StreamingQueryException as error:
-                self._end_residents()
                 raise self._explained(error) from error
             with self._lock:  # a query added or dropped meanwhile goes on in another one
                 streaming = self._streaming if self._streaming is not streaming else None
@@ -325,7 +325,18 @@ class SparkEngine:
         self._failure = None
         wanted = self._program(empty=again)
         sources = {stream.name: self._source(stream) for stream in self._catalog.streams()}
+        self._checkpoint.acquire()
+        try:
+            self._begin(wanted, sources, live=live)
+        except BaseException:
+            self._checkpoint.release()
+            raise
+        if live and self._delay is not None:
+            self._heartbeat = Heartbeat(self._moments, self._delay)
+
+    def _begin(self, wanted: Program, sources: Mapping[str, Source], *, live: bool) -> None:
         self._run, program = self._checkpoint.resume(wanted)
+        self._checkpoint.check_planned()
         self.sinks.forget_others(self._sinks.values())
         # State is in as many partitions as there are buckets, from the first start on.
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.buckets))
@@ -336,8 +347,6 @@ class SparkEngine:
         writer = writer.trigger(processingTime=self._trigger) if live else writer.trigger(availableNow=True)
         self._streaming = writer.start()
         self._live = live
-        if live and self._delay is not None:
-            self._heartbeat = Heartbeat(self._moments, self._delay)
 
     def _halt(self) -> None:
         """End the streaming query, if one runs."""
@@ -378,19 +387,19 @@ class SparkEngine:
         return bool(done) if done is not None else True
 
     def _end_residents(self) -> None:
+        """End the processes of the buckets, and let others have the checkpoint."""
         if self._run:
             for number in range(self.buckets):
                 Resident(self._run, number, 0).stop()
+        self._checkpoint.release()
 
     def _explained(self, error: StreamingQueryException) -> RunError:
         """What went wrong, without Java's part of the story."""
+        self._end_residents()
         if self._failure is not None:
             return self._failure
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        told = [line for line in lines if "Error:" in line and not line.startswith(("at ", "org.", "Caused"))]
-        ours = [line.partition("Error: ")[2] for line in told if line.startswith("muntin.")] or told
-        fact = (ours[-1] if ours else lines[0]).rstrip(".")
-        return RunError(f"the run failed: {fact}", hint=f"Nothing is lost: start again from the checkpoint{java_log.keep()}")
+        fact = fact_of(str(error))
+        return RunError(f"the run failed: {fact}", hint=f"Nothing is lost: repair it and start again from the checkpoint{java_log.keep()}")
 
     # -- output ------------------------------------------------------------------------------------
 
