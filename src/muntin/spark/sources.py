@@ -62,7 +62,8 @@ def decode_file(content: bytes, path: str, stream: Stream) -> pa.Table:
     """The rows of a parquet file, as the stream declares them."""
     where = f"file {path!r} of stream {stream.name}"
     try:
-        file = pq.ParquetFile(pa.BufferReader(content))
+        # INT96 would else become nanoseconds, which years like 1600 and 9999 overflow without a word.
+        file = pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us")
         names = {field.name: find_column(file.schema_arrow, field.name) for field in stream.schema}
         missing = [name for name, found in names.items() if found is None]
         if missing:
@@ -70,9 +71,19 @@ def decode_file(content: bytes, path: str, stream: Stream) -> pa.Table:
                 f"{where} has no column {', '.join(missing)}, it has {', '.join(file.schema_arrow.names)}", hint="Replace the file"
             )
         table = file.read(columns=[found for found in names.values() if found is not None])
-        return table.select(list(names.values())).rename_columns(list(names)).cast(stream.schema)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:
         raise InputError(f"{where} cannot be read: {_first_line(error)}", hint="Replace the file") from error
+    return pa.table([_cast(table.column(names[field.name]), field, where) for field in stream.schema], schema=stream.schema)
+
+
+def _cast(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.ChunkedArray:
+    try:
+        return column.cast(field.type)
+    except pa.ArrowException as error:
+        raise InputError(
+            f"column {field.name} of {where} is {column.type} and cannot become {field.type}: {_first_line(error)}",
+            hint="Replace the file",
+        ) from error
 
 
 def _read_rows(spark: SparkSession, stream: Stream, options: dict[str, str], kind: str | None) -> DataFrame:
