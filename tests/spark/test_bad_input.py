@@ -68,6 +68,8 @@ def test_wrong_settings_sinks_and_queries_are_refused_and_disturb_nothing(spark:
         SparkEngine(spark, buckets=1, heartbeat="soon")
     with pytest.raises(InputError, match="not a folder that this process can reach"):
         SparkEngine(spark, buckets=1, checkpoint="s3://bucket/folder")
+    with pytest.raises(InputError, match="takes for a pattern"):
+        SparkEngine(spark, buckets=1, checkpoint=tmp_path / "run[1]")
     folders = Folders(tmp_path, ("A",))
     engine = engine_over(spark, folders)
     for sink, piece in (("nosuch", "cannot have the sink 'nosuch'"), ({"path": "x"}, "has no format"), ({"format": "csv"}, "has no path")):

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,9 +27,9 @@ CREATE QUERY last AS SELECT A.k, A.v FROM A [ROWS 2] EMIT CHANGES WITH (sink = '
 """
 
 
-def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def command(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     code = [sys.executable, "-c", "from muntin.cli import main; main()", *arguments]
-    return subprocess.run(code, cwd=folder, capture_output=True, text=True, check=False, timeout=400)
+    return subprocess.run(code, cwd=folder, capture_output=True, text=True, check=False, timeout=400, env={**os.environ, **environment})
 
 
 def write(folder: Path, number: int) -> None:
@@ -70,10 +71,9 @@ def test_a_script_runs_to_the_end_of_its_input_and_goes_on_from_there(tmp_path: 
     assert noise == []
 
     pairs, last = in_process(tmp_path, 3)
-    printed = [
-        tuple(str(value) for name, value in json.loads(line).items() if name not in {"query", "batch"})
-        for line in first.stdout.splitlines()
-    ]
+    lines = [json.loads(line) for line in first.stdout.splitlines()]
+    assert {line["query"] for line in lines} == {"pairs"}
+    printed = [(line["_op"], str(datetime.fromisoformat(line["_ts"])), *(str(line[name]) for name in ("k", "a", "b"))) for line in lines]
     printed += [tuple(line.split("  ")) for line in second.stdout.splitlines() if line.startswith("+ ")]
     assert sorted(printed) == rows_of(pairs)
     assert rows_of(pq.read_table(sorted((tmp_path / "out").iterdir()))) == rows_of(last)
@@ -117,6 +117,25 @@ def test_a_sink_that_fails_ends_with_1_and_is_named(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "the sink of query last failed in batch 0" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_java_that_is_missing_or_too_old_ends_with_1_and_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "app.sql").write_text(SCRIPT.format(sink="out"), encoding="utf-8")
+    write(tmp_path, 0)
+    missing = command(tmp_path, "run", "app.sql", "--once", JAVA_HOME=str(tmp_path))
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n", encoding="utf-8")
+    java.chmod(0o755)
+    old = command(tmp_path, "run", "app.sql", "--once", JAVA_HOME=str(tmp_path))
+    for done, fact in (
+        (missing, f"JAVA_HOME={tmp_path} has no bin/java"),
+        (old, f"Spark needs Java 17 or later, and {java} is version 11"),
+    ):
+        assert done.returncode == 1
+        assert fact in done.stderr
+        assert "Run make setup, or install a Java runtime of version 17 or later" in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_the_demo_shows_results_without_a_terminal(tmp_path: Path) -> None:

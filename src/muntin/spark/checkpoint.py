@@ -5,15 +5,21 @@ Tasks read the program from there, too: a change that is written before a batch 
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import json
 import os
 import pickle
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import IO
+from urllib.parse import unquote, urlsplit
 
-from muntin.errors import MuntinError
+from muntin.errors import InputError, MuntinError
 from muntin.model.catalog import Stream
 from muntin.spark.program import Program, Registered
 
@@ -85,16 +91,73 @@ class Checkpoint:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.program_file = folder / "muntin" / "program"
+        self._lock: IO[str] | None = None
 
     @property
     def spark(self) -> Path:
         """The folder that Spark calls its checkpoint."""
         return self.folder / "spark"
 
+    def acquire(self) -> None:
+        """Keep other engines out until :meth:`release`, or until this process ends, however it ends.
+
+        Raises
+        ------
+        CheckpointError
+            When another engine has it, here or in another process; when the folder cannot be written to.
+        """
+        if self._lock is not None:
+            return
+        path = self.program_file.with_name("lock")
+        with _writing(self.folder):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = path.open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            with lock:
+                lock.seek(0)
+                holder = lock.read().strip()
+            if error.errno in {errno.EACCES, errno.EAGAIN}:
+                raise CheckpointError(
+                    f"{self.folder} is in use by another engine ({holder or 'of which we know nothing'})",
+                    hint="Stop that one first, or give each engine a checkpoint of its own",
+                ) from error
+            raise CheckpointError(
+                f"{path} cannot be locked: {error.strerror}", hint="Put the checkpoint on a file system that has locks"
+            ) from error
+        self._lock = lock
+        with _writing(self.folder):
+            lock.truncate(0)
+            lock.write(f"process {os.getpid()} on {os.uname().nodename}\n")
+            lock.flush()
+
+    def release(self) -> None:
+        """Let other engines in."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
     def last_batch(self) -> int:
         """The last batch that is complete, or -1."""
         commits = self.spark / "commits"
         return max((int(path.name) for path in commits.iterdir() if path.name.isdecimal()), default=-1) if commits.is_dir() else -1
+
+    def check_planned(self) -> None:
+        """Raise when a file is gone that the batch under way was planned with: Spark would go on without its rows, and never ask again."""
+        offsets = self.spark / "offsets"
+        batch = max((int(path.name) for path in offsets.iterdir() if path.name.isdecimal()), default=-1) if offsets.is_dir() else -1
+        if batch <= self.last_batch():
+            return
+        before, after = _positions(offsets / str(batch - 1)), _positions(offsets / str(batch))
+        for number, position in after.items():
+            log = self.spark / "sources" / str(number)
+            for path in _files_of(log, before.get(number, -1), position):
+                if not path.exists() or (path.suffix == ".parquet" and not path.stat().st_size):
+                    raise InputError(
+                        f"batch {batch} was begun with {path}, which is {'empty' if path.exists() else 'gone'}",
+                        hint="Put it back, or a file of the same name that has no rows, then start again",
+                    )
 
     def _begun(self) -> bool:
         """Whether any batch was planned; before, another program may take the place of the stored one."""
@@ -128,13 +191,14 @@ class Checkpoint:
 
     def write(self, run: str, program: Program) -> None:
         """Replace the program by one with further changes; tasks of batches that are planned from now on see it."""
-        self.program_file.parent.mkdir(parents=True, exist_ok=True)
         part = self.program_file.with_suffix(".part")
-        with part.open("wb") as file:
-            file.write(content_of(run, program))
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(self.program_file)
+        with _writing(self.folder):
+            self.program_file.parent.mkdir(parents=True, exist_ok=True)
+            with part.open("wb") as file:
+                file.write(content_of(run, program))
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(self.program_file)
 
     def _check_fits(self, before: Program, wanted: Program) -> None:
         if before.buckets != wanted.buckets:
@@ -164,6 +228,39 @@ class Checkpoint:
                 f"{self.program_file} was written by another version of Muntin", hint="Use that version, or begin a new checkpoint"
             )
         return stored
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Say which folder it is that cannot be written to."""
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointError(
+            f"the checkpoint {folder} cannot be written to: {error.strerror}",
+            hint="Give a folder that this process may write to, with room on its disk; then start again",
+        ) from error
+
+
+def _positions(offsets: Path) -> dict[int, int]:
+    """How far each source of files was read, by Spark's numbers; what is not understood is left to Spark."""
+    try:
+        lines = [json.loads(line) if line.startswith("{") else None for line in offsets.read_text(encoding="utf-8").splitlines()[2:]]
+    except (OSError, ValueError):
+        return {}
+    return {number: line["logOffset"] for number, line in enumerate(lines) if line is not None and type(line.get("logOffset")) is int}
+
+
+def _files_of(log: Path, after: int, last: int) -> Iterator[Path]:
+    """The local files in a source's log, of the entries behind ``after`` up to ``last``."""
+    for number in range(after + 1, last + 1):
+        file = next((path for path in (log / str(number), log / f"{number}.compact") if path.is_file()), None)
+        for line in file.read_text(encoding="utf-8").splitlines()[1:] if file else ():
+            with suppress(ValueError):
+                entry = json.loads(line)
+                place = urlsplit(entry["path"])
+                if entry["batchId"] == number and place.scheme == "file":
+                    yield Path(unquote(place.path))
 
 
 def _in_force(program: Program) -> list[Registered]:

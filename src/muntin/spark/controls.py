@@ -71,7 +71,7 @@ class Controls:
         """The control rows as a stream: a moment or a control each."""
         self._folder.mkdir(parents=True, exist_ok=True)
         reader = spark.readStream.format("json").schema("moment LONG, control STRING")
-        return reader.option("cleanSource", "delete").option("maxFileAge", "1h").load(self._folder.as_uri())
+        return reader.option("cleanSource", "delete").option("maxFileAge", "1h").load(f"file://{self._folder}")
 
 
 class Heartbeat:

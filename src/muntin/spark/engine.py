@@ -13,12 +13,14 @@ import tempfile
 import threading
 import uuid
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from math import ceil
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 from pyspark.errors import StreamingQueryException
@@ -47,6 +49,7 @@ from muntin.spark.bucket import LATE, RESULTS
 from muntin.spark.changing import Wanted, exports, settled
 from muntin.spark.checkpoint import Checkpoint, ProgramFile
 from muntin.spark.controls import CONTROLS, HELD, Controls, Heartbeat
+from muntin.spark.failures import fact_of
 from muntin.spark.gathering import gathered
 from muntin.spark.listener import OnProgress, Run, RunListener
 from muntin.spark.messages import from_blob, to_blob
@@ -255,7 +258,9 @@ class SparkEngine:
         plan = plan_join(query, settings, Knowledge(declared=known_statistics(self._catalog)))
         changed = {name: str(value) for name, value in asdict(settings).items() if value != getattr(_DEFAULT, name)}
         registered = Registered(query.name, query.text, changed)
-        self._queries[key] = _Standing(registered, query, plan, self.sinks.make(query, sink))
+        made = self.sinks.make(query, sink)
+        _check_unshared(made, self._queries.values())
+        self._queries[key] = _Standing(registered, query, plan, made)
         self._announce(Wanted(added=registered))
         return SparkQuery(self, query.name)
 
@@ -290,6 +295,7 @@ class SparkEngine:
                     return
                 raise CatalogError(f"there is no query {name}", hint=f"There are {', '.join(self._queries) or 'none'}")
             standing = self._queries.pop(key)
+            self._tally.results.pop(key, None)
             self._announce(Wanted(dropped=standing.registered.name))
             if isinstance(standing.sink, MemorySink):
                 standing.sink.forget()
@@ -372,7 +378,19 @@ class SparkEngine:
         self._failure = None
         wanted = self._declared()
         sources = {stream.name: self._source(stream) for stream in self._catalog.streams()}
+        self._checkpoint.acquire()
+        try:
+            self._begin(wanted, sources, live=live)
+        except BaseException:
+            self._checkpoint.release()
+            raise
+        if live and self._delay is not None:
+            self._heartbeat = Heartbeat(self._controls, self._delay)
+
+    def _begin(self, wanted: Program, sources: Mapping[str, Source], *, live: bool) -> None:
         program = self._program = self._resumed(wanted)
+        self._checkpoint.check_planned()
+        self.sinks.forget_others(standing.sink for standing in self._queries.values())
         # State is in as many partitions as there are buckets, from the first start on.
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.buckets))
         plumbing = Plumbing(ProgramFile(str(self._checkpoint.program_file)), sources, self._controls, self._run)
@@ -456,25 +474,23 @@ class SparkEngine:
         return bool(done) if done is not None else True
 
     def _end_residents(self) -> None:
+        """End the processes of the buckets, and let others have the checkpoint."""
         if self._run:
             for number in range(self.buckets):
                 Resident(self._run, number, 0).stop()
+        self._checkpoint.release()
 
     def _explained(self, error: StreamingQueryException) -> RunError:
         """What went wrong, without Java's part of the story."""
+        self._end_residents()
         if self._failure is not None:
             return self._failure
-        hint = f"Nothing is lost: start again from the checkpoint{java_log.keep()}"
+        hint = f"Nothing is lost: repair it and start again from the checkpoint{java_log.keep()}"
         return RunError(f"the run failed: {self._reason(str(error))}", hint=hint)
 
     def _reason(self, text: str) -> str:
         """What went wrong, out of all that Java says about it."""
-        if self._failure is not None:
-            return self._failure.fact
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        told = [line for line in lines if "Error:" in line and not line.startswith(("at ", "org.", "Caused"))]
-        ours = [line.partition("Error: ")[2] for line in told if line.startswith("muntin.")] or told
-        return (ours[-1] if ours else lines[0]).rstrip(".")
+        return fact_of(text) if self._failure is None else self._failure.fact
 
     # -- output ------------------------------------------------------------------------------------
 
@@ -510,28 +526,37 @@ class SparkEngine:
             wanted.done.set()
 
     def _hand_over(self, found: Found, batch: int) -> None:
-        self._tally.add([json.loads(bytes(row["blob"])) for row in found.pop((STATS, ""), [])])
+        told = [json.loads(bytes(row["blob"])) for row in found.pop((STATS, ""), [])]
+        results, late = {}, {}
         for key, standing in list(self._queries.items()):
             query = standing.query
-            tables = [from_blob(bytes(row["blob"])) for row in found.get((RESULTS, query.name), [])]
-            self._tally.results[key] += sum(len(table) for table in tables)
-            try:
-                standing.sink.write(gathered(query, tables, self._ducks[0]), batch)
-            except Exception as error:
-                self._failure = SinkError(
-                    f"the sink of query {query.name} failed in batch {batch}: {type(error).__name__}: {error}",
-                    hint="Repair it and start again: the batch is done again, other sinks keep what they have once",
-                )
-                raise self._failure from error
+            own = _tables(found, RESULTS, query.name)
+            results[key] = sum(len(table) for table in own)
+            with self._named(f"the sink of query {query.name}", batch):
+                standing.sink.write(gathered(query, own, self._ducks[0]), batch)
         for stream in self._catalog.streams():
-            late = [from_blob(bytes(row["blob"])) for row in found.get((LATE, stream.name), [])]
-            if late:
-                self._tally.late[stream.name] += sum(len(table) for table in late)
-                self._late_sink(stream).write(pa.concat_tables(late), batch)
+            own = _tables(found, LATE, stream.name)
+            if own:
+                late[stream.name] = sum(len(table) for table in own)
+                with self._named(f"the file of late rows of stream {stream.name}", batch):
+                    self._late_sink(stream).write(pa.concat_tables(own), batch)
+        self._tally.add(batch, told, results, late)
         self._tally.note(batch, self._counts())
 
+    @contextmanager
+    def _named(self, what: str, batch: int) -> Iterator[None]:
+        """Say which sink it was that failed."""
+        try:
+            yield
+        except Exception as error:
+            self._failure = SinkError(
+                f"{what} failed in batch {batch}: {type(error).__name__}: {error}",
+                hint="Repair it and start again: the batch is done again, other sinks keep what they have once",
+            )
+            raise self._failure from error
+
     def _late_sink(self, stream: Stream) -> FileSink:
-        return FileSink(self._checkpoint.folder / "muntin" / "late" / stream.name, "parquet")
+        return FileSink(self._checkpoint.folder / "muntin" / "late" / quote(stream.name, safe="").replace(".", "%2E"), "parquet")
 
     def late(self, stream: str) -> pa.Table:
         """The late rows of a stream so far."""
@@ -587,6 +612,17 @@ def _sink_of(query: Query) -> SinkChoice:
     return {"format": options.get("format", sink or ""), **({"path": options["path"]} if "path" in options else {})}
 
 
+def _tables(found: Found, kind: str, name: str) -> list[pa.Table]:
+    return [from_blob(bytes(row["blob"])) for row in found.get((kind, name), [])]
+
+
+def _check_unshared(sink: Sink, others: Iterable[_Standing]) -> None:
+    """Raise when the folder of a sink is that of another: their batches have the same names."""
+    for other in others:
+        if isinstance(sink, FileSink) and isinstance(other.sink, FileSink) and sink.folder.absolute() == other.sink.folder.absolute():
+            raise SettingError(f"{sink.folder} is where query {other.query.name} writes to", hint="Give every query a folder of its own")
+
+
 def _plain(schema: pa.Schema) -> pa.Schema:
     """Times without a zone: Spark's are UTC, as ours."""
     fields = [pa.field(f.name, pa.timestamp("us")) if pa.types.is_timestamp(f.type) else pa.field(f.name, f.type) for f in schema]
@@ -597,4 +633,6 @@ def _local_folder(path: str | Path | None) -> Path:
     text = str(path).removeprefix("file://")
     if "://" in text:
         raise InputError(f"the checkpoint {path} is not a folder that this process can reach", hint="Give a local or mounted folder")
+    if any(sign in text for sign in "*?[]{}\\"):
+        raise InputError(f"the checkpoint {path} has signs in its name that Spark takes for a pattern", hint="Leave out * ? [ ] { } and \\")
     return Path(text).absolute()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import io
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import IO, TypeAlias
 
 import pyarrow as pa
 import pyarrow.csv
@@ -18,8 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from muntin.errors import RunError, SettingError
 from muntin.plan.query import Query
+from muntin.spark.json_lines import write_json
 
 _FILES = ("parquet", "csv", "json")
+_SPARK_FILES = (*_FILES, "orc", "avro", "text", "xml")
+"""Formats of Spark that write files into a folder, and know no transactions."""
 
 
 class SinkError(RunError):
@@ -53,24 +56,33 @@ class FileSink(Sink):
             target.unlink(missing_ok=True)
             return
         part = self.folder / f".{target.name}.part"
-        if self.kind == "parquet":
-            pa.parquet.write_table(results, part)
-        elif self.kind == "csv":
-            pa.csv.write_csv(results, part)
-        else:
-            _write_json(results, part)
+        with part.open("wb") as file:
+            self._encode(results, file)
         part.replace(target)
+
+    def check(self, schema: pa.Schema) -> None:
+        """Raise unless the format can hold results of such columns."""
+        for field in schema:
+            try:
+                self._encode(pa.schema([field]).empty_table(), io.BytesIO())
+            except pa.ArrowException as error:
+                raise SettingError(
+                    f"column {field.name} of type {field.type} cannot be written as {self.kind}", hint="Cast it, or use format json"
+                ) from error
+
+    def _encode(self, results: pa.Table, file: IO[bytes]) -> None:
+        if self.kind == "parquet":
+            pa.parquet.write_table(results, file)
+        elif self.kind == "csv":
+            pa.csv.write_csv(results, file)
+        else:
+            write_json(results, file)
 
 
 def read_batches(folder: Path, schema: pa.Schema) -> pa.Table:
     """All that a parquet sink wrote into a folder, in the order of the batches."""
     files = sorted(folder.glob("batch-*.parquet")) if folder.is_dir() else []
     return pa.concat_tables([schema.empty_table(), *(pa.parquet.read_table(file, schema=schema) for file in files)])
-
-
-def _write_json(results: pa.Table, path: Path) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(row, default=str) + "\n" for row in results.to_pylist())
 
 
 @dataclass
@@ -84,7 +96,14 @@ class MemorySink(Sink):
 
     def __post_init__(self) -> None:
         self._files = FileSink(self.folder, "parquet")
-        self._refresh()
+        self._files.check(self.schema)
+        try:
+            self._refresh()
+        except OSError as error:
+            raise SinkError(
+                f"the results of query {self.name} cannot be kept in {self.folder}: {error.strerror}",
+                hint="Give a checkpoint folder that can be written to, with room on its disk",
+            ) from error
 
     def write(self, results: pa.Table, batch: int) -> None:
         """Write the batch and let the view see it."""
@@ -97,7 +116,8 @@ class MemorySink(Sink):
         empty = self.folder / "batch--00000001.parquet"
         if not empty.exists():
             pa.parquet.write_table(self.schema.empty_table(), empty)
-        self.spark.read.parquet(str(self.folder)).createOrReplaceTempView(f"`{self.name}`")
+        quoted = self.name.replace("`", "``")
+        self.spark.read.parquet(f"file://{self.folder}").createOrReplaceTempView(f"`{quoted}`")
 
     def table(self) -> pa.Table:
         """All results so far, in the order of the batches."""
@@ -122,8 +142,10 @@ class ConsoleSink(Sink):
         if not len(results):
             return
         if self.as_json:
-            rows = ({"query": self.name, "batch": batch, **row} for row in results.to_pylist())
-            print("\n".join(json.dumps(row, default=str) for row in rows), flush=True)  # noqa: T201 (that is the sink)
+            told = [pa.repeat(self.name, len(results)), pa.repeat(batch, len(results))]
+            text = io.BytesIO()
+            write_json(pa.table([*told, *results.columns], names=["query", "batch", *results.column_names]), text)
+            print(text.getvalue().decode(), end="", flush=True)  # noqa: T201 (that is the sink)
             return
         lines = ["  ".join(results.column_names)]
         lines += ["  ".join(str(value) for value in row.values()) for row in results.slice(0, self.most).to_pylist()]
@@ -134,7 +156,11 @@ class ConsoleSink(Sink):
 
 @dataclass
 class SparkSink(Sink):
-    """Any batch format of Spark. Appends; idempotent where the format is told the batch (as Delta's txnVersion)."""
+    """Any batch format of Spark.
+
+    Formats of files have a folder for each batch, which is written over; Delta is told the number of the batch. All others
+    append, and may have a batch twice that was done again.
+    """
 
     spark: SparkSession
     name: str
@@ -142,15 +168,14 @@ class SparkSink(Sink):
     options: Mapping[str, str]
 
     def write(self, results: pa.Table, batch: int) -> None:
-        """Append a batch."""
+        """Write a batch."""
         if not len(results):
             return
         frame = self.spark.createDataFrame(results)
         path = self.options.get("path")
         rest = {name: value for name, value in self.options.items() if name not in {"path", "mode"}}
         writer = frame.write.format(self.kind).mode("append").options(**rest)
-        if path is not None and self.kind in _FILES:
-            # A folder for each batch, written over: Spark's file formats know no transactions.
+        if path is not None and self.kind in _SPARK_FILES:
             writer.mode("overwrite").save(f"{path.rstrip('/')}/batch={batch}")
         elif self.kind == "delta":
             writer.option("txnAppId", f"muntin-{self.name}").option("txnVersion", batch).save(path)
@@ -184,6 +209,13 @@ class SinkMaker:
     as_json: bool = False
     most: int = 20
 
+    def forget_others(self, sinks: Iterable[Sink]) -> None:
+        """Remove what memory sinks of other queries than these kept: of queries that a later run did without."""
+        kept = {sink.folder for sink in sinks if isinstance(sink, MemorySink)}
+        for folder in self.folder.iterdir() if self.folder.is_dir() else ():
+            if folder not in kept:
+                shutil.rmtree(folder, ignore_errors=True)
+
     def make(self, query: Query, choice: SinkChoice) -> Sink:
         """The sink of a query."""
         name = query.name
@@ -209,8 +241,11 @@ class SinkMaker:
         if not kind:
             raise SettingError(f"the sink of query {name} has no format", hint="For example {'format': 'parquet', 'path': '...'}")
         path = options.get("path")
-        if kind in _FILES and path is None:
+        if kind in _SPARK_FILES and path is None:
             raise SettingError(f"the {kind} sink of query {name} has no path", hint="Add path")
-        if kind in _FILES and path is not None and "://" not in path:
-            return FileSink(Path(path), kind)
+        local = path.removeprefix("file://") if path is not None else None
+        if kind in _FILES and local is not None and "://" not in local:
+            sink = FileSink(Path(local), kind)
+            sink.check(query.output_schema)
+            return sink
         return SparkSink(self.spark, name, kind, options)

@@ -22,6 +22,8 @@ _FILES = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
 _SELF_DESCRIBING = {"parquet", "orc", "avro", "delta"}
 _FIXED = {"rate", "rate-micro-batch", "socket", "kafka"}
 """Sources that have columns of their own and take no schema."""
+_STRICT = {"csv": {"mode": "FAILFAST", "enforceSchema": "false"}, "json": {"mode": "FAILFAST"}}
+"""Else Spark makes NULL of what it cannot read, and takes the columns of a csv file by their place, whatever its header says."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,28 @@ def decode_file(content: bytes, path: str, stream: Stream) -> pa.Table:
     """The rows of a parquet file, as the stream declares them."""
     where = f"file {path!r} of stream {stream.name}"
     try:
-        file = pq.ParquetFile(pa.BufferReader(content))
+        # INT96 would else become nanoseconds, which years like 1600 and 9999 overflow without a word.
+        file = pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us")
         names = {field.name: find_column(file.schema_arrow, field.name) for field in stream.schema}
         missing = [name for name, found in names.items() if found is None]
         if missing:
-            raise InputError(f"{where} has no column {', '.join(missing)}", hint=f"It has {', '.join(file.schema_arrow.names)}")
+            raise InputError(
+                f"{where} has no column {', '.join(missing)}, it has {', '.join(file.schema_arrow.names)}", hint="Replace the file"
+            )
         table = file.read(columns=[found for found in names.values() if found is not None])
-        return table.select(list(names.values())).rename_columns(list(names)).cast(stream.schema)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{where} cannot be read: {_first_line(error)}", hint="Replace the file") from error
+    return pa.table([_cast(table.column(names[field.name]), field, where) for field in stream.schema], schema=stream.schema)
+
+
+def _cast(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.ChunkedArray:
+    try:
+        return column.cast(field.type)
     except pa.ArrowException as error:
-        raise InputError(f"{where} cannot be read: {_first_line(error)}", hint="Replace the file, then start again") from error
+        raise InputError(
+            f"column {field.name} of {where} is {column.type} and cannot become {field.type}: {_first_line(error)}",
+            hint="Replace the file",
+        ) from error
 
 
 def _read_rows(spark: SparkSession, stream: Stream, options: dict[str, str], kind: str | None) -> DataFrame:
@@ -77,7 +92,7 @@ def _read_rows(spark: SparkSession, stream: Stream, options: dict[str, str], kin
             f"stream {stream.name} has no source",
             hint="Declare it WITH (format = 'parquet', path = '...'), or pass a streaming DataFrame to engine.stream",
         )
-    reader = spark.readStream.format(kind)
+    reader = spark.readStream.format(kind).options(**_STRICT.get(kind.lower(), {}))
     for name, value in stream.options:
         if name.lower() not in _OURS:
             reader = reader.option(name, value)
@@ -154,4 +169,4 @@ def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
 def _first_line(error: Exception) -> str:
     if isinstance(error, Py4JJavaError):  # its own text begins with a number of a call
         return str(error.java_exception.getMessage()).splitlines()[0]
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -77,13 +77,18 @@ class Tally:
     bytes_held: int = 0
     final: int = BEFORE_ALL
     newest: int = BEFORE_ALL
-    _noted: dict[int, dict[str, Any]] = field(default_factory=dict)
     workers: dict[int, set[int]] = field(default_factory=dict)
     rebuilds: Rebuilds = field(default_factory=Rebuilds)
+    batch: int = -1
+    _noted: dict[int, dict[str, Any]] = field(default_factory=dict)
 
-    def add(self, told: Iterable[Mapping[str, Any]]) -> None:
-        """Take what the buckets told of one micro-batch."""
-        told = list(told)
+    def add(self, batch: int, told: Sequence[Mapping[str, Any]], results: Mapping[str, int], late: Mapping[str, int]) -> None:
+        """Take what the buckets told of a micro-batch, and what came of it; one that is done again counts once."""
+        if batch <= self.batch:
+            return
+        self.batch = batch
+        self.results.update(results)
+        self.late.update(late)
         for stats in told:
             self.rows_in.update(stats["rows_in"])
             self.final = max(self.final, stats["final"])

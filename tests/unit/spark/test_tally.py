@@ -37,7 +37,7 @@ def test_rows_count_once_under_several_schemes() -> None:
     buckets = [KeptBucket(program, number) for number in range(3)]
     told = [bucket.apply(share[number]).stats for number, bucket in enumerate(buckets)]
     tally = Tally()
-    tally.add([json.loads(stats.to_blob()) for stats in told])
+    tally.add(0, [json.loads(stats.to_blob()) for stats in told], {}, {})
     assert tally.rows_in == {"A": 5, "B": 2}
     assert {stats.final for stats in told} == {5}
     assert tally.rows_held == sum(bucket.rows() for bucket in buckets)
@@ -48,20 +48,19 @@ def test_rows_count_once_under_several_schemes() -> None:
     assert (moved.rows_in, moved.rows_held, moved.final, moved.newest) == ({}, buckets[0].rows(), 9, 7), "time moves on without rows"
 
 
-def test_counts_go_on_and_what_is_held_is_the_latest() -> None:
+def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_again_counts_once() -> None:
     tally = Tally()
     assert tally.told(["A"], {}) == {
         "streams": {"A": {"rows": 0, "late": 0}}, "results": {}, "rows_held": 0, "bytes_held": 0, "workers": [],
         "rebuilds": {"buckets": 0, "rows": 0, "seconds": 0.0, "bucket_seconds": 0.0}, "watermark": None, "newest": None,
     }  # fmt: skip
-    for rows, held, final, worker in ((3, 30, 1_000_000, 77), (4, 20, 2_500_000, 78)):
-        tally.add([json.loads(Stats({"A": rows}, held, final, final + 1, 10 * held, bucket, worker).to_blob()) for bucket in (0, 1)])
-    tally.add([])
-    tally.late["A"] += 1
-    tally.results["q"] += 5
+    for batch, rows, held, final, worker in ((5, 3, 30, 1_000_000, 77), (6, 4, 20, 2_500_000, 78), (6, 4, 20, 2_500_000, 79)):
+        told = [json.loads(Stats({"A": rows}, held, final, final + 1, 10 * held, bucket, worker).to_blob()) for bucket in (0, 1)]
+        tally.add(batch, told, {"q": rows}, {"A": 1})
+    tally.add(7, [], {}, {})
     assert tally.told(["A"], {"q": "Q"}) == {
-        "streams": {"A": {"rows": 14, "late": 1}},
-        "results": {"Q": 5},
+        "streams": {"A": {"rows": 14, "late": 2}},
+        "results": {"Q": 7},
         "rows_held": 40,
         "bytes_held": 400,
         "workers": [2, 2],
@@ -73,7 +72,7 @@ def test_counts_go_on_and_what_is_held_is_the_latest() -> None:
 
 def test_times_before_1970_are_told() -> None:
     tally = Tally()
-    tally.add([json.loads(Stats({}, 0, -1).to_blob())])
+    tally.add(0, [json.loads(Stats({}, 0, -1).to_blob())], {}, {})
     assert tally.told([], {})["watermark"] == "1969-12-31 23:59:59.999999"
 
 

@@ -1,0 +1,35 @@
+"""What went wrong, out of all that Spark tells of a failed run: pages of two languages, of which a line or three matter."""
+
+from __future__ import annotations
+
+import re
+
+_JAVA = re.compile(r"^(?:: |Caused by: )[\w.$]+(?:Exception|Error)\b(?:: (?P<told>.*))?$")
+_PYTHON = re.compile(r"^(?P<kind>[\w.]+(?:Error|Exception)): (?P<told>.+)$")
+_CODE = re.compile(r"^\[[A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w+\s*$")
+_EMPTY = re.compile(r"^Job aborted due to stage failure|^An error occurred while calling")
+_MOST = 3
+
+
+def fact_of(story: str) -> str:
+    r"""The errors that matter: ours, else Python's last one, else Java's with its causes.
+
+    >>> fact_of("Traceback\nmuntin.errors.InputError: file 'x' has no column v.\n")
+    "file 'x' has no column v"
+    """
+    lines = [line.strip() for line in story.splitlines() if line.strip()]
+    python = [found for line in lines if (found := _PYTHON.match(line)) and not found["kind"].startswith(("org.", "java.", "py4j."))]
+    ours = [found["told"] for found in python if found["kind"].startswith("muntin.")]
+    if ours:
+        return _plain(ours[-1])
+    if python:
+        return _plain(f"{python[-1]['kind'].rpartition('.')[2]}: {python[-1]['told']}")
+    java = [_plain(found["told"]) for line in lines if (found := _JAVA.match(line)) and found["told"]]
+    told = list(dict.fromkeys(text for text in java if text and not _EMPTY.match(text)))
+    chosen = told if len(told) <= _MOST else [*told[: _MOST - 1], told[-1]]
+    return ": ".join(chosen) or _plain(lines[0].partition(" terminated with exception: ")[2] or lines[0] if lines else "no reason was told")
+
+
+def _plain(text: str) -> str:
+    """Without Spark's codes and the full stop."""
+    return _CODE.sub("", _CODE.sub("", text)).strip().rstrip(".")

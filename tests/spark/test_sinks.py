@@ -1,0 +1,97 @@
+"""Sinks in a session: formats of Spark, views, names of any kind, queries that go and come again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tests.spark.support import SECOND, Folders, rows
+
+from muntin.errors import SettingError
+from muntin.spark import SparkEngine
+from muntin.spark.sinks import SinkError
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+VALUES = "SELECT v FROM A WINDOW 2 SECONDS"
+ODD = "it's `odd`; a.b / ü"
+
+
+def engine_over(spark: SparkSession, folders: Folders) -> SparkEngine:
+    engine = SparkEngine(spark, checkpoint=folders.base / "check point", buckets=1)
+    engine.execute(folders.declarations())
+    return engine
+
+
+def view(spark: SparkSession, name: str) -> list[int]:
+    quoted = name.replace("`", "``")
+    return sorted(row["v"] for row in spark.sql(f"SELECT v FROM `{quoted}`").collect())
+
+
+def test_every_sink_has_a_batch_that_is_done_again_once_and_so_has_the_tally(spark: SparkSession, tmp_path: Path) -> None:
+    folders = Folders(tmp_path, ("A",))
+    for second in (1, 2):
+        folders.write("A", rows([second], start=second))
+    folders.write("A", rows([0], start=9))
+    engine = engine_over(spark, folders)
+    kinds = ("orc", "parquet", "csv", "json")
+    for kind in kinds:
+        engine.query(VALUES, name=kind, sink={"format": kind, "path": f"file://{tmp_path}/out/{kind}"})
+    with pytest.raises(SettingError, match=r"out/csv is where query csv writes to.*folder of its own"):
+        engine.query(VALUES, name="second", sink={"format": "json", "path": f"{tmp_path}/out/csv"})
+    broken = [True]
+
+    def sink(frame: DataFrame, batch: int) -> None:
+        del frame
+        if broken[0] and batch == 1:
+            raise OSError(28, "No space left on device")
+
+    odd = engine.query(VALUES, name=ODD)
+    engine.query(VALUES, name="fragile", sink=sink)
+    with pytest.raises(SinkError, match=r"sink of query fragile failed in batch 1: OSError: .*No space left on device.*start again"):
+        engine.process_available()
+    assert engine.progress is not None
+    assert engine.progress["muntin"]["results"][ODD] == 1, "what is not complete is not counted"
+    broken[0] = False
+    engine.process_available(until=5 * SECOND)
+    assert engine.progress["muntin"]["results"] == dict.fromkeys((*kinds, ODD, "fragile"), 2)
+    assert engine.progress["muntin"]["streams"] == {"A": {"rows": 3, "late": 1}}
+    assert spark.read.orc(f"{tmp_path}/out/orc").orderBy("v").toPandas()["v"].tolist() == [1, 2]
+    for kind in ("parquet", "csv", "json"):
+        options = {"header": "true"} if kind == "csv" else {}
+        read = spark.read.format(kind).options(**options).load(f"{tmp_path}/out/{kind}")
+        assert sorted(int(row["v"]) for row in read.collect()) == [1, 2]
+    assert view(spark, ODD) == [1, 2]
+    assert odd.results().column("v").to_pylist() == [1, 2]
+
+
+def test_views_are_there_after_a_restart_and_a_query_that_comes_again_begins_anew(spark: SparkSession, tmp_path: Path) -> None:
+    folders = Folders(tmp_path, ("A",))
+    folders.write("A", rows([1], start=1))
+    engine = engine_over(spark, folders)
+    engine.query(VALUES, name=ODD)
+    engine.query(VALUES, name="kept")
+    engine.process_available()
+    engine.drop(ODD)
+    assert not [table for table in spark.catalog.listTables() if table.name == ODD], "its view goes with it"
+    engine.query(VALUES, name=ODD)
+    assert view(spark, ODD) == []
+    folders.write("A", rows([2], start=2))
+    engine.process_available()
+    assert view(spark, ODD) == [2]
+    spark.catalog.dropTempView("kept")
+
+    again = engine_over(spark, folders)
+    again.query(VALUES, name="kept")
+    assert view(spark, "kept") == [1, 2], "the view is there before anything runs"
+    folders.write("A", rows([3], start=3))
+    again.process_available()
+    assert view(spark, "kept") == [1, 2, 3]
+
+    third = engine_over(spark, folders)
+    third.query(VALUES, name="kept")
+    third.query(VALUES, name=ODD)
+    folders.write("A", rows([4], start=4))
+    third.process_available()
+    assert (view(spark, "kept"), view(spark, ODD)) == ([1, 2, 3, 4], [4]), "a run without a query forgets what it kept"
