@@ -136,6 +136,14 @@ def test_figure_3a_resume_pointers_and_what_the_router_holds() -> None:
     ]
 
 
+def test_figure_3a_what_is_kept() -> None:
+    """b0 is outside w3 for b12, but a11 still has to look at it when b12 comes; under LWO it has done so by then."""
+    kept = {scheduler: simulate(FIGURE_3, scheduler) for scheduler in (Scheduler.LWO, Scheduler.SWF)}
+    assert [trace.most_stored for trace in kept.values()] == [12, 13]
+    assert [trace.most_waiting for trace in kept.values()] == [1, 2]
+    assert [trace.most_held for trace in kept.values()] == [0, 2]
+
+
 def test_figure_4_the_matrix() -> None:
     half, third = Fraction(1, 2), Fraction(1, 3)
     assert max_throughput([2, 3, 6], [1, 1, 1]) == [[half, 2 * third, 2 * third], [None, 1, 1], [None, None, third]]
