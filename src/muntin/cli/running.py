@@ -91,16 +91,8 @@ def _engine(options: RunOptions) -> SparkEngine:
 
 @contextmanager
 def _logging_to(path: Path | None) -> Iterator[None]:
-    """While it lasts, what Muntin logs goes to the end of a file, each line with its time in UTC."""
-    if path is None:
-        yield
-        return
-    try:
-        handler = logging.FileHandler(path, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write the log {str(path)!r}: {error.strerror}", hint="Give a file in a folder that is there") from error
-    handler.formatter = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
-    handler.formatter.converter = time.gmtime
+    """While it lasts, what Muntin logs goes to the end of a file; without one nowhere, and not into what is shown on stderr."""
+    handler = logging.NullHandler() if path is None else _log_file(path)
     log = logging.getLogger("muntin")
     level = log.level
     log.addHandler(handler)
@@ -111,6 +103,18 @@ def _logging_to(path: Path | None) -> Iterator[None]:
         log.setLevel(level)
         log.removeHandler(handler)
         handler.close()
+
+
+def _log_file(path: Path) -> logging.Handler:
+    """Writes each line with its time in UTC."""
+    try:
+        handler = logging.FileHandler(path, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write the log {str(path)!r}: {error.strerror}", hint="Give a file in a folder that is there") from error
+    formatter = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    formatter.converter = time.gmtime
+    handler.setFormatter(formatter)
+    return handler
 
 
 @contextmanager

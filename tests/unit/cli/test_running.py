@@ -172,3 +172,14 @@ def test_the_engine_gets_the_heartbeat(script: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(spark, "SparkEngine", made, raising=False)
     assert run([str(script), "--heartbeat", "10 seconds"], monkeypatch) == 0
     assert given["heartbeat"] == "10 seconds"
+
+
+def test_without_a_log_failures_are_told_once(script: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    def wait() -> None:
+        logging.getLogger("muntin.spark").error("failed: no more disk")
+        raise RunError("no more disk")
+
+    monkeypatch.setattr(spark, "SparkEngine", lambda *_, **__: Engine(wait), raising=False)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # those of pytest; a process of its own has none
+    assert run([str(script), "--once"], monkeypatch) == 1
+    assert capfd.readouterr().err.count("no more disk") == 1
