@@ -14,7 +14,7 @@ from muntin.model.catalog import Stream
 from muntin.operators.consolidate import consolidate
 from muntin.plan.query import Emit
 from muntin.spark.bucket import RESULTS, Kept
-from muntin.spark.messages import Output, Part, Share, from_blob, to_blob
+from muntin.spark.messages import Output, Part, Share, to_blob
 from muntin.spark.packing import Packer
 from muntin.spark.program import Program, Registered
 from muntin.spark.rebuilding import KeptBucket
@@ -62,7 +62,7 @@ def test_buckets_give_the_oracles_results(case: Case, buckets: int, tasks: int, 
             stores[bucket][share.batch] = (applied.note, share)
             for gone in applied.gone:
                 del stores[bucket][gone]
-            collected += [from_blob(output.blob) for output in applied.outputs if output.kind == RESULTS]
+            collected += [output.table for output in applied.outputs if output.kind == RESULTS]
     found = pa.concat_tables([query.output_schema.empty_table(), *collected])
     oracle = case.oracle(query)
     note(case.script(query))
@@ -106,4 +106,4 @@ def test_a_bucket_built_again_goes_on_as_if_it_had_never_ended(
 
 def told(outputs: list[Output]) -> list[tuple[str, str, list[str]]]:
     """What outputs say, rows in any order."""
-    return [(output.kind, output.name, sorted(map(str, rows_of(from_blob(output.blob))))) for output in outputs]
+    return [(output.kind, output.name, sorted(map(str, rows_of(output.table)))) for output in outputs]

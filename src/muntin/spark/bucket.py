@@ -26,7 +26,7 @@ from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
 from muntin.plan.query import Query
 from muntin.planner.distribution import OWN, marked
 from muntin.spark.controls import CONTROLS, HELD, Control
-from muntin.spark.messages import TIMELESS, Output, Part, Share, from_blob, to_blob
+from muntin.spark.messages import TIMELESS, Output, Part, Share, from_blob
 from muntin.spark.program import Placed, Program, Registered
 from muntin.spark.tally import Stats
 
@@ -123,7 +123,7 @@ class Bucket:
         self._move(share)
         rows = _rows_of(share.parts)
         self._came = self._at_home(rows)
-        outputs = [Output(LATE, stream, to_blob(table), len(table)) for (scheme, stream), table in rows.items() if scheme == TIMELESS]
+        outputs = [Output(LATE, stream, table) for (scheme, stream), table in rows.items() if scheme == TIMELESS]
         for lane in self._lanes.values():
             late = lane.engine.feed({stream: table for (scheme, stream), table in rows.items() if scheme == lane.scheme}, self.final)
             if share.moment is not None:
@@ -137,10 +137,9 @@ class Bucket:
         """What control rows ask for: the rows that lanes hold; the first bucket also tells that they came."""
         for control in map(Control.from_text, controls):
             if self.number == 0:
-                yield Output(CONTROLS, control.name, b"", 0)
+                yield Output(CONTROLS, control.name, pa.table({}))
             for lane, stream in control.exports:
-                rows = self.held(lane, stream)
-                yield Output(HELD, json.dumps([control.name, lane, stream]), to_blob(rows), len(rows))
+                yield Output(HELD, json.dumps([control.name, lane, stream]), self.held(lane, stream))
 
     def held(self, name: str, stream: str) -> pa.Table:
         """The rows of a stream that a lane holds, as far as they are at home here."""
@@ -181,7 +180,7 @@ class Bucket:
     def _results(self, placed: Placed) -> Output | None:
         name = placed.registered.name
         table = self._lanes[placed.lane].engine.handle(name).poll()
-        return Output(RESULTS, name, to_blob(table), len(table)) if len(table) else None
+        return Output(RESULTS, name, table) if len(table) else None
 
     def _late(self, lane: _Lane, late: dict[str, pa.Table]) -> list[Output]:
         """The late rows of a lane; a stream that goes several ways is told of by the first."""
@@ -194,7 +193,7 @@ class Bucket:
                 # Every bucket sees the row; the one in which it is at home tells.
                 told = table.filter(table.column(OWN)).drop_columns([OWN])
             if len(told):
-                outputs.append(Output(LATE, stream, to_blob(told), len(told)))
+                outputs.append(Output(LATE, stream, told))
         return outputs
 
     def clock(self) -> Clock:

@@ -65,6 +65,11 @@ class ProgramFile:
         """The folder in which it is."""
         return Path(self.path).parent
 
+    @property
+    def outbox(self) -> Path:
+        """The folder in which buckets leave outputs for the driver."""
+        return self.folder / "outbox"
+
 
 @cache
 def _loaded(path: str, *version: int) -> tuple[bytes, Program]:
@@ -92,6 +97,11 @@ class Checkpoint:
         self.folder = folder
         self.program_file = folder / "muntin" / "program"
         self._lock: IO[str] | None = None
+
+    @property
+    def tasks(self) -> ProgramFile:
+        """The program as tasks find it."""
+        return ProgramFile(str(self.program_file))
 
     @property
     def spark(self) -> Path:

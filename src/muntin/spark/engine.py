@@ -47,12 +47,13 @@ from muntin.planner.distribution import distribute
 from muntin.planner.join_planner import Knowledge, plan_join
 from muntin.spark.bucket import LATE, RESULTS
 from muntin.spark.changing import Wanted, exports, settled
-from muntin.spark.checkpoint import Checkpoint, ProgramFile
+from muntin.spark.checkpoint import Checkpoint
 from muntin.spark.controls import CONTROLS, HELD, Controls, Heartbeat
 from muntin.spark.failures import fact_of
 from muntin.spark.gathering import gathered
 from muntin.spark.listener import OnProgress, Run, RunListener
-from muntin.spark.messages import from_blob, to_blob
+from muntin.spark.messages import to_blob
+from muntin.spark.outbox import Outbox
 from muntin.spark.pipeline import Plumbing, build
 from muntin.spark.program import Program, Registered
 from muntin.spark.resident import Resident
@@ -146,6 +147,7 @@ class SparkEngine:
         self._checkpoint = Checkpoint(_local_folder(checkpoint if checkpoint is not None else self._temporary_folder()))
         self._trigger = f"{parse_interval(trigger) // 1000} milliseconds"
         self._controls = Controls(self._checkpoint.folder / "muntin" / "controls")
+        self._outbox = Outbox(self._checkpoint.tasks.outbox)
         self._delay = parse_interval(heartbeat) if heartbeat else None
         self._heartbeat: Heartbeat | None = None
         self._on_progress = on_progress
@@ -390,10 +392,11 @@ class SparkEngine:
     def _begin(self, wanted: Program, sources: Mapping[str, Source], *, live: bool) -> None:
         program = self._program = self._resumed(wanted)
         self._checkpoint.check_planned()
+        self._outbox.clear()
         self.sinks.forget_others(standing.sink for standing in self._queries.values())
         # State is in as many partitions as there are buckets, from the first start on.
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.buckets))
-        plumbing = Plumbing(ProgramFile(str(self._checkpoint.program_file)), sources, self._controls, self._run)
+        plumbing = Plumbing(self._checkpoint.tasks, sources, self._controls, self._run)
         outputs = build(self.spark, program, plumbing)
         writer = (
             outputs.writeStream.outputMode("append").option("checkpointLocation", str(self._checkpoint.spark)).foreachBatch(self._write)
@@ -505,6 +508,7 @@ class SparkEngine:
         finally:
             self._writing = None
         self._settle_changes(found, batch)
+        self._outbox.clear()
 
     def _settle_changes(self, found: Found, batch: int) -> None:
         """Write the changes whose controls came with a batch into the checkpoint: in force from the next one on."""
@@ -515,7 +519,7 @@ class SparkEngine:
         for (kind, name), rows in found.items():
             if kind == HELD:
                 control, lane, stream = json.loads(name)
-                held.setdefault(control, {})[lane, stream] = [from_blob(bytes(row["blob"])) for row in rows]
+                held.setdefault(control, {})[lane, stream] = self._arrived(rows)
         assert self._program is not None, "it runs"
         for wanted in came:
             folder = self._checkpoint.program_file.parent
@@ -530,18 +534,21 @@ class SparkEngine:
         results, late = {}, {}
         for key, standing in list(self._queries.items()):
             query = standing.query
-            own = _tables(found, RESULTS, query.name)
+            own = self._arrived(found.get((RESULTS, query.name), []))
             results[key] = sum(len(table) for table in own)
             with self._named(f"the sink of query {query.name}", batch):
                 standing.sink.write(gathered(query, own, self._ducks[0]), batch)
         for stream in self._catalog.streams():
-            own = _tables(found, LATE, stream.name)
+            own = self._arrived(found.get((LATE, stream.name), []))
             if own:
                 late[stream.name] = sum(len(table) for table in own)
                 with self._named(f"the file of late rows of stream {stream.name}", batch):
                     self._late_sink(stream).write(pa.concat_tables(own), batch)
         self._tally.add(batch, told, results, late)
         self._tally.note(batch, self._counts())
+
+    def _arrived(self, rows: Iterable[Row]) -> list[pa.Table]:
+        return [self._outbox.take(bytes(row["blob"]), row["file"]) for row in rows]
 
     @contextmanager
     def _named(self, what: str, batch: int) -> Iterator[None]:
@@ -610,10 +617,6 @@ def _sink_of(query: Query) -> SinkChoice:
     if sink in {None, "memory", "console"} and "path" not in options:
         return sink
     return {"format": options.get("format", sink or ""), **({"path": options["path"]} if "path" in options else {})}
-
-
-def _tables(found: Found, kind: str, name: str) -> list[pa.Table]:
-    return [from_blob(bytes(row["blob"])) for row in found.get((kind, name), [])]
 
 
 def _check_unshared(sink: Sink, others: Iterable[_Standing]) -> None:

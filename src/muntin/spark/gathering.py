@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from muntin.expressions.duck import Duck
@@ -16,4 +17,10 @@ def gathered(query: Query, tables: Sequence[pa.Table], duck: Duck) -> pa.Table:
     table = pa.concat_tables([query.output_schema.empty_table(), *tables])
     if query.emit is Emit.CHANGES:
         return consolidate(table, duck)
-    return table.sort_by("_ts") if len(tables) > 1 else table
+    return _in_order(table) if len(tables) > 1 else table
+
+
+def _in_order(table: pa.Table) -> pa.Table:
+    """Runs that are in order each, as one; numpy's stable sort merges them in linear time."""
+    times = table.column("_ts").cast(pa.int64()).to_numpy()
+    return table.take(pa.array(np.argsort(times, kind="stable")))

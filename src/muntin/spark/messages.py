@@ -64,5 +64,4 @@ class Output:
 
     kind: str
     name: str
-    blob: bytes
-    rows: int
+    table: pa.Table

@@ -20,10 +20,10 @@ from muntin.spark.changing import brought
 from muntin.spark.checkpoint import ProgramFile
 from muntin.spark.messages import CONTROL, TIMELESS, Part, Share
 from muntin.spark.program import Program
-from muntin.spark.resident import Memory, Resident, ResidentError, remembered
+from muntin.spark.resident import Memory, Request, Resident, ResidentError, remembered
 from muntin.spark.tally import STATS
 
-OUTPUT = "kind string, name string, rows long, blob binary"
+OUTPUT = "kind string, name string, rows long, blob binary, file string"
 PACKED = "bucket int, stream string, scheme int, task int, epoch int, newest long, moment long, blob binary"
 NO_TIME = -(2**63)
 
@@ -59,15 +59,16 @@ class BucketProcessor(StatefulProcessor):
         if program.epoch(version) < share.epoch:
             share = replace(share, carried=brought(program, range(program.epoch(version), share.epoch), number, self._program.folder))
         resident = Resident(self._run, number, os.getppid())
-        applied = resident.apply(content, version, share, lambda: self._recall(oldest, version, kept))
-        self._shares.updateValue((share.batch,), (remembered(applied.note, share),))
-        for batch in applied.gone:
+        request = Request(content, version, share, self._program.outbox)
+        answer = resident.apply(request, lambda: self._recall(oldest, version, kept))
+        self._shares.updateValue((share.batch,), (remembered(answer.note, share),))
+        for batch in answer.gone:
             self._shares.removeKey((batch,))
-        first = applied.gone[-1] + 1 if applied.gone else oldest
-        self._header.update((first, share.batch, kept + 1 - len(applied.gone)))
-        outputs = [(output.kind, output.name, output.rows, output.blob) for output in applied.outputs]
-        outputs.append((STATS, "", 0, replace(applied.stats, worker=os.getpid()).to_blob()))
-        yield pd.DataFrame(outputs, columns=["kind", "name", "rows", "blob"])
+        first = answer.gone[-1] + 1 if answer.gone else oldest
+        self._header.update((first, share.batch, kept + 1 - len(answer.gone)))
+        outputs = [(sent.kind, sent.name, sent.rows, sent.blob, sent.file) for sent in answer.sent]
+        outputs.append((STATS, "", 0, replace(answer.stats, worker=os.getpid()).to_blob(), ""))
+        yield pd.DataFrame(outputs, columns=["kind", "name", "rows", "blob", "file"])
 
     def _share(self, frames: Iterator[pd.DataFrame], program: Program) -> Share:
         batch = current_batch()

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from muntin.spark.bucket import Bucket, Kept, Ledger
 from muntin.spark.messages import Output, Share
+from muntin.spark.outbox import Sent
 from muntin.spark.program import Program
 from muntin.spark.tally import Rebuilt, Stats
 
@@ -19,6 +20,16 @@ class Applied:
     """What came of a share: the outputs, the note to keep with it, batches that need not be kept any more, and what was counted."""
 
     outputs: list[Output]
+    note: Kept
+    gone: list[int]
+    stats: Stats
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a share as it travels: outputs sent instead of outputs, the rest as in :class:`Applied`."""
+
+    sent: list[Sent]
     note: Kept
     gone: list[int]
     stats: Stats

@@ -22,6 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
@@ -32,7 +33,8 @@ from muntin.kernels.compiling import prepare
 from muntin.spark.bucket import Kept
 from muntin.spark.checkpoint import program_of
 from muntin.spark.messages import Share
-from muntin.spark.rebuilding import Applied, KeptBucket
+from muntin.spark.outbox import Outbox
+from muntin.spark.rebuilding import Answer, KeptBucket
 
 Memory: TypeAlias = bytes
 """A share that is kept, with its note, as it is in the state store: see :func:`remembered`."""
@@ -51,6 +53,20 @@ def remembered(note: Kept, share: Share) -> Memory:
 
 class ResidentError(RunError):
     """A resident failed or could not be started."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a resident: to apply a share to the bucket as it was after batch ``version``, under a program."""
+
+    program: bytes
+    version: int
+    share: Share
+    outbox: Path
+
+    def told(self) -> tuple[str, str, int, Share, Path]:
+        """As it is sent; the program only by its digest."""
+        return ("apply", digest_of(self.program), self.version, self.share, self.outbox)
 
 
 def _folder() -> Path:
@@ -77,45 +93,46 @@ class Resident:
         self._key = _folder() / f"{name}.key"
         self._lock = _folder() / f"{name}.lock"
 
-    def apply(self, program: bytes, version: int, share: Share, recall: Callable[[], Iterator[Memory]]) -> Applied:
-        """Apply a share to the bucket as it was after batch ``version``; ``recall`` tells what to build it from, if need be."""
+    def apply(self, request: Request, recall: Callable[[], Iterator[Memory]]) -> Answer:
+        """Apply a share to the bucket; ``recall`` tells what to build it from, if need be."""
         try:
-            answer = self._asked(program, version, share, recall)
+            answer = self._asked(request, recall)
         except (EOFError, OSError):
             # Another executor of this host had started it, and it has ended with that one.
-            answer = self._asked_again(program, version, share, recall)
+            answer = self._asked_again(request, recall)
         if answer[0] == "failed":
             raise ResidentError(f"bucket {self._number} failed: {answer[1]}", hint="The batch will be tried again from the checkpoint")
         if answer[0] != "applied":
             raise ResidentError(
-                f"bucket {self._number} cannot be brought to batch {version} from the checkpoint", hint="Restore it, or begin a new one"
+                f"bucket {self._number} cannot be brought to batch {request.version} from the checkpoint",
+                hint="Restore it, or begin a new one",
             )
-        applied: Applied = answer[1]
+        applied: Answer = answer[1]
         return applied
 
-    def _asked(self, program: bytes, version: int, share: Share, recall: Callable[[], Iterator[Memory]]) -> tuple[Any, ...]:
+    def _asked(self, request: Request, recall: Callable[[], Iterator[Memory]]) -> tuple[Any, ...]:
         with self._connected() as connection:
-            connection.send(("apply", digest_of(program), version, share))
+            connection.send(request.told())
             answer: tuple[Any, ...] = connection.recv()
             if answer[0] == "extend":
-                connection.send(("extend", program))
-                connection.send(("apply", digest_of(program), version, share))
+                connection.send(("extend", request.program))
+                connection.send(request.told())
                 answer = connection.recv()
             if answer[0] == "rebuild":
-                connection.send(("rebuild", program, self._number))
+                connection.send(("rebuild", request.program, self._number))
                 for memory in recall():
                     connection.send_bytes(memory)
                 connection.send_bytes(_ALL)
-                connection.send(("apply", digest_of(program), version, share))
+                connection.send(request.told())
                 answer = connection.recv()
         return answer
 
-    def _asked_again(self, program: bytes, version: int, share: Share, recall: Callable[[], Iterator[Memory]]) -> tuple[Any, ...]:
+    def _asked_again(self, request: Request, recall: Callable[[], Iterator[Memory]]) -> tuple[Any, ...]:
         try:
-            return self._asked(program, version, share, recall)
+            return self._asked(request, recall)
         except (EOFError, OSError) as error:
             raise ResidentError(
-                f"the process of bucket {self._number} ended twice in the middle of batch {share.batch}",
+                f"the process of bucket {self._number} ended twice in the middle of batch {request.share.batch}",
                 hint="See that the machine has memory for it; the batch will be tried again from the checkpoint",
             ) from error
 
@@ -185,7 +202,7 @@ class _Serving:
         if request[0] == "extend":
             self._extend(request[1])
             return True
-        _, program, version, share = request
+        _, program, version, share, outbox = request
         bucket = self._bucket
         if bucket is not None and self._program != program and bucket.version == version:
             connection.send(("extend",))
@@ -198,11 +215,12 @@ class _Serving:
         self._bucket = None
         try:
             applied = bucket.apply(share)
+            sent = [Outbox(outbox).put(output) for output in applied.outputs]
         except Exception as error:  # noqa: BLE001 (whatever it is, the worker has to hear of it)
             connection.send(("failed", f"{type(error).__name__}: {error}"))
             return True
         self._bucket = bucket
-        connection.send(("applied", applied))
+        connection.send(("applied", Answer(sent, applied.note, applied.gone, applied.stats)))
         return True
 
     def _rebuild(self, connection: Connection, program: bytes, number: int) -> None:

@@ -22,7 +22,7 @@ from muntin.plan.query import Query
 from muntin.spark.bucket import LATE, RESULTS, Kept
 from muntin.spark.changing import Wanted, brought, exports, settled
 from muntin.spark.gathering import gathered
-from muntin.spark.messages import Output, Part, Share, from_blob, to_blob
+from muntin.spark.messages import Output, Part, Share, to_blob
 from muntin.spark.packing import Packer
 from muntin.spark.program import Program, Registered
 from muntin.spark.rebuilding import KeptBucket
@@ -183,8 +183,8 @@ class BucketDriver:
                 del store[gone]
         self._batch += 1
         for name, query in self._queries.items():
-            tables = [from_blob(output.blob) for output in outputs if output.kind == RESULTS and output.name == query.name]
+            tables = [output.table for output in outputs if output.kind == RESULTS and output.name == query.name]
             self._results[name].append(gathered(query, tables, self._duck))
         for output in outputs:
             if output.kind == LATE:
-                self._late.setdefault(output.name, []).append(from_blob(output.blob))
+                self._late.setdefault(output.name, []).append(output.table)

@@ -7,7 +7,7 @@ import pytest
 
 from muntin.model.catalog import Stream
 from muntin.spark.bucket import LATE, RESULTS, Kept
-from muntin.spark.messages import Output, Share, from_blob
+from muntin.spark.messages import Output, Share
 from muntin.spark.packing import Packer
 from muntin.spark.program import Program, Registered
 from muntin.spark.rebuilding import KeptBucket
@@ -48,7 +48,7 @@ def shares(program: Program, batches: list[str]) -> Iterator[Share]:
 
 
 def texts(outputs: list[Output]) -> list[tuple[str, list[str]]]:
-    return [(output.kind, sorted(map(str, from_blob(output.blob).to_pylist()))) for output in outputs]
+    return [(output.kind, sorted(map(str, output.table.to_pylist()))) for output in outputs]
 
 
 @pytest.mark.parametrize(("sql", "batches"), RUNS)
@@ -87,6 +87,6 @@ def test_rows_without_a_time_or_with_one_out_of_range_are_told_of_as_late_and_di
     assert packer.newest(rows) == 3 * SECOND
     kept = KeptBucket(program, 0)
     applied = kept.apply(Share(0, 0, {"A": 3 * SECOND}, tuple(part for _, part in packer.pack(rows, 0)), 4 * SECOND))
-    found = {output.kind: from_blob(output.blob).column("v").to_pylist() for output in applied.outputs}
+    found = {output.kind: output.table.column("v").to_pylist() for output in applied.outputs}
     assert found == {LATE: [7, 9], RESULTS: [8]}
     assert packer.newest(rows.slice(0, 1)) is None

@@ -10,13 +10,15 @@ import uuid
 from collections.abc import Iterator
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Listener
+from pathlib import Path
 
 import pytest
 from tests.unit.spark.test_rebuilding import PAIRS, program_of, shares, texts
 
 from muntin.spark.checkpoint import content_of
-from muntin.spark.rebuilding import KeptBucket
-from muntin.spark.resident import Memory, Resident, ResidentError, remembered
+from muntin.spark.messages import Share, from_blob
+from muntin.spark.rebuilding import Answer, KeptBucket
+from muntin.spark.resident import Memory, Request, Resident, ResidentError, remembered
 from muntin.testing.processes import kill, residents, wait_gone
 
 pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")  # residents outlive who starts them
@@ -48,6 +50,14 @@ def nothing() -> Iterator[Memory]:
     return iter(())
 
 
+def request(version: int, share: Share) -> Request:
+    return Request(PICKLED, version, share, Path("nowhere"))
+
+
+def told(answer: Answer) -> list[tuple[str, list[str]]]:
+    return [(sent.kind, sorted(map(str, from_blob(sent.blob).to_pylist()))) for sent in answer.sent]
+
+
 def told_in_process() -> list[list[tuple[str, list[str]]]]:
     bucket = KeptBucket(PROGRAM, 0)
     return [texts(bucket.apply(share).outputs) for share in SHARES]
@@ -57,13 +67,13 @@ def test_a_bucket_whose_executor_died_is_built_again_under_another(run: str, exe
     first = Resident(run, 0, executor.pid)
     kept: list[Memory] = []
     for share in SHARES[:2]:
-        kept.append(remembered(first.apply(PICKLED, share.batch - 1, share, lambda: iter(kept)).note, share))
+        kept.append(remembered(first.apply(request(share.batch - 1, share), lambda: iter(kept)).note, share))
     (pid,) = residents(os.getpid())
     executor.kill()
     executor.wait()
     assert not wait_gone([pid], 30), "it ends with the executor"
-    applied = Resident(run, 0, os.getpid()).apply(PICKLED, 1, SHARES[2], lambda: iter(kept))
-    assert texts(applied.outputs) == told_in_process()[2]
+    applied = Resident(run, 0, os.getpid()).apply(request(1, SHARES[2]), lambda: iter(kept))
+    assert told(applied) == told_in_process()[2]
 
 
 def short_lived(resident: Resident, times: int) -> threading.Thread:
@@ -87,7 +97,7 @@ def short_lived(resident: Resident, times: int) -> threading.Thread:
 def test_a_resident_that_ends_in_the_middle_is_replaced(run: str) -> None:
     resident = Resident(run, 0, os.getpid())
     thread = short_lived(resident, 1)
-    assert texts(resident.apply(PICKLED, -1, SHARES[0], nothing).outputs) == told_in_process()[0]
+    assert told(resident.apply(request(-1, SHARES[0]), nothing)) == told_in_process()[0]
     thread.join()
 
 
@@ -95,24 +105,24 @@ def test_one_that_ends_again_is_an_error_that_says_so(run: str) -> None:
     resident = Resident(run, 0, os.getpid())
     thread = short_lived(resident, 2)
     with pytest.raises(ResidentError, match="the process of bucket 0 ended twice in the middle of batch 0"):
-        resident.apply(PICKLED, -1, SHARES[0], nothing)
+        resident.apply(request(-1, SHARES[0]), nothing)
     thread.join()
 
 
 def test_somebody_without_the_key_is_refused_and_disturbs_nobody(run: str) -> None:
     resident = Resident(run, 0, os.getpid())
-    resident.apply(PICKLED, -1, SHARES[0], nothing)
+    resident.apply(request(-1, SHARES[0]), nothing)
     with pytest.raises((AuthenticationError, EOFError)):
         Client(str(resident._socket), "AF_UNIX", authkey=b"guessed")
-    assert texts(resident.apply(PICKLED, 0, SHARES[1], lambda: pytest.fail("it was built again")).outputs) == told_in_process()[1]
+    assert told(resident.apply(request(0, SHARES[1]), lambda: pytest.fail("it was built again"))) == told_in_process()[1]
 
 
 def test_a_key_that_is_out_of_date_leads_to_the_resident_that_is_there(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
     resident = Resident(run, 0, os.getpid())
-    resident.apply(PICKLED, -1, SHARES[0], nothing)
+    resident.apply(request(-1, SHARES[0]), nothing)
     late = Resident(run, 0, os.getpid())
     right = late._key.read_bytes()
     keys = iter([b"of the one before", right, right])
     monkeypatch.setattr(type(late._key), "read_bytes", lambda _: next(keys))
-    applied = late.apply(PICKLED, 0, SHARES[1], lambda: pytest.fail("another was started"))
-    assert texts(applied.outputs) == told_in_process()[1]
+    applied = late.apply(request(0, SHARES[1]), lambda: pytest.fail("another was started"))
+    assert told(applied) == told_in_process()[1]
