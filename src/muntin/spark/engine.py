@@ -336,6 +336,7 @@ class SparkEngine:
 
     def _begin(self, wanted: Program, sources: Mapping[str, Source], *, live: bool) -> None:
         self._run, program = self._checkpoint.resume(wanted)
+        self._checkpoint.check_logs()
         self._checkpoint.check_planned()
         self.sinks.forget_others(self._sinks.values())
         # State is in as many partitions as there are buckets, from the first start on.
@@ -399,6 +400,11 @@ class SparkEngine:
         if self._failure is not None:
             return self._failure
         fact = fact_of(str(error))
+        if "CANNOT_LOAD_STATE_STORE" in str(error) or f"Checksum error: file:{self._checkpoint.folder}" in str(error):
+            return RunError(
+                f"the checkpoint {self._checkpoint.folder} is damaged: {fact}",
+                hint=f"Restore the folder as a whole from a copy, or begin a new checkpoint{java_log.keep()}",
+            )
         return RunError(f"the run failed: {fact}", hint=f"Nothing is lost: repair it and start again from the checkpoint{java_log.keep()}")
 
     # -- output ------------------------------------------------------------------------------------

@@ -83,9 +83,19 @@ class BucketProcessor(StatefulProcessor):
             value = self._shares.getValue((batch,))
             if value is not None:
                 found += 1
-                yield pickle.loads(bytes(value[0]))  # noqa: S301 (our own, from the checkpoint)
+                yield _unpickled(batch, bytes(value[0]))
         if found != kept:
             raise ResidentError(f"the checkpoint has {found} of {kept} batches that windows reach", hint="Restore it, or begin a new one")
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def _unpickled(batch: int, value: bytes) -> Memory:
+    try:
+        memory: Memory = pickle.loads(value)  # noqa: S301 (our own, from the checkpoint)
+    except Exception as error:
+        raise ResidentError(
+            f"the rows of batch {batch} in the checkpoint cannot be read: {type(error).__name__}", hint="Restore it, or begin a new one"
+        ) from error
+    return memory
