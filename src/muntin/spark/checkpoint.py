@@ -150,13 +150,29 @@ class Checkpoint:
 
     def last_batch(self) -> int:
         """The last batch that is complete, or -1."""
-        commits = self.spark / "commits"
-        return max((int(path.name) for path in commits.iterdir() if path.name.isdecimal()), default=-1) if commits.is_dir() else -1
+        return _last(self.spark / "commits")
+
+    def check_logs(self) -> None:
+        """Raise when Spark's notes on the last batches are not whole, and name the file; Spark's own words for it are few."""
+        begun, done = _last(self.spark / "offsets"), self.last_batch()
+        wanted = [self.spark / "offsets" / str(batch) for batch in sorted({begun, done}) if batch >= 0]
+        wanted += [self.spark / "commits" / str(done)] if done >= 0 else []
+        for path in wanted:
+            try:
+                version, *lines = path.read_text(encoding="utf-8").splitlines()
+                whole = version.startswith("v") and bool(lines) and all(line == "-" or json.loads(line) is not None for line in lines)
+            except (OSError, ValueError):
+                whole = False
+            if not whole:
+                raise CheckpointError(
+                    f"{path} is {'damaged' if path.exists() else 'missing'}",
+                    hint="Restore the folder as a whole from a copy, or begin a new checkpoint",
+                )
 
     def check_planned(self) -> None:
         """Raise when a file is gone that the batch under way was planned with: Spark would go on without its rows, and never ask again."""
         offsets = self.spark / "offsets"
-        batch = max((int(path.name) for path in offsets.iterdir() if path.name.isdecimal()), default=-1) if offsets.is_dir() else -1
+        batch = _last(offsets)
         if batch <= self.last_batch():
             return
         before, after = _positions(offsets / str(batch - 1)), _positions(offsets / str(batch))
@@ -171,8 +187,7 @@ class Checkpoint:
 
     def _begun(self) -> bool:
         """Whether any batch was planned; before, another program may take the place of the stored one."""
-        offsets = self.spark / "offsets"
-        return offsets.is_dir() and any(path.name.isdecimal() for path in offsets.iterdir())
+        return _last(self.spark / "offsets") >= 0
 
     def resume(self, wanted: Program) -> Resumed:
         """What to go on with: the stored program, and what is new in the wanted one.
@@ -250,6 +265,11 @@ def _writing(folder: Path) -> Iterator[None]:
             f"the checkpoint {folder} cannot be written to: {error.strerror}",
             hint="Give a folder that this process may write to, with room on its disk; then start again",
         ) from error
+
+
+def _last(log: Path) -> int:
+    """The greatest number that a file in one of Spark's logs has, or -1."""
+    return max((int(path.name) for path in log.iterdir() if path.name.isdecimal()), default=-1) if log.is_dir() else -1
 
 
 def _positions(offsets: Path) -> dict[int, int]:

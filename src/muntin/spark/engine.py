@@ -390,6 +390,7 @@ class SparkEngine:
             self._heartbeat = Heartbeat(self._controls, self._delay)
 
     def _begin(self, wanted: Program, sources: Mapping[str, Source], *, live: bool) -> None:
+        self._checkpoint.check_logs()
         program = self._program = self._resumed(wanted)
         self._checkpoint.check_planned()
         self._outbox.clear()
@@ -488,8 +489,11 @@ class SparkEngine:
         self._end_residents()
         if self._failure is not None:
             return self._failure
-        hint = f"Nothing is lost: repair it and start again from the checkpoint{java_log.keep()}"
-        return RunError(f"the run failed: {self._reason(str(error))}", hint=hint)
+        fact, text, keep = self._reason(str(error)), str(error), java_log.keep()
+        if "CANNOT_LOAD_STATE_STORE" in text or f"Checksum error: file:{self._checkpoint.folder}" in text:
+            hint = f"Restore the folder as a whole from a copy, or begin a new checkpoint{keep}"
+            return RunError(f"the checkpoint {self._checkpoint.folder} is damaged: {fact}", hint=hint)
+        return RunError(f"the run failed: {fact}", hint=f"Nothing is lost: repair it and start again from the checkpoint{keep}")
 
     def _reason(self, text: str) -> str:
         """What went wrong, out of all that Java says about it."""

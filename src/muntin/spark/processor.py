@@ -20,7 +20,8 @@ from muntin.spark.changing import brought
 from muntin.spark.checkpoint import ProgramFile
 from muntin.spark.messages import CONTROL, TIMELESS, Part, Share
 from muntin.spark.program import Program
-from muntin.spark.resident import Memory, Request, Resident, ResidentError, remembered
+from muntin.spark.rebuilding import Memory, intact, remembered
+from muntin.spark.resident import Request, Resident, ResidentError
 from muntin.spark.tally import STATS
 
 OUTPUT = "kind string, name string, rows long, blob binary, file string"
@@ -102,6 +103,8 @@ class BucketProcessor(StatefulProcessor):
             value = self._shares.getValue((batch,))
             if value is not None:
                 found += 1
+                if not intact(bytes(value[0])):
+                    raise ResidentError(f"the rows of batch {batch} in the checkpoint are damaged", hint="Restore it, or begin a new one")
                 yield bytes(value[0])
         if found != kept:
             raise ResidentError(f"the checkpoint has {found} of {kept} batches that windows reach", hint="Restore it, or begin a new one")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import time
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -13,6 +16,28 @@ from muntin.spark.messages import Output, Share
 from muntin.spark.outbox import Sent
 from muntin.spark.program import Program
 from muntin.spark.tally import Rebuilt, Stats
+
+Memory: TypeAlias = bytes
+"""A share that is kept, with its note, as it is in the state store."""
+
+_SUM = 4
+
+
+def remembered(note: Kept, share: Share) -> Memory:
+    """A share and its note as bytes, with a check sum before them."""
+    content = pickle.dumps((note, share), pickle.HIGHEST_PROTOCOL)
+    return zlib.crc32(content).to_bytes(_SUM, "big") + content
+
+
+def intact(memory: Memory) -> bool:
+    """Whether the check sum fits."""
+    return len(memory) > _SUM and zlib.crc32(memoryview(memory)[_SUM:]).to_bytes(_SUM, "big") == memory[:_SUM]
+
+
+def recalled(memory: Memory) -> tuple[Kept, Share]:
+    """A share and its note, of bytes that are intact."""
+    kept: tuple[Kept, Share] = pickle.loads(memoryview(memory)[_SUM:])  # noqa: S301 (our own, from the checkpoint)
+    return kept
 
 
 @dataclass(frozen=True)

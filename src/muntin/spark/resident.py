@@ -14,7 +14,6 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import pickle
 import secrets
 import subprocess
 import sys
@@ -26,29 +25,20 @@ from dataclasses import dataclass
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from muntin.errors import RunError
 from muntin.kernels.compiling import prepare
-from muntin.spark.bucket import Kept
 from muntin.spark.checkpoint import program_of
 from muntin.spark.messages import Share
 from muntin.spark.outbox import Outbox
-from muntin.spark.rebuilding import Answer, KeptBucket
-
-Memory: TypeAlias = bytes
-"""A share that is kept, with its note, as it is in the state store: see :func:`remembered`."""
+from muntin.spark.rebuilding import Answer, KeptBucket, Memory, recalled
 
 _IDLE = 600.0
 _START = 120.0
 _WATCH = 1.0
 _ALL = b""
 """What comes after the last share."""
-
-
-def remembered(note: Kept, share: Share) -> Memory:
-    """A share and its note as bytes."""
-    return pickle.dumps((note, share), pickle.HIGHEST_PROTOCOL)
 
 
 class ResidentError(RunError):
@@ -224,7 +214,7 @@ class _Serving:
         return True
 
     def _rebuild(self, connection: Connection, program: bytes, number: int) -> None:
-        kept = (pickle.loads(memory) for memory in iter(connection.recv_bytes, _ALL))  # noqa: S301 (from our own worker)
+        kept = (recalled(memory) for memory in iter(connection.recv_bytes, _ALL))
         self._bucket = KeptBucket.rebuilt(program_of(program), number, kept)
         self._program = digest_of(program)
 

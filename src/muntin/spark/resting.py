@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from muntin.spark.pipeline import bucket_keys
 from muntin.spark.program import Program
-from muntin.spark.rebuilding import KeptBucket
+from muntin.spark.rebuilding import KeptBucket, recalled
 
 
 def held_at_rest(
@@ -23,8 +22,7 @@ def held_at_rest(
     shares = reader.load(str(checkpoint)).selectExpr("key.bucket AS bucket", "user_map_key.batch AS batch", "user_map_value.share AS share")
     for number, key in enumerate(bucket_keys(spark, program.buckets)):
         kept = shares.where(shares["bucket"] == key).orderBy("batch").collect()
-        # Our own, from the checkpoint.
-        bucket = KeptBucket.rebuilt(program, number, (pickle.loads(bytes(row["share"])) for row in kept))  # noqa: S301
+        bucket = KeptBucket.rebuilt(program, number, (recalled(bytes(row["share"])) for row in kept))
         for lane, stream in exports:
             found.setdefault((lane, stream), []).append(bucket.held(lane, stream))
     return found

@@ -103,3 +103,24 @@ def test_files_that_a_batch_was_begun_with_must_still_be_there(tmp_path: Path) -
     checkpoint.check_planned()
     (tmp_path / "spark" / "offsets" / "2").write_bytes(b"v1\n{half")
     checkpoint.check_planned()
+
+
+def test_notes_of_spark_that_are_not_whole_are_named(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    checkpoint.check_logs()
+    planned(tmp_path, 0, 0, {})
+    planned(tmp_path, 1, 0, {})
+    commit = tmp_path / "spark" / "commits" / "0"
+    commit.parent.mkdir()
+    commit.write_text('v1\n{"nextBatchWatermarkMs":0}', encoding="utf-8")
+    checkpoint.check_logs()
+    for path in (commit, tmp_path / "spark" / "offsets" / "1", tmp_path / "spark" / "offsets" / "0"):
+        whole = path.read_bytes()
+        for damaged in (b"", whole[:-3], b"\xff" + whole[1:]):
+            path.write_bytes(damaged)
+            with pytest.raises(CheckpointError, match=rf"{path} is damaged\. Restore the folder"):
+                checkpoint.check_logs()
+        path.write_bytes(whole)
+    (tmp_path / "spark" / "offsets" / "0").unlink()
+    with pytest.raises(CheckpointError, match="offsets/0 is missing"):
+        checkpoint.check_logs()

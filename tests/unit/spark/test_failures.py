@@ -44,6 +44,10 @@ Caused by: org.apache.spark.SparkException: [INTERNAL_ERROR] Cannot parse the va
             "Encountered error while reading file file:///in/A/1.csv: Malformed: [2,2,null]: Cannot parse the value",
         ),
         ("[STREAM_FAILED] Query [id = 1] terminated with exception: Worker failed. SQLSTATE: XXKST\nat x", "Worker failed"),
+        (
+            "[STREAM_FAILED] Query [id = 1] terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST",
+            "Python worker failed to connect back within ten seconds: the machine is too busy, or its Python does not start",
+        ),
         ("", "no reason was told"),
     ],
 )

@@ -17,8 +17,8 @@ from tests.unit.spark.test_rebuilding import PAIRS, program_of, shares, texts
 
 from muntin.spark.checkpoint import content_of
 from muntin.spark.messages import Share, from_blob
-from muntin.spark.rebuilding import Answer, KeptBucket
-from muntin.spark.resident import Memory, Request, Resident, ResidentError, remembered
+from muntin.spark.rebuilding import Answer, KeptBucket, Memory, remembered
+from muntin.spark.resident import Request, Resident, ResidentError
 from muntin.testing.processes import kill, residents, wait_gone
 
 pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")  # residents outlive who starts them
