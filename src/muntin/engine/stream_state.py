@@ -72,6 +72,11 @@ class StreamState:
         """Move rows of times up to ``until`` to the log; their place in the order is final."""
         self.log.append(self._inbox.release(until))
 
+    def held(self) -> pa.Table:
+        """All rows in the log and waiting, in an order in which they can be taken again."""
+        _, logged = self.log.between(0, self.log.next)
+        return pa.concat_tables([logged.rows, self._inbox.rows()]).combine_chunks()
+
     def late(self) -> pa.Table:
         """All late rows so far."""
         return pa.concat_tables([self.stream.schema.empty_table(), *self._late])

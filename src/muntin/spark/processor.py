@@ -48,7 +48,7 @@ class BucketProcessor(StatefulProcessor):
         oldest, version, kept = (int(number) for number in header) if header is not None else (share.batch, -1, 0)
         resident = Resident(self._run, number, os.getppid())
         applied = resident.apply(self._program, version, share, lambda: self._recall(oldest, version, kept))
-        self._shares.updateValue((share.batch,), (remembered(applied.note, share),))
+        self._shares.updateValue((share.batch,), (remembered(applied.note, applied.snapshot or share),))
         for batch in applied.gone:
             self._shares.removeKey((batch,))
         first = applied.gone[-1] + 1 if applied.gone else oldest

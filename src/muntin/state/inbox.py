@@ -41,6 +41,10 @@ class Inbox:
         self._batches = rest
         return join_batches(parts, self._schema).sorted()
 
+    def rows(self) -> pa.Table:
+        """All that wait; those of equal times in the order they came."""
+        return join_batches(self._batches, self._schema).rows
+
     def waiting(self) -> int:
         """Rows that wait."""
         return sum(len(batch) for batch in self._batches)

@@ -132,6 +132,10 @@ class StreamLog:
         if len(chosen):
             self._segments.insert(0, Segment(int(positions[chosen[0]]), kept, positions[chosen]))
 
+    def rank(self, position: int) -> int:
+        """How many held rows stand before a position."""
+        return sum(segment.rank(position) for segment in self._segments)
+
     def held(self) -> int:
         """Rows held."""
         return sum(len(segment.batch) for segment in self._segments)

@@ -160,7 +160,7 @@ class BucketDriver:
         for bucket, store, own in zip(self._running, self._stores, parts, strict=True):
             share = Share(self._batch, self._program.epoch(self._batch), newest, tuple(own), moment)
             applied = bucket.apply(share)
-            store[share.batch] = (applied.note, share)
+            store[share.batch] = (applied.note, applied.snapshot or share)
             outputs += applied.outputs
             for gone in applied.gone:
                 del store[gone]
