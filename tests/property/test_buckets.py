@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from unittest.mock import patch
 
 import pyarrow as pa
 from hypothesis import given, note, settings
@@ -13,12 +14,14 @@ from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
 from muntin.operators.consolidate import consolidate
 from muntin.plan.query import Emit
+from muntin.spark import rebuilding
 from muntin.spark.bucket import RESULTS, Kept
-from muntin.spark.messages import Output, Part, Share, to_blob
+from muntin.spark.messages import Output, Part, Share, from_blob, to_blob
 from muntin.spark.packing import Packer
 from muntin.spark.program import Program, Registered
 from muntin.spark.rebuilding import KeptBucket
 from muntin.sql.script import read_query
+from muntin.state import stream_log
 from muntin.testing.case import Case
 from muntin.testing.compare import assert_same_rows, rows_of
 from muntin.testing.strategies import Shape, cases
@@ -59,7 +62,7 @@ def test_buckets_give_the_oracles_results(case: Case, buckets: int, tasks: int, 
             if number in restarts:
                 running[bucket] = KeptBucket.rebuilt(program, bucket, stores[bucket].values())
             applied = running[bucket].apply(share)
-            stores[bucket][share.batch] = (applied.note, share)
+            stores[bucket][share.batch] = (applied.note, applied.snapshot or share)
             for gone in applied.gone:
                 del stores[bucket][gone]
             collected += [output.table for output in applied.outputs if output.kind == RESULTS]
@@ -98,10 +101,38 @@ def test_a_bucket_built_again_goes_on_as_if_it_had_never_ended(
             if number in restarts:
                 kept = KeptBucket.rebuilt(program, bucket, store.values())
             applied = kept.apply(share)
-            store[number] = (applied.note, share)
+            store[number] = (applied.note, applied.snapshot or share)
             for gone in applied.gone:
                 del store[gone]
             assert told(applied.outputs) == told(unbroken.apply(share).outputs)
+
+
+@settings(max_examples=settings().max_examples // 5)
+@given(
+    disordered().filter(lambda drawn: "PARTITION BY" in drawn[0].query), st.sets(st.integers(0, 24)), st.sampled_from([-(10**6), 0, 150])
+)
+def test_snapshots_of_partitioned_windows_change_nothing_and_bound_what_is_kept(
+    drawn: tuple[Case, dict[int, int]], restarts: set[int], few: int
+) -> None:
+    """Snapshots come after every share, or after some, and logs are trimmed at once; else both happen only with many rows."""
+    case, moments = drawn
+    note(case.script(read_query(case.query, "q", case.catalog())))
+    program = program_of(case, 1)
+    kept, unbroken = KeptBucket(program, 0), KeptBucket(program, 0)
+    store: dict[int, tuple[Kept, Share]] = {}
+    for number, (batch,) in enumerate(shares(case, program, 1)):
+        share = replace(batch, moment=moments.get(number, batch.moment))
+        if number in restarts:
+            kept = KeptBucket.rebuilt(program, 0, store.values())
+        with patch.object(rebuilding, "FEW", few), patch.object(stream_log, "_FEW", 0):
+            applied = kept.apply(share)
+        store[number] = (applied.note, applied.snapshot or share)
+        for gone in applied.gone:
+            del store[gone]
+        assert told(applied.outputs) == told(unbroken.apply(share).outputs)
+        rows = sum(len(from_blob(part.blob)) for _, own in store.values() for part in own.all_parts())
+        assert applied.snapshot is not None or rows <= 2 * kept.rows() + max(few, 0)
+        assert applied.snapshot is None or rows == kept.rows()
 
 
 def told(outputs: list[Output]) -> list[tuple[str, str, list[str]]]:

@@ -104,6 +104,7 @@ class Running:
             )
         self._engine.query(_SQL.format(self.window), name="joined", sink={"format": "parquet", "path": str(folder / "results")})
         self._batch = -1
+        self.store = 0
         self.batch(1)
         self.residents = sorted(set(residents(os.getpid())) - before)
 
@@ -120,17 +121,14 @@ class Running:
         assert streaming is not None, "it runs"
         new = [told for told in streaming.recentProgress if told.batchId > self._batch and told.numInputRows]
         self._batch = max(told.batchId for told in new)
+        self.store = sum(operator.memoryUsedBytes for operator in new[-1].stateOperators)
         return max(int(told.durationMs["triggerExecution"]) for told in new), len(new) == 1
 
-    def told(self) -> dict[str, Any]:
-        """Its progress."""
+    def ours(self) -> dict[str, Any]:
+        """Our part of its progress."""
         progress = self._engine.progress
         assert progress is not None, "it has had a batch"
-        return progress
-
-    def ours(self) -> dict[str, Any]:
-        """Our part of it."""
-        found: dict[str, Any] = self.told()["muntin"]
+        found: dict[str, Any] = progress["muntin"]
         return found
 
     def stop(self) -> None:
@@ -235,9 +233,8 @@ def bytes_of_muntin(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
         before = sum(map(resident_bytes_of, engine.residents))
         engine.fill(sizes.files)
         rows = int(engine.ours()["rows_held"])
-        store = sum(operator["memoryUsedBytes"] for operator in engine.told()["stateOperators"])
         grown = sum(map(resident_bytes_of, engine.residents)) - before
-        return Bytes(folder_bytes(engine.state) / rows, store / rows, engine.ours()["bytes_held"] / rows, grown / rows), rows
+        return Bytes(folder_bytes(engine.state) / rows, engine.store / rows, engine.ours()["bytes_held"] / rows, grown / rows), rows
 
 
 def bytes_of_spark(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:

@@ -245,6 +245,20 @@ class Engine:
             counts = [state.stats() for state in self._streams.values()]
             return sum(count["rows_waiting"] + count["rows_logged"] for count in counts)
 
+    def snapshot(self) -> tuple[dict[str, pa.Table], dict[str, dict[str, int]]]:
+        """The rows that are held of each stream, and for each query how many of them came before it.
+
+        An engine with the same queries that is told so by :meth:`let_come_before` and then fed these rows is as this one is.
+        """
+        with self._lock:
+            tables = {name: table for name, state in self._streams.items() if len(table := state.held())}
+            return tables, {query.query.name: query.came_before() for query in self._queries.values()}
+
+    def let_come_before(self, query: str, counts: Mapping[str, int]) -> None:
+        """Let the next so many rows of each stream count as older than a query: no results are made or taken back for them alone."""
+        with self._lock:
+            self._running(query, lambda running: running.let_come_before(counts))
+
     def bytes_held(self) -> int:
         """Bytes of the columns in the logs of all streams and of the windows' state in all queries."""
         with self._lock:

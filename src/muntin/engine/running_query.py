@@ -302,7 +302,15 @@ class RunningQuery:
 
     def kept(self, source: int) -> npt.NDArray[np.int64]:
         """The positions that the partitioned window of a source keeps."""
-        return self._operator.state.positions(source, int(self._operator.limits()[source]))
+        return self._operator.kept(source)
+
+    def came_before(self) -> dict[str, int]:
+        """How many of the rows that are held came before the query, for each stream it reads."""
+        return {state.stream.name: state.log.rank(since) for state, since in zip(self._streams, self._since, strict=True)}
+
+    def let_come_before(self, counts: Mapping[str, int]) -> None:
+        """Let so many rows of each stream count as older than the query; none has come yet."""
+        self._since = [counts[state.stream.name] for state in self._streams]
 
     def state_rows(self) -> dict[str, int]:
         """Rows inside the window of each source, by alias."""

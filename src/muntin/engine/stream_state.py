@@ -75,7 +75,7 @@ class StreamState:
     def held(self) -> pa.Table:
         """The rows in the log and those that wait, in order."""
         _, logged = self.log.between(0, self.log.next)
-        return pa.concat_tables([logged.rows, self._inbox.rows()])
+        return pa.concat_tables([logged.rows, self._inbox.rows()]).combine_chunks()
 
     def late(self) -> pa.Table:
         """All late rows so far."""

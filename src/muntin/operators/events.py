@@ -137,6 +137,10 @@ class EventMaker:
         incoming = np.concatenate(parts.formatted)
         return Events(sources[:count], offsets[:count], times[:count], out_pushed[:count], counts, incoming, _arrivals(news, rows[:count]))
 
+    def kept(self, s: int) -> Integers:
+        """The positions that the partitioned window of a source holds, whether the join wants those rows or only counts them."""
+        return self._partitions[s].positions()
+
     def nbytes(self) -> int:
         """Bytes of the partitions."""
         return sum(partition.nbytes() for partition in self._partitions.values())

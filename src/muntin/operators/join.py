@@ -386,6 +386,10 @@ class JoinOperator:
         limits = self.limits()
         return [self.state.inside(source, int(limits[source])) for source in range(len(self.plan.sources))]
 
+    def kept(self, source: int) -> Integers:
+        """The positions of the rows in the partitioned window of a source, also of those that do not join and only count."""
+        return self._maker.kept(source)
+
     def nbytes(self) -> int:
         """Bytes of state, without the rows themselves."""
         composites = self._tree.composites.nbytes() if self._tree else 0

@@ -26,11 +26,13 @@ from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
 from muntin.plan.query import Query
 from muntin.planner.distribution import OWN, marked
 from muntin.spark.controls import CONTROLS, HELD, Control
-from muntin.spark.messages import TIMELESS, Output, Part, Share, from_blob
+from muntin.spark.messages import TIMELESS, Output, Part, Share, from_blob, to_blob
 from muntin.spark.program import Placed, Program, Registered
 from muntin.spark.tally import Stats
 
 Place = tuple[int, int]
+Since = dict[str, dict[str, int]]
+"""For each query, how many of the rows of a snapshot came before it, stream by stream."""
 LATE = "late"
 RESULTS = "results"
 
@@ -154,11 +156,34 @@ class Bucket:
         self._move(share)
         rows = _rows_of(share.parts)
         for lane in self._lanes.values():
-            own = {stream: table for (scheme, stream), table in rows.items() if scheme == lane.scheme}
-            lane.engine.feed(own, self.final, silent=True)
-            if share.moment is not None:
-                lane.engine.advance(share.moment, silent=True)
+            self._refill(lane, {stream: table for (scheme, stream), table in rows.items() if scheme == lane.scheme}, share.moment)
         self._moment = max(self._moment, share.moment if share.moment is not None else BEFORE_ALL)
+
+    def snapshot(self, batch: int) -> tuple[Share, Since]:
+        """All rows that are held as one share, lane by lane, and how many of them came before each query."""
+        carried, since = [], {}
+        for name, lane in self._lanes.items():
+            held, came = lane.engine.snapshot()
+            carried += [(name, Part(lane.scheme, stream, 0, to_blob(table))) for stream, table in held.items()]
+            since.update(came)
+        return Share(batch, self._epoch, dict(self._newest), (), carried=tuple(carried)), since
+
+    def load(self, share: Share, clock: Clock, since: Since) -> None:
+        """Take a snapshot into a new bucket. Time moves when the queries are there: so nothing of it is late."""
+        self._follow(replace(share, carried=()))
+        self.restore(clock)
+        for place in self._active:
+            placed = self._placed[place]
+            self._lanes[placed.lane].engine.let_come_before(placed.registered.name, since[placed.registered.name])
+        for name, lane in self._lanes.items():
+            rows = {part.stream: from_blob(part.blob) for of, part in share.carried if of == name}
+            self._refill(lane, rows, clock.moment if clock.moment > BEFORE_ALL else None)
+
+    def _refill(self, lane: _Lane, rows: dict[str, pa.Table], moment: int | None) -> None:
+        """Rows into the windows of a lane, without results."""
+        lane.engine.feed(rows, self.final, silent=True)
+        if moment is not None:
+            lane.engine.advance(moment, silent=True)
 
     def _move(self, share: Share) -> None:
         """Bring program and watermark up to a share."""
@@ -247,13 +272,22 @@ def _rows_of(parts: Iterable[Part]) -> dict[tuple[int, str], pa.Table]:
 # -- what has to be kept ------------------------------------------------------------------------------
 
 
+_SHARE = 64
+"""A share costs about as much to keep and to repeat as so many rows, however few it has."""
+
+
 @dataclass(frozen=True)
 class Kept:
-    """A share that is kept: where time was before it, and for each scheme and stream how many rows surely count, oldest and newest time."""
+    """A share that is kept: where time was before it, and for each scheme and stream how many rows surely count, oldest and newest time.
+
+    With ``since`` it is a snapshot: it stands for all shares up to its batch, and time is as it was after that.
+    """
 
     batch: int
     before: Clock
     extents: dict[tuple[int, str], tuple[int, int, int]]
+    rows: int = 0
+    since: Since | None = None
 
 
 @dataclass
@@ -261,26 +295,48 @@ class Ledger:
     """The shares that are kept, oldest first."""
 
     kept: deque[Kept] = field(default_factory=deque)
+    weight: int = 0
+    """Rows that are kept, and something for each share."""
+
+    def keep(self, note: Kept) -> None:
+        """Take a note."""
+        self.kept.append(note)
+        self.weight += note.rows + _SHARE
 
     def add(self, share: Share, before: Clock, streams: Sequence[Stream]) -> Kept:
         """Note a share."""
+        self.keep(self._note(share, before, streams, None))
+        return self.kept[-1]
+
+    def replace_all(self, snapshot: Share, since: Since, now: Clock, streams: Sequence[Stream]) -> list[int]:
+        """Note a snapshot in the place of all shares; the batches of those before its own."""
+        gone = [note.batch for note in self.kept if note.batch != snapshot.batch]
+        self.kept.clear()
+        self.weight = 0
+        self.keep(self._note(snapshot, now, streams, since))
+        return gone
+
+    def _note(self, share: Share, before: Clock, streams: Sequence[Stream], since: Since | None) -> Kept:
         times = {stream.name: stream.time for stream in streams}
-        floor = max(before.final[0], before.moment)
+        floor = max(before.final[0], before.moment) if since is None else BEFORE_ALL
         extents = {}
-        for key, table in _rows_of((*share.parts, *(part for _, part in share.carried))).items():
+        rows = 0
+        for key, table in _rows_of(share.all_parts()).items():
+            rows += len(table)
             if key[0] == TIMELESS:
                 continue
             column = table.column(times[key[1]]).cast(pa.int64()).to_numpy()
             # Rows that may be late push nothing out of a window.
             extents[key] = (int((column > floor).sum()), int(column.min()), int(column.max()))
-        self.kept.append(Kept(share.batch, before, extents))
-        return self.kept[-1]
+        return Kept(share.batch, before, extents, rows, since)
 
     def expire(self, now: int, reach: dict[tuple[int, str], Reach]) -> list[int]:
         """Let go of the oldest shares that no window reaches any more; their batches."""
         gone = []
         while len(self.kept) > 1 and self._unreachable(self.kept[0], now, reach):
-            gone.append(self.kept.popleft().batch)
+            let_go = self.kept.popleft()
+            self.weight -= let_go.rows + _SHARE
+            gone.append(let_go.batch)
         return gone
 
     def _unreachable(self, oldest: Kept, now: int, reach: dict[tuple[int, str], Reach]) -> bool:

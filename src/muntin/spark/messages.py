@@ -57,6 +57,10 @@ class Share:
     controls: tuple[str, ...] = ()
     carried: tuple[tuple[str, Part], ...] = ()
 
+    def all_parts(self) -> tuple[Part, ...]:
+        """Its parts and those that are carried."""
+        return (*self.parts, *(part for _, part in self.carried))
+
 
 @dataclass(frozen=True)
 class Output:

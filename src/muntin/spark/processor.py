@@ -62,7 +62,7 @@ class BucketProcessor(StatefulProcessor):
         resident = Resident(self._run, number, os.getppid())
         request = Request(content, version, share, self._program.outbox)
         answer = resident.apply(request, lambda: self._recall(oldest, version, kept))
-        self._shares.updateValue((share.batch,), (remembered(answer.note, share),))
+        self._shares.updateValue((share.batch,), (remembered(answer.note, answer.snapshot or share),))
         for batch in answer.gone:
             self._shares.removeKey((batch,))
         first = answer.gone[-1] + 1 if answer.gone else oldest

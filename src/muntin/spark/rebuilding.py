@@ -20,6 +20,9 @@ from muntin.spark.tally import Rebuilt, Stats
 Memory: TypeAlias = bytes
 """A share that is kept, with its note, as it is in the state store."""
 
+FEW = 20_000
+"""So many rows more than twice those in the windows may always be kept."""
+
 _SUM = 4
 
 
@@ -42,12 +45,16 @@ def recalled(memory: Memory) -> tuple[Kept, Share]:
 
 @dataclass(frozen=True)
 class Applied:
-    """What came of a share: the outputs, the note to keep with it, batches that need not be kept any more, and what was counted."""
+    """What came of a share: the outputs, the note to keep with it, batches that need not be kept any more, and what was counted.
+
+    If there is a ``snapshot``, the note belongs to it, and it is kept instead of the share.
+    """
 
     outputs: list[Output]
     note: Kept
     gone: list[int]
     stats: Stats
+    snapshot: Share | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,7 @@ class Answer:
     note: Kept
     gone: list[int]
     stats: Stats
+    snapshot: Share | None
 
 
 class KeptBucket:
@@ -76,10 +84,14 @@ class KeptBucket:
         began = time.time()
         bucket = cls(program, number)
         for place, (note, share) in enumerate(kept):
-            if place == 0:
-                bucket._bucket.restore(note.before)
-            bucket._bucket.repeat(share)
-            bucket._ledger.kept.append(note)
+            if note.since is not None:
+                assert place == 0, "a snapshot stands for all that was before it"
+                bucket._bucket.load(share, note.before, note.since)
+            else:
+                if place == 0:
+                    bucket._bucket.restore(note.before)
+                bucket._bucket.repeat(share)
+            bucket._ledger.keep(note)
             bucket.version = share.batch
         if bucket._ledger.kept:
             bucket._rebuilt = Rebuilt(bucket.rows(), began, time.time())
@@ -96,12 +108,27 @@ class KeptBucket:
 
     def apply(self, share: Share) -> Applied:
         """Apply the next share."""
-        note = self._ledger.add(share, self._bucket.clock(), self._program.streams)
+        self._ledger.add(share, self._bucket.clock(), self._program.streams)
         outputs = self._bucket.apply(share)
         outputs += self._bucket.answers(share.controls)
         self.version = share.batch
         stats, self._rebuilt = replace(self._bucket.stats(), rebuilt=self._rebuilt), None
-        return Applied(outputs, note, self._ledger.expire(self._bucket.final[0], self._bucket.reach), stats)
+        gone = self._ledger.expire(self._bucket.final[0], self._bucket.reach)
+        snapshot = self._compact(gone)
+        return Applied(outputs, self._ledger.kept[-1], gone, stats, snapshot)
+
+    def _compact(self, gone: list[int]) -> Share | None:
+        """A snapshot in the place of all shares, when windows per partition hold less than half of what is kept.
+
+        Shares never go by age where such a window reads a stream, since it may hold a single old row of them. As many rows have
+        come since the last snapshot as this one has, so it costs O(1) a row in all.
+        """
+        endless = any(reach.forever for reach in self._bucket.reach.values())
+        if not endless or self._ledger.weight <= 2 * self.rows() + FEW:
+            return None
+        snapshot, since = self._bucket.snapshot(self.version)
+        gone += self._ledger.replace_all(snapshot, since, self._bucket.clock(), self._program.streams)
+        return snapshot
 
     def held(self, lane: str, stream: str) -> pa.Table:
         """The rows of a stream that a lane holds, as far as they are at home here."""

@@ -210,7 +210,7 @@ class _Serving:
             connection.send(("failed", f"{type(error).__name__}: {error}"))
             return True
         self._bucket = bucket
-        connection.send(("applied", Answer(sent, applied.note, applied.gone, applied.stats)))
+        connection.send(("applied", Answer(sent, applied.note, applied.gone, applied.stats, applied.snapshot)))
         return True
 
     def _rebuild(self, connection: Connection, program: bytes, number: int) -> None:

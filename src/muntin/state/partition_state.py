@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from muntin.kernels.partitions import ENTRY_FIELDS, FIRST_ROOM, move_partitions, push_partitions
+from muntin.kernels.partitions import BLOCK, ENTRY_FIELDS, FIRST_ROOM, USED, move_partitions, push_partitions
 
 
 @dataclass
@@ -44,6 +44,14 @@ class PartitionState:
         pool = np.zeros(2 * len(self._pool), np.int64)
         move_partitions(self._table, self._pool, table, pool, self._sizes)
         self._table, self._pool = table, pool
+
+    def positions(self) -> npt.NDArray[np.int64]:
+        """The positions of all rows that are among the last of their partition, ascending."""
+        used = self._table[:, USED]
+        first = np.repeat(self._table[:, BLOCK], used)
+        within = np.arange(int(used.sum())) - np.repeat(np.cumsum(used) - used, used)
+        found: npt.NDArray[np.int64] = np.sort(self._pool[first + within])
+        return found
 
     def nbytes(self) -> int:
         """Bytes of the table and the pool."""

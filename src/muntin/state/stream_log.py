@@ -143,6 +143,10 @@ class StreamLog:
                 self._segments[place : place + 1] = halves
                 return
 
+    def rank(self, position: int) -> int:
+        """How many held rows stand before a position."""
+        return sum(segment.rank(position) for segment in self._segments)
+
     def held(self) -> int:
         """Rows held."""
         return sum(len(segment.batch) for segment in self._segments)

@@ -177,7 +177,7 @@ class BucketDriver:
             carried = brought(self._program, epochs, number, Path(self._folder.name))
             share = Share(self._batch, epochs.stop, newest, tuple(own), moment, (), carried)
             applied = bucket.apply(share)
-            store[share.batch] = (applied.note, share)
+            store[share.batch] = (applied.note, applied.snapshot or share)
             outputs += applied.outputs
             for gone in applied.gone:
                 del store[gone]

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 from muntin.model.catalog import Stream
+from muntin.spark import rebuilding
 from muntin.spark.bucket import LATE, RESULTS, Kept
-from muntin.spark.messages import Output, Share
+from muntin.spark.messages import Output, Share, from_blob
 from muntin.spark.packing import Packer
-from muntin.spark.program import Program, Registered
+from muntin.spark.program import Change, Program, Registered
 from muntin.spark.rebuilding import KeptBucket
+from muntin.state import stream_log
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
 SECOND = 1_000_000
@@ -61,7 +64,7 @@ def test_a_bucket_built_again_before_every_share_tells_the_same(sql: str, batche
     for share in shares(program, batches):
         kept = KeptBucket.rebuilt(program, 0, store.values())
         applied = kept.apply(share)
-        store[share.batch] = (applied.note, share)
+        store[share.batch] = (applied.note, applied.snapshot or share)
         for gone in applied.gone:
             del store[gone]
         expected = texts(unbroken.apply(share).outputs)
@@ -75,6 +78,57 @@ def test_shares_that_no_window_reaches_are_let_go() -> None:
     kept = KeptBucket(program, 0)
     gone = [kept.apply(share).gone for share in shares(program, ["1", "2", "3", "4", "9"])]
     assert gone == [[], [], [], [0], [1, 2, 3]]
+
+
+LAST = "SELECT a.v AS x, b.v AS y FROM A a [PARTITION BY k ROWS 3], A b [PARTITION BY k ROWS 1] WHERE a.k = b.k"
+
+
+def kept_rows(store: dict[int, tuple[Kept, Share]]) -> int:
+    return sum(len(from_blob(part.blob)) for _, share in store.values() for part in share.all_parts())
+
+
+def test_what_partitioned_windows_keep_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three partitions hold nine rows; ten thousand rows come, and never are more than a few times those held kept."""
+    monkeypatch.setattr(rebuilding, "FEW", 1_000)
+    program = program_of(LAST)
+    packer = Packer(program, "A")
+    kept = KeptBucket(program, 0)
+    store: dict[int, tuple[Kept, Share]] = {}
+    snapshots = 0
+    for number in range(200):
+        values = list(range(number * 50, number * 50 + 50))
+        rows = rows_at(values).set_column(0, "k", pa.array([value % 3 for value in values]))
+        share = Share(number, 0, {"A": values[-1] * SECOND}, tuple(part for _, part in packer.pack(rows, 0)))
+        applied = kept.apply(share)
+        store[number] = (applied.note, applied.snapshot or share)
+        for gone in applied.gone:
+            del store[gone]
+        snapshots += applied.snapshot is not None
+        assert kept_rows(store) <= 2 * kept.rows() + 1_000
+    assert snapshots > 1
+    assert len(store) < 100
+    assert KeptBucket.rebuilt(program, 0, store.values()).apply(Share(200, 0, {}, (), 10**12)).outputs == []
+
+
+@pytest.mark.parametrize("where", ["", " AND a.v % 2 = 0"], ids=["all", "some-rows-only-count"])
+@pytest.mark.parametrize("change", ["added", "dropped"])
+def test_snapshots_go_with_queries_that_come_and_go(monkeypatch: pytest.MonkeyPatch, where: str, change: str) -> None:
+    """A query that came later takes back no result that it never had, also when built again from a snapshot."""
+    monkeypatch.setattr(rebuilding, "FEW", -(10**6))
+    monkeypatch.setattr(stream_log, "_FEW", 0)
+    first, second = (Registered(name, f"{LAST}{where} EMIT CHANGES", {}) for name in ("p", "q"))
+    stream = (Stream("A", SCHEMA, "ts", 0),)
+    changes = (Change(3, added=second),) if change == "added" else (Change(3, dropped="q"),)
+    program = Program(stream, {}, (first,) if change == "added" else (first, second), changes, 1)
+    unbroken = KeptBucket(program, 0)
+    store: dict[int, tuple[Kept, Share]] = {}
+    for drawn in shares(program, ["1 2", "3", "4 5", "6", "7", "8 9 10", "@20", "21", "22"]):
+        share = replace(drawn, epoch=program.epoch(drawn.batch))
+        kept = KeptBucket.rebuilt(program, 0, store.values())
+        applied = kept.apply(share)
+        assert applied.snapshot is not None
+        store = {share.batch: (applied.note, applied.snapshot)}
+        assert texts(applied.outputs) == texts(unbroken.apply(share).outputs)
 
 
 def test_rows_without_a_time_or_with_one_out_of_range_are_told_of_as_late_and_disturb_nothing() -> None:

@@ -36,3 +36,13 @@ def test_memory_follows_the_partitions_not_the_rows() -> None:
 
 def test_no_rows_are_no_rows() -> None:
     assert push(PartitionState(5), [], 0) == []
+
+
+def test_positions_are_the_last_rows_of_every_partition() -> None:
+    state = PartitionState(5)
+    keys = np.random.default_rng(1).integers(0, 40, 2_000).tolist()
+    for first in range(0, 2_000, 100):
+        push(state, keys[first : first + 100], first)
+    expected = sorted(place for key in set(keys) for place in [p for p, own in enumerate(keys) if own == key][-5:])
+    assert state.positions().tolist() == expected
+    assert PartitionState(3).positions().tolist() == []
