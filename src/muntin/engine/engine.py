@@ -22,8 +22,10 @@ import pyarrow as pa
 
 from muntin.engine.explain import describe_query
 from muntin.engine.input_rows import Rows, read_rows, read_times
+from muntin.engine.joins import Joins
 from muntin.engine.plan_tree import draw, to_dict
-from muntin.engine.running_query import RunningQuery, Shared
+from muntin.engine.running_join import RunningJoin, Shared
+from muntin.engine.running_query import RunningQuery
 from muntin.engine.standing_query import StandingQuery, Subscriber
 from muntin.engine.stream_state import StreamState, least_watermark
 from muntin.engine.table_files import load_table
@@ -55,9 +57,9 @@ def _read_slack(stream: str, slack: object) -> int:
     return slack
 
 
-def _kept_positions(keepers: list[tuple[RunningQuery, int]]) -> npt.NDArray[np.int64]:
+def _kept_positions(keepers: list[tuple[RunningJoin, int]]) -> npt.NDArray[np.int64]:
     """The positions that partitioned windows keep."""
-    return np.concatenate([query.kept(source) for query, source in keepers])
+    return np.concatenate([join.kept(source) for join, source in keepers])
 
 
 _EVERY_STREAM = 1 << 62
@@ -99,6 +101,7 @@ class Engine:
         self._subscribers: dict[str, list[Subscriber]] = {}
         self._numbers = count(1)
         self._duck = Duck()
+        self._joins = Joins(self._duck)
         self._workspace = Workspace()
         self._final = (BEFORE_ALL, -1)
         self._frontier = self._final
@@ -226,9 +229,14 @@ class Engine:
         streams = {source.relation: self._streams[source.relation] for source in query.sources if not source.stored}
         if self._queries:
             self._trim(exactly=True)  # what a new query finds must not depend on how rows were cut into pushes
-        running = RunningQuery(plan, list(streams.values()), self._tables, Shared(self._duck, self._workspace, settings, known))
-        running.begin(self._frontier[0])
-        self._queries[key] = running
+        shared = Shared(self._duck, self._workspace, settings, known)
+
+        def make() -> RunningJoin:
+            join = RunningJoin(plan, list(streams.values()), self._tables, shared)
+            join.begin(self._frontier[0])
+            return join
+
+        self._queries[key] = self._joins.add(query, settings, make)
         self._subscribers[key] = []
         return StandingQuery(self, query.name)
 
@@ -263,7 +271,7 @@ class Engine:
         """Bytes of the columns in the logs of all streams and of the windows' state in all queries."""
         with self._lock:
             logs = sum(state.log.nbytes() for state in self._streams.values())
-            return logs + sum(query.nbytes() for query in self._queries.values())
+            return logs + sum(join.nbytes() for join in self._joins.running)
 
     def drop(self, name: str) -> None:
         """Drop a query; the others notice nothing."""
@@ -276,7 +284,8 @@ class Engine:
                 if if_exists:
                     return
                 raise self._unknown_query(name)
-            del self._queries[name.casefold()], self._subscribers[name.casefold()]
+            self._joins.drop(self._queries.pop(name.casefold()))
+            del self._subscribers[name.casefold()]
             self._trim()
             return
         relation = self._catalog.find(name)
@@ -359,7 +368,7 @@ class Engine:
 
     def _followed(self) -> list[StreamState]:
         """The streams whose progress counts: those that queries read, or all while there is no query."""
-        read = [state for state in self._streams.values() if any(query.reads(state) for query in self._queries.values())]
+        read = [state for state in self._streams.values() if any(join.reads(state) for join in self._joins.running)]
         return read or list(self._streams.values())
 
     def _pump(self, final: tuple[int, int] | None = None, *, silent: bool = False) -> None:
@@ -367,13 +376,14 @@ class Engine:
         self._release(least_watermark(self._followed()) if final is None else final)
         instant, order = self._frontier
         closed = instant if order == _EVERY_STREAM else instant - 1
-        for key, query in self._queries.items():
+        for join in self._joins.running:
             if silent:
-                query.remember(instant, closed)
+                join.remember(instant, closed)
                 continue
-            for table in query.catch_up(instant, closed):
-                for subscriber in self._subscribers[key]:
-                    self._deliveries.extend((query.query.name, subscriber, batch) for batch in table.to_batches())
+            for running, table in join.catch_up(instant, closed):
+                name = running.query.name
+                for subscriber in self._subscribers[name.casefold()]:
+                    self._deliveries.extend((name, subscriber, batch) for batch in table.to_batches())
         self._trim()
 
     def _release(self, final: tuple[int, int]) -> None:
@@ -387,9 +397,9 @@ class Engine:
     def _trim(self, *, exactly: bool = False) -> None:
         """Let go of rows that no window reaches any more: sooner or later, or ``exactly`` now."""
         for state in self._streams.values():
-            readers = [query for query in self._queries.values() if query.reads(state)]
-            first = min((query.needs(state) for query in readers), default=state.log.next)
-            keepers = [(query, source) for query in readers for source in query.keeps(state)]
+            readers = [join for join in self._joins.running if join.reads(state)]
+            first = min((join.needs(state) for join in readers), default=state.log.next)
+            keepers = [(join, source) for join in readers for source in join.keeps(state)]
             state.log.trim(first, partial(_kept_positions, keepers) if keepers else None, exactly=exactly)
 
     def _deliver(self) -> None:
@@ -461,9 +471,9 @@ class Engine:
         """For each stream, the most of its rows that a query holds inside a window."""
         with self._lock:
             rows = dict.fromkeys(self._streams, 0)
-            for running in self._queries.values():
-                held = running.state_rows()
-                for source in running.query.sources:
+            for join in self._joins.running:
+                held = join.state_rows()
+                for source in join.query.sources:
                     if not source.stored:
                         rows[source.relation] = max(rows[source.relation], held[source.alias])
             return rows

@@ -17,18 +17,21 @@ _SECOND = 1_000_000
 
 def describe_query(running: RunningQuery) -> Node:
     """The plan of a running query, the rows it holds, and what was measured since it runs by this plan."""
-    node = describe_plan(running.plan)
-    held = iter(running.state_rows().values())
+    node = describe_plan(running.plan, running.query)
+    held = iter(running.join.state_rows().values())
     children = [_with_rows(child, next(held)) if child.key == "sources[]" else child for child in node.children]
+    if len(running.shares_with()) > 1:
+        shared = Fact("queries", list(running.shares_with()), f"one join for {', '.join(running.shares_with())}")
+        children = [replace(child, facts=(shared,)) if child.key == "sharing_group" else child for child in children]
     measured = running.measured()
     if measured is not None:
         children.append(_measured(measured, running.plan.prediction, tree=running.plan.tree is not None))
     return replace(node, children=tuple(children))
 
 
-def describe_plan(plan: JoinPlan) -> Node:
-    """How a query will be run."""
-    query = plan.query
+def describe_plan(plan: JoinPlan, shown: Query | None = None) -> Node:
+    """How a query will be run; ``shown`` is the query if the plan is that of a join which it shares."""
+    query = shown or plan.query
     timing = f"every {format_interval(query.every)}" if query.every else "at every change"
     facts = (
         Fact("query", query.name),
@@ -36,9 +39,9 @@ def describe_plan(plan: JoinPlan) -> Node:
         Fact("every_seconds", _seconds(query.every)),
     )
     children = [Node("sharing_group", "sharing group", (Fact("queries", [query.name], "this query alone"),))]
-    if len(query.sources) > 1:
+    if len(plan.query.sources) > 1:
         children.append(_join(plan))
-    children += [_source(plan, place) for place in range(len(query.sources))]
+    children += [_source(plan, place) for place in range(len(plan.query.sources))]
     children += _residuals(plan)
     columns = [column.name for column in query.select]
     children.append(Node("output", f"select {', '.join(columns)}", (Fact("columns", columns),)))

@@ -1,234 +1,79 @@
-"""A query while it runs: its operator, how far it has read each stream, and results not yet taken."""
+"""A query while it runs: what of its join's matches it takes, how it shows them, and results not yet taken."""
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from muntin.engine.measures import Measured, ResponseTimes, WorkMark, measured_between
-from muntin.engine.replanning import Replanner
-from muntin.engine.stream_state import StreamState
+from muntin.engine.measures import Measured, ResponseTimes
+from muntin.engine.running_join import Found, RunningJoin
 from muntin.expressions.duck import Duck
-from muntin.expressions.evaluator import Evaluator
-from muntin.kernels import layout
-from muntin.model.clock import BEFORE_ALL, format_instant
-from muntin.model.settings import Settings
-from muntin.model.window import RowsWindow, TimeWindow
 from muntin.operators.consolidate import consolidate
-from muntin.operators.events import NewRows
-from muntin.operators.join import JoinOperator, Matches, Tools
-from muntin.operators.result import ResultMaker, StoredRows
-from muntin.operators.workspace import Workspace
+from muntin.operators.join import Matches
+from muntin.operators.result import ResultMaker
 from muntin.plan.join import JoinPlan
-from muntin.plan.query import Emit
-from muntin.planner.join_planner import Knowledge
-
-_log = logging.getLogger("muntin")
-
-_SLICE = 1 << 17
-"""Rows of a stream that are worked off at once: enough to amortise, few enough to stay near the processor."""
-
-_LEAST_MEASURED = 2_000
-"""Rows before a query's streams are measured for the first time, for each source beyond two."""
-
-_LONGEST_STRETCH = 64
-"""Values and selectivities of streams whose rates are steady are measured at least once in so many windows' worth of rows."""
-
-_COUNTERS = {
-    "probes": layout.N_PROBES,
-    "rows_scanned": layout.N_SCANNED,
-    "comparisons": layout.N_COMPARED,
-    "stale_rows_met": layout.N_STALE,
-    "rows_inserted": layout.N_INSERTED,
-    "rows_expired": layout.N_EXPIRED,
-    "expiry_checks": layout.N_EXPIRY_CHECKS,
-    "matches": layout.N_RESULTS,
-    "retractions": layout.N_RETRACTED,
-    "intermediate_results": layout.N_COMPOSITES,
-}
-
-
-@dataclass(frozen=True)
-class Shared:
-    """What a query has from its engine: what all of them use, one after the other, and its settings."""
-
-    duck: Duck
-    workspace: Workspace
-    settings: Settings
-    known: Knowledge = field(default_factory=Knowledge)
+from muntin.plan.query import Emit, Query
+from muntin.planner.sharing import Member, window_size
 
 
 class RunningQuery:
-    """Reads the logs of its streams from where it was registered on."""
+    """A query over a join that it has for itself or shares; it can run once it has been told its place by :meth:`sit`."""
 
-    def __init__(self, plan: JoinPlan, streams: Sequence[StreamState], tables: Mapping[str, pa.Table], shared: Shared) -> None:
-        self.plan = plan
-        self.query = plan.query
+    def __init__(self, query: Query, join: RunningJoin, duck: Duck) -> None:
+        self.query = query
+        self.join = join
         self.response = ResponseTimes()
-        self._duck = shared.duck
-        self._streams = sorted(streams, key=lambda state: state.stream.order)
-        by_name = {state.stream.name: state for state in self._streams}
-        self._evaluator = evaluator = Evaluator(shared.duck)
-        self._tables = tables
-        self._tools = Tools(evaluator, shared.workspace)
-        self._operator = self._make_operator(plan)
-        rows = [StoredRows(tables[source.relation]) if source.stored else by_name[source.relation].log for source in self.query.sources]
-        self._maker = ResultMaker(plan, rows, evaluator)
-        self._read = [state.log.next for state in self._streams]
-        stream_of = {state.stream.name: number for number, state in enumerate(self._streams)}
-        self._stream_of = [None if source.stored else stream_of[source.relation] for source in self.query.sources]
-        self._since = list(self._read)
+        self.rows_out = 0
+        self._duck = duck
+        self._since = dict(join.read_so_far())
         self._results: list[pa.Table] = []
-        self._replanner = Replanner.of(plan, shared.settings, shared.known)
-        # A search takes longer with each source; so do the rows that have to come for it.
-        self._least = _LEAST_MEASURED * max(len(self.query.sources) - 2, 1)
-        self._until_looked = self._until_measured = self._stretch = self._least
-        self._rows_in = 0
-        self._rows_out = 0
-        self._by_this_plan: WorkMark | None = None
+        self._changes: list[pa.Table] = []
 
-    def _make_operator(self, plan: JoinPlan) -> JoinOperator:
-        return JoinOperator(plan, [state.stream.name for state in self._streams], self._tables, self._tools)
+    def sit(self, member: Member | None) -> None:
+        """Take the place of a member of the join's group as it is now; None: the join is for this query alone."""
+        join = self.join
+        residuals = join.plan.residuals if member is None else (*join.plan.residuals, *member.residuals)
+        select = self.query.select if member is None else member.select
+        self._maker = ResultMaker(self.query, [column.expression for column in select], residuals, join.rows, join.evaluator)
+        sizes = () if member is None else zip(member.sizes, map(window_size, (source.window for source in join.query.sources)), strict=True)
+        self._narrow = tuple((source, own) for source, (own, largest) in enumerate(sizes) if own < largest)
 
-    # -- reading -----------------------------------------------------------------------------------
+    @property
+    def plan(self) -> JoinPlan:
+        """The plan of its join."""
+        return self.join.plan
 
-    def begin(self, frontier: int) -> None:
-        """Take what the logs still hold of rows inside the windows, without results for it."""
-        self._operator.fill(self._inside(frontier), frontier)
+    # -- results -----------------------------------------------------------------------------------
 
-    def _inside(self, now: int) -> list[NewRows]:
-        """The rows read so far that time and count windows still reach."""
-        news = []
-        for number, (state, read) in enumerate(zip(self._streams, self._read, strict=True)):
-            positions, batch = state.log.between(self._needed(number, now), read)
-            news.append(NewRows(positions, batch, read - len(batch)))
-        return news
-
-    def catch_up(self, frontier: int, closed: int) -> Iterator[pa.Table]:
-        """Process all that is final, and yield the results in order."""
-        changes = []
-        for stops, until in self._due(frontier, closed):
-            for matches in self._operator.run(self._take(stops), until):
-                table = self._result(matches)
-                if self.query.emit is Emit.CHANGES:
-                    changes.append(table)
-                elif len(table):
-                    self._keep(table)
-                    yield table
-        self._replan()
-        if changes:
-            table = consolidate(pa.concat_tables(changes), self._duck)
-            if len(table):
-                self._keep(table)
-                yield table
-
-    def remember(self, frontier: int, closed: int) -> None:
-        """Take all that is final into the windows, as :meth:`catch_up` does, without results for it."""
-        for stops, until in self._due(frontier, closed):
-            self._operator.fill(self._take(stops), until)
-
-    def _due(self, frontier: int, closed: int) -> Iterator[tuple[list[int], int]]:
-        """What is to be processed now, in slices.
-
-        Without EVERY, inserts follow the frontier and changes the last closed instant (an instant's changes are
-        consolidated, so it must be complete); with EVERY both follow the last multiple that is closed.
-        """
-        now = frontier
-        if self.query.every is not None:
-            now = closed // self.query.every * self.query.every if closed > BEFORE_ALL else BEFORE_ALL
-        elif self.query.emit is Emit.CHANGES:
-            now = closed
-        follows_log = now == frontier and self.query.every is None and self.query.emit is Emit.INSERTS
-        return self._slices(now, follows_log=follows_log)
-
-    def _replan(self) -> None:
-        """Measure when it is due, and change the plan if that pays.
-
-        Once as many rows have come as the windows hold, rates are looked at. Values and selectivities, which cost a look at the
-        windows, are measured when a rate has changed, or else after ever longer stretches.
-        """
-        if self._replanner is None or self._rows_in < self._until_looked:
-            return
-        held = int(self._operator.state.stores[:, layout.HELD].sum())
-        self._until_looked = self._rows_in + max(held, self._least)
-        if self._rows_in < self._until_measured and not self._replanner.has_changed(self._operator.rates()):
-            return
-        measured = self._operator.measure()
-        if measured is None:
-            return
-        self._stretch = min(2 * self._stretch, _LONGEST_STRETCH * max(held, self._least))
-        self._until_measured = self._rows_in + self._stretch
-        known = len(self._replanner.overruled)
-        better = self._replanner.consider(self.plan, measured, self._operator.now)
-        for hint in self._replanner.overruled[known:]:
-            _log.warning("query %s: %s", self.query.name, hint)
-        if better is None:
-            return
-        if not self._can_switch_to(better):
-            self._replanner.switches.pop()
-            return
-        self._switch_to(better)
-        self._stretch = self._least
-        _log.info("query %s goes on with another plan: %s", self.query.name, self._replanner.switches[-1].to_dict())
-
-    def _can_switch_to(self, plan: JoinPlan) -> bool:
-        """Whether the state is there or can be filled: the logs do not tell what partitioned windows have pushed out."""
-        partitioned = any(spec.kind == layout.PARTITIONED for spec in self._operator.state.specs)
-        return not partitioned or (plan.sources == self.plan.sources and plan.tree == self.plan.tree)
-
-    def _switch_to(self, plan: JoinPlan) -> None:
-        """Go on with another plan: where it stores the same, only the orders change, else its state is filled from the logs."""
-        before = self._operator
-        if plan.sources == self.plan.sources and plan.tree == self.plan.tree:
-            before.reorder(plan)
-        else:
-            self._operator = self._make_operator(plan)
-            self._operator.fill(self._inside(before.now), before.now)
-            self._operator.state.counters[:] = before.state.counters
-        self.plan = plan
-        self._by_this_plan = self._work_at(self._operator.now)
-
-    def _slices(self, now: int, *, follows_log: bool) -> Iterator[tuple[list[int], int]]:
-        """Up to which positions to read next, and the time this brings us to; cut where times change."""
-        ends = [
-            state.log.next if follows_log else state.log.position_after(now, read)
-            for read, state in zip(self._read, self._streams, strict=True)
-        ]  # fmt: skip
-        if now <= self._operator.now and ends == self._read:
-            return
-        while True:
-            left = [end - read for end, read in zip(ends, self._read, strict=True)]
-            widest = int(np.argmax(left))
-            if left[widest] <= _SLICE:
-                yield ends, max(now, self._operator.now)
-                return
-            until = self._streams[widest].log.time_at(self._read[widest] + _SLICE - 1)
-            cut = [state.log.position_after(until, read) for read, state in zip(self._read, self._streams, strict=True)]
-            yield [min(stop, end) for stop, end in zip(cut, ends, strict=True)], until
-
-    def _take(self, stops: Sequence[int]) -> list[NewRows]:
-        news = []
-        for number, (state, stop) in enumerate(zip(self._streams, stops, strict=True)):
-            positions, batch = state.log.between(self._read[number], stop)
-            news.append(NewRows(positions, batch, self._read[number]))
-            self._read[number] = stop
-            self._rows_in += len(batch)
-        if self._by_this_plan is None and any(len(new.batch) for new in news):
-            self._by_this_plan = self._work_at(min(int(new.batch.times[0]) for new in news if len(new.batch)))
-        return news
-
-    def _result(self, matches: Matches) -> pa.Table:
+    def taken(self, found: Found) -> pa.Table | None:
+        """The results of matches, if there are any now; changes are put together first, see :meth:`changes`."""
+        matches = found.inside(self._narrow)
         if self.query.emit is Emit.CHANGES:
             matches = self._since_registered(matches)
         matches = self._maker.passing(matches)
         table = self._maker.make(matches)
         self._note_response(matches)
+        if self.query.emit is Emit.CHANGES:
+            self._changes.append(table)
+            return None
+        return self._kept(table)
+
+    def changes(self) -> pa.Table | None:
+        """The changes since the last call, without those that cancel out."""
+        if not self._changes:
+            return None
+        table = consolidate(pa.concat_tables(self._changes), self._duck)
+        self._changes.clear()
+        return self._kept(table)
+
+    def _kept(self, table: pa.Table) -> pa.Table | None:
+        if not len(table):
+            return None
+        self.rows_out += len(table)
+        self._results.append(table)
         return table
 
     def _note_response(self, matches: Matches) -> None:
@@ -242,23 +87,14 @@ class RunningQuery:
 
     def _since_registered(self, matches: Matches) -> Matches:
         """Without results whose rows all came before the query: they were never produced for it."""
-        if not any(self._since):
+        if not any(self._since.values()):
             return matches
+        since = {state.stream.name: position for state, position in self._since.items()}
         new = np.zeros(len(matches), bool)
-        for source, stream in enumerate(self._stream_of):
-            if stream is not None:
-                new |= matches.positions[source] >= self._since[stream]
-        if new.all():
-            return matches
-        signs = None if matches.signs is None else matches.signs[new]
-        arrivals = matches.arrivals if isinstance(matches.arrivals, float) else matches.arrivals[new]
-        return Matches(matches.times[new], signs, matches.positions[:, new], arrivals)
-
-    # -- results -----------------------------------------------------------------------------------
-
-    def _keep(self, table: pa.Table) -> None:
-        self._rows_out += len(table)
-        self._results.append(table)
+        for place, source in enumerate(self.join.query.sources):
+            if not source.stored:
+                new |= matches.positions[place] >= since[source.relation]
+        return matches if new.all() else matches.where(new)
 
     def poll(self) -> pa.Table:
         """The results since the last poll."""
@@ -267,102 +103,38 @@ class RunningQuery:
 
     def answer(self) -> pa.Table:
         """The select list over the rows inside their windows now."""
-        parts = [self._maker.select(self._maker.passing(self._since_registered(matches))) for matches in self._operator.answer()]
+        parts = [
+            self._maker.select(self._maker.passing(self._since_registered(found.inside(self._narrow)))) for found in self.join.answer()
+        ]
         return pa.concat_tables([pa.schema(list(self.query.output_schema)[2:]).empty_table(), *parts])
 
-    # -- what it needs and holds --------------------------------------------------------------------
-
-    def reads(self, state: StreamState) -> bool:
-        """Whether it reads a stream."""
-        return state in self._streams
-
-    def _needed(self, number: int, now: int) -> int:
-        """The first position of a stream that a time or count window still reaches."""
-        state = self._streams[number]
-        needed = self._read[number]
-        for source, stream in zip(self.query.sources, self._stream_of, strict=True):
-            if stream != number:
-                continue
-            if isinstance(source.window, TimeWindow):
-                needed = min(needed, state.log.position_after(now - source.window.micros))
-            elif isinstance(source.window, RowsWindow):
-                needed = min(needed, max(self._read[number] - source.window.rows, 0))
-            elif self._operator.now == BEFORE_ALL:
-                needed = 0
-        return needed
-
-    def needs(self, state: StreamState) -> int:
-        """From which position on it needs a stream's rows."""
-        return self._needed(self._streams.index(state), self._operator.now)
-
-    def keeps(self, state: StreamState) -> list[int]:
-        """The sources whose partitioned windows may keep single rows of a stream before that."""
-        number = self._streams.index(state)
-        return [s for s, spec in enumerate(self._operator.state.specs) if spec.stream == number and spec.kind == layout.PARTITIONED]
-
-    def kept(self, source: int) -> npt.NDArray[np.int64]:
-        """The positions that the partitioned window of a source keeps."""
-        return self._operator.kept(source)
+    # -- what came before it -----------------------------------------------------------------------
 
     def came_before(self) -> dict[str, int]:
         """How many of the rows that are held came before the query, for each stream it reads."""
-        return {state.stream.name: state.log.rank(since) for state, since in zip(self._streams, self._since, strict=True)}
+        return {state.stream.name: state.log.rank(since) for state, since in self._since.items()}
 
     def let_come_before(self, counts: Mapping[str, int]) -> None:
         """Let so many rows of each stream count as older than the query; none has come yet."""
-        self._since = [counts[state.stream.name] for state in self._streams]
+        self._since = {state: counts[state.stream.name] for state in self._since}
 
-    def state_rows(self) -> dict[str, int]:
-        """Rows inside the window of each source, by alias."""
-        return dict(zip((source.alias for source in self.query.sources), self._operator.rows(), strict=True))
+    # -- looking -----------------------------------------------------------------------------------
 
-    def nbytes(self) -> int:
-        """Bytes of state, without the rows themselves."""
-        return self._operator.nbytes()
-
-    def _work_at(self, instant: int) -> WorkMark:
-        counters = self._operator.state.counters
-        names = ("comparisons", "rows_scanned", "matches")
-        return WorkMark(instant, {**{name: int(counters[_COUNTERS[name]]) for name in names}, "results": self._rows_out})
+    def shares_with(self) -> Sequence[str]:
+        """The names of the queries of its join, its own included."""
+        return [member.query.name for member in self.join.members]
 
     def measured(self) -> Measured | None:
-        """The work since it runs by its present plan; None while no event time has passed."""
-        if self._by_this_plan is None:
-            return None
-        return measured_between(self._by_this_plan, self._work_at(self._operator.now))
+        """The work of its join since that runs by its present plan; None while no event time has passed."""
+        return self.join.measured()
 
     def stats(self) -> dict[str, object]:
-        """Everything it counts."""
-        rows = self.state_rows()
-        counters = self._operator.state.counters
-        held = int(self._operator.state.stores[:, layout.HELD].sum())
+        """Everything it counts; what its join counts is that of all queries that share it."""
         return {
             "query": self.query.name,
-            "processed_until": None if self._operator.now <= BEFORE_ALL else format_instant(self._operator.now),
-            "rows_in": self._rows_in,
-            "rows_out": self._rows_out,
+            "shares_with": [name for name in self.shares_with() if name != self.query.name],
+            "rows_out": self.rows_out,
             "rows_waiting_for_poll": sum(len(table) for table in self._results),
             "response_seconds": self.response.stats(),
-            "state_rows": rows,
-            "stale_rows_held": held - sum(rows.values()),
-            "state_bytes": self._operator.nbytes(),
-            "state_bytes_per_row": self._operator.nbytes() / max(sum(rows.values()), 1),
-            "expression_failures": self._evaluator.failures,
-            "last_expression_failure": self._evaluator.last_failure,
-            "intermediate_rows": self._operator.composites(),
-            "order_searches": self._replanner.searches if self._replanner else 0,
-            "order_switches": [switch.to_dict() for switch in self._replanner.switches] if self._replanner else [],
-            "hints_overruled": [str(hint) for hint in self._replanner.overruled] if self._replanner else [],
-            "measured": self._measured(),
-            "work": {name: int(counters[place]) for name, place in _COUNTERS.items()},
-        }
-
-    def _measured(self) -> dict[str, dict[str, object]]:
-        """The statistics at the last search, by alias."""
-        if self._replanner is None or self._replanner.last is None:
-            return {}
-        pairs = zip(self.query.sources, self._replanner.last.sources, strict=True)
-        return {
-            source.alias: {"rate": found.rate, "rows": found.rows, "distinct": [round(number) for number in found.distinct]}
-            for source, found in pairs
+            **self.join.stats(),
         }

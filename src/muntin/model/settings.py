@@ -18,6 +18,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "expiry": ("auto", "own", "eager", "lazy", "probe", "probe_insert", "probe_all", "all"),
     "scheduler": ("lwo", "swf", "mqt"),
     "replan": ("on", "off"),
+    "sharing": ("on", "off"),
 }
 _FACTORS = ("replan_change", "replan_gain")
 _SINK_OPTIONS = {"sink", "format", "path"}
@@ -44,7 +45,8 @@ DESCRIPTIONS: dict[str, str] = {
     "replan": "whether join orders follow measured rates and numbers of keys while a query runs (three streams or more)",
     "replan_change": "search for a better order when a measured statistic has changed by this factor since the last search",
     "replan_gain": "switch when the order in use is predicted to cost this many times the best one",
-    "scheduler": "order of work among queries that share a join; without sharing it changes nothing",
+    "sharing": "whether queries over the same streams with the same join conditions use one join with the largest windows",
+    "scheduler": "order of work among queries that share a join; not yet in effect",
 }
 
 
@@ -62,6 +64,7 @@ class Settings:
     expiry: str = "auto"
     expiry_interval: str = ""
     reevaluation: str = ""
+    sharing: str = "on"
     scheduler: str = "mqt"
     replan: str = "on"
     replan_change: str = "1.5"

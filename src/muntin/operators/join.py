@@ -67,6 +67,12 @@ class Matches:
     def __len__(self) -> int:
         return len(self.times)
 
+    def where(self, mask: npt.NDArray[np.bool_]) -> Matches:
+        """Some of them."""
+        signs = None if self.signs is None else self.signs[mask]
+        arrivals = self.arrivals if isinstance(self.arrivals, float) else self.arrivals[mask]
+        return Matches(self.times[mask], signs, self.positions[:, mask], arrivals)
+
 
 def is_pair(plan: JoinPlan) -> bool:
     """Whether the kernel written for two windows with one equality applies."""

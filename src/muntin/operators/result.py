@@ -7,7 +7,6 @@ Plain columns go straight from the stream log to the result; expressions are com
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -16,8 +15,7 @@ import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.join import Matches
-from muntin.plan.join import JoinPlan
-from muntin.plan.query import ColumnRef, Expression
+from muntin.plan.query import ColumnRef, Expression, Query
 from muntin.state.columns import take
 
 Integers = npt.NDArray[np.int64]
@@ -42,19 +40,21 @@ class StoredRows:
 
 
 class ResultMaker:
-    """Makes the result rows of one query."""
+    """Makes the result rows of one query; ``select`` and ``residuals`` read the sources of the join, whose ``rows`` these are."""
 
-    def __init__(self, plan: JoinPlan, rows: Sequence[Gatherer], evaluator: Evaluator) -> None:
-        self._plan = plan
+    def __init__(
+        self, query: Query, select: Sequence[Expression], residuals: Sequence[Expression], rows: Sequence[Gatherer], evaluator: Evaluator
+    ) -> None:
+        self._every = query.every
+        self._schema = query.output_schema
+        self._select = select
+        self._residuals = residuals
         self._rows = rows
         self._evaluator = evaluator
-        self._schema = plan.query.output_schema
-        self._select = [column.expression for column in plan.query.select]
 
     def make(self, matches: Matches) -> pa.Table:
         """The result rows of matches that pass, in their order."""
-        every = self._plan.query.every
-        times = matches.times if every is None else -(-matches.times // every) * every
+        times = matches.times if self._every is None else -(-matches.times // self._every) * self._every
         columns = [sign_column(matches.signs, len(matches)), time_column(times)]
         return pa.table([*columns, *self._values(matches)], schema=self._schema)
 
@@ -68,14 +68,10 @@ class ResultMaker:
 
     def passing(self, matches: Matches) -> Matches:
         """The matches that satisfy the residual predicates."""
-        if not self._plan.residuals:
+        if not self._residuals:
             return matches
-        keep = self._evaluator.holds(self._plan.residuals, self._gather(self._plan.residuals, matches))
-        if keep.all():
-            return matches
-        arrivals = matches.arrivals if isinstance(matches.arrivals, float) else matches.arrivals[keep]
-        signs = None if matches.signs is None else matches.signs[keep]
-        return replace(matches, times=matches.times[keep], signs=signs, positions=matches.positions[:, keep], arrivals=arrivals)
+        keep = self._evaluator.holds(self._residuals, self._gather(self._residuals, matches))
+        return matches if keep.all() else matches.where(keep)
 
     def _values(self, matches: Matches) -> list[pa.ChunkedArray]:
         return self._evaluator.columns(self._select, self._gather(self._select, matches))

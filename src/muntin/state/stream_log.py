@@ -89,6 +89,14 @@ class StreamLog:
                 return max(start, segment.start + at if segment.sparse is None else int(segment.sparse[at]))
         return max(start, self.next)
 
+    def count_until(self, times: Positions) -> Positions:
+        """For each of some times how many rows there were up to it, those that are not held any more included."""
+        counts = np.full(len(times), self._segments[0].start if self._segments else self.next, np.int64)
+        for segment in self._segments:
+            at = np.searchsorted(segment.batch.times, times, side="right")
+            counts = np.where(at > 0, segment.positions()[at - 1] + 1, counts)
+        return counts
+
     def time_at(self, position: int) -> int:
         """The time of the held row at a position."""
         segment = next(segment for segment in self._segments if segment.last >= position)

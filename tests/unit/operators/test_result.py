@@ -26,7 +26,8 @@ def maker(sql: str) -> ResultMaker:
     catalog.add(Table("T", T.schema))
     plan = plan_join(read_query(sql, "q", catalog), Settings())
     rows = {"A": StoredRows(A), "T": StoredRows(T)}
-    return ResultMaker(plan, [rows[source.relation] for source in plan.query.sources], Evaluator(Duck()))
+    select = [column.expression for column in plan.query.select]
+    return ResultMaker(plan.query, select, plan.residuals, [rows[source.relation] for source in plan.query.sources], Evaluator(Duck()))
 
 
 def matches(times: list[int], *positions: list[int], signs: list[int] | None = None) -> Matches:

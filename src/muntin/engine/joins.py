@@ -1,0 +1,85 @@
+"""The joins of an engine: a query runs in one of its own, or shares one with others (paper 1, :mod:`muntin.planner.sharing`).
+
+Queries share whose results come when rows come: EMIT INSERTS without EVERY. The join then has the largest windows, and each query takes
+what is inside its own. Queries over partitioned windows, with a plan of the user's making, or whose results would have to be
+sorted anew run beside; so do those with other settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from muntin.engine.running_join import RunningJoin
+from muntin.engine.running_query import RunningQuery
+from muntin.expressions.duck import Duck
+from muntin.model.settings import Settings
+from muntin.model.window import PartitionedWindow
+from muntin.plan.query import Emit, Query
+from muntin.planner.sharing import SharingGroup, add_query, drop_query, reasons
+
+
+class Joins:
+    """All joins that run."""
+
+    def __init__(self, duck: Duck) -> None:
+        self.running: list[RunningJoin] = []
+        self._duck = duck
+        self._groups: dict[Settings, tuple[SharingGroup, ...]] = {}
+
+    def add(self, query: Query, settings: Settings, make: Callable[[], RunningJoin]) -> RunningQuery:
+        """Run a query: over a join that runs already, or one that ``make`` makes."""
+        before = self._groups.get(settings, ())
+        after = add_query(before, query) if _may_share(query, settings) else ()
+        group = next((group for group in after if group.members[-1].query is query), None)
+        if group is not None and group.members[-1].keeps_order:
+            self._groups[settings] = after
+        else:
+            group = None
+        if group is None or len(group.members) == 1:
+            join = make()
+            join.group = group
+            self.running.append(join)
+        else:
+            join = self._of(group)
+            join.adopt(group)
+        running = RunningQuery(query, join, self._duck)
+        join.members.append(running)
+        self._seat(join)
+        return running
+
+    def _of(self, group: SharingGroup) -> RunningJoin:
+        """The join of a group that has just got one more member."""
+        names = {member.query.name for member in group.members}
+        return next(join for join in self.running if join.group and names.issuperset(member.query.name for member in join.group.members))
+
+    def _seat(self, join: RunningJoin) -> None:
+        """Let the queries of a join go by its group as it is now."""
+        for running in join.members:
+            running.sit(join.group.member(running.query.name) if join.group else None)
+
+    def drop(self, running: RunningQuery) -> None:
+        """End a query; its join goes with the last one, and shrinks when it needs less."""
+        join = running.join
+        join.members.remove(running)
+        if not join.members:
+            self.running.remove(join)
+        for settings, groups in self._groups.items():
+            if join.group in groups:
+                self._groups[settings] = drop_query(groups, running.query.name)
+                if join.members:
+                    join.adopt(self._groups[settings][groups.index(join.group)])
+                    self._seat(join)
+                return
+
+    def why(self, running: RunningQuery) -> str:
+        """Why a query shares its join, or does not, in words."""
+        for groups in self._groups.values():
+            if running.join.group in groups:
+                return reasons(groups)[running.query.name]
+        return "is not of those that share"
+
+
+def _may_share(query: Query, settings: Settings) -> bool:
+    planned = settings.order or settings.index or settings.buckets or settings.index_memory
+    partitioned = any(isinstance(source.window, PartitionedWindow) for source in query.sources)
+    return query.emit is Emit.INSERTS and query.every is None and settings.sharing == "on" and not planned and not partitioned

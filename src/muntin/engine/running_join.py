@@ -1,0 +1,406 @@
+"""A join while it runs: its operator, how far it has read each stream, and the queries that its matches are for.
+
+A join runs for one query or for a sharing group (:mod:`muntin.planner.sharing`). It knows windows, conditions and plans; what of its
+matches is a result of which query, and how results look, is the business of :class:`muntin.engine.running_query.RunningQuery`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from muntin.engine.measures import Measured, WorkMark, measured_between
+from muntin.engine.replanning import Replanner
+from muntin.engine.stream_state import StreamState
+from muntin.expressions.duck import Duck
+from muntin.expressions.evaluator import Evaluator
+from muntin.kernels import layout
+from muntin.model.clock import BEFORE_ALL, format_instant
+from muntin.model.settings import Settings
+from muntin.model.window import RowsWindow, TimeWindow
+from muntin.operators.events import NewRows
+from muntin.operators.join import JoinOperator, Matches, Tools
+from muntin.operators.result import StoredRows
+from muntin.operators.workspace import Workspace
+from muntin.plan.join import JoinPlan
+from muntin.plan.query import Emit
+from muntin.planner.join_planner import Knowledge, plan_join
+from muntin.planner.sharing import SharingGroup
+
+if TYPE_CHECKING:
+    from muntin.engine.running_query import RunningQuery
+
+Integers = npt.NDArray[np.int64]
+
+_log = logging.getLogger("muntin")
+
+_SLICE = 1 << 17
+"""Rows of a stream that are worked off at once: enough to amortise, few enough to stay near the processor."""
+
+_LEAST_MEASURED = 2_000
+"""Rows before a query's streams are measured for the first time, for each source beyond two."""
+
+_LONGEST_STRETCH = 64
+"""Values and selectivities of streams whose rates are steady are measured at least once in so many windows' worth of rows."""
+
+_COUNTERS = {
+    "probes": layout.N_PROBES,
+    "rows_scanned": layout.N_SCANNED,
+    "comparisons": layout.N_COMPARED,
+    "stale_rows_met": layout.N_STALE,
+    "rows_inserted": layout.N_INSERTED,
+    "rows_expired": layout.N_EXPIRED,
+    "expiry_checks": layout.N_EXPIRY_CHECKS,
+    "matches": layout.N_RESULTS,
+    "retractions": layout.N_RETRACTED,
+    "intermediate_results": layout.N_COMPOSITES,
+}
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What a query has from its engine: what all of them use, one after the other, and its settings."""
+
+    duck: Duck
+    workspace: Workspace
+    settings: Settings
+    known: Knowledge = field(default_factory=Knowledge)
+
+
+class Found:
+    """Matches of a join, and how far behind the rows of each source are; masks of windows are made once for all queries that have them."""
+
+    def __init__(self, matches: Matches, distances: Callable[[int], Integers]) -> None:
+        self.matches = matches
+        self._distances = cache(distances)
+        self._masks: dict[tuple[tuple[int, int], ...], Matches] = {}
+
+    def inside(self, narrow: tuple[tuple[int, int], ...]) -> Matches:
+        """Those whose rows are inside windows of other sizes than the join's, given as pairs of source and size."""
+        if not narrow:
+            return self.matches
+        if narrow not in self._masks:
+            mask = np.logical_and.reduce([self._distances(source) < size for source, size in narrow])
+            self._masks[narrow] = self.matches.where(mask)
+        return self._masks[narrow]
+
+
+class RunningJoin:
+    """Reads the logs of its streams from where it was made on, and hands what it finds to its ``members``."""
+
+    def __init__(self, plan: JoinPlan, streams: Sequence[StreamState], tables: Mapping[str, pa.Table], shared: Shared) -> None:
+        self.plan = plan
+        self.query = plan.query
+        self.members: list[RunningQuery] = []
+        self.group: SharingGroup | None = None
+        self._settings = shared.settings
+        self._known = shared.known
+        self._streams = sorted(streams, key=lambda state: state.stream.order)
+        by_name = {state.stream.name: state for state in self._streams}
+        self.evaluator = evaluator = Evaluator(shared.duck)
+        self._tables = tables
+        self._tools = Tools(evaluator, shared.workspace)
+        self._operator = self._make_operator(plan)
+        self.rows = [
+            StoredRows(tables[source.relation]) if source.stored else by_name[source.relation].log for source in self.query.sources
+        ]
+        self._read = [state.log.next for state in self._streams]
+        stream_of = {state.stream.name: number for number, state in enumerate(self._streams)}
+        self._stream_of = [None if source.stored else stream_of[source.relation] for source in self.query.sources]
+        self._replanner = Replanner.of(plan, shared.settings, shared.known)
+        # A search takes longer with each source; so do the rows that have to come for it.
+        self._least = _LEAST_MEASURED * max(len(self.query.sources) - 2, 1)
+        self._until_looked = self._until_measured = self._stretch = self._least
+        self._rows_in = 0
+        self._by_this_plan: WorkMark | None = None
+
+    def _make_operator(self, plan: JoinPlan) -> JoinOperator:
+        return JoinOperator(plan, [state.stream.name for state in self._streams], self._tables, self._tools)
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def begin(self, frontier: int) -> None:
+        """Take what the logs still hold of rows inside the windows, without results for it."""
+        self._operator.fill(self._inside(frontier), frontier)
+
+    def _inside(self, now: int) -> list[NewRows]:
+        """The rows read so far that time and count windows still reach."""
+        news = []
+        for number, (state, read) in enumerate(zip(self._streams, self._read, strict=True)):
+            positions, batch = state.log.between(self._needed(number, now), read)
+            news.append(NewRows(positions, batch, read - len(batch)))
+        return news
+
+    def catch_up(self, frontier: int, closed: int) -> Iterator[tuple[RunningQuery, pa.Table]]:
+        """Process all that is final, and yield the results of the queries, of each in order."""
+        for stops, until in self._due(frontier, closed):
+            for matches in self._operator.run(self._take(stops), until):
+                found = Found(matches, self._distances_at_newest(matches))
+                for member in self.members:
+                    table = member.taken(found)
+                    if table is not None:
+                        yield member, table
+        self._replan()
+        for member in self.members:
+            table = member.changes()
+            if table is not None:
+                yield member, table
+
+    def answer(self) -> Iterator[Found]:
+        """All combinations inside the windows now."""
+        for matches in self._operator.answer():
+            yield Found(matches, self._distances_now(matches))
+
+    def remember(self, frontier: int, closed: int) -> None:
+        """Take all that is final into the windows, as :meth:`catch_up` does, without results for it."""
+        for stops, until in self._due(frontier, closed):
+            self._operator.fill(self._take(stops), until)
+
+    def _due(self, frontier: int, closed: int) -> Iterator[tuple[list[int], int]]:
+        """What is to be processed now, in slices.
+
+        Without EVERY, inserts follow the frontier and changes the last closed instant (an instant's changes are
+        consolidated, so it must be complete); with EVERY both follow the last multiple that is closed.
+        """
+        now = frontier
+        if self.query.every is not None:
+            now = closed // self.query.every * self.query.every if closed > BEFORE_ALL else BEFORE_ALL
+        elif self.query.emit is Emit.CHANGES:
+            now = closed
+        follows_log = now == frontier and self.query.every is None and self.query.emit is Emit.INSERTS
+        return self._slices(now, follows_log=follows_log)
+
+    def _replan(self) -> None:
+        """Measure when it is due, and change the plan if that pays.
+
+        Once as many rows have come as the windows hold, rates are looked at. Values and selectivities, which cost a look at the
+        windows, are measured when a rate has changed, or else after ever longer stretches.
+        """
+        if self._replanner is None or self._rows_in < self._until_looked:
+            return
+        held = int(self._operator.state.stores[:, layout.HELD].sum())
+        self._until_looked = self._rows_in + max(held, self._least)
+        if self._rows_in < self._until_measured and not self._replanner.has_changed(self._operator.rates()):
+            return
+        measured = self._operator.measure()
+        if measured is None:
+            return
+        self._stretch = min(2 * self._stretch, _LONGEST_STRETCH * max(held, self._least))
+        self._until_measured = self._rows_in + self._stretch
+        known = len(self._replanner.overruled)
+        better = self._replanner.consider(self.plan, measured, self._operator.now)
+        for hint in self._replanner.overruled[known:]:
+            _log.warning("query %s: %s", self.query.name, hint)
+        if better is None:
+            return
+        if not self._can_switch_to(better):
+            self._replanner.switches.pop()
+            return
+        self._switch_to(better)
+        self._stretch = self._least
+        _log.info("query %s goes on with another plan: %s", self.query.name, self._replanner.switches[-1].to_dict())
+
+    def _can_switch_to(self, plan: JoinPlan) -> bool:
+        """Whether the state is there or can be filled: the logs do not tell what partitioned windows have pushed out."""
+        partitioned = any(spec.kind == layout.PARTITIONED for spec in self._operator.state.specs)
+        return not partitioned or (plan.sources == self.plan.sources and plan.tree == self.plan.tree)
+
+    def _switch_to(self, plan: JoinPlan) -> None:
+        """Go on with another plan: where it stores the same, only the orders change, else its state is filled from the logs."""
+        before = self._operator
+        if plan.sources == self.plan.sources and plan.tree == self.plan.tree:
+            before.reorder(plan)
+        else:
+            self._operator = self._make_operator(plan)
+            self._operator.fill(self._inside(before.now), before.now)
+            self._operator.state.counters[:] = before.state.counters
+        self.plan = plan
+        self._by_this_plan = self._work_at(self._operator.now)
+
+    def adopt(self, group: SharingGroup) -> None:
+        """Go on for a group that has changed; the state is filled anew where the join is another one than before."""
+        self.group = group
+        if group.join.sources == self.query.sources and set(group.join.predicates) == set(self.query.predicates):
+            return
+        plan = plan_join(group.join, self._settings, self._known)
+        now, counters = self._operator.now, self._operator.state.counters
+        self.plan, self.query = plan, plan.query
+        self._operator = self._make_operator(plan)
+        self._operator.fill(self._inside(now), now)
+        self._operator.state.counters[:] = counters
+        self._replanner = Replanner.of(plan, self._settings, self._known)
+        self._by_this_plan = self._work_at(now) if now > BEFORE_ALL else None
+
+    # -- how far apart the members of a match are ----------------------------------------------------
+
+    def _distances_at_newest(self, matches: Matches) -> Callable[[int], Integers]:
+        return partial(self._distance, matches, None)
+
+    def _distances_now(self, matches: Matches) -> Callable[[int], Integers]:
+        return partial(self._distance, matches, self._operator.now)
+
+    def _distance(self, matches: Matches, now: int | None, source: int) -> Integers:
+        """How far each row of a source is behind: in microseconds, or in rows of its stream. A window has those with less than its size.
+
+        Behind the newest row of its match; with ``now`` behind that instant.
+        """
+        positions = matches.positions[source]
+        stream = self._stream_of[source]
+        assert stream is not None, "stored tables have no windows"
+        if isinstance(self.query.sources[source].window, TimeWindow):
+            instants = matches.times if now is None else np.full(len(matches), now)
+            age: Integers = np.subtract(instants, self._times(source, positions))
+            return age
+        there = self._counted(matches, stream) if now is None else np.full(len(matches), self._read[stream])
+        behind: Integers = np.subtract(there, positions + 1)
+        return behind
+
+    def _times(self, source: int, positions: Integers) -> Integers:
+        state = self._streams[self._stream_of[source] or 0]
+        (column,) = state.log.gather(positions, [state.stream.time])
+        times: Integers = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_numpy()
+        return times
+
+    def _counted(self, matches: Matches, stream: int) -> Integers:
+        """How many rows of a stream there were when the newest row of each match came, itself included.
+
+        Streams are numbered in the order in which rows of one instant stand.
+        """
+        newest = np.full(len(matches), -1, np.int64)
+        place = np.full(len(matches), -1, np.int64)
+        for source, number in enumerate(self._stream_of):
+            if number is None:
+                continue
+            own = matches.positions[source]
+            latest = (self._times(source, own) == matches.times) & (number >= newest)
+            place = np.where(latest, np.where(number > newest, own, np.maximum(place, own)), place)
+            newest = np.where(latest, number, newest)
+        log = self._streams[stream].log
+        there = np.where(newest > stream, log.count_until(matches.times), log.count_until(matches.times - 1))
+        return np.where(newest == stream, place + 1, there)
+
+    def _slices(self, now: int, *, follows_log: bool) -> Iterator[tuple[list[int], int]]:
+        """Up to which positions to read next, and the time this brings us to; cut where times change."""
+        ends = [
+            state.log.next if follows_log else state.log.position_after(now, read)
+            for read, state in zip(self._read, self._streams, strict=True)
+        ]  # fmt: skip
+        if now <= self._operator.now and ends == self._read:
+            return
+        while True:
+            left = [end - read for end, read in zip(ends, self._read, strict=True)]
+            widest = int(np.argmax(left))
+            if left[widest] <= _SLICE:
+                yield ends, max(now, self._operator.now)
+                return
+            until = self._streams[widest].log.time_at(self._read[widest] + _SLICE - 1)
+            cut = [state.log.position_after(until, read) for read, state in zip(self._read, self._streams, strict=True)]
+            yield [min(stop, end) for stop, end in zip(cut, ends, strict=True)], until
+
+    def _take(self, stops: Sequence[int]) -> list[NewRows]:
+        news = []
+        for number, (state, stop) in enumerate(zip(self._streams, stops, strict=True)):
+            positions, batch = state.log.between(self._read[number], stop)
+            news.append(NewRows(positions, batch, self._read[number]))
+            self._read[number] = stop
+            self._rows_in += len(batch)
+        if self._by_this_plan is None and any(len(new.batch) for new in news):
+            self._by_this_plan = self._work_at(min(int(new.batch.times[0]) for new in news if len(new.batch)))
+        return news
+
+    # -- what it needs and holds --------------------------------------------------------------------
+
+    def reads(self, state: StreamState) -> bool:
+        """Whether it reads a stream."""
+        return state in self._streams
+
+    def _needed(self, number: int, now: int) -> int:
+        """The first position of a stream that a time or count window still reaches."""
+        state = self._streams[number]
+        needed = self._read[number]
+        for source, stream in zip(self.query.sources, self._stream_of, strict=True):
+            if stream != number:
+                continue
+            if isinstance(source.window, TimeWindow):
+                needed = min(needed, state.log.position_after(now - source.window.micros))
+            elif isinstance(source.window, RowsWindow):
+                needed = min(needed, max(self._read[number] - source.window.rows, 0))
+            elif self._operator.now == BEFORE_ALL:
+                needed = 0
+        return needed
+
+    def needs(self, state: StreamState) -> int:
+        """From which position on it needs a stream's rows."""
+        return self._needed(self._streams.index(state), self._operator.now)
+
+    def keeps(self, state: StreamState) -> list[int]:
+        """The sources whose partitioned windows may keep single rows of a stream before that."""
+        number = self._streams.index(state)
+        return [s for s, spec in enumerate(self._operator.state.specs) if spec.stream == number and spec.kind == layout.PARTITIONED]
+
+    def kept(self, source: int) -> npt.NDArray[np.int64]:
+        """The positions that the partitioned window of a source keeps."""
+        return self._operator.kept(source)
+
+    def read_so_far(self) -> list[tuple[StreamState, int]]:
+        """Its streams, and up to which position it has read each."""
+        return list(zip(self._streams, self._read, strict=True))
+
+    def state_rows(self) -> dict[str, int]:
+        """Rows inside the window of each source, by alias."""
+        return dict(zip((source.alias for source in self.query.sources), self._operator.rows(), strict=True))
+
+    def nbytes(self) -> int:
+        """Bytes of state, without the rows themselves."""
+        return self._operator.nbytes()
+
+    def _work_at(self, instant: int) -> WorkMark:
+        counters = self._operator.state.counters
+        names = ("comparisons", "rows_scanned", "matches")
+        work = {name: int(counters[_COUNTERS[name]]) for name in names}
+        return WorkMark(instant, {**work, "results": sum(member.rows_out for member in self.members)})
+
+    def measured(self) -> Measured | None:
+        """The work since it runs by its present plan; None while no event time has passed."""
+        if self._by_this_plan is None:
+            return None
+        return measured_between(self._by_this_plan, self._work_at(self._operator.now))
+
+    def stats(self) -> dict[str, object]:
+        """What it counts."""
+        rows = self.state_rows()
+        counters = self._operator.state.counters
+        held = int(self._operator.state.stores[:, layout.HELD].sum())
+        return {
+            "processed_until": None if self._operator.now <= BEFORE_ALL else format_instant(self._operator.now),
+            "rows_in": self._rows_in,
+            "state_rows": rows,
+            "stale_rows_held": held - sum(rows.values()),
+            "state_bytes": self._operator.nbytes(),
+            "state_bytes_per_row": self._operator.nbytes() / max(sum(rows.values()), 1),
+            "expression_failures": self.evaluator.failures,
+            "last_expression_failure": self.evaluator.last_failure,
+            "intermediate_rows": self._operator.composites(),
+            "order_searches": self._replanner.searches if self._replanner else 0,
+            "order_switches": [switch.to_dict() for switch in self._replanner.switches] if self._replanner else [],
+            "hints_overruled": [str(hint) for hint in self._replanner.overruled] if self._replanner else [],
+            "measured": self._measured(),
+            "work": {name: int(counters[place]) for name, place in _COUNTERS.items()},
+        }
+
+    def _measured(self) -> dict[str, dict[str, object]]:
+        """The statistics at the last search, by alias."""
+        if self._replanner is None or self._replanner.last is None:
+            return {}
+        pairs = zip(self.query.sources, self._replanner.last.sources, strict=True)
+        return {
+            source.alias: {"rate": found.rate, "rows": found.rows, "distinct": [round(number) for number in found.distinct]}
+            for source, found in pairs
+        }
