@@ -23,7 +23,7 @@ import pyarrow as pa
 from muntin.engine.explain import describe_query
 from muntin.engine.input_rows import Rows, read_rows, read_times
 from muntin.engine.joins import Joins
-from muntin.engine.plan_tree import draw, to_dict
+from muntin.engine.plan_tree import Node, draw, to_dict
 from muntin.engine.running_join import RunningJoin, Shared
 from muntin.engine.running_query import RunningQuery
 from muntin.engine.standing_query import StandingQuery, Subscriber
@@ -447,12 +447,16 @@ class Engine:
     def explain(self, query: str | None = None) -> str:
         """The plans of all queries, or of one, as trees for people; after a run with what was measured."""
         with self._lock:
-            return "\n\n".join(draw(describe_query(running)) for running in self._chosen(query)) or "no queries"
+            return "\n\n".join(draw(self._described(running)) for running in self._chosen(query)) or "no queries"
 
     def plans(self, query: str | None = None) -> list[dict[str, object]]:
         """What :meth:`explain` tells, for machines: a dict for each query, with numbers as numbers, ready for JSON."""
         with self._lock:
-            return [to_dict(describe_query(running)) for running in self._chosen(query)]
+            return [to_dict(self._described(running)) for running in self._chosen(query)]
+
+    def _described(self, running: RunningQuery) -> Node:
+        """The plan of a query; where it is the only one, there is nothing to say about sharing."""
+        return describe_query(running, self._joins.why(running) if len(self._queries) > 1 else "")
 
     def _chosen(self, query: str | None) -> list[RunningQuery]:
         """One query, or all."""

@@ -15,14 +15,15 @@ from muntin.plan.query import Expression, Query
 _SECOND = 1_000_000
 
 
-def describe_query(running: RunningQuery) -> Node:
-    """The plan of a running query, the rows it holds, and what was measured since it runs by this plan."""
+def describe_query(running: RunningQuery, why: str) -> Node:
+    """The plan of a running query, why it shares its join or not, the rows it holds, and what was measured since it runs by this plan."""
     node = describe_plan(running.plan, running.query)
     held = iter(running.join.state_rows().values())
     children = [_with_rows(child, next(held)) if child.key == "sources[]" else child for child in node.children]
-    if len(running.shares_with()) > 1:
-        shared = Fact("queries", list(running.shares_with()), f"one join for {', '.join(running.shares_with())}")
-        children = [replace(child, facts=(shared,)) if child.key == "sharing_group" else child for child in children]
+    names = list(running.shares_with())
+    alone = f"this query alone: {why}" if why else "this query alone"
+    shared = (Fact("queries", names, f"one join for {', '.join(names)}" if len(names) > 1 else alone), Fact("why", why or None))
+    children = [replace(child, facts=shared) if child.key == "sharing_group" else child for child in children]
     measured = running.measured()
     if measured is not None:
         children.append(_measured(measured, running.plan.prediction, tree=running.plan.tree is not None))

@@ -29,7 +29,7 @@ class Joins:
     def add(self, query: Query, settings: Settings, make: Callable[[], RunningJoin]) -> RunningQuery:
         """Run a query: over a join that runs already, or one that ``make`` makes."""
         before = self._groups.get(settings, ())
-        after = add_query(before, query) if _may_share(query, settings) else ()
+        after = () if _obstacle(query, settings) else add_query(before, query)
         group = next((group for group in after if group.members[-1].query is query), None)
         if group is not None and group.members[-1].keeps_order:
             self._groups[settings] = after
@@ -76,10 +76,20 @@ class Joins:
         for groups in self._groups.values():
             if running.join.group in groups:
                 return reasons(groups)[running.query.name]
-        return "is not of those that share"
+        return _obstacle(running.query, running.join.settings) or "names its sources in an order in which results would have to be sorted"
 
 
-def _may_share(query: Query, settings: Settings) -> bool:
-    planned = settings.order or settings.index or settings.buckets or settings.index_memory
-    partitioned = any(isinstance(source.window, PartitionedWindow) for source in query.sources)
-    return query.emit is Emit.INSERTS and query.every is None and settings.sharing == "on" and not planned and not partitioned
+def _obstacle(query: Query, settings: Settings) -> str:
+    """What keeps a query from sharing, whatever the others are; empty if nothing does."""
+    planned = [name for name in ("order", "index", "buckets", "index_memory") if getattr(settings, name)]
+    if settings.sharing == "off":
+        return "sharing is off"
+    if query.emit is not Emit.INSERTS:
+        return f"emits {query.emit}"
+    if query.every is not None:
+        return "is brought up to date by EVERY"
+    if planned:
+        return f"has a plan of its own by {', '.join(planned)}"
+    if any(isinstance(source.window, PartitionedWindow) for source in query.sources):
+        return "counts rows by partition"
+    return ""

@@ -100,7 +100,7 @@ class RunningJoin:
         self.query = plan.query
         self.members: list[RunningQuery] = []
         self.group: SharingGroup | None = None
-        self._settings = shared.settings
+        self.settings = shared.settings
         self._known = shared.known
         self._streams = sorted(streams, key=lambda state: state.stream.order)
         by_name = {state.stream.name: state for state in self._streams}
@@ -229,13 +229,13 @@ class RunningJoin:
         self.group = group
         if group.join.sources == self.query.sources and set(group.join.predicates) == set(self.query.predicates):
             return
-        plan = plan_join(group.join, self._settings, self._known)
+        plan = plan_join(group.join, self.settings, self._known)
         now, counters = self._operator.now, self._operator.state.counters
         self.plan, self.query = plan, plan.query
         self._operator = self._make_operator(plan)
         self._operator.fill(self._inside(now), now)
         self._operator.state.counters[:] = counters
-        self._replanner = Replanner.of(plan, self._settings, self._known)
+        self._replanner = Replanner.of(plan, self.settings, self._known)
         self._by_this_plan = self._work_at(now) if now > BEFORE_ALL else None
 
     # -- how far apart the members of a match are ----------------------------------------------------

@@ -61,11 +61,27 @@ def test_all_queries_are_explained_and_none_is_said_so() -> None:
     assert "a new row looks into (A new) > B (scan)" in one
     assert two.splitlines() == [
         "query two: emits changes at every change",
-        "├─ sharing group: this query alone",
+        "├─ sharing group: this query alone: emits changes",
         "├─ source C c [PARTITION BY k ROWS 2]: holds 0 rows",
         "└─ select k",
     ]
     assert e.explain("TWO") == two
+
+
+def test_queries_that_share_a_join_are_told_and_why_others_do_not() -> None:
+    e = engine()
+    small = e.query("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", name="small")
+    large = e.query("SELECT B.k FROM B, A WHERE B.k = A.k WINDOW 9 SECONDS", name="large")
+    other = e.query("SELECT A.k FROM A, B WHERE A.k < B.k WINDOW 9 SECONDS", name="other")
+    for query in (small, large):
+        assert "sharing group: one join for small, large" in query.explain()
+        assert "source A [RANGE 9 seconds]" in query.explain(), "the join has the largest window"
+    assert small.plan()["sharing_group"] == {"queries": ["small", "large"], "why": "joins A and B on the same conditions as large"}
+    assert "this query alone: small joins the same streams on other conditions: A.k = B.k instead of A.k < B.k" in other.explain()
+    assert small.stats()["shares_with"] == ["large"]
+    e.drop("large")
+    assert "source A [RANGE 1 second]" in small.explain()
+    assert small.stats()["shares_with"] == []
 
 
 def test_buckets_and_chains_are_told() -> None:
@@ -92,7 +108,7 @@ def test_machines_get_numbers_lists_and_empty_lists() -> None:
         "query": "q",
         "emit": "inserts",
         "every_seconds": 0.5,
-        "sharing_group": {"queries": ["q"]},
+        "sharing_group": {"queries": ["q"], "why": None},
         "join": {
             "method": "hash",
             "algorithm": "eager",
