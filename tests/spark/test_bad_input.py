@@ -80,7 +80,7 @@ def test_wrong_settings_sinks_and_queries_are_refused_and_disturb_nothing(spark:
     engine.query(VALUES, name="q")
     with pytest.raises(MuntinError, match="the name q is taken"):
         engine.query(VALUES, name="q")
-    with pytest.raises(MuntinError, match="no query r"):
+    with pytest.raises(MuntinError, match="no query 'r'"):
         engine.drop("r")
 
 

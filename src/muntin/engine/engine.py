@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from muntin.engine.declarations import Actions, Declarations, run_script
 from muntin.engine.explain import describe_query
 from muntin.engine.input_rows import Rows, read_rows, read_times
 from muntin.engine.joins import Joins
@@ -29,18 +30,15 @@ from muntin.engine.running_query import RunningQuery
 from muntin.engine.standing_query import StandingQuery, Subscriber
 from muntin.engine.stream_state import StreamState, least_watermark
 from muntin.engine.table_files import load_table
-from muntin.errors import CatalogError, InputError, SettingError, SqlError, SubscriberError
+from muntin.errors import CatalogError, InputError, SubscriberError
 from muntin.expressions.duck import Duck
 from muntin.kernels.compiling import prepare
-from muntin.model.catalog import Catalog, Stream, Table
+from muntin.model.catalog import Stream, Table
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL, Instant, format_instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
-from muntin.model.statistics import declared_statistics, known_statistics
 from muntin.operators.workspace import Workspace
 from muntin.plan.query import Query
-from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
-from muntin.planner.join_planner import Knowledge, plan_join
-from muntin.sql.script import read_query, read_script
+from muntin.plan.statement import Drop
 from muntin.sql.streams import make_stream, make_table
 from muntin.sql.types import build_schema
 from muntin.state.batch import Batch
@@ -88,13 +86,13 @@ class Engine:
     """
 
     def __init__(self, **settings: object) -> None:
-        self._settings = Settings()
+        self._declared = Declarations()
         for name, value in settings.items():
-            self._settings = self._settings.having(name, value)
+            self._declared.set(name, value)
         self._lock = threading.RLock()
         self._deliveries: deque[tuple[str, Subscriber, pa.RecordBatch]] = deque()
         self._delivering = False
-        self._catalog = Catalog()
+        self._catalog = self._declared.catalog
         self._streams: dict[str, StreamState] = {}
         self._tables: dict[str, pa.Table] = {}
         self._queries: dict[str, RunningQuery] = {}
@@ -115,29 +113,11 @@ class Engine:
         A statement that fails raises, and those before it stay in force.
         """
         with self._lock:
-            created = []
-            for statement in read_script(script, self._catalog):
-                handle = self._apply(statement)
-                if handle is not None:
-                    created.append(handle)
-            return created
+            load = lambda table: self._add_table(table, load_table(table))  # noqa: E731 (said where it is used)
+            return run_script(script, self._declared, Actions(self._add_stream, load, self._add_query, self._carry_out))
 
-    def _apply(self, statement: Statement) -> StandingQuery | None:
-        try:
-            if isinstance(statement, CreateStream):
-                self._add_stream(statement.stream)
-            elif isinstance(statement, CreateTable):
-                self._add_table(statement.table, load_table(statement.table))
-            elif isinstance(statement, CreateQuery):
-                return self._add_query(statement.query)
-            elif isinstance(statement, Drop):
-                self._drop(statement.kind, statement.name, if_exists=statement.if_exists)
-            else:
-                assert isinstance(statement, Set), "the statements are these five"
-                self._settings = self._settings.having(statement.name, statement.value)
-        except (CatalogError, InputError, SettingError) as error:
-            raise SqlError(error.fact, place=statement.place, hint=error.hint) from error
-        return None
+    def _carry_out(self, drop: Drop) -> None:
+        self._drop(drop.kind, drop.name, if_exists=drop.if_exists)
 
     def stream(self, name: str, columns: Mapping[str, str] | pa.Schema, *, time: str | None = None, slack: str | int = 0) -> None:
         """Declare a stream.
@@ -164,10 +144,7 @@ class Engine:
             self._add_stream(stream)
 
     def _add_stream(self, stream: Stream) -> None:
-        self._check_name(stream.name)
-        declared_statistics(stream.options)  # says what is wrong with them now, not when a query needs them
-        added = self._catalog.add(stream)
-        assert isinstance(added, Stream), "a stream was added"
+        added = self._declared.add_stream(stream)
         self._streams[added.name] = StreamState(added)
 
     def table(self, name: str, rows: Rows, columns: Mapping[str, str] | None = None) -> None:
@@ -186,13 +163,8 @@ class Engine:
             self._add_table(table, read_rows(rows, table.schema, f"table {name}"))
 
     def _add_table(self, table: Table, rows: pa.Table) -> None:
-        self._check_name(table.name)
-        self._catalog.add(table)
+        self._declared.add_table(table)
         self._tables[table.name] = rows.combine_chunks()
-
-    def _check_name(self, name: str) -> None:
-        if name.casefold() in self._queries:
-            raise CatalogError(f"there is already a query {name}", hint="Choose another name, or drop it first")
 
     def query(self, sql: str, name: str | None = None) -> StandingQuery:
         """Register a standing query, also while rows flow; it answers for rows that come from now on.
@@ -201,50 +173,39 @@ class Engine:
         of the queries registered before it reach.
         """
         with self._lock:
-            return self._add_query(read_query(sql, name or self._new_name(), self._catalog))
+            return self._add_query(self._declared.read(sql, name))
 
     def register(self, query: Query, settings: Mapping[str, str]) -> StandingQuery:
         """Register a query that is bound already, under settings of its own; for those who rewrite queries."""
         with self._lock:
-            before = self._settings
-            try:
-                for name, value in settings.items():
-                    self._settings = self._settings.having(name, value)
-                return self._add_query(query)
-            finally:
-                self._settings = before
+            own = self._declared.settings
+            for name, value in settings.items():
+                own = own.having(name, value)
+            return self._add_query(query, own)
 
-    def _new_name(self) -> str:
-        names = (f"q{number}" for number in self._numbers)
-        return next(name for name in names if name not in self._queries and self._catalog.find(name) is None)
-
-    def _add_query(self, query: Query) -> StandingQuery:
-        key = query.name.casefold()
-        if key in self._queries or self._catalog.find(query.name):
-            raise CatalogError(f"the name {query.name} is taken", hint="Choose another name, or drop what has it first")
+    def _add_query(self, query: Query, settings: Settings | None = None) -> StandingQuery:
+        own, plan = self._declared.planned(query, settings)
         prepare()
-        settings = self._settings.of_query(query.options)
-        known = Knowledge(declared=known_statistics(self._catalog))
-        plan = plan_join(query, settings, known)
         streams = {source.relation: self._streams[source.relation] for source in query.sources if not source.stored}
         if self._queries:
             self._trim(exactly=True)  # what a new query finds must not depend on how rows were cut into pushes
-        shared = Shared(self._duck, self._workspace, settings, known)
+        shared = Shared(self._duck, self._workspace, own, self._declared.knowledge())
 
         def make() -> RunningJoin:
             join = RunningJoin(plan, list(streams.values()), self._tables, shared)
             join.begin(self._frontier[0])
             return join
 
-        self._queries[key] = self._joins.add(query, settings, make)
-        self._subscribers[key] = []
+        self._queries[query.name.casefold()] = self._joins.add(query, own, make)
+        self._subscribers[query.name.casefold()] = []
+        self._declared.add_query(query)
         return StandingQuery(self, query.name)
 
     def handle(self, name: str) -> StandingQuery:
         """The handle of a registered query."""
         with self._lock:
             if name.casefold() not in self._queries:
-                raise self._unknown_query(name)
+                raise self._declared.unknown_query(name)
             return StandingQuery(self, self._queries[name.casefold()].query.name)
 
     def rows_held(self) -> int:
@@ -280,23 +241,14 @@ class Engine:
 
     def _drop(self, kind: str, name: str, *, if_exists: bool) -> None:
         if kind == "query":
-            if name.casefold() not in self._queries:
-                if if_exists:
-                    return
-                raise self._unknown_query(name)
-            self._joins.drop(self._queries.pop(name.casefold()))
-            del self._subscribers[name.casefold()]
-            self._trim()
+            if self._declared.drop_query(name, if_exists=if_exists) is not None:
+                self._joins.drop(self._queries.pop(name.casefold()))
+                del self._subscribers[name.casefold()]
+                self._trim()
             return
-        relation = self._catalog.find(name)
-        if relation is None or isinstance(relation, Stream) != (kind == "stream"):
-            if if_exists:
-                return
-            raise CatalogError(f"there is no {kind} {name}", hint="Check the name")
-        users = [r.query.name for r in self._queries.values() if any(s.relation == relation.name for s in r.query.sources)]
-        if users:
-            raise CatalogError(f"{kind} {relation.name} is read by query {', '.join(users)}", hint="Drop those queries first")
-        self._catalog.remove(name)
+        relation = self._declared.drop_relation(kind, name, if_exists=if_exists)
+        if relation is None:
+            return
         self._streams.pop(relation.name, None)
         self._tables.pop(relation.name, None)
 
@@ -501,12 +453,8 @@ class Engine:
         with self._lock:
             running = self._queries.get(name.casefold())
             if running is None:
-                raise self._unknown_query(name)
+                raise self._declared.unknown_query(name)
             return use(running)
-
-    def _unknown_query(self, name: str) -> CatalogError:
-        known = ", ".join(running.query.name for running in self._queries.values())
-        return CatalogError(f"there is no query {name!r}", hint=f"There are {known or 'no queries'}")
 
     def _subscribe(self, name: str, callback: Subscriber) -> None:
         with self._lock:

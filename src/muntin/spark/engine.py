@@ -13,44 +13,38 @@ import tempfile
 import threading
 import uuid
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import reduce
 from math import ceil
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pyarrow as pa
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from muntin.engine.declarations import Actions, Declarations, run_script
 from muntin.engine.explain import describe_plan
 from muntin.engine.input_rows import read_rows
 from muntin.engine.plan_tree import Fact, Node, draw
 from muntin.engine.table_files import load_table
-from muntin.errors import CatalogError, InputError, RunError, SettingError, SqlError
-from muntin.expressions.duck import Duck
+from muntin.errors import CatalogError, InputError, RunError, SettingError
 from muntin.kernels.compiling import prepare
-from muntin.model.catalog import Catalog, Stream, Table
+from muntin.model.catalog import Stream, Table
 from muntin.model.clock import Instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
-from muntin.model.statistics import declared_statistics, known_statistics
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Query
-from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
 from muntin.planner.distribution import distribute
-from muntin.planner.join_planner import Knowledge, plan_join
-from muntin.spark.bucket import LATE, RESULTS
 from muntin.spark.changing import Wanted, exports, settled
 from muntin.spark.checkpoint import Checkpoint
-from muntin.spark.controls import CONTROLS, HELD, Controls, Heartbeat
+from muntin.spark.controls import CONTROLS, Controls, Heartbeat
+from muntin.spark.delivery import Delivery, Found, Standing
 from muntin.spark.failures import fact_of
-from muntin.spark.gathering import gathered
 from muntin.spark.listener import OnProgress, Run, RunListener
 from muntin.spark.messages import to_blob
 from muntin.spark.outbox import Outbox
@@ -59,28 +53,13 @@ from muntin.spark.program import Program, Registered
 from muntin.spark.resident import Resident
 from muntin.spark.resting import held_at_rest
 from muntin.spark.session import STREAMING, java_log, local_session
-from muntin.spark.sinks import FileSink, MemorySink, Sink, SinkChoice, SinkError, SinkMaker, read_batches
+from muntin.spark.sinks import FileSink, MemorySink, Sink, SinkChoice, SinkMaker, read_batches
 from muntin.spark.sources import Source, fitted, read_stream
-from muntin.spark.tally import STATS, Tally
-from muntin.sql.script import read_query, read_script
 from muntin.sql.streams import make_stream, make_table
 
 _DEFAULT = Settings()
 _GLANCE = 0.05
 """Seconds between looks at whether the streaming query still runs."""
-
-Found = dict[tuple[str, str], list[Row]]
-"""The outputs of a batch by kind and name."""
-
-
-@dataclass(frozen=True)
-class _Standing:
-    """A query that is registered."""
-
-    registered: Registered
-    query: Query
-    plan: JoinPlan
-    sink: Sink
 
 
 class SparkQuery:
@@ -135,9 +114,9 @@ class SparkEngine:
         on_progress: OnProgress | None = None,
         **settings: object,
     ) -> None:
-        self._settings = Settings()
+        self._declared = Declarations()
         for name, value in settings.items():
-            self._settings = self._settings.having(name, value)
+            self._declared.set(name, value)
         if buckets is not None and (type(buckets) is not int or buckets < 1):
             raise SettingError(f"buckets cannot be {buckets!r}", hint="Give a whole number of at least 1")
         self.spark = spark or local_session(buckets or 2)
@@ -147,29 +126,24 @@ class SparkEngine:
         self._checkpoint = Checkpoint(_local_folder(checkpoint if checkpoint is not None else self._temporary_folder()))
         self._trigger = f"{parse_interval(trigger) // 1000} milliseconds"
         self._controls = Controls(self._checkpoint.folder / "muntin" / "controls")
-        self._outbox = Outbox(self._checkpoint.tasks.outbox)
         self._delay = parse_interval(heartbeat) if heartbeat else None
         self._heartbeat: Heartbeat | None = None
         self._on_progress = on_progress
         self._listener: RunListener | None = None
         self._live = False
         self._lock = threading.RLock()
-        self._catalog = Catalog()
+        self._catalog = self._declared.catalog
         self._frames: dict[str, DataFrame] = {}
         self._tables: dict[str, bytes] = {}
-        self._queries: dict[str, _Standing] = {}
+        self._queries: dict[str, Standing] = {}
         self._pending: dict[str, Wanted] = {}
         """Changes that control rows announce and no batch has brought yet, by the names of the controls."""
         self._program: Program | None = None
-        self._writing: int | None = None
-        """The thread that hands results to sinks, while it does."""
         self.sinks = SinkMaker(self.spark, self._checkpoint.folder / "muntin" / "results")
         self._streaming: StreamingQuery | None = None
         self._run = ""
-        self._failure: RunError | None = None
-        self._tally = Tally()
-        self._ducks = [Duck()]
-        weakref.finalize(self, self._ducks.clear)  # also at exit: DuckDB complains of connections that outlive it
+        self._delivery = Delivery(self._checkpoint.program_file.parent, Outbox(self._checkpoint.tasks.outbox))
+        weakref.finalize(self, self._delivery.close)
 
     def _temporary_folder(self) -> str:
         """A folder that goes with the engine."""
@@ -181,34 +155,17 @@ class SparkEngine:
 
     def execute(self, script: str) -> list[SparkQuery]:
         """Run the statements of a script in order and return the queries it created."""
-        created = []
+        actions = Actions(
+            lambda stream: self._add_stream(stream, None),
+            lambda table: self._add_table(table, load_table(table)),
+            lambda query: self._add_query(query, _sink_of(query)),
+            lambda drop: self._drop(drop.kind, drop.name, if_exists=drop.if_exists),
+        )
         with self._lock:
             try:
-                for statement in read_script(script, self._catalog):
-                    handle = self._apply(statement)
-                    if handle is not None:
-                        created.append(handle)
+                return run_script(script, self._declared, actions)
             finally:
                 self._await_changes()
-        return created
-
-    def _apply(self, statement: Statement) -> SparkQuery | None:
-        try:
-            if isinstance(statement, CreateStream):
-                declared_statistics(statement.stream.options)
-                self._add_stream(statement.stream, None)
-            elif isinstance(statement, CreateTable):
-                self._add_table(statement.table, load_table(statement.table))
-            elif isinstance(statement, CreateQuery):
-                return self._add_query(statement.query, _sink_of(statement.query))
-            elif isinstance(statement, Drop):
-                self._drop(statement.kind, statement.name, if_exists=statement.if_exists)
-            else:
-                assert isinstance(statement, Set), "the statements are these five"
-                self._settings = self._settings.having(statement.name, statement.value)
-        except (CatalogError, InputError, SettingError) as error:
-            raise SqlError(error.fact, place=statement.place, hint=error.hint) from error
-        return None
 
     def stream(self, name: str, source: DataFrame, *, time: str | None = None, slack: str | int = 0) -> None:
         """Declare a stream over a streaming DataFrame."""
@@ -223,8 +180,7 @@ class SparkEngine:
 
     def _add_stream(self, stream: Stream, frame: DataFrame | None) -> None:
         self._check_stopped(f"stream {stream.name} cannot be declared")
-        self._check_free(stream.name)
-        added = self._catalog.add(stream)
+        added = self._declared.add_stream(stream)
         if frame is not None:
             self._frames[added.name] = frame
 
@@ -238,31 +194,25 @@ class SparkEngine:
 
     def _add_table(self, table: Table, rows: pa.Table) -> None:
         self._check_stopped(f"table {table.name} cannot be declared")
-        self._check_free(table.name)
-        self._catalog.add(table)
+        self._declared.add_table(table)
         self._tables[table.name] = to_blob(rows.combine_chunks())
 
     def query(self, sql: str, name: str | None = None, sink: SinkChoice = None) -> SparkQuery:
         """Register a standing query, also while the engine runs: rows that come after this has returned count for it."""
         with self._lock:
-            taken = {query.casefold() for query in self._queries}
-            chosen = name or next(f"q{number}" for number in range(1, 10**9) if f"q{number}" not in taken)
-            query = read_query(sql, chosen, self._catalog)
+            query = self._declared.read(sql, name)
             handle = self._add_query(query, sink if sink is not None else _sink_of(query))
             self._await_changes()
             return handle
 
     def _add_query(self, query: Query, sink: SinkChoice) -> SparkQuery:
-        key = query.name.casefold()
-        if key in self._queries or self._catalog.find(query.name):
-            raise CatalogError(f"the name {query.name} is taken", hint="Choose another name, or drop what has it first")
-        settings = self._settings.of_query(query.options)
-        plan = plan_join(query, settings, Knowledge(declared=known_statistics(self._catalog)))
+        settings, plan = self._declared.planned(query)
         changed = {name: str(value) for name, value in asdict(settings).items() if value != getattr(_DEFAULT, name)}
         registered = Registered(query.name, query.text, changed)
         made = self.sinks.make(query, sink)
         _check_unshared(made, self._queries.values())
-        self._queries[key] = _Standing(registered, query, plan, made)
+        self._queries[query.name.casefold()] = Standing(registered, query, plan, made)
+        self._declared.add_query(query)
         self._announce(Wanted(added=registered))
         return SparkQuery(self, query.name)
 
@@ -277,7 +227,7 @@ class SparkEngine:
 
     def _await_changes(self) -> None:
         """Wait until the changes announced are settled, or the engine does not run any more."""
-        if self._writing == threading.get_ident():
+        if self._delivery.thread == threading.get_ident():
             return  # a sink asked for them: they are settled after it
         for wanted in list(self._pending.values()):
             while not wanted.done.wait(_GLANCE) and self._streaming is not None and self._streaming.isActive:
@@ -290,35 +240,20 @@ class SparkEngine:
             self._await_changes()
 
     def _drop(self, kind: str, name: str, *, if_exists: bool) -> None:
-        key = name.casefold()
         if kind == "query":
-            if key not in self._queries:
-                if if_exists:
-                    return
-                raise CatalogError(f"there is no query {name}", hint=f"There are {', '.join(self._queries) or 'none'}")
-            standing = self._queries.pop(key)
-            self._tally.results.pop(key, None)
-            self._announce(Wanted(dropped=standing.registered.name))
-            if isinstance(standing.sink, MemorySink):
-                standing.sink.forget()
+            if self._declared.drop_query(name, if_exists=if_exists) is not None:
+                standing = self._queries.pop(name.casefold())
+                self._delivery.tally.results.pop(name.casefold(), None)
+                self._announce(Wanted(dropped=standing.registered.name))
+                if isinstance(standing.sink, MemorySink):
+                    standing.sink.forget()
             return
-        relation = self._catalog.find(name)
-        if relation is None or isinstance(relation, Stream) != (kind == "stream"):
-            if if_exists:
-                return
-            raise CatalogError(f"there is no {kind} {name}", hint="Check the name")
         self._check_stopped(f"{kind} {name} cannot be dropped")
-        queries = [standing.query for standing in self._queries.values()]
-        users = [query.name for query in queries if any(source.relation == relation.name for source in query.sources)]
-        if users:
-            raise CatalogError(f"{kind} {relation.name} is read by query {', '.join(users)}", hint="Drop those queries first")
-        self._catalog.remove(name)
+        relation = self._declared.drop_relation(kind, name, if_exists=if_exists)
+        if relation is None:
+            return
         self._frames.pop(relation.name, None)
         self._tables.pop(relation.name, None)
-
-    def _check_free(self, name: str) -> None:
-        if name.casefold() in self._queries:
-            raise CatalogError(f"there is already a query {name}", hint="Choose another name, or drop it first")
 
     def _check_stopped(self, what: str) -> None:
         if self._streaming is not None and self._streaming.isActive:
@@ -377,8 +312,8 @@ class SparkEngine:
         if self._streaming is not None and self._streaming.isActive:
             raise CatalogError("the engine is running", hint="Stop it first")
         prepare()
-        self._failure = None
-        wanted = self._declared()
+        self._delivery.failure = None
+        wanted = self._wanted()
         sources = {stream.name: self._source(stream) for stream in self._catalog.streams()}
         self._checkpoint.acquire()
         try:
@@ -393,7 +328,7 @@ class SparkEngine:
         self._checkpoint.check_logs()
         program = self._program = self._resumed(wanted)
         self._checkpoint.check_planned()
-        self._outbox.clear()
+        self._delivery.outbox.clear()
         self.sinks.forget_others(standing.sink for standing in self._queries.values())
         # State is in as many partitions as there are buckets, from the first start on.
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.buckets))
@@ -427,7 +362,7 @@ class SparkEngine:
         queries = ", ".join(standing.query.name for standing in self._queries.values()) or "none"
         buckets = f"{self.buckets} {'bucket' if self.buckets == 1 else 'buckets'}"
         about = f"queries {queries}; {buckets}; checkpoint {self._checkpoint.folder}, from batch {self._checkpoint.last_batch() + 1}"
-        run = Run(f"muntin-{uuid.uuid4().hex[:12]}", about, lambda batch: self._tally.noted(batch) or self._counts(), self._reason)
+        run = Run(f"muntin-{uuid.uuid4().hex[:12]}", about, lambda batch: self._delivery.tally.noted(batch) or self._counts(), self._reason)
         self._listener = RunListener(self.spark, run, self._on_progress)
         self._listener.attach()
         try:
@@ -454,7 +389,7 @@ class SparkEngine:
         frame = self._frames.get(stream.name)
         return read_stream(self.spark, stream) if frame is None else Source(frame)
 
-    def _declared(self) -> Program:
+    def _wanted(self) -> Program:
         """The program as it was declared."""
         queries = tuple(standing.registered for standing in self._queries.values())
         if not queries:
@@ -487,8 +422,8 @@ class SparkEngine:
     def _explained(self, error: StreamingQueryException) -> RunError:
         """What went wrong, without Java's part of the story."""
         self._end_residents()
-        if self._failure is not None:
-            return self._failure
+        if self._delivery.failure is not None:
+            return self._delivery.failure
         fact, text, keep = self._reason(str(error)), str(error), java_log.keep()
         if "CANNOT_LOAD_STATE_STORE" in text or f"Checksum error: file:{self._checkpoint.folder}" in text:
             hint = f"Restore the folder as a whole from a copy, or begin a new checkpoint{keep}"
@@ -497,33 +432,24 @@ class SparkEngine:
 
     def _reason(self, text: str) -> str:
         """What went wrong, out of all that Java says about it."""
-        return fact_of(text) if self._failure is None else self._failure.fact
+        return fact_of(text) if self._delivery.failure is None else self._delivery.failure.fact
 
     # -- output ------------------------------------------------------------------------------------
 
     def _write(self, outputs: DataFrame, batch: int) -> None:
-        """Hand the outputs of a batch to their sinks; then settle the changes that came with it."""
-        found: Found = {}
-        for row in outputs.collect():
-            found.setdefault((row["kind"], row["name"]), []).append(row)
-        self._writing = threading.get_ident()
-        try:
-            self._hand_over(found, batch)
-        finally:
-            self._writing = None
+        """Deliver the outputs of a batch; then settle the changes that came with it."""
+        found = self._delivery.collected(outputs)
+        self._delivery.deliver(found, batch, self._queries, self._catalog.streams())
+        self._delivery.tally.note(batch, self._counts())
         self._settle_changes(found, batch)
-        self._outbox.clear()
+        self._delivery.outbox.clear()
 
     def _settle_changes(self, found: Found, batch: int) -> None:
         """Write the changes whose controls came with a batch into the checkpoint: in force from the next one on."""
         came = [wanted for name, wanted in self._pending.items() if (CONTROLS, name) in found]
         if not came:
             return
-        held: dict[str, dict[tuple[str, str], list[pa.Table]]] = {}
-        for (kind, name), rows in found.items():
-            if kind == HELD:
-                control, lane, stream = json.loads(name)
-                held.setdefault(control, {})[lane, stream] = self._arrived(rows)
+        held = self._delivery.held(found)
         assert self._program is not None, "it runs"
         for wanted in came:
             folder = self._checkpoint.program_file.parent
@@ -533,48 +459,12 @@ class SparkEngine:
             del self._pending[wanted.name]
             wanted.done.set()
 
-    def _hand_over(self, found: Found, batch: int) -> None:
-        told = [json.loads(bytes(row["blob"])) for row in found.pop((STATS, ""), [])]
-        results, late = {}, {}
-        for key, standing in list(self._queries.items()):
-            query = standing.query
-            own = self._arrived(found.get((RESULTS, query.name), []))
-            results[key] = sum(len(table) for table in own)
-            with self._named(f"the sink of query {query.name}", batch):
-                standing.sink.write(gathered(query, own, self._ducks[0]), batch)
-        for stream in self._catalog.streams():
-            own = self._arrived(found.get((LATE, stream.name), []))
-            if own:
-                late[stream.name] = sum(len(table) for table in own)
-                with self._named(f"the file of late rows of stream {stream.name}", batch):
-                    self._late_sink(stream).write(pa.concat_tables(own), batch)
-        self._tally.add(batch, told, results, late)
-        self._tally.note(batch, self._counts())
-
-    def _arrived(self, rows: Iterable[Row]) -> list[pa.Table]:
-        return [self._outbox.take(bytes(row["blob"]), row["file"]) for row in rows]
-
-    @contextmanager
-    def _named(self, what: str, batch: int) -> Iterator[None]:
-        """Say which sink it was that failed."""
-        try:
-            yield
-        except Exception as error:
-            self._failure = SinkError(
-                f"{what} failed in batch {batch}: {type(error).__name__}: {error}",
-                hint="Repair it and start again: the batch is done again, other sinks keep what they have once",
-            )
-            raise self._failure from error
-
-    def _late_sink(self, stream: Stream) -> FileSink:
-        return FileSink(self._checkpoint.folder / "muntin" / "late" / quote(stream.name, safe="").replace(".", "%2E"), "parquet")
-
     def late(self, stream: str) -> pa.Table:
         """The late rows of a stream so far."""
         relation = self._catalog.find(stream)
         if not isinstance(relation, Stream):
             raise CatalogError(f"there is no stream {stream}", hint="Check the name")
-        return read_batches(self._late_sink(relation).folder, relation.schema)
+        return read_batches(self._delivery.late_sink(relation).folder, relation.schema)
 
     def results(self, name: str) -> pa.Table:
         """All changes of a query so far, if its sink is memory."""
@@ -601,7 +491,7 @@ class SparkEngine:
     def _counts(self) -> dict[str, Any]:
         """What we count, for progress."""
         queries = {key: standing.query.name for key, standing in list(self._queries.items())}
-        return self._tally.told([stream.name for stream in self._catalog.streams()], queries)
+        return self._delivery.tally.told([stream.name for stream in self._catalog.streams()], queries)
 
     def explain(self) -> str:
         """The plans of all queries, and how their streams are spread over the buckets."""
@@ -623,7 +513,7 @@ def _sink_of(query: Query) -> SinkChoice:
     return {"format": options.get("format", sink or ""), **({"path": options["path"]} if "path" in options else {})}
 
 
-def _check_unshared(sink: Sink, others: Iterable[_Standing]) -> None:
+def _check_unshared(sink: Sink, others: Iterable[Standing]) -> None:
     """Raise when the folder of a sink is that of another: their batches have the same names."""
     for other in others:
         if isinstance(sink, FileSink) and isinstance(other.sink, FileSink) and sink.folder.absolute() == other.sink.folder.absolute():

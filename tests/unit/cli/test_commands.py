@@ -43,7 +43,7 @@ def test_check_and_explain_a_good_script(script: Path) -> None:
         ("CREATE QUERY q AS SELECT k FROM Nosuch WINDOW 1 SECOND;", "query q, line 1, column 33"),
         ('CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY q AS SELECT "[/x]" FROM A WINDOW 1 SECOND;', "no column '[/x]'"),
         ("SET speed = 5;", "there is no setting 'speed'"),
-        ("DROP QUERY q;", "there is no query q"),
+        ("DROP QUERY q;", "there is no query 'q'"),
     ],
 )
 def test_a_users_mistake_ends_with_2_and_the_place_on_stderr(tmp_path: Path, text: str, message: str) -> None:

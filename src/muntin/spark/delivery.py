@@ -1,0 +1,121 @@
+"""What becomes of the outputs of a batch: results to their sinks, late rows to their files, counts to the tally."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row
+
+from muntin.errors import RunError
+from muntin.expressions.duck import Duck
+from muntin.model.catalog import Stream
+from muntin.plan.join import JoinPlan
+from muntin.plan.query import Query
+from muntin.spark.bucket import LATE, RESULTS
+from muntin.spark.controls import HELD
+from muntin.spark.gathering import gathered
+from muntin.spark.outbox import Outbox
+from muntin.spark.program import Registered
+from muntin.spark.sinks import FileSink, Sink, SinkError
+from muntin.spark.tally import STATS, Tally
+
+Found = dict[tuple[str, str], list[Row]]
+"""The outputs of a batch by kind and name."""
+
+Held = dict[str, dict[tuple[str, str], list[pa.Table]]]
+"""Rows that buckets hold, by control, lane and stream."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A query that is registered."""
+
+    registered: Registered
+    query: Query
+    plan: JoinPlan
+    sink: Sink
+
+
+class Delivery:
+    """Delivers the outputs of an engine; ``folder`` is Muntin's part of the checkpoint.
+
+    ``failure`` is what a sink has done, ``thread`` the one that delivers, while it does.
+    """
+
+    def __init__(self, folder: Path, outbox: Outbox) -> None:
+        self.outbox = outbox
+        self.tally = Tally()
+        self.failure: RunError | None = None
+        self.thread: int | None = None
+        self._late = folder / "late"
+        self._duck = Duck()
+
+    def collected(self, outputs: DataFrame) -> Found:
+        """The outputs of a batch."""
+        found: Found = {}
+        for row in outputs.collect():
+            found.setdefault((row["kind"], row["name"]), []).append(row)
+        return found
+
+    def deliver(self, found: Found, batch: int, queries: Mapping[str, Standing], streams: Iterable[Stream]) -> None:
+        """Hand outputs over; raises, with the name of the sink, what a sink raises."""
+        self.thread = threading.get_ident()
+        try:
+            results = {key: self._deliver_results(found, batch, standing) for key, standing in list(queries.items())}
+            late = {stream.name: self._deliver_late(found, batch, stream) for stream in streams}
+        finally:
+            self.thread = None
+        self.tally.add(batch, [json.loads(bytes(row["blob"])) for row in found.get((STATS, ""), [])], results, late)
+
+    def _deliver_results(self, found: Found, batch: int, standing: Standing) -> int:
+        query = standing.query
+        tables = self._tables(found.get((RESULTS, query.name), []))
+        with self._named(f"the sink of query {query.name}", batch):
+            standing.sink.write(gathered(query, tables, self._duck), batch)
+        return sum(len(table) for table in tables)
+
+    def _deliver_late(self, found: Found, batch: int, stream: Stream) -> int:
+        tables = self._tables(found.get((LATE, stream.name), []))
+        if tables:
+            with self._named(f"the file of late rows of stream {stream.name}", batch):
+                self.late_sink(stream).write(pa.concat_tables(tables), batch)
+        return sum(len(table) for table in tables)
+
+    def _tables(self, rows: Iterable[Row]) -> list[pa.Table]:
+        return [self.outbox.take(bytes(row["blob"]), row["file"]) for row in rows]
+
+    @contextmanager
+    def _named(self, what: str, batch: int) -> Iterator[None]:
+        """Say which sink it was that failed."""
+        try:
+            yield
+        except Exception as error:
+            self.failure = SinkError(
+                f"{what} failed in batch {batch}: {type(error).__name__}: {error}",
+                hint="Repair it and start again: the batch is done again, other sinks keep what they have once",
+            )
+            raise self.failure from error
+
+    def held(self, found: Found) -> Held:
+        """The rows that control rows asked for."""
+        held: Held = {}
+        for (kind, name), rows in found.items():
+            if kind == HELD:
+                control, lane, stream = json.loads(name)
+                held.setdefault(control, {})[lane, stream] = self._tables(rows)
+        return held
+
+    def late_sink(self, stream: Stream) -> FileSink:
+        """Where the late rows of a stream go."""
+        return FileSink(self._late / quote(stream.name, safe="").replace(".", "%2E"), "parquet")
+
+    def close(self) -> None:
+        """Give back what DuckDB holds: it complains of connections that outlive it."""
+        del self._duck
