@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import muntin
-from muntin.engine import running_query
+from muntin.engine import running_join
 from muntin.sql.script import read_query
 from muntin.testing.case import Case
 from muntin.testing.compare import assert_same_sequence
@@ -30,7 +30,7 @@ def test_switching_at_every_chance_gives_the_oracles_results(case: Case, window:
     engine = muntin.Engine(replan_change="1", replan_gain="1")
     for statement in case.declarations:
         engine.execute(statement)
-    with patch.object(running_query, "_LEAST_MEASURED", 1):
+    with patch.object(running_join, "_LEAST_MEASURED", 1):
         q = engine.query(sql, name="q")
         collected = []
         for stream, rows in case.batches():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import muntin
-from muntin.engine import running_query
+from muntin.engine import running_join
 from muntin.operators import join, workspace
 from muntin.plan.query import Emit
 from muntin.sql.script import read_query
@@ -35,7 +35,7 @@ def run(case: Case, settings: dict[str, str], sizes: dict[str, int]) -> tuple[pa
     with ExitStack() as stack:
         for module, name, size in (
             (workspace, "_COLUMNS", "columns"), (join, "_MARGIN", "margin"), (join_state, "_LEAST", "least"),
-            (running_query, "_SLICE", "slice"), (stream_log, "_SMALL", "small"),
+            (running_join, "_SLICE", "slice"), (stream_log, "_SMALL", "small"),
         ):  # fmt: skip
             stack.enter_context(patch.object(module, name, sizes[size]))
         engine = muntin.Engine(**settings)
