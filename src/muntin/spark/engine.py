@@ -325,7 +325,6 @@ class SparkEngine:
             self._heartbeat = Heartbeat(self._controls, self._delay)
 
     def _begin(self, wanted: Program, sources: Mapping[str, Source], *, live: bool) -> None:
-        self._checkpoint.check_logs()
         program = self._program = self._resumed(wanted)
         self._checkpoint.check_planned()
         self._delivery.outbox.clear()
@@ -346,6 +345,7 @@ class SparkEngine:
     def _resumed(self, wanted: Program) -> Program:
         """The program to go on with: the one of the checkpoint, with what was added and dropped since in force from the next batch on."""
         resumed = self._checkpoint.resume(wanted)
+        self._checkpoint.check_logs()
         self._run, program = resumed.run, resumed.program
         self._pending.clear()  # announced or not, what is declared now counts
         changes = [Wanted(dropped=name) for name in resumed.dropped] + [Wanted(added=query) for query in resumed.added]
