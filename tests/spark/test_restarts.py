@@ -156,6 +156,7 @@ def test_a_query_that_is_spread_in_a_new_way_finds_the_rows_that_are_held(spark:
     feed(2)
     engine.process_available(until=100 * SECOND)
     twin.advance(100 * SECOND)
+    assert not list((tmp_path / "checkpoint" / "muntin" / "carried").iterdir()), "what was put aside goes when it was taken"
     for name, handle in handles.items():
         expected = handle.poll()
         assert len(expected) > 2, f"{name} has results to compare"

@@ -7,6 +7,7 @@ rows are put aside in the checkpoint, and in the batch from which on the change 
 
 from __future__ import annotations
 
+import shutil
 import threading
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -103,6 +104,13 @@ def brought(program: Program, epochs: range, bucket: int, folder: Path) -> tuple
             if part is not None:
                 found.append((placed.lane, part))
     return tuple(found)
+
+
+def forget_brought(program: Program, batch: int, folder: Path) -> None:
+    """Remove the rows of lanes that were opened up to a batch, once that is complete: they are in the shares then."""
+    for change in program.changes if folder.is_dir() else ():
+        if change.carried and change.batch <= batch:
+            shutil.rmtree(folder / change.lane, ignore_errors=True)
 
 
 def _first_of(program: Program, lanes: set[str]) -> Iterable[Placed]:

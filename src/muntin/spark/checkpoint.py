@@ -66,6 +66,11 @@ class ProgramFile:
         return Path(self.path).parent
 
     @property
+    def carried(self) -> Path:
+        """The folder of rows that are put aside for lanes to begin with."""
+        return self.folder / "carried"
+
+    @property
     def outbox(self) -> Path:
         """The folder in which buckets leave outputs for the driver."""
         return self.folder / "outbox"

@@ -40,7 +40,7 @@ from muntin.model.settings import Settings
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Query
 from muntin.planner.distribution import distribute
-from muntin.spark.changing import Wanted, exports, settled
+from muntin.spark.changing import Wanted, exports, forget_brought, settled
 from muntin.spark.checkpoint import Checkpoint
 from muntin.spark.controls import CONTROLS, Controls, Heartbeat
 from muntin.spark.delivery import Delivery, Found, Standing
@@ -55,6 +55,7 @@ from muntin.spark.resting import held_at_rest
 from muntin.spark.session import STREAMING, java_log, local_session
 from muntin.spark.sinks import FileSink, MemorySink, Sink, SinkChoice, SinkMaker, read_batches
 from muntin.spark.sources import Source, fitted, read_stream
+from muntin.spark.tally import STATS
 from muntin.sql.streams import make_stream, make_table
 
 _DEFAULT = Settings()
@@ -139,6 +140,8 @@ class SparkEngine:
         self._pending: dict[str, Wanted] = {}
         """Changes that control rows announce and no batch has brought yet, by the names of the controls."""
         self._program: Program | None = None
+        self._ran = -1
+        """The last batch in which buckets had something to do, since this process began."""
         self.sinks = SinkMaker(self.spark, self._checkpoint.folder / "muntin" / "results")
         self._streaming: StreamingQuery | None = None
         self._run = ""
@@ -353,7 +356,7 @@ class SparkEngine:
         for change in changes:
             needed = exports(program, change.added) if change.added else ()
             held = held_at_rest(self.spark, self._checkpoint.spark, program, needed) if needed and last >= 0 else {}
-            program = settled(program, change, last + 1, held, self._checkpoint.program_file.parent)
+            program = settled(program, change, last + 1, held, self._checkpoint.tasks.carried)
         self._checkpoint.write(self._run, program)
         return program
 
@@ -443,6 +446,14 @@ class SparkEngine:
         self._delivery.tally.note(batch, self._counts())
         self._settle_changes(found, batch)
         self._delivery.outbox.clear()
+        self._clear_carried(batch, ran=(STATS, "") in found)
+
+    def _clear_carried(self, batch: int, *, ran: bool) -> None:
+        """Remove rows that lanes began with in an earlier batch, which is complete since this one came."""
+        assert self._program is not None, "it runs"
+        forget_brought(self._program, self._ran, self._checkpoint.tasks.carried)
+        if ran:
+            self._ran = batch
 
     def _settle_changes(self, found: Found, batch: int) -> None:
         """Write the changes whose controls came with a batch into the checkpoint: in force from the next one on."""
@@ -452,8 +463,7 @@ class SparkEngine:
         held = self._delivery.held(found)
         assert self._program is not None, "it runs"
         for wanted in came:
-            folder = self._checkpoint.program_file.parent
-            self._program = settled(self._program, wanted, batch + 1, held.get(wanted.name, {}), folder)
+            self._program = settled(self._program, wanted, batch + 1, held.get(wanted.name, {}), self._checkpoint.tasks.carried)
         self._checkpoint.write(self._run, self._program)
         for wanted in came:
             del self._pending[wanted.name]

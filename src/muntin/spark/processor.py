@@ -58,7 +58,7 @@ class BucketProcessor(StatefulProcessor):
         header = self._header.get()
         oldest, version, kept = (int(number) for number in header) if header is not None else (share.batch, -1, 0)
         if program.epoch(version) < share.epoch:
-            share = replace(share, carried=brought(program, range(program.epoch(version), share.epoch), number, self._program.folder))
+            share = replace(share, carried=brought(program, range(program.epoch(version), share.epoch), number, self._program.carried))
         resident = Resident(self._run, number, os.getppid())
         request = Request(content, version, share, self._program.outbox)
         answer = resident.apply(request, lambda: self._recall(oldest, version, kept))
