@@ -49,10 +49,12 @@ def _section(report: Report) -> str:
     right = {place for place, column in enumerate(columns) if not isinstance(report["rows"][0][column], str)}
     claims = [f"- {claim['claim']}: **{number(claim['measured'])}** ({_bound(claim)})" for claim in report["claims"]]
     machine = ", ".join(f"{name} {value}" for name, value in report["machine"].items())
+    plots = [f"![{plot['title']}]({plot['file']})" for plot in report.get("plots", [])]
     return "\n\n".join(
         [
             f"### {report['name']}: {report['question']}",
             table(columns, [[number(row[column]) for column in columns] for row in report["rows"]], right),
+            *plots,
             "\n".join(claims),
             f"`muntin bench {report['name']}`; {machine}.",
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muntin.bench.spark import BUCKETS
+from muntin.bench.spark_runs import BUCKETS
 from muntin.bench.state import QUICK, bench_state
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

@@ -12,6 +12,8 @@ from pathlib import Path
 from statistics import median
 from typing import Literal
 
+from muntin.bench.plots import Plot
+
 Figure = float | int | str
 Progress = Callable[[str], None]
 
@@ -58,11 +60,14 @@ class Report:
     rows: Sequence[Mapping[str, Figure]]
     claims: Sequence[Claim] = ()
     machine: Mapping[str, Figure] = field(default_factory=_machine)
+    plots: Sequence[Plot] = ()
 
     def to_json(self) -> str:
         """The report as JSON."""
         claims = [claim.to_dict() for claim in self.claims]
         document = {"name": self.name, "question": self.question, "rows": list(self.rows), "claims": claims, "machine": self.machine}
+        if self.plots:
+            document["plots"] = [plot.to_dict() for plot in self.plots]
         return json.dumps(document, indent=2)
 
 

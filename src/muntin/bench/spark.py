@@ -8,7 +8,6 @@ number of results and the sum of their keys must agree.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -16,28 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import expr
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from muntin.bench.report import Claim, Figure, Progress, Report
+from muntin.bench.spark_runs import BUCKETS, Streams, bench_session, declare_stream, join_sql, joined_by_spark, write_files
 from muntin.spark.engine import SparkEngine
-from muntin.spark.session import local_session
-from muntin.testing.generators import uniform_stream
 
 RATE = 10_000
 WINDOW = 60
 FILE_SECONDS = 10
-BUCKETS = 2
-_START = 3_600_000_000
-"""Microseconds: Spark's own join takes a row of time zero for late, since that is its first watermark."""
-_DDL = "k BIGINT, v DOUBLE, ts TIMESTAMP_NTZ"
-_DEFAULT_STORE = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
-_SQL = f"SELECT A.k, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {WINDOW} SECONDS"
 
 
 @dataclass(frozen=True)
@@ -52,31 +41,12 @@ class Run:
         return median(rows / milliseconds * 1_000 for rows, milliseconds in self.batches[warm_up:] if rows)
 
 
-def write_files(folder: Path, files: int, keys: int) -> None:
-    """The two streams as files, in the order of their times."""
-    rows = files * FILE_SECONDS * RATE
-    for seed, name in enumerate("AB", 1):
-        stream = uniform_stream(rows, RATE, keys, seed, start=_START)
-        if name == "B":
-            # The very last row waits for the other stream to go on; without a partner it makes no difference.
-            last = pa.concat_arrays([stream.column("k").combine_chunks().slice(0, rows - 1), pa.array([-1], pa.int64())])
-            stream = stream.set_column(0, "k", last)
-        (folder / name).mkdir(parents=True)
-        for number in range(files):
-            path = folder / name / f"{number:05d}.parquet"
-            pq.write_table(stream.slice(number * FILE_SECONDS * RATE, FILE_SECONDS * RATE), path)
-            os.utime(path, (number + 1_000, number + 1_000))
-
-
 def run_muntin(spark: SparkSession, data: Path, output: Path, per_trigger: int) -> Run:
     """Our pipeline over all files."""
     engine = SparkEngine(spark, checkpoint=output / "checkpoint", buckets=BUCKETS)
     for name in "AB":
-        engine.execute(
-            f"CREATE STREAM {name} (k BIGINT, v DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = '{data / name}', "
-            f"time = 'ts', maxFilesPerTrigger = '{per_trigger}')"
-        )
-    engine.query(_SQL, name="joined", sink={"format": "parquet", "path": str(output / "results")})
+        engine.execute(declare_stream(name, data, per_trigger))
+    engine.query(join_sql(WINDOW), name="joined", sink={"format": "parquet", "path": str(output / "results")})
     engine.process_available()
     streaming = engine.streaming
     assert streaming is not None, "it ran"
@@ -90,20 +60,6 @@ def run_spark(spark: SparkSession, data: Path, output: Path, per_trigger: int) -
     query = writer.option("checkpointLocation", str(output / "checkpoint")).trigger(availableNow=True).start()
     query.awaitTermination()
     return Run(_batches(query), _sums(output / "results"))
-
-
-def joined_by_spark(spark: SparkSession, data: Path, window: int, per_trigger: int) -> DataFrame:
-    """The streaming DataFrame of Spark's own join over a window of so many seconds, with its default state store."""
-    spark.conf.set("spark.sql.streaming.stateStore.providerClass", _DEFAULT_STORE)
-    spark.conf.set("spark.sql.shuffle.partitions", str(BUCKETS))
-    frames = {}
-    for name in "AB":
-        reader = spark.readStream.schema(_DDL).option("maxFilesPerTrigger", per_trigger)
-        frame = reader.parquet(str(data / name)).selectExpr("k", "v", "CAST(ts AS TIMESTAMP) AS ts").withWatermark("ts", "0 seconds")
-        frames[name] = frame.alias(name)
-    within = f"A.ts > B.ts - INTERVAL {window} SECONDS AND A.ts < B.ts + INTERVAL {window} SECONDS"
-    joined = frames["A"].join(frames["B"], on=expr(f"A.k = B.k AND {within}"))
-    return joined.selectExpr("A.k AS k", "A.v AS av", "B.v AS bv")
 
 
 def _batches(query: StreamingQuery) -> list[tuple[int, int]]:
@@ -151,8 +107,8 @@ def bench_spark(progress: Progress, *, quick: bool = False) -> Report:
         data = Path(tempfile.mkdtemp(prefix="muntin-bench-"))
         try:
             progress(f"writing {count} files of {FILE_SECONDS * RATE:,} rows for each stream")
-            write_files(data, count, keys)
-            rows += compare(progress, local_session(BUCKETS), data, per_trigger)
+            write_files(data, Streams(RATE, keys, FILE_SECONDS, count))
+            rows += compare(progress, bench_session(), data, per_trigger)
         finally:
             shutil.rmtree(data, ignore_errors=True)
     rates = [float(row["rows a second"]) for row in rows]

@@ -30,16 +30,13 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from muntin.bench.report import Claim, Figure, Progress, Report
-from muntin.bench.spark import BUCKETS, joined_by_spark
+from muntin.bench.spark_runs import BUCKETS, START, bench_session, declare_stream, folder_bytes, join_sql, joined_by_spark
 from muntin.spark.engine import SparkEngine
-from muntin.spark.session import local_session
 from muntin.testing.generators import uniform_stream
 from muntin.testing.processes import kill, resident_bytes_of, residents, wait_gone, workers
 
 RATE = 500
 """Rows a second of each stream, so that a batch of 1,000 new rows is a second."""
-_START = 3_600_000_000
-_SQL = "SELECT A.k, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {} SECONDS"
 _WAIT = 30.0
 _TRIGGER = 1
 """Seconds between triggers. They come at whole ones; files that appear between two of them are read together."""
@@ -77,7 +74,7 @@ class Feeder:
         self._number += 1
         hidden = []
         for seed, name in enumerate("AB"):
-            start = _START + self._written * 1_000_000
+            start = START + self._written * 1_000_000
             stream = uniform_stream(seconds * RATE, RATE, self._keys, 2 * self._number + seed, start=start)
             hidden.append(self.folder / name / f".{self._number:05d}.parquet")
             pq.write_table(stream, hidden[-1])
@@ -98,11 +95,8 @@ class Running:
         before = set(residents(os.getpid()))
         self._engine = SparkEngine(spark, checkpoint=folder / "checkpoint", buckets=BUCKETS, trigger=f"{_TRIGGER} seconds")
         for name in "AB":
-            self._engine.execute(
-                f"CREATE STREAM {name} (k BIGINT, v DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', "
-                f"path = '{folder / 'data' / name}', time = 'ts', maxFilesPerTrigger = '1')"
-            )
-        self._engine.query(_SQL.format(self.window), name="joined", sink={"format": "parquet", "path": str(folder / "results")})
+            self._engine.execute(declare_stream(name, folder / "data", 1))
+        self._engine.query(join_sql(self.window), name="joined", sink={"format": "parquet", "path": str(folder / "results")})
         self._batch = -1
         self.store = 0
         self.batch(1)
@@ -222,11 +216,6 @@ class Bytes:
     grown: float
 
 
-def folder_bytes(folder: Path) -> int:
-    """Bytes of all files below a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
 def bytes_of_muntin(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
     """After the windows have been filled; and the rows that are held."""
     with running(spark, sizes.beside) as engine:
@@ -290,7 +279,7 @@ def bytes_rows(progress: Progress, spark: SparkSession, sizes: Sizes) -> list[di
 def bench_state(progress: Progress, *, quick: bool = False) -> Report:
     """Batch times, rebuilds and bytes."""
     sizes = QUICK if quick else Sizes()
-    spark = local_session(BUCKETS)
+    spark = bench_session()
     sized = bytes_rows(progress, spark, sizes)
     with running(spark, sizes.large) as large:
         with running(spark, sizes.small) as small:

@@ -14,6 +14,8 @@ from rich.table import Table as TextTable
 
 from muntin import __version__
 from muntin.bench.catalogue import BENCHMARKS
+from muntin.bench.plots import PlotError
+from muntin.bench.plots import draw as draw_plot
 from muntin.bench.report import Report
 from muntin.cli.running import RunOptions, run_app
 from muntin.cli.scripts import read_app
@@ -132,11 +134,11 @@ def test(
 def bench(
     name: Annotated[str, typer.Argument(help=f"one of {', '.join(BENCHMARKS)}, or all", show_default=False)],
     *,
-    output: Annotated[Path | None, typer.Option("--output", help="folder for NAME.json")] = None,
+    output: Annotated[Path | None, typer.Option("--output", help="folder for NAME.json and plots")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="less data, to see that it works; its figures mean little")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a benchmark, print a table and write JSON; exit 1 when a claim does not hold."""
+    """Run a benchmark, print a table and write JSON and plots; exit 1 when a claim does not hold."""
     if name != "all" and name not in BENCHMARKS:
         raise typer.BadParameter(f"there is no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
     folder = output or Path("benchmarks")
@@ -150,9 +152,19 @@ def bench(
         if output or not quick:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{chosen}.json").write_text(report.to_json() + "\n", encoding="utf-8")
+            _draw(report, folder)
         failed = failed or not all(claim.holds for claim in report.claims)
     if failed and not quick:
         raise typer.Exit(1)
+
+
+def _draw(report: Report, folder: Path) -> None:
+    """The plots of a report; that they cannot be drawn is told, and takes nothing from the figures."""
+    for plot in report.plots:
+        try:
+            draw_plot(plot, folder)
+        except PlotError as error:
+            _progress.print(f"[yellow]{escape(str(error))}[/yellow]", soft_wrap=True)
 
 
 def _show(report: Report) -> None:

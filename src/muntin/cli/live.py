@@ -77,7 +77,7 @@ class View:
             f"{name} {counts['rows']:,} rows" + (f" ({rates[name]:,.0f}/s)" if name in rates else "") + _late(counts["late"])
             for name, counts in ours["streams"].items()
         )
-        results = ", ".join(f"{name} {count:,}" for name, count in ours["results"].items())
+        results = ", ".join(f"{name} {count:,}{_after(ours['queries'][name])}" for name, count in ours["results"].items())
         return (
             f"batch {self._last['batchId']} in {_batch_seconds(self._last):.2f} s: {rows}; results: {results}; "
             f"watermark {ours['watermark'] or 'none yet'}{self.lag()}; {ours['rows_held']:,} rows held"
@@ -95,16 +95,17 @@ class View:
         streams = _table("stream", "rows", "rows/s", "late")
         for name, counts in ours["streams"].items():
             streams.add_row(name, f"{counts['rows']:,}", f"{rates[name]:,.0f}" if name in rates else "", f"{counts['late']:,}")
-        queries = _table("query", "results")
+        queries = _table("query", "results", "response", "p95", "max")
         for name, count in ours["results"].items():
-            queries.add_row(name, f"{count:,}")
+            queries.add_row(name, f"{count:,}", *_response(ours["queries"][name]["batch_response_seconds"]))
         side = TextTable.grid(padding=(0, 3))
         side.add_row(streams, queries)
         summary = (
             f"batch {self._last['batchId']}, {_batch_seconds(self._last):.2f} s; watermark {ours['watermark'] or 'none yet'}"
             f"{self.lag()}; {ours['rows_held']:,} rows held"
         )
-        return Group(side, Text(summary))
+        troubles = [Text(line, style="yellow") for line in _troubles(ours)]
+        return Group(side, Text(summary), *troubles)
 
 
 def _table(*columns: str) -> TextTable:
@@ -112,6 +113,40 @@ def _table(*columns: str) -> TextTable:
     for place, column in enumerate(columns):
         table.add_column(column, justify="right" if place else "left")
     return table
+
+
+def _response(times: Mapping[str, float]) -> tuple[str, str, str]:
+    """Mean, 95th percentile and maximum of the last batch in words; nothing when it had no results."""
+    return (_short(times["mean"]), _short(times["p95"]), _short(times["max"])) if times["max"] else ("", "", "")
+
+
+def _after(query: Mapping[str, Any]) -> str:
+    """The mean response time of the last batch, for a line."""
+    mean = query["batch_response_seconds"]["mean"]
+    return f" ({_short(mean)})" if mean else ""
+
+
+def _short(seconds: float) -> str:
+    """A time with three digits.
+
+    >>> [_short(seconds) for seconds in (0.0000421, 0.00421, 0.421, 4.21, 421.0)]
+    ['42.1 us', '4.21 ms', '421 ms', '4.21 s', '421 s']
+    """
+    scale, unit = next(((scale, unit) for scale, unit in ((1.0, "s"), (1e3, "ms")) if seconds * scale >= 1), (1e6, "us"))
+    value = seconds * scale
+    return f"{value:.{max(2 - len(str(int(value))) + 1, 0)}f} {unit}"
+
+
+def _troubles(ours: Mapping[str, Any]) -> list[str]:
+    """What subscribers have missed or done."""
+    found = [f"{ours['unsent']:,} results may not have come to subscribers: buckets cannot reach the driver"] if ours["unsent"] else []
+    for name, query in ours["queries"].items():
+        for subscriber in query["subscribers"]:
+            if subscriber["rows_left_out"]:
+                found.append(f"a subscriber of {name} is too slow: {subscriber['rows_left_out']:,} results were left out for it")
+            if subscriber["failures"]:
+                found.append(f"a subscriber of {name} has failed {subscriber['failures']:,} times: {subscriber['last_failure']}")
+    return found
 
 
 def _batch(progress: Mapping[str, Any]) -> tuple[object, object]:

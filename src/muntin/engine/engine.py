@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import partial
 from itertools import count
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from muntin.engine.declarations import Actions, Declarations, run_script
 from muntin.engine.explain import describe_query
 from muntin.engine.input_rows import Rows, read_rows, read_times
 from muntin.engine.joins import Joins
+from muntin.engine.measures import ResponseTimes
 from muntin.engine.plan_tree import Node, draw, to_dict
 from muntin.engine.running_join import RunningJoin, Shared
 from muntin.engine.running_query import RunningQuery
@@ -44,6 +45,8 @@ from muntin.sql.types import build_schema
 from muntin.state.batch import Batch
 
 Value = TypeVar("Value")
+OnRelease: TypeAlias = Callable[[str, pa.Table], None]
+"""Called with the name of a query and results of it, in the middle of the engine's work: it must be quick, and leave the engine alone."""
 
 
 def _read_slack(stream: str, slack: object) -> int:
@@ -273,13 +276,22 @@ class Engine:
             self._pump()
         self._deliver()
 
-    def feed(self, rows: Mapping[str, pa.Table], final: tuple[int, int], *, silent: bool = False) -> dict[str, pa.Table]:
+    def feed(
+        self,
+        rows: Mapping[str, pa.Table],
+        final: tuple[int, int],
+        *,
+        arrival: float | None = None,
+        on_release: OnRelease | None = None,
+        silent: bool = False,
+    ) -> dict[str, pa.Table]:
         """Take rows of several streams at once and process all up to ``final``; for those who watch the streams themselves.
 
         ``final`` is a place in the total order, (time, order of declaration of a stream): nothing up to there will come any
-        more. Returns the late rows of each stream, which are not kept. ``silent``: their results are known, so none are made.
+        more. Returns the late rows of each stream, which are not kept. ``arrival`` is when the rows came, by ``time.monotonic``, if
+        not now. ``on_release`` gets results as soon as they are made. ``silent``: their results are known, so none are made.
         """
-        arrival = time.monotonic()
+        arrival = time.monotonic() if arrival is None else arrival
         with self._lock:
             floor = max(self._final, (self._advanced, -1))
             late = {}
@@ -287,7 +299,7 @@ class Engine:
                 state = self._state(name)
                 times = read_times(table, state.stream.time, f"stream {state.stream.name}")
                 late[name] = state.take_final(Batch(table, times, np.broadcast_to(np.float64(arrival), len(times))), floor)
-            self._pump(final, silent=silent)
+            self._pump(final, on_release, silent=silent)
         self._deliver()
         return late
 
@@ -307,15 +319,15 @@ class Engine:
                 state.take_final(Batch(table, times, np.zeros(len(times))), (BEFORE_ALL, -1))
             self._release(final)
 
-    def advance(self, to: Instant, *, silent: bool = False) -> None:
+    def advance(self, to: Instant, *, on_release: OnRelease | None = None, silent: bool = False) -> None:
         """Promise that nothing earlier will come on any stream; processes all up to there, that instant included.
 
-        ``silent``: the results are known, so none are made.
+        ``on_release`` gets results as soon as they are made. ``silent``: the results are known, so none are made.
         """
         instant = parse_instant(to)
         with self._lock:
             self._advanced = max(self._advanced, instant)
-            self._pump(silent=silent)
+            self._pump(None, on_release, silent=silent)
         self._deliver()
 
     def _followed(self) -> list[StreamState]:
@@ -323,7 +335,7 @@ class Engine:
         read = [state for state in self._streams.values() if any(join.reads(state) for join in self._joins.running)]
         return read or list(self._streams.values())
 
-    def _pump(self, final: tuple[int, int] | None = None, *, silent: bool = False) -> None:
+    def _pump(self, final: tuple[int, int] | None = None, on_release: OnRelease | None = None, *, silent: bool = False) -> None:
         """Release what is final, let every query process it, and let go of what none needs any more."""
         self._release(least_watermark(self._followed()) if final is None else final)
         instant, order = self._frontier
@@ -334,6 +346,8 @@ class Engine:
                 continue
             for running, table in join.catch_up(instant, closed):
                 name = running.query.name
+                if on_release is not None:
+                    on_release(name, table)
                 for subscriber in self._subscribers[name.casefold()]:
                     self._deliveries.extend((name, subscriber, batch) for batch in table.to_batches())
         self._trim()
@@ -422,6 +436,11 @@ class Engine:
                 "streams": {state.stream.name: state.stats() for state in self._streams.values()},
                 "queries": {running.query.name: running.stats() for running in self._queries.values()},
             }
+
+    def take_response_times(self) -> dict[str, ResponseTimes]:
+        """The response times of each query since the last call; for those who add them up themselves: ``stats`` begins anew."""
+        with self._lock:
+            return {running.query.name: running.take_response_times() for running in self._queries.values()}
 
     def state_rows(self) -> dict[str, int]:
         """For each stream, the most of its rows that a query holds inside a window."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,27 @@ class ResponseTimes:
         self.longest = max(self.longest, float(waits.max()))
         places = np.clip(np.log10(np.maximum(waits, _LEAST) / _LEAST) * _BUCKETS_PER_DECADE, 0, len(self._histogram) - 1)
         np.add.at(self._histogram, places.astype(np.int64), weights)
+
+    def merge(self, other: ResponseTimes) -> None:
+        """Take the results that another has noted, as if they had been noted here."""
+        self.count += other.count
+        self.total += other.total
+        self.longest = max(self.longest, other.longest)
+        self._histogram += other._histogram
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, for JSON; of the histogram the steps that have something."""
+        steps = np.flatnonzero(self._histogram)
+        histogram = [steps.tolist(), self._histogram[steps].tolist()]
+        return {"count": self.count, "total": self.total, "longest": self.longest, "histogram": histogram}
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> ResponseTimes:
+        """Of such a dict."""
+        times = cls(told["count"], told["total"], told["longest"])
+        steps, counts = told["histogram"]
+        times._histogram[steps] = counts
+        return times
 
     def percentile(self, share: float) -> float:
         """The time within which this share of the results came, to the upper edge of its step."""

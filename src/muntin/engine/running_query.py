@@ -122,6 +122,11 @@ class RunningQuery:
         """The names of the queries of its join, its own included."""
         return [member.query.name for member in self.join.members]
 
+    def take_response_times(self) -> ResponseTimes:
+        """The response times since the last call; those of :meth:`stats` begin anew."""
+        taken, self.response = self.response, ResponseTimes()
+        return taken
+
     def measured(self) -> Measured | None:
         """The work of its join since that runs by its present plan; None while no event time has passed."""
         return self.join.measured()

@@ -8,16 +8,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from muntin.spark.engine import SparkEngine, SparkQuery
+    from muntin.spark.engine import SparkEngine
     from muntin.spark.session import local_session
+    from muntin.spark.standing_query import SparkQuery
+    from muntin.spark.subscribing import Mark, Once, Subscription
 
-__all__ = ["SparkEngine", "SparkQuery", "local_session"]
+__all__ = ["Mark", "Once", "SparkEngine", "SparkQuery", "Subscription", "local_session"]
 
 
 def __getattr__(name: str) -> object:
     """Import the engine when it is asked for: the processes of buckets do without pyspark."""
     if name in __all__:
-        from muntin.spark import engine  # noqa: PLC0415
+        from muntin.spark import engine, subscribing  # noqa: PLC0415
 
-        return getattr(engine, name)
+        return getattr(subscribing if hasattr(subscribing, name) else engine, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

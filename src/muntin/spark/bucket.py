@@ -10,6 +10,7 @@ What must be remembered to build the bucket again is the shares themselves, from
 from __future__ import annotations
 
 import json
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from muntin.engine.engine import Engine
+from muntin.engine.engine import Engine, OnRelease
 from muntin.model.catalog import Stream
 from muntin.model.clock import BEFORE_ALL, parse_interval
 from muntin.model.settings import Settings
@@ -120,16 +121,18 @@ class Bucket:
 
     # -- rows --------------------------------------------------------------------------------------
 
-    def apply(self, share: Share) -> list[Output]:
-        """Process a share and return what comes of it."""
+    def apply(self, share: Share, on_release: OnRelease | None = None) -> list[Output]:
+        """Process a share and return what comes of it; ``on_release`` gets results before that, as soon as they are made."""
+        arrival = time.monotonic()
         self._move(share)
         rows = _rows_of(share.parts)
         self._came = self._at_home(rows)
         outputs = [Output(LATE, stream, table) for (scheme, stream), table in rows.items() if scheme == TIMELESS]
         for lane in self._lanes.values():
-            late = lane.engine.feed({stream: table for (scheme, stream), table in rows.items() if scheme == lane.scheme}, self.final)
+            own = {stream: table for (scheme, stream), table in rows.items() if scheme == lane.scheme}
+            late = lane.engine.feed(own, self.final, arrival=arrival, on_release=on_release)
             if share.moment is not None:
-                lane.engine.advance(share.moment)
+                lane.engine.advance(share.moment, on_release=on_release)
             outputs += self._late(lane, late)
         self._moment = max(self._moment, share.moment if share.moment is not None else BEFORE_ALL)
         outputs += [output for place in self._active if (output := self._results(self._placed[place])) is not None]
@@ -242,7 +245,11 @@ class Bucket:
         """What there is to tell of the last share."""
         held = sum(lane.engine.bytes_held() for lane in self._lanes.values())
         newest = max(self._newest.values(), default=BEFORE_ALL)
-        return Stats(self._came, self.rows(), max(self.final[0], self._moment), newest, held, self.number)
+        queries = {}
+        for lane in self._lanes.values():
+            for name, times in lane.engine.take_response_times().items():
+                queries[name] = {"response": times.to_json(), "buffers": lane.engine.handle(name).stats().get("buffers", {})}
+        return Stats(self._came, self.rows(), max(self.final[0], self._moment), newest, held, self.number, queries=queries)
 
     def restore(self, clock: Clock) -> None:
         """Begin where an older bucket was, before the first share that is kept is applied again."""

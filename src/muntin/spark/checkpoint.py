@@ -71,6 +71,11 @@ class ProgramFile:
         return self.folder / "carried"
 
     @property
+    def subscribed(self) -> Path:
+        """The file with the names of queries that have subscribers, while there are any."""
+        return self.folder / "subscribed"
+
+    @property
     def outbox(self) -> Path:
         """The folder in which buckets leave outputs for the driver."""
         return self.folder / "outbox"

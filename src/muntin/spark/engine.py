@@ -45,42 +45,25 @@ from muntin.spark.checkpoint import Checkpoint
 from muntin.spark.controls import CONTROLS, Controls, Heartbeat
 from muntin.spark.delivery import Delivery, Found, Standing
 from muntin.spark.failures import fact_of
-from muntin.spark.listener import OnProgress, Run, RunListener
+from muntin.spark.listener import PATIENCE, OnProgress, Run, RunListener
 from muntin.spark.messages import to_blob
 from muntin.spark.outbox import Outbox
 from muntin.spark.pipeline import Plumbing, build
 from muntin.spark.program import Program, Registered
+from muntin.spark.releasing import Address, Reception
 from muntin.spark.resident import Resident
 from muntin.spark.resting import held_at_rest
-from muntin.spark.session import STREAMING, java_log, local_session
+from muntin.spark.session import STREAMING, driver_host, java_log, local_session
 from muntin.spark.sinks import FileSink, MemorySink, Sink, SinkChoice, SinkMaker, read_batches
 from muntin.spark.sources import Source, fitted, read_stream
+from muntin.spark.standing_query import SparkQuery
+from muntin.spark.subscribing import Subscriber, Subscription, Subscriptions
 from muntin.spark.tally import STATS
 from muntin.sql.streams import make_stream, make_table
 
 _DEFAULT = Settings()
 _GLANCE = 0.05
 """Seconds between looks at whether the streaming query still runs."""
-
-
-class SparkQuery:
-    """The handle of a standing query on Spark."""
-
-    def __init__(self, engine: SparkEngine, name: str) -> None:
-        self._engine = engine
-        self.name = name
-
-    @property
-    def progress(self) -> dict[str, Any] | None:
-        """What Spark tells of the last batch, and under ``muntin`` what we do; None before the first."""
-        return self._engine.progress
-
-    def results(self) -> pa.Table:
-        """All changes so far, for a query whose sink is memory."""
-        return self._engine.results(self.name)
-
-    def __repr__(self) -> str:
-        return f"SparkQuery({self.name!r})"
 
 
 class SparkEngine:
@@ -147,6 +130,8 @@ class SparkEngine:
         self._run = ""
         self._delivery = Delivery(self._checkpoint.program_file.parent, Outbox(self._checkpoint.tasks.outbox))
         weakref.finalize(self, self._delivery.close)
+        self._subscriptions = Subscriptions()
+        self._reception: Reception | None = None
 
     def _temporary_folder(self) -> str:
         """A folder that goes with the engine."""
@@ -246,7 +231,8 @@ class SparkEngine:
         if kind == "query":
             if self._declared.drop_query(name, if_exists=if_exists) is not None:
                 standing = self._queries.pop(name.casefold())
-                self._delivery.tally.results.pop(name.casefold(), None)
+                self._delivery.tally.forget(name.casefold())
+                self._subscriptions.forget(name)
                 self._announce(Wanted(dropped=standing.registered.name))
                 if isinstance(standing.sink, MemorySink):
                     standing.sink.forget()
@@ -288,6 +274,7 @@ class SparkEngine:
         finally:
             self._heard()
             self._end_residents()
+            self._subscriptions.drain(PATIENCE)
 
     def settle(self) -> None:
         """Wait, while the engine runs, until all input there is now is processed; starts it if it does not run.
@@ -334,7 +321,7 @@ class SparkEngine:
         self.sinks.forget_others(standing.sink for standing in self._queries.values())
         # State is in as many partitions as there are buckets, from the first start on.
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.buckets))
-        plumbing = Plumbing(self._checkpoint.tasks, sources, self._controls, self._run)
+        plumbing = Plumbing(self._checkpoint.tasks, sources, self._controls, self._run, self._received())
         outputs = build(self.spark, program, plumbing)
         writer = (
             outputs.writeStream.outputMode("append").option("checkpointLocation", str(self._checkpoint.spark)).foreachBatch(self._write)
@@ -344,6 +331,20 @@ class SparkEngine:
         self._live = live
         if live and self._delay is not None:
             self._heartbeat = Heartbeat(self._controls, self._delay)
+
+    def _received(self) -> Address:
+        """Where buckets find this process, which from now on takes what they release."""
+        self._close_reception()
+        reception = self._reception = Reception(*driver_host(self.spark), self._subscriptions.take)
+        weakref.finalize(self, reception.close)
+        self._subscriptions.begin(self._checkpoint.tasks.subscribed)
+        return reception.address
+
+    def _close_reception(self) -> None:
+        if self._reception is not None:
+            self._reception.close()
+            self._reception = None
+            self._subscriptions.end()
 
     def _resumed(self, wanted: Program) -> Program:
         """The program to go on with: the one of the checkpoint, with what was added and dropped since in force from the next batch on."""
@@ -404,6 +405,7 @@ class SparkEngine:
         with self._lock:
             self._halt()
             self._end_residents()
+        self._subscriptions.drain(PATIENCE)
 
     def await_termination(self, timeout: float | None = None) -> bool:
         """Wait until the engine stops, at most so many seconds; whether it has. Raises what made it fail."""
@@ -420,6 +422,7 @@ class SparkEngine:
         if self._run:
             for number in range(self.buckets):
                 Resident(self._run, number, 0).stop()
+        self._close_reception()
         self._checkpoint.release()
 
     def _explained(self, error: StreamingQueryException) -> RunError:
@@ -501,7 +504,24 @@ class SparkEngine:
     def _counts(self) -> dict[str, Any]:
         """What we count, for progress."""
         queries = {key: standing.query.name for key, standing in list(self._queries.items())}
-        return self._delivery.tally.told([stream.name for stream in self._catalog.streams()], queries)
+        told = self._delivery.tally.told([stream.name for stream in self._catalog.streams()], queries)
+        for name, query in told["queries"].items():
+            query["subscribers"] = [subscription.stats() for subscription in self._subscriptions.of(name)]
+        return told
+
+    def _subscribe(self, name: str, callback: Subscriber, buffer: int) -> Subscription:
+        return self._subscriptions.add(self._standing(name).query.name, callback, buffer)
+
+    def _query_stats(self, name: str) -> dict[str, Any]:
+        found = self._standing(name).query.name
+        told = self._counts()
+        return {"results": told["results"][found], **told["queries"][found]}
+
+    def _standing(self, name: str) -> Standing:
+        standing = self._queries.get(name.casefold())
+        if standing is None:
+            raise self._declared.unknown_query(name)
+        return standing
 
     def explain(self) -> str:
         """The plans of all queries, and how their streams are spread over the buckets."""

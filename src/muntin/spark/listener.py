@@ -28,7 +28,8 @@ OnProgress: TypeAlias = Callable[[dict[str, Any]], object]
 """A user's function that is called with the progress of every batch."""
 
 _log = logging.getLogger("muntin.spark")
-_PATIENCE = 10.0
+PATIENCE = 10.0
+"""Seconds that an engine which has ended waits for users' functions to be called with what is left."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class RunListener(StreamingQueryListener):
     def wait(self) -> None:
         """Wait until the end of the streaming query was told, and with it every batch; not in the user's own function."""
         if self._caller != threading.get_ident():
-            self._ended.wait(_PATIENCE)
+            self._ended.wait(PATIENCE)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 (Spark's)
         """Note which of the session's queries is ours."""

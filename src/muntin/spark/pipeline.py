@@ -19,6 +19,7 @@ from muntin.spark.messages import CONTROL
 from muntin.spark.packing import Packer
 from muntin.spark.processor import NO_TIME, OUTPUT, PACKED, BucketProcessor, current_batch
 from muntin.spark.program import Program
+from muntin.spark.releasing import Address
 from muntin.spark.sources import Source, decode_file
 
 _PACKED = pa.schema([
@@ -96,12 +97,13 @@ def telling(program: ProgramFile, keys: tuple[int, ...]) -> Callable[[Batches], 
 
 @dataclass(frozen=True)
 class Plumbing:
-    """What the streaming query of a program is made of: where tasks find the program, and what is read."""
+    """What the streaming query of a program is made of: where tasks find the program, what is read, where the driver listens."""
 
     program: ProgramFile
     sources: Mapping[str, Source]
     controls: Controls
     run: str
+    driver: Address
 
 
 def build(spark: SparkSession, program: Program, plumbing: Plumbing) -> DataFrame:
@@ -113,7 +115,7 @@ def build(spark: SparkSession, program: Program, plumbing: Plumbing) -> DataFram
         packed.append(source.frame.mapInArrow(packing(plumbing.program, stream, keys, files=source.files), PACKED))
     packed.append(plumbing.controls.read(spark).mapInArrow(telling(plumbing.program, keys), PACKED))
     together = reduce(DataFrame.unionAll, packed)
-    processor = BucketProcessor(plumbing.program, plumbing.run, keys)
+    processor = BucketProcessor(plumbing.program, plumbing.run, keys, plumbing.driver)
     return together.groupBy("bucket").transformWithStateInPandas(
         statefulProcessor=processor, outputStructType=OUTPUT, outputMode="Append", timeMode="None"
     )

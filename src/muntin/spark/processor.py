@@ -21,7 +21,9 @@ from muntin.spark.checkpoint import ProgramFile
 from muntin.spark.messages import CONTROL, TIMELESS, Part, Share
 from muntin.spark.program import Program
 from muntin.spark.rebuilding import Memory, intact, remembered
+from muntin.spark.releasing import Address, Outlet
 from muntin.spark.resident import Request, Resident, ResidentError
+from muntin.spark.subscribing import subscribed
 from muntin.spark.tally import STATS
 
 OUTPUT = "kind string, name string, rows long, blob binary, file string"
@@ -37,12 +39,13 @@ def current_batch() -> int:
 
 
 class BucketProcessor(StatefulProcessor):
-    """Runs the buckets of a program; ``keys`` are the numbers under which Spark knows them."""
+    """Runs the buckets of a program; ``keys`` are the numbers under which Spark knows them, ``driver`` is where subscribers are."""
 
-    def __init__(self, program: ProgramFile, run: str, keys: tuple[int, ...]) -> None:
+    def __init__(self, program: ProgramFile, run: str, keys: tuple[int, ...], driver: Address) -> None:
         self._program = program
         self._run = run
         self._keys = keys
+        self._driver = driver
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark's states."""
@@ -60,7 +63,9 @@ class BucketProcessor(StatefulProcessor):
         if program.epoch(version) < share.epoch:
             share = replace(share, carried=brought(program, range(program.epoch(version), share.epoch), number, self._program.carried))
         resident = Resident(self._run, number, os.getppid())
-        request = Request(content, version, share, self._program.outbox)
+        wanted = subscribed(self._program.subscribed)
+        outlet = Outlet(self._driver, number, wanted) if wanted else None
+        request = Request(content, version, share, self._program.outbox, outlet)
         answer = resident.apply(request, lambda: self._recall(oldest, version, kept))
         self._shares.updateValue((share.batch,), (remembered(answer.note, answer.snapshot or share),))
         for batch in answer.gone:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from muntin.engine.engine import OnRelease
 from muntin.spark.bucket import Bucket, Kept, Ledger
 from muntin.spark.messages import Output, Share
 from muntin.spark.outbox import Sent
@@ -106,10 +107,10 @@ class KeptBucket:
         self._bucket.extend(program)
         return True
 
-    def apply(self, share: Share) -> Applied:
-        """Apply the next share."""
+    def apply(self, share: Share, on_release: OnRelease | None = None) -> Applied:
+        """Apply the next share; ``on_release`` gets results as soon as they are made."""
         self._ledger.add(share, self._bucket.clock(), self._program.streams)
-        outputs = self._bucket.apply(share)
+        outputs = self._bucket.apply(share, on_release)
         outputs += self._bucket.answers(share.controls)
         self.version = share.batch
         stats, self._rebuilt = replace(self._bucket.stats(), rebuilt=self._rebuilt), None

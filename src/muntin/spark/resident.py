@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
@@ -32,7 +32,8 @@ from muntin.kernels.compiling import prepare
 from muntin.spark.checkpoint import program_of
 from muntin.spark.messages import Share
 from muntin.spark.outbox import Outbox
-from muntin.spark.rebuilding import Answer, KeptBucket, Memory, recalled
+from muntin.spark.rebuilding import Answer, Applied, KeptBucket, Memory, recalled
+from muntin.spark.releasing import Courier, Outlet
 
 _IDLE = 600.0
 _START = 120.0
@@ -47,16 +48,20 @@ class ResidentError(RunError):
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a resident: to apply a share to the bucket as it was after batch ``version``, under a program."""
+    """What is asked of a resident: to apply a share to the bucket as it was after batch ``version``, under a program.
+
+    With an ``outlet`` it sends results to subscribers as they are made.
+    """
 
     program: bytes
     version: int
     share: Share
     outbox: Path
+    outlet: Outlet | None = None
 
-    def told(self) -> tuple[str, str, int, Share, Path]:
+    def told(self) -> tuple[str, str, int, Share, Path, Outlet | None]:
         """As it is sent; the program only by its digest."""
-        return ("apply", digest_of(self.program), self.version, self.share, self.outbox)
+        return ("apply", digest_of(self.program), self.version, self.share, self.outbox, self.outlet)
 
 
 def _folder() -> Path:
@@ -180,6 +185,7 @@ class _Serving:
     def __init__(self) -> None:
         self._bucket: KeptBucket | None = None
         self._program = ""
+        self._courier = Courier()
 
     def answer(self, connection: Connection) -> bool:
         """Answer one request; False when that was to stop."""
@@ -192,7 +198,7 @@ class _Serving:
         if request[0] == "extend":
             self._extend(request[1])
             return True
-        _, program, version, share, outbox = request
+        _, program, version, share, outbox, outlet = request
         bucket = self._bucket
         if bucket is not None and self._program != program and bucket.version == version:
             connection.send(("extend",))
@@ -204,7 +210,7 @@ class _Serving:
         # Until the share is applied as a whole, nobody must take this bucket for one that is right.
         self._bucket = None
         try:
-            applied = bucket.apply(share)
+            applied = self._applied(bucket, share, outlet)
             sent = [Outbox(outbox).put(output) for output in applied.outputs]
         except Exception as error:  # noqa: BLE001 (whatever it is, the worker has to hear of it)
             connection.send(("failed", f"{type(error).__name__}: {error}"))
@@ -212,6 +218,13 @@ class _Serving:
         self._bucket = bucket
         connection.send(("applied", Answer(sent, applied.note, applied.gone, applied.stats, applied.snapshot)))
         return True
+
+    def _applied(self, bucket: KeptBucket, share: Share, outlet: Outlet | None) -> Applied:
+        if outlet is None:
+            return bucket.apply(share)
+        releases = self._courier.releases(outlet, share.batch, time.time())
+        applied = bucket.apply(share, releases)
+        return replace(applied, stats=replace(applied.stats, unsent=releases.end()))
 
     def _rebuild(self, connection: Connection, program: bytes, number: int) -> None:
         kept = (recalled(memory) for memory in iter(connection.recv_bytes, _ALL))

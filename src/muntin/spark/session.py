@@ -26,6 +26,7 @@ from muntin.errors import RunError
 
 LEAST_JAVA = 17
 _RETRIES = 4
+_LOOPBACK = "127.0.0.1"
 
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -90,7 +91,7 @@ def local_session(buckets: int, settings: Mapping[str, str] | None = None, maste
     check_java()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if master is None or master.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     cores = max(os.cpu_count() or 1, 2)
     # A task that fails (a worker was killed) is tried again; plain local[n] would give up at once.
     conf = SparkConf().setMaster(master or f"local[{cores},{_RETRIES}]").setAppName("muntin")
@@ -123,6 +124,15 @@ def _quiet_session(conf: SparkConf) -> SparkSession:
 def _first_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return next((line for line in lines if "Exception:" in line), lines[0] if lines else type(error).__name__).rstrip(".")
+
+
+def driver_host(spark: SparkSession) -> tuple[str, str]:
+    """Under which name executors find this process, and the address that this is on its machine; both as Spark has them."""
+    context = spark.sparkContext
+    if (context.master or "").startswith("local"):
+        return _LOOPBACK, _LOOPBACK
+    host = context.getConf().get("spark.driver.host", _LOOPBACK)
+    return host, context.getConf().get("spark.driver.bindAddress", host)
 
 
 def check_java() -> None:

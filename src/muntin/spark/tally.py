@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from muntin.engine.measures import ResponseTimes
 from muntin.model.clock import BEFORE_ALL
 
 STATS = "stats"
@@ -31,7 +32,8 @@ class Stats:
     """What a bucket tells of a micro-batch.
 
     The new rows that are at home in it, the rows it holds, the instant that is final, the time of the newest row of any stream so
-    far, the bytes of state; which bucket it is and which worker of Spark asked it; whether it had to be built again first.
+    far, the bytes of state; which bucket it is and which worker of Spark asked it; whether it had to be built again first; for each
+    query its response times in the batch and the sizes of its buffers; results that may not have reached subscribers.
     """
 
     rows_in: Mapping[str, int]
@@ -42,6 +44,8 @@ class Stats:
     bucket: int = 0
     worker: int = 0
     rebuilt: Rebuilt | None = None
+    queries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    unsent: int = 0
 
     def to_blob(self) -> bytes:
         """As JSON."""
@@ -67,12 +71,45 @@ class Rebuilds:
 
 
 @dataclass
+class Measures:
+    """What the buckets measure of a query: response times since the process began and in the last batch, sizes of buffers now."""
+
+    overall: ResponseTimes = field(default_factory=ResponseTimes)
+    last: ResponseTimes = field(default_factory=ResponseTimes)
+    buffers: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, told: Sequence[Mapping[str, Any]]) -> None:
+        """Take what the buckets tell of one batch."""
+        self.last = ResponseTimes()
+        self.buffers = {}
+        for one in told:
+            self.last.merge(ResponseTimes.from_json(one["response"]))
+            _add_up(self.buffers, one["buffers"])
+        self.overall.merge(self.last)
+
+    def told(self) -> dict[str, Any]:
+        """As a part of progress."""
+        return {"response_seconds": self.overall.stats(), "batch_response_seconds": self.last.stats(), "buffers": self.buffers}
+
+
+def _add_up(sums: dict[str, Any], sizes: Mapping[str, Any]) -> None:
+    """Add sizes to sums of the same shape, however they are nested."""
+    for name, size in sizes.items():
+        if isinstance(size, Mapping):
+            _add_up(sums.setdefault(name, {}), size)
+        else:
+            sums[name] = sums.get(name, 0) + size
+
+
+@dataclass
 class Tally:
-    """Counts of streams and queries over all buckets; results under the keys that the engine has for queries."""
+    """Counts of streams and queries over all buckets; results and measures under the keys that the engine has for queries."""
 
     rows_in: Counter[str] = field(default_factory=Counter)
     late: Counter[str] = field(default_factory=Counter)
     results: Counter[str] = field(default_factory=Counter)
+    measures: dict[str, Measures] = field(default_factory=dict)
+    unsent: int = 0
     rows_held: int = 0
     bytes_held: int = 0
     final: int = BEFORE_ALL
@@ -94,16 +131,27 @@ class Tally:
             self.final = max(self.final, stats["final"])
             self.newest = max(self.newest, stats["newest"])
             self.workers.setdefault(stats["bucket"], set()).add(stats["worker"])
+            self.unsent += stats["unsent"]
         self.rebuilds.add([Rebuilt(**stats["rebuilt"]) for stats in told if stats["rebuilt"]])
         if told:
             self.rows_held = sum(stats["rows_held"] for stats in told)
             self.bytes_held = sum(stats["bytes_held"] for stats in told)
+        by_key = [{name.casefold(): one for name, one in stats["queries"].items()} for stats in told]
+        for key in results:
+            self.measures.setdefault(key, Measures()).add([queries[key] for queries in by_key if key in queries])
+
+    def forget(self, key: str) -> None:
+        """Forget a query that is dropped."""
+        self.results.pop(key, None)
+        self.measures.pop(key, None)
 
     def told(self, streams: Sequence[str], queries: Mapping[str, str]) -> dict[str, Any]:
         """As a part of progress; ``queries`` maps keys to names."""
         return {
             "streams": {name: {"rows": self.rows_in[name], "late": self.late[name]} for name in streams},
             "results": {name: self.results[key] for key, name in queries.items()},
+            "queries": {name: self.measures.get(key, Measures()).told() for key, name in queries.items()},
+            "unsent": self.unsent,
             "rows_held": self.rows_held,
             "bytes_held": self.bytes_held,
             "workers": [len(self.workers[bucket]) for bucket in sorted(self.workers)],

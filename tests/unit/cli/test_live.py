@@ -12,8 +12,19 @@ from rich.console import Console
 
 from muntin.cli.live import Screen, View
 
+NOTHING = {"mean": 0.0, "p50": 0.0, "p95": 0.0, "p99": 0.0, "max": 0.0}
 
-def progress(batch: int, rows: int, *, watermark: str | None = "2026-01-01 00:00:10", late: int = 0) -> dict[str, Any]:
+
+def progress(
+    batch: int,
+    rows: int,
+    *,
+    watermark: str | None = "2026-01-01 00:00:10",
+    late: int = 0,
+    response: dict[str, float] | None = None,
+    subscriber: dict[str, Any] | None = None,
+    unsent: int = 0,
+) -> dict[str, Any]:
     return {
         "runId": "r",
         "batchId": batch,
@@ -21,6 +32,8 @@ def progress(batch: int, rows: int, *, watermark: str | None = "2026-01-01 00:00
         "muntin": {
             "streams": {"A": {"rows": rows, "late": late}},
             "results": {"q": 7},
+            "queries": {"q": {"batch_response_seconds": response or NOTHING, "subscribers": [subscriber] if subscriber else []}},
+            "unsent": unsent,
             "rows_held": 1234,
             "watermark": watermark,
             "newest": "2026-01-01 00:00:11.500000",
@@ -47,9 +60,9 @@ def test_a_line_tells_of_the_last_batch() -> None:
     assert view.line() == "Spark is starting"
     view.take(progress(0, 1000, watermark=None), 0.0)
     assert view.line() == "batch 0 in 1.25 s: A 1,000 rows; results: q 7; watermark none yet; 1,234 rows held"
-    view.take(progress(1, 3000, late=2), 2.0)
+    view.take(progress(1, 3000, late=2, response={**NOTHING, "mean": 0.0124}), 2.0)
     assert view.line() == (
-        "batch 1 in 1.25 s: A 3,000 rows (1,000/s), 2 late; results: q 7; "
+        "batch 1 in 1.25 s: A 3,000 rows (1,000/s), 2 late; results: q 7 (12.4 ms); "
         "watermark 2026-01-01 00:00:10, 2.5 s behind the clock; 1,234 rows held"
     )
 
@@ -79,9 +92,34 @@ def test_the_panel_has_streams_queries_and_the_batch() -> None:
         console.print(view.panel())
     text = shown.get()
     lines = [line.split() for line in text.splitlines()]
-    assert lines[0] == ["stream", "rows", "rows/s", "late", "query", "results"]
+    assert lines[0] == ["stream", "rows", "rows/s", "late", "query", "results", "response", "p95", "max"]
     assert lines[1] == ["A", "3,000", "1,000", "2", "q", "7"]
     assert "batch 1, 1.25 s; watermark 2026-01-01 00:00:10, 2.5 s behind the clock; 1,234 rows held" in text
+
+
+def shown(view: View, width: int) -> list[str]:
+    console = Console(width=width)
+    with console.capture() as captured:
+        console.print(view.panel())
+    return captured.get().splitlines()
+
+
+def test_the_panel_has_response_times_of_the_last_batch_and_what_subscribers_miss() -> None:
+    view = View(now)
+    told = progress(
+        0,
+        123_456_789,
+        response={**NOTHING, "mean": 0.0124, "p95": 0.25, "max": 3.0},
+        subscriber={"rows_left_out": 1200, "failures": 2, "last_failure": "OSError: no space left"},
+        unsent=31,
+    )
+    view.take(told, 0.0)
+    head, row, *_, unsent, slow, failed = shown(view, 100)
+    assert len(head) <= 100
+    assert row.split() == ["A", "123,456,789", "0", "q", "7", "12.4", "ms", "250", "ms", "3.00", "s"]
+    assert unsent.rstrip() == "31 results may not have come to subscribers: buckets cannot reach the driver"
+    assert slow.rstrip() == "a subscriber of q is too slow: 1,200 results were left out for it"
+    assert failed.rstrip() == "a subscriber of q has failed 2 times: OSError: no space left"
 
 
 def test_without_a_terminal_lines_are_few_and_the_last_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -31,6 +33,20 @@ def test_percentiles_are_within_a_step_of_the_truth() -> None:
     for share in (0.5, 0.95, 0.99):
         assert times.percentile(share) == pytest.approx(float(np.quantile(waits, share)), rel=0.13)
     assert times.percentile(1.0) <= times.longest == pytest.approx(float(waits.max()))
+
+
+def test_what_several_have_noted_is_as_if_one_had() -> None:
+    waits = np.random.default_rng(4).exponential(0.1, 1_000)
+    whole = ResponseTimes()
+    whole.add(9.0, 9.0 - waits, len(waits))
+    merged = ResponseTimes()
+    for part in np.array_split(waits, 7):
+        own = ResponseTimes()
+        own.add(9.0, 9.0 - part, len(part))
+        merged.merge(ResponseTimes.from_json(json.loads(json.dumps(own.to_json()))))
+    merged.merge(ResponseTimes.from_json(json.loads(json.dumps(ResponseTimes().to_json()))))
+    assert merged.stats() == pytest.approx(whole.stats())
+    assert merged.count == 1_000
 
 
 def test_clocks_that_run_back_count_as_no_wait() -> None:

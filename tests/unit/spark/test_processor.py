@@ -11,6 +11,7 @@ from muntin.spark.checkpoint import ProgramFile
 from muntin.spark.messages import Share
 from muntin.spark.processor import BucketProcessor
 from muntin.spark.rebuilding import recalled, remembered
+from muntin.spark.releasing import Address
 from muntin.spark.resident import ResidentError
 
 
@@ -32,7 +33,7 @@ class States:
 
 
 def told(shares: dict[int, bytes], kept: int) -> list[bytes]:
-    processor = BucketProcessor(ProgramFile("nowhere"), "run", (0,))
+    processor = BucketProcessor(ProgramFile("nowhere"), "run", (0,), Address("nowhere", 0, b""))
     states: Any = States(shares)
     processor.init(states)
     return list(processor._recall(2, 5, kept))

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pytest
 
+from muntin.engine.measures import ResponseTimes
 from muntin.model.catalog import Stream
 from muntin.spark.messages import Part, Share
 from muntin.spark.packing import Packer
@@ -13,6 +18,7 @@ from muntin.spark.program import Program, Registered
 from muntin.spark.rebuilding import KeptBucket
 from muntin.spark.tally import Rebuilt, Stats, Tally
 
+NOTHING = ResponseTimes().stats()
 SCHEMA = pa.schema([("k", pa.int64()), ("j", pa.int64()), ("ts", pa.timestamp("us"))])
 
 
@@ -51,16 +57,19 @@ def test_rows_count_once_under_several_schemes() -> None:
 def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_again_counts_once() -> None:
     tally = Tally()
     assert tally.told(["A"], {}) == {
-        "streams": {"A": {"rows": 0, "late": 0}}, "results": {}, "rows_held": 0, "bytes_held": 0, "workers": [],
+        "streams": {"A": {"rows": 0, "late": 0}}, "results": {}, "queries": {}, "unsent": 0, "rows_held": 0, "bytes_held": 0, "workers": [],
         "rebuilds": {"buckets": 0, "rows": 0, "seconds": 0.0, "bucket_seconds": 0.0}, "watermark": None, "newest": None,
     }  # fmt: skip
     for batch, rows, held, final, worker in ((5, 3, 30, 1_000_000, 77), (6, 4, 20, 2_500_000, 78), (6, 4, 20, 2_500_000, 79)):
-        told = [json.loads(Stats({"A": rows}, held, final, final + 1, 10 * held, bucket, worker).to_blob()) for bucket in (0, 1)]
+        stats = [Stats({"A": rows}, held, final, final + 1, 10 * held, bucket, worker, unsent=bucket) for bucket in (0, 1)]
+        told = [json.loads(one.to_blob()) for one in stats]
         tally.add(batch, told, {"q": rows}, {"A": 1})
     tally.add(7, [], {}, {})
     assert tally.told(["A"], {"q": "Q"}) == {
         "streams": {"A": {"rows": 14, "late": 2}},
         "results": {"Q": 7},
+        "queries": {"Q": {"response_seconds": NOTHING, "batch_response_seconds": NOTHING, "buffers": {}}},
+        "unsent": 2,
         "rows_held": 40,
         "bytes_held": 400,
         "workers": [2, 2],
@@ -68,6 +77,60 @@ def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_agai
         "watermark": "1970-01-01 00:00:02.500000",
         "newest": "1970-01-01 00:00:02.500001",
     }
+
+
+def measured(waits: list[float], buffers: dict[str, Any]) -> dict[str, Any]:
+    times = ResponseTimes()
+    times.add(100.0, 100.0 - np.array(waits), len(waits))
+    return {"response": times.to_json(), "buffers": buffers}
+
+
+def told_of(bucket: int, **queries: dict[str, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(Stats({}, 0, 0, bucket=bucket, queries=queries).to_blob())
+    return told
+
+
+def test_response_times_of_buckets_are_those_of_all_results_and_buffers_add_up() -> None:
+    tally = Tally()
+    first = [
+        told_of(0, Q=measured([1.0] * 97, {"join": {"rows": 5}, "input": 1}), p=measured([7.0], {})),
+        told_of(1, Q=measured([9.0] * 3, {"join": {"rows": 2}, "input": 0})),
+    ]
+    tally.add(0, first, {"q": 100, "p": 1}, {})
+    told = tally.told([], {"q": "Q", "p": "p"})["queries"]
+    assert told["Q"]["response_seconds"] == told["Q"]["batch_response_seconds"]
+    assert told["Q"]["response_seconds"]["mean"] == pytest.approx((97 + 27) / 100)
+    assert told["Q"]["response_seconds"]["p95"] == pytest.approx(1.0, rel=0.13)
+    assert told["Q"]["response_seconds"]["p99"] == told["Q"]["response_seconds"]["max"] == pytest.approx(9.0)
+    assert told["Q"]["buffers"] == {"join": {"rows": 7}, "input": 1}
+    assert told["p"]["response_seconds"]["mean"] == pytest.approx(7.0)
+    tally.add(1, [told_of(0, Q=measured([2.0] * 100, {"join": {"rows": 1}, "input": 0}))], {"q": 100, "p": 0}, {})
+    told = tally.told([], {"q": "Q", "p": "p"})["queries"]
+    assert told["Q"]["batch_response_seconds"]["max"] == pytest.approx(2.0)
+    assert told["Q"]["response_seconds"]["mean"] == pytest.approx((97 + 27 + 200) / 200)
+    assert told["Q"]["buffers"] == {"join": {"rows": 1}, "input": 0}
+    assert told["p"]["batch_response_seconds"] == NOTHING
+    assert told["p"]["response_seconds"]["max"] == pytest.approx(7.0)
+    tally.forget("q")
+    assert tally.told([], {"q": "Q"})["queries"]["Q"]["response_seconds"] == NOTHING
+
+
+def test_a_bucket_tells_response_times_of_each_share_from_its_arrival_on() -> None:
+    queries = (
+        Registered("q", "SELECT k FROM A WINDOW 9 SECONDS", {}),
+        Registered("none", "SELECT k FROM A WHERE k > 9 WINDOW 9 SECONDS", {}),
+    )
+    program = Program((Stream("A", SCHEMA, "ts", 0),), {}, queries, (), 1)
+    bucket = KeptBucket(program, 0)
+    for batch, times in enumerate(([1, 2], [3])):
+        rows = pa.table({"k": [1] * len(times), "j": [2] * len(times), "ts": times}).cast(SCHEMA)
+        share = Share(batch, 0, {"A": times[-1]}, tuple(part for _, part in Packer(program, "A").pack(rows, 0)))
+        began = time.monotonic()
+        told = bucket.apply(share).stats.queries
+        took = time.monotonic() - began
+        found = {name: ResponseTimes.from_json(one["response"]) for name, one in told.items()}
+        assert (found["q"].count, found["none"].count) == (len(times), 0), "those of the share alone"
+        assert 0 < found["q"].longest < took
 
 
 def test_times_before_1970_are_told() -> None:

@@ -1,0 +1,119 @@
+"""Plots of benchmarks: lines or bars, as SVG beside the figures. The only home of matplotlib, which is part of the extra ``dev``.
+
+A benchmark describes its plots in its report; ``muntin bench`` draws them when it writes the JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from muntin.errors import RunError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_INCHES = (7.0, 4.2)
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # letters stay letters: small files, and what changes can be read in a diff
+    "svg.hashsalt": "muntin",  # the same plot is the same file
+    "font.family": "sans-serif",
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+_GROUP = 0.8
+"""How much of the room of a group its bars take."""
+
+
+class PlotError(RunError):
+    """A plot cannot be drawn."""
+
+
+@dataclass(frozen=True)
+class Plot:
+    """What to draw: for each name in ``series`` its points, from left to right.
+
+    Parameters
+    ----------
+    file
+        The name of the file, without its ending.
+    title, x, y
+        What stands above, below and beside it.
+    series
+        Points by name. The places of bars are names; all series of bars have the same.
+    kind
+        Lines with a mark at each point, or groups of bars.
+    log
+        The axes that are logarithmic: any of the letters x and y. Marks on such an x axis are where there are points.
+    """
+
+    file: str
+    title: str
+    x: str
+    y: str
+    series: Mapping[str, Sequence[tuple[float | str, float]]]
+    kind: Literal["line", "bar"] = "line"
+    log: Literal["", "x", "y", "xy"] = ""
+
+    @property
+    def filename(self) -> str:
+        """The name of the file."""
+        return f"{self.file}.svg"
+
+    def to_dict(self) -> dict[str, str]:
+        """For JSON: where it is and what it shows; the figures stand in the rows."""
+        return {"file": self.filename, "title": self.title}
+
+
+def draw(plot: Plot, folder: Path) -> Path:
+    """Draw a plot into a folder; raises :class:`PlotError` without matplotlib."""
+    try:
+        import matplotlib as mpl  # noqa: PLC0415 (only who draws needs it)
+        from matplotlib.figure import Figure  # noqa: PLC0415
+    except ImportError as error:
+        raise PlotError(
+            f"{plot.filename} is not drawn, since there is no matplotlib", hint="Install it: pip install 'muntin[dev]'"
+        ) from error
+    path = folder / plot.filename
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=_INCHES, layout="constrained")
+        axes = figure.add_subplot()
+        if plot.kind == "bar":
+            _bars(axes, plot)
+        else:
+            _lines(axes, plot)
+        if "y" in plot.log:
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=0)
+        axes.set_title(plot.title)
+        axes.set_xlabel(plot.x)
+        axes.set_ylabel(plot.y)
+        if len(plot.series) > 1:
+            axes.legend(frameon=False)
+        figure.savefig(path, metadata={"Date": None})
+    return path
+
+
+def _lines(axes: Axes, plot: Plot) -> None:
+    for name, points in plot.series.items():
+        axes.plot([place for place, _ in points], [value for _, value in points], marker="o", label=name)
+    if "x" in plot.log:
+        axes.set_xscale("log")
+        places = sorted({float(place) for points in plot.series.values() for place, _ in points})
+        axes.set_xticks(places, [f"{place:,.10g}" for place in places])
+        axes.minorticks_off()
+
+
+def _bars(axes: Axes, plot: Plot) -> None:
+    places = [str(place) for place, _ in next(iter(plot.series.values()))]
+    width = _GROUP / len(plot.series)
+    for number, (name, points) in enumerate(plot.series.items()):
+        assert [str(place) for place, _ in points] == places, f"{plot.file}: all series of bars have the same places"
+        left = [place - _GROUP / 2 + (number + 0.5) * width for place in range(len(places))]
+        axes.bar(left, [value for _, value in points], width, label=name)
+    axes.set_xticks(range(len(places)), places)

@@ -1,0 +1,94 @@
+"""What the benchmarks on Spark share: a session, streams as files, Spark's own join over them, the size of a folder."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import expr
+
+from muntin.spark.session import local_session
+from muntin.testing.generators import uniform_stream
+
+BUCKETS = 2
+"""Buckets of Muntin, and partitions of Spark's own join."""
+START = 3_600_000_000
+"""Microseconds: Spark's own join takes a row of time zero for late, since that is its first watermark."""
+_DDL = "k BIGINT, v DOUBLE, ts TIMESTAMP_NTZ"
+_STORE = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+"""Spark's default, in the heap of Java; RocksDB took two to five times as long for these joins, in all its state formats."""
+_SHARE_OF_MEMORY = 4
+_LEAST_HEAP = 2
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Two streams as files: rows a second of each, how many keys, seconds of a file, how many files."""
+
+    rate: int
+    keys: int
+    file_seconds: int
+    files: int
+
+    @property
+    def file_rows(self) -> int:
+        """Rows of a file."""
+        return self.rate * self.file_seconds
+
+
+def bench_session() -> SparkSession:
+    """The session of all benchmarks: Java may use a quarter of the memory, since Spark's own join has its state there."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _SHARE_OF_MEMORY // 2**30
+    return local_session(BUCKETS, {"spark.driver.memory": f"{max(memory, _LEAST_HEAP)}g"})
+
+
+def write_files(folder: Path, streams: Streams) -> None:
+    """The streams A and B as files, in the order of their times."""
+    rows = streams.files * streams.file_rows
+    for seed, name in enumerate("AB", 1):
+        stream = uniform_stream(rows, streams.rate, streams.keys, seed, start=START)
+        if name == "B":
+            # The very last row waits for the other stream to go on; without a partner it makes no difference.
+            last = pa.concat_arrays([stream.column("k").combine_chunks().slice(0, rows - 1), pa.array([-1], pa.int64())])
+            stream = stream.set_column(0, "k", last)
+        (folder / name).mkdir(parents=True)
+        for number in range(streams.files):
+            path = folder / name / f"{number:05d}.parquet"
+            pq.write_table(stream.slice(number * streams.file_rows, streams.file_rows), path)
+            os.utime(path, (number + 1_000, number + 1_000))
+
+
+def declare_stream(name: str, data: Path, per_trigger: int) -> str:
+    """The statement by which Muntin reads such files, so many a trigger."""
+    return (
+        f"CREATE STREAM {name} (k BIGINT, v DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = '{data / name}', "
+        f"time = 'ts', maxFilesPerTrigger = '{per_trigger}')"
+    )
+
+
+def join_sql(window: int) -> str:
+    """The join over a window of so many seconds, in the words of Muntin."""
+    return f"SELECT A.k, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {window} SECONDS"
+
+
+def joined_by_spark(spark: SparkSession, data: Path, window: int, per_trigger: int) -> DataFrame:
+    """The streaming DataFrame of Spark's own join over a window of so many seconds."""
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", _STORE)
+    spark.conf.set("spark.sql.shuffle.partitions", str(BUCKETS))
+    frames = {}
+    for name in "AB":
+        reader = spark.readStream.schema(_DDL).option("maxFilesPerTrigger", per_trigger)
+        frame = reader.parquet(str(data / name)).selectExpr("k", "v", "CAST(ts AS TIMESTAMP) AS ts").withWatermark("ts", "0 seconds")
+        frames[name] = frame.alias(name)
+    within = f"A.ts > B.ts - INTERVAL {window} SECONDS AND A.ts < B.ts + INTERVAL {window} SECONDS"
+    joined = frames["A"].join(frames["B"], on=expr(f"A.k = B.k AND {within}"))
+    return joined.selectExpr("A.k AS k", "A.v AS av", "B.v AS bv")
+
+
+def folder_bytes(folder: Path) -> int:
+    """Bytes of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,92 @@
+"""What a bucket releases before a share is done stands in the same places whether it was just built again or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from muntin.model.catalog import Stream
+from muntin.spark.bucket import RESULTS, Kept
+from muntin.spark.messages import Part, Share
+from muntin.spark.packing import Packer
+from muntin.spark.program import Program, Registered
+from muntin.spark.rebuilding import Applied, KeptBucket
+
+SCHEMA = pa.schema([("k", pa.int64()), ("j", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
+SECOND = 1_000_000
+STREAMS = ("A", "B", "C")
+SOURCES = [
+    "A, B WHERE A.k = B.k WINDOW {w} SECONDS",
+    "A, B WHERE A.v < B.v AND A.j = B.j WINDOW {w} SECONDS",
+    "A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW {w} SECONDS",
+    "A, B, C WHERE A.k = B.k AND B.j = C.j WINDOW {w} SECONDS",
+    "A [RANGE {w} SECONDS], B [ROWS 3] WHERE A.j = B.j",
+    "A [PARTITION BY k ROWS 2], B [RANGE {w} SECONDS] WHERE A.k = B.k",
+    "A, A AS B WHERE A.k = B.k WINDOW {w} SECONDS",
+]
+Batch = list[tuple[str, int, int, int]]
+"""Rows: stream, two keys, second."""
+Released = dict[str, list[str]]
+
+
+def programs() -> st.SearchStrategy[Program]:
+    query = st.builds(
+        lambda source, width, emit: f"SELECT A.v AS x, B.v AS y FROM {source.format(w=width)}{emit}",
+        st.sampled_from(SOURCES),
+        st.integers(1, 6),
+        st.sampled_from(["", " EMIT CHANGES"]),
+    )
+    streams = tuple(Stream(name, SCHEMA, "ts", 0) for name in STREAMS)
+    made = st.lists(query, min_size=1, max_size=4)
+    return made.map(lambda texts: Program(streams, {}, tuple(Registered(f"q{n}", sql, {}) for n, sql in enumerate(texts)), (), 1))
+
+
+batches = st.lists(
+    st.lists(st.tuples(st.sampled_from(STREAMS), st.integers(0, 1), st.integers(0, 1), st.integers(0, 3)), max_size=12),
+    min_size=2,
+    max_size=6,
+)
+
+
+def shares(program: Program, given_rows: list[Batch]) -> Iterator[Share]:
+    packers = {name: Packer(program, name) for name in STREAMS}
+    value = 0
+    for number, batch in enumerate(given_rows):
+        newest: dict[str, int] = {}
+        parts: list[Part] = []
+        for name in STREAMS:
+            own = sorted((2 * number + second, k, j) for stream, k, j, second in batch if stream == name)
+            columns = {"k": [k for _, k, _ in own], "j": [j for _, _, j in own], "v": list(range(value, value + len(own)))}
+            columns["ts"] = [second * SECOND for second, _, _ in own]
+            value += len(own)
+            table = pa.table([pa.array(columns[field.name], pa.int64()).cast(field.type) for field in SCHEMA], schema=SCHEMA)
+            if own:
+                newest[name] = own[-1][0] * SECOND
+                parts += [part for _, part in packers[name].pack(table, 0)]
+        yield Share(number, 0, newest, tuple(parts), 2 * number * SECOND if number % 3 == 2 else None)
+
+
+def applied(bucket: KeptBucket, share: Share) -> tuple[Applied, Released]:
+    released: Released = {}
+    done = bucket.apply(share, lambda query, table: released.setdefault(query, []).extend(map(str, table.to_pylist())))
+    return done, released
+
+
+@settings(max_examples=settings().max_examples // 2)
+@given(programs(), batches)
+def test_a_bucket_built_again_releases_the_same_in_the_same_places(program: Program, given_rows: list[Batch]) -> None:
+    note(str([query.sql for query in program.queries]))
+    unbroken = KeptBucket(program, 0)
+    store: dict[int, tuple[Kept, Share]] = {}
+    for share in shares(program, given_rows):
+        done, released = applied(unbroken, share)
+        again, released_again = applied(KeptBucket.rebuilt(program, 0, store.values()), share)
+        assert released_again == released
+        outputs = {output.name: list(map(str, output.table.to_pylist())) for output in done.outputs if output.kind == RESULTS}
+        assert released == outputs, "what is released is what sinks get"
+        store[share.batch] = (again.note, again.snapshot or share)
+        for gone in again.gone:
+            del store[gone]

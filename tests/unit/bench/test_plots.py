@@ -1,0 +1,56 @@
+"""Plots: what is in the file, that it is always the same, what is told without matplotlib, and where a report names it."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from muntin.bench.catalogue import BENCHMARKS
+from muntin.bench.plots import Plot, PlotError, draw
+from muntin.bench.report import Report
+from muntin.cli import app
+
+LINES = Plot("time", "Time by queries", "queries", "seconds", {"ours": [(1, 2.0), (64, 3.0)], "theirs": [(1, 20.0)]}, log="xy")
+BARS = Plot("rates", "Rates", "system", "rows/s", {"hash": [("LWO", 1.0), ("MQT", 2.0)], "loop": [("LWO", 3.0), ("MQT", 4.0)]}, kind="bar")
+
+
+@pytest.mark.parametrize("plot", [LINES, BARS])
+def test_a_plot_has_its_words_and_is_the_same_file_each_time(tmp_path: Path, plot: Plot) -> None:
+    path = draw(plot, tmp_path)
+    assert path == tmp_path / plot.filename
+    text = path.read_text(encoding="utf-8")
+    places = ("1", "64") if plot is LINES else ("LWO", "MQT")
+    for word in (plot.title, plot.x, plot.y, *plot.series, *places):
+        assert f">{word}<" in text
+    assert draw(plot, tmp_path).read_text(encoding="utf-8") == text
+
+
+def test_series_of_bars_have_the_same_places(tmp_path: Path) -> None:
+    uneven = replace(BARS, series={**BARS.series, "third": [("SWF", 1.0)]})
+    with pytest.raises(AssertionError, match="rates: all series of bars have the same places"):
+        draw(uneven, tmp_path)
+
+
+def test_without_matplotlib_the_figures_are_written_and_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(PlotError, match=r"time\.svg is not drawn, since there is no matplotlib"):
+        draw(LINES, tmp_path)
+    report = Report("join", "Why?", [{"figure": 1}], plots=[LINES])
+    monkeypatch.setitem(BENCHMARKS, "join", lambda *_, **__: report)
+    app.bench("join", output=tmp_path, quick=True, as_json=True)
+    assert "pip install 'muntin[dev]'" in capsys.readouterr().err
+    assert json.loads((tmp_path / "join.json").read_text(encoding="utf-8"))["plots"] == [LINES.to_dict()]
+
+
+def test_a_report_with_plots_shows_them_on_the_page() -> None:
+    report = json.loads(Report("join", "Why?", [{"figure": 1}], plots=[LINES]).to_json())
+    script = runpy.run_path(str(Path(__file__).parents[3] / "scripts" / "bench_table.py"))
+    assert "![Time by queries](time.svg)" in script["full_tables"]([report])
+    assert "![" not in script["full_tables"]([{**report, "plots": []}])
