@@ -37,6 +37,7 @@ from muntin.kernels.compiling import prepare
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL, Instant, format_instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
+from muntin.operators.scheduled_join import Pace
 from muntin.operators.workspace import Workspace
 from muntin.plan.query import Query
 from muntin.plan.statement import Drop
@@ -344,7 +345,7 @@ class Engine:
             if silent:
                 join.remember(instant, closed)
                 continue
-            for running, table in join.catch_up(instant, closed):
+            for running, table in join.catch_up(instant, closed, Pace() if on_release is not None else None):
                 name = running.query.name
                 if on_release is not None:
                     on_release(name, table)
