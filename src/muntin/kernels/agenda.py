@@ -52,7 +52,15 @@ WAITS = 18
 """Nanoseconds that rows waited from their arrival until they were taken: the longest."""
 PUNCTUAL = 19
 """Whether rows come at their arrival on the clock, which is put forward when there is nothing to do; else all are here."""
-DESK = 20
+IDLE = 20
+"""What the clock was put forward by while there was nothing to do."""
+GAP = 21
+"""Nanoseconds between two looks at the machine's clock from which on they count as the machine's, not as work; 0 for never."""
+SEEN = 22
+"""The last look at the machine's clock, when there is a gap to look for."""
+LOST = 23
+"""Nanoseconds that were left out as gaps."""
+DESK = 24
 
 # Words of an outer row.
 O_TIME = 0

@@ -176,14 +176,23 @@ class ScheduledJoin(JoinOperator):
         desk[at.UNTIL] = time.monotonic_ns() + pace.turn()
         return self.go_on(pace.results)
 
-    def replay(self, news: Sequence[NewRows], arrivals: Integers, now: int) -> Iterator[Released]:
+    def replay(
+        self, news: Sequence[NewRows], arrivals: Integers, now: int, *, gap: int = 0, costs: tuple[int, int] | None = None
+    ) -> Iterator[Released]:
         """Work as if the rows came at their arrivals, given in total order, in nanoseconds from now on; for measurements.
 
-        The clock is the machine's while there is something to do, and put forward to the next arrival when there is nothing.
+        The clock is the machine's while there is something to do, and put forward to the next arrival when there is nothing. It stands
+        still while the caller has the results, and when the machine does something else for longer than ``gap`` (0: never). With
+        ``costs``, of looking at a row and of finding a result, it moves by these alone: a simulation without overheads.
         """
         self.take(news, now)
         desk = self.agenda.desk
-        desk[[at.CLOCK, at.NOW, at.PUNCTUAL, at.UNTIL]] = at.MEASURED, -time.monotonic_ns(), 1, _LONGEST
+        desk[[at.PUNCTUAL, at.UNTIL, at.GAP, at.IDLE, at.LOST]] = 1, _LONGEST, gap, 0, 0
+        if costs is None:
+            desk[at.CLOCK], desk[at.SEEN] = at.MEASURED, time.monotonic_ns()
+            desk[at.NOW] = -desk[at.SEEN]
+        else:
+            desk[[at.CLOCK, at.NOW, at.PROBE_COST, at.RESULT_COST]] = at.COUNTED, 0, *costs
         self._arrivals = arrivals
         while self.is_busy():
             released = self.go_on()
@@ -191,7 +200,9 @@ class ScheduledJoin(JoinOperator):
                 # What is done with results between two calls is no part of the measurement.
                 stopped = time.monotonic_ns()
                 yield released
-                desk[at.NOW] -= time.monotonic_ns() - stopped
+                desk[at.SEEN] = time.monotonic_ns()
+                desk[at.NOW] -= desk[at.SEEN] - stopped if costs is None else 0
+        desk[at.GAP] = 0
         self.rest()
 
     def go_on(self, most: int = 1 << 18) -> Released | None:
