@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from muntin.kernels.agenda import (
+    BLOCK,
     CLOCK,
     CONTAINED,
     COUNTED,
@@ -47,7 +48,6 @@ from muntin.kernels.agenda import (
     O_RESUME,
     O_TIME,
     P_DISTANCE,
-    P_NEXT,
     P_PARTNER,
     PAUSED,
     PROBE_COST,
@@ -324,21 +324,32 @@ def release(row, number, partner, distance, first, until, desk, sizes, now, out,
 
 
 @inline
+def pair_after(pair, pairs):
+    """The place of the next pair of the same row, if it has one."""
+    if pair % BLOCK == BLOCK - 2:
+        return pairs[pair + 1, 0]
+    return pair + 1
+
+
+@inline
 def hold(row, partner, distance, desk, pairs):
     """Keep a pair for those who cannot have it yet; the pool has room."""
-    pair = desk[FREE]
-    if pair >= 0:
-        desk[FREE] = pairs[pair, P_NEXT]
+    last = row[O_LAST]
+    if last >= 0 and last % BLOCK != BLOCK - 2:
+        pair = last + 1
     else:
-        pair = desk[USED]
-        desk[USED] = pair + 1
+        pair = desk[FREE]
+        if pair >= 0:
+            desk[FREE] = pairs[pair + BLOCK - 1, 0]
+        else:
+            pair = desk[USED]
+            desk[USED] = pair + BLOCK
+        if last >= 0:
+            pairs[last + 1, 0] = pair
+        else:
+            row[O_FIRST] = pair
     pairs[pair, P_PARTNER] = partner
     pairs[pair, P_DISTANCE] = distance
-    pairs[pair, P_NEXT] = -1
-    if row[O_LAST] >= 0:
-        pairs[row[O_LAST], P_NEXT] = pair
-    else:
-        row[O_FIRST] = pair
     row[O_LAST] = pair
     desk[HELD] += 1
     if desk[HELD] > desk[MOST_HELD]:
@@ -347,14 +358,20 @@ def hold(row, partner, distance, desk, pairs):
 
 @inline
 def let_go(row, desk, pairs):
-    """Give back the pairs of a row that is done."""
-    pair = row[O_FIRST]
-    while pair >= 0:
-        following = pairs[pair, P_NEXT]
-        pairs[pair, P_NEXT] = desk[FREE]
-        desk[FREE] = pair
-        desk[HELD] -= 1
-        pair = following
+    """Give back the blocks of a row that is done."""
+    block = row[O_FIRST]
+    last = row[O_LAST]
+    while block >= 0:
+        end = block + BLOCK - 1
+        following = np.int64(-1)
+        if block <= last < end:
+            desk[HELD] -= last - block + 1
+        else:
+            desk[HELD] -= BLOCK - 1
+            following = pairs[end, 0]
+        pairs[end, 0] = desk[FREE]
+        desk[FREE] = block
+        block = following
 
 
 @inline
@@ -364,11 +381,10 @@ def give_held(row, number, level, run, desk, sizes, given, pairs, now, out, coun
     Returns the new count; when the room ends, ``given`` tells how far it got.
     """
     pair = given[level]
-    following = row[O_FIRST] if pair < 0 else pairs[pair, P_NEXT]
-    while following >= 0 and count + sizes.shape[0] <= room:
-        count = release(row, number, pairs[following, P_PARTNER], pairs[following, P_DISTANCE], level, run, desk, sizes, now, out, count)
-        pair = following
-        following = pairs[pair, P_NEXT]
+    last = row[O_LAST]
+    while pair != last and count + sizes.shape[0] <= room:
+        pair = row[O_FIRST] if pair < 0 else pair_after(pair, pairs)
+        count = release(row, number, pairs[pair, P_PARTNER], pairs[pair, P_DISTANCE], level, run, desk, sizes, now, out, count)
     for each in range(level, run):
         given[each] = pair
     return count
@@ -377,7 +393,7 @@ def give_held(row, number, level, run, desk, sizes, given, pairs, now, out, coun
 @inline
 def is_given(row, level, given):
     """Whether a level has got all that is held of its front row."""
-    return given[level] == row[O_LAST] if given[level] >= 0 else row[O_FIRST] < 0
+    return given[level] == row[O_LAST]
 
 
 @inline
