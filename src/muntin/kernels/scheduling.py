@@ -108,7 +108,8 @@ from muntin.kernels.rows import expire_tail, expire_two, full_position, insert, 
 
 _LOW = 0xFFFFFFFF
 _GLANCE = 64
-"""Candidates between looks at the machine's clock."""
+"""Candidates between looks at the machine's clock; a result counts for several."""
+_RESULT = 8
 _AHEAD = 6
 """Outer rows of a queue whose next candidate is fetched early."""
 
@@ -440,9 +441,12 @@ def end_level(queue, desk, done, links, outers, sizes, given, pairs, now, out, c
 @inline
 def scan(
     words, halves, stores, indexes, program, stride, queue, number, row, slot,
-    edges, sizes, desk, links, bases, pairs, bound, out, count, room, counters,
+    edges, sizes, desk, links, bases, pairs, bound, out, count, room, counters, now,
 ):  # fmt: skip
-    """Let a row look at candidates up to the edge of a level: why it stopped, results, candidates looked at, whether it finished."""
+    """Let a row look at candidates up to the edge of a level: why it stopped, results, candidates looked at, whether it finished, the time.
+
+    By the machine's clock a result is released when the clock was looked at after it.
+    """
     s = row[O_OWN] & 15
     o = 1 - s
     at = s * 2 * stride
@@ -463,8 +467,9 @@ def scan(
     until = np.int64(levels) if scheduler == LWO else links[0, queue]
     band = np.int64(0) if scheduler == LWO else queue
     costly = desk[PROBE_COST]
-    now = moment(desk)
+    measured = desk[CLOCK] == MEASURED
     glance = _GLANCE
+    fresh = count
     tail = stores[o, TAIL]
     seq = row[O_RESUME]
     looked = np.int64(0)
@@ -487,22 +492,27 @@ def scan(
             finished = False
             break
         looked += 1
-        if desk[CLOCK] == COUNTED:
+        if measured:
+            glance -= 1
+            if glance <= 0:
+                now = moment(desk)
+                glance = _GLANCE
+                while fresh < count:
+                    out[4 + R_RELEASED, fresh] = now
+                    fresh += 1
+                if now >= desk[UNTIL]:
+                    # This candidate is looked at yet; the next call goes on behind it.
+                    status = np.int64(PAUSED)
+        else:
             desk[NOW] += costly
             now = desk[NOW]
             if now >= desk[UNTIL]:
                 status = np.int64(PAUSED)
-        else:
-            glance -= 1
-            if glance == 0:
-                now = moment(desk)
-                glance = _GLANCE
-                if now >= desk[UNTIL]:
-                    # This candidate is looked at yet; the next call goes on behind it.
-                    status = np.int64(PAUSED)
         found = words[address + word] == code if simple else matches(words, program, at, address, bound)
         if found:
-            if desk[CLOCK] == COUNTED:
+            if measured:
+                glance -= _RESULT - 1
+            else:
                 desk[NOW] += desk[RESULT_COST]
                 now = desk[NOW]
             partner = full_position(stores, o, halves[2 * address + POSITION])
@@ -529,7 +539,12 @@ def scan(
     row[O_RESUME] = seq
     counters[N_SCANNED] += looked
     counters[N_COMPARED] += looked
-    return status, count, looked, finished
+    now = moment(desk)
+    if measured:
+        while fresh < count:
+            out[4 + R_RELEASED, fresh] = now
+            fresh += 1
+    return status, count, looked, finished, now
 
 
 @inline
@@ -609,8 +624,8 @@ def run_schedule(
         desk[FOUND] = count
         if status != DONE:
             return status
+    now = moment(desk)
     while True:
-        now = moment(desk)
         while desk[EVENT] < stop:
             e = desk[EVENT]
             if desk[PUNCTUAL] and (arrivals[e] if arrivals.shape[0] > 1 else arrivals[0]) > now:
@@ -633,22 +648,26 @@ def run_schedule(
             if desk[EVENT] == stop:
                 return np.int64(DONE)
             # Nothing to do before the next row comes: the clock is put forward.
+            now = moment(desk)
             idle = (arrivals[desk[EVENT]] if arrivals.shape[0] > 1 else arrivals[0]) - now
-            desk[NOW] += idle
-            desk[IDLE] += idle
+            if idle > 0:
+                desk[NOW] += idle
+                desk[IDLE] += idle
+                now += idle
             continue
         number = done[queue + 1]
         slot = number & mask
         row = outers[slot]
+        begin = now
         if n == 2:
             if number + _AHEAD < done[queue]:
                 ahead = outers[(number + _AHEAD) & mask]
                 other = 1 - (ahead[O_OWN] & 15)
                 if ahead[O_RESUME] >= stores[other, TAIL]:
                     prefetch(words, row_address(stores, other, ahead[O_RESUME]))
-            status, count, looked, finished = scan(
+            status, count, looked, finished, now = scan(
                 words, halves, stores, indexes, program, stride, queue, number, row, slot if bases.shape[0] > 1 else 0,
-                edges, sizes, desk, links, bases, pairs, bound, out, count, room, counters,
+                edges, sizes, desk, links, bases, pairs, bound, out, count, room, counters, now,
             )  # fmt: skip
         else:
             status, count, looked = scan_many(
@@ -656,12 +675,13 @@ def run_schedule(
                 sizes, desk, bases, bounds[slot], scratch, out, count, room, counters,
             )  # fmt: skip
             finished = status == DONE
+            now = moment(desk)
         desk[FOUND] = count
         if trace.shape[0] > 0:
-            write_trace(trace, desk, number, queue, looked, finished, now)
+            write_trace(trace, desk, number, queue, looked, finished, begin)
         if finished:
             desk[ENDING] = queue + 1
-            ended, count = end_level(queue, desk, done, links, outers, sizes, given, pairs, moment(desk), out, count, room)
+            ended, count = end_level(queue, desk, done, links, outers, sizes, given, pairs, now, out, count, room)
             desk[FOUND] = count
             if ended != DONE:
                 return ended
