@@ -38,9 +38,11 @@ DISTINCT = 500
 _SECOND = 1_000_000
 _LARGEST = 600
 _SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
-_GAP = 50_000
+_GAP = 20_000
 """Nanoseconds between two looks at the clock that are never work: some other process had the processor."""
 _COSTS = (1_000, 0)
+_TURN = 1 << 14
+"""Results until another scheduler has its turn: a few milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Streams:
     burst
         The mean size of bursts: Pareto, with gaps between them so that the rate stays.
     at_once
-        When not 0: bursts of exactly so many rows.
+        When not 0: so many rows arrive together, with the last of them; their times stay as they are.
     seed
         Of the generator.
     """
@@ -82,9 +84,7 @@ class Streams:
     def _times(self, generator: np.random.Generator, rows: int) -> Integers:
         """Arrivals of so many rows from 0 on, in as much time as they take at the rate."""
         sizes = np.ones(rows, np.int64)
-        if self.at_once:
-            sizes = np.full(-(-rows // self.at_once), self.at_once)
-        elif self.burst > 1:
+        if self.burst > 1:
             # Pareto from 1 on, with the mean wanted; parts of rows become rows by chance, so the mean stays.
             drawn = 1 + generator.pareto(self.burst / (self.burst - 1), rows)
             sizes = np.minimum(drawn + generator.random(rows), rows).astype(np.int64)
@@ -109,6 +109,9 @@ class Streams:
         """When the new rows arrive, in their total order, if a second of the streams has so many nanoseconds."""
         history = self.rate * _LARGEST
         times = np.sort(np.concatenate([times[history:] for times, _ in self._drawn])) - _LARGEST * _SECOND
+        if self.at_once:
+            numbers = np.arange(len(times))
+            times = times[np.minimum(numbers - numbers % self.at_once + self.at_once, len(times)) - 1]
         return (times * (second / _SECOND)).astype(np.int64)
 
 
@@ -188,7 +191,7 @@ def run(join: ScheduledJoin, streams: Streams, second: float, *, counted: bool) 
     news, arrivals = streams.rows_of(new=True), streams.arrivals(second)
     now = max(int(part.batch.times[-1]) for part in news)
     desk = join.agenda.desk
-    for released in join.replay(news, arrivals, now, gap=_GAP, costs=_COSTS if counted else None):
+    for released in join.replay(news, arrivals, now, gap=_GAP, costs=_COSTS if counted else None, most=_TURN):
         times.add(released)
         times.span = max(times.span, int(released.out[4 + at.R_RELEASED, : released.count].max()))
         yield times
@@ -213,7 +216,6 @@ def run_together(sharing: Sharing, streams: Streams, second: float, schedulers: 
     return found
 
 
-def service_time(sharing: Sharing, streams: Streams, *, counted: bool, second: float = 0.0) -> float:
-    """Nanoseconds that a row costs under LWO."""
-    times = run_together(sharing, streams, second, ["lwo"], counted=counted)["lwo"]
-    return times.busy / streams.rows
+def service_time(sharing: Sharing, streams: Streams, *, counted: bool) -> float:
+    """Nanoseconds that a row costs under LWO when the others have their turns, too."""
+    return run_together(sharing, streams, 0.0, SCHEDULERS, counted=counted)["lwo"].busy / streams.rows

@@ -639,7 +639,7 @@ def run_schedule(
             )  # fmt: skip
             if status != DONE:
                 return status
-            if desk[EVENT] % _GLANCE == 0:
+            if desk[EVENT] % _RESULT == 0 and desk[GAP] > 0:
                 moment(desk)
         if now >= desk[UNTIL]:
             return np.int64(PAUSED)

@@ -177,13 +177,13 @@ class ScheduledJoin(JoinOperator):
         return self.go_on(pace.results)
 
     def replay(
-        self, news: Sequence[NewRows], arrivals: Integers, now: int, *, gap: int = 0, costs: tuple[int, int] | None = None
+        self, news: Sequence[NewRows], arrivals: Integers, now: int, *, gap: int = 0, costs: tuple[int, int] | None = None, most: int = 1 << 18
     ) -> Iterator[Released]:
         """Work as if the rows came at their arrivals, given in total order, in nanoseconds from now on; for measurements.
 
         The clock is the machine's while there is something to do, and put forward to the next arrival when there is nothing. It stands
         still while the caller has the results, and when the machine does something else for longer than ``gap`` (0: never). With
-        ``costs``, of looking at a row and of finding a result, it moves by these alone: a simulation without overheads.
+        ``costs``, of looking at a row and of finding a result, it moves by these alone: a simulation without overheads. About ``most`` results come at a time.
         """
         self.take(news, now)
         desk = self.agenda.desk
@@ -195,7 +195,7 @@ class ScheduledJoin(JoinOperator):
             desk[[at.CLOCK, at.NOW, at.PROBE_COST, at.RESULT_COST]] = at.COUNTED, 0, *costs
         self._arrivals = arrivals
         while self.is_busy():
-            released = self.go_on()
+            released = self.go_on(most)
             if released is not None:
                 # What is done with results between two calls is no part of the measurement.
                 stopped = time.monotonic_ns()
