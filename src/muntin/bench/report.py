@@ -66,7 +66,13 @@ class Report:
     def to_json(self) -> str:
         """The report as JSON."""
         claims = [claim.to_dict() for claim in self.claims]
-        document: dict[str, object] = {"name": self.name, "question": self.question, "rows": list(self.rows), "claims": claims, "machine": self.machine}
+        document: dict[str, object] = {
+            "name": self.name,
+            "question": self.question,
+            "rows": list(self.rows),
+            "claims": claims,
+            "machine": self.machine,
+        }
         if self.plots:
             document["plots"] = [plot.to_dict() for plot in self.plots]
         if self.details:

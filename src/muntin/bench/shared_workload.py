@@ -16,7 +16,7 @@ from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import agenda as at
 from muntin.operators.events import NewRows
 from muntin.operators.join import Tools
-from muntin.operators.scheduled_join import Released, Schedule, ScheduledJoin
+from muntin.operators.scheduled_join import Released, Schedule, ScheduledJoin, Timing
 from muntin.operators.workspace import Workspace
 from muntin.planner.join_planner import plan_join
 from muntin.schedule.levels import Levels
@@ -191,7 +191,8 @@ def run(join: ScheduledJoin, streams: Streams, second: float, *, counted: bool) 
     news, arrivals = streams.rows_of(new=True), streams.arrivals(second)
     now = max(int(part.batch.times[-1]) for part in news)
     desk = join.agenda.desk
-    for released in join.replay(news, arrivals, now, gap=_GAP, costs=_COSTS if counted else None, most=_TURN):
+    timing = Timing(_GAP, _COSTS if counted else None, _TURN)
+    for released in join.replay(news, arrivals, now, timing):
         times.add(released)
         times.span = max(times.span, int(released.out[4 + at.R_RELEASED, : released.count].max()))
         yield times
