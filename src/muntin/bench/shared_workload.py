@@ -41,8 +41,8 @@ _SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 _GAP = 20_000
 """Nanoseconds between two looks at the clock that are never work: some other process had the processor."""
 _COSTS = (1_000, 0)
-_TURN = 1 << 14
-"""Results until another scheduler has its turn: a few milliseconds."""
+_TURN = (1 << 15) + 72
+"""Results until another scheduler has its turn: long enough for warm caches, short enough for all to see the same machine."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def run(join: ScheduledJoin, streams: Streams, second: float, *, counted: bool) 
 
 
 def run_together(sharing: Sharing, streams: Streams, second: float, schedulers: Sequence[str], *, counted: bool) -> dict[str, Times]:
-    """Run under several schedulers, a few milliseconds each in turn, so that all have the same share of good and bad times."""
+    """Run under several schedulers, some tens of milliseconds each in turn, so that all have the same share of good and bad times."""
     going = {name: run(sharing.operator(name, streams), streams, second, counted=counted) for name in schedulers}
     found: dict[str, Times] = {}
     while going:

@@ -106,7 +106,7 @@ def test_on_the_machines_clock_no_result_comes_before_its_row() -> None:
 
 def test_the_experiments_are_the_papers() -> None:
     all_of_them = list(cases(FULL))
-    assert len(all_of_them) == 4 + 4 + 5 + 7
+    assert len(all_of_them) == 4 + 4 + 4 + 5 + 7
     assert {sum(case.sharing.queries) for case in all_of_them if "30" in case.experiment} == {30}
     assert [case.streams.rate * 600 for case in all_of_them[3:5]] == [60_000, 9_000]
     assert [case.streams.burst for case in all_of_them if case.experiment == "bursts"] == [1, 2, 3, 4, 5]
