@@ -3,8 +3,9 @@
 The streams are the paper's: integers that agree with probability 0.002, exponential gaps, seven windows of up to 600 s, one largest window
 of history. The machine is not, so a second of the streams is made as long as it takes for the server to be busy for a share of the
 time under LWO. Rows come at their moments on the machine's clock, which is put forward when nothing is to be done. All schedulers work on
-the same rows and arrivals, some tens of milliseconds each in turn. Beside each figure stands that of a simulation: the same kernel on a clock
-that moves only when a row is looked at, so without overheads and without noise.
+the same rows and arrivals, some tens of milliseconds each in turn. Beside each figure stands that of a simulation: the same kernel on
+a clock that moves only when a row is looked at, so without overheads and without noise. At last an engine that runs by itself is measured
+end to end.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from statistics import median
 
 import numpy as np
 
+from muntin.bench import shared_engine
 from muntin.bench.plots import Plot
 from muntin.bench.report import Claim, Figure, Progress, Report
 from muntin.bench.shared_workload import SCHEDULERS, WINDOWS, Sharing, Streams, Times, run_together, service_time
@@ -45,10 +47,20 @@ class Scale:
     loads: tuple[float, ...] = (0.5, 0.8, 0.95)
     bursts: tuple[float, ...] = (1, 2, 3, 4, 5)
     places: tuple[int, ...] = tuple(range(7))
+    engine: shared_engine.Bursts = field(default_factory=shared_engine.Bursts)
 
 
 FULL = Scale()
-QUICK = Scale({"hash": 5, "nested_loop": 2}, {"hash": 2_000, "nested_loop": 2_000}, 1_000, 1, (0.5, 0.8), (1, 3), (0, 6))
+QUICK = Scale(
+    {"hash": 5, "nested_loop": 2},
+    {"hash": 2_000, "nested_loop": 2_000},
+    1_000,
+    1,
+    (0.5, 0.8),
+    (1, 3),
+    (0, 6),
+    shared_engine.Bursts(20, 500, 200, 2, 1),
+)
 
 
 @dataclass(frozen=True)
@@ -134,13 +146,15 @@ def bench_shared(progress: Progress, *, quick: bool = False) -> Report:
     for name in WINDOWS:
         progress(f"windows alone: {name}")
         alone.append(compare_alone(name, scale))
+    progress("through the engine")
+    engine = shared_engine.compare(scale.engine)
     return Report(
         "shared",
         "What does the order of work do to the response times of queries that share a window join?",
         [_row(one) for one in found],
-        [*_claims([one for one in found if one.case.experiment != EXACT]), *_claims_alone(alone)],
+        [*_claims([one for one in found if one.case.experiment != EXACT]), *_claims_alone(alone), *claims_of_engine(engine)],
         plots=_plots(found, scale),
-        details=[*(detail for one in found for detail in _details(one)), *alone],
+        details=[*(detail for one in found for detail in _details(one)), *alone, engine],
     )
 
 
@@ -174,6 +188,14 @@ def _claims_alone(alone: Sequence[Mapping[str, Figure]]) -> list[Claim]:
             2.0,
         )
         for scheduler in ("swf", "mqt")
+    ]
+
+
+def claims_of_engine(engine: Mapping[str, Figure]) -> list[Claim]:
+    """What bursts are to show end to end."""
+    return [
+        Claim("from push to subscriber in bursts, MQT over LWO, smallest window", float(engine["smallest window, MQT/LWO"]), 0.5),
+        Claim("the same, averaged over the queries", float(engine["by query, MQT/LWO"]), 1.0),
     ]
 
 

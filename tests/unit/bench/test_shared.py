@@ -9,7 +9,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from muntin.bench import shared
+from muntin.bench import shared, shared_engine
 from muntin.bench.report import Figure
 from muntin.bench.shared import FULL, QUICK, Case, bench_shared, cases, compare_alone, measure
 from muntin.bench.shared_workload import SCHEDULERS, WINDOWS, Sharing, Streams, Times, run_together, service_time
@@ -138,8 +138,8 @@ def test_the_report_has_measured_beside_simulated_and_details_in_the_json_only()
     assert report.claims[0].measured == pytest.approx(largest, abs=0.001)
     assert report.claims[1].holds
     told = json.loads(report.to_json())
-    assert len(told["details"]) == len(report.rows) * 2 * len(SCHEDULERS) + len(WINDOWS)
-    assert [(claim.measured, claim.holds) for claim in report.claims[-2:]] == [(1.5, True), (2.5, False)]
+    assert len(told["details"]) == len(report.rows) * 2 * len(SCHEDULERS) + len(WINDOWS) + 1
+    assert [(claim.measured, claim.holds) for claim in report.claims[-4:-2]] == [(1.5, True), (2.5, False)]
     assert len(told["details"][0]["mean by window"]) == 7
     assert {"shared-windows", "shared-bursts", "shared-queries"} <= {plot.file for plot in report.plots}
 
@@ -151,3 +151,11 @@ def test_a_case_is_measured_at_every_load_under_every_scheduler() -> None:
     for one in found:
         assert set(one.simulated) == set(SCHEDULERS) == set(one.runs[0])
         assert one.ratio("mqt", "lwo") == pytest.approx(one.by_query("mqt") / one.by_query("lwo"))
+
+
+def test_an_engine_that_runs_by_itself_is_measured_end_to_end() -> None:
+    told = shared_engine.compare(QUICK.engine)
+    assert told["rows of a burst"] == 400
+    assert len(str(told["mqt by window, ms"]).split(", ")) == 7
+    assert float(told["by query, MQT/LWO"]) > 0
+    assert [claim.measured for claim in shared.claims_of_engine(told)] == [told["smallest window, MQT/LWO"], told["by query, MQT/LWO"]]
