@@ -500,13 +500,17 @@ class Engine:
             return {
                 "watermark": None if self._frontier[0] <= BEFORE_ALL else format_instant(self._frontier[0]),
                 "streams": {state.stream.name: state.stats() for state in self._streams.values()},
-                "queries": {running.query.name: running.stats() for running in self._queries.values()},
+                "queries": {running.query.name: self._stats(running) for running in self._queries.values()},
             }
 
     def take_response_times(self) -> dict[str, ResponseTimes]:
         """The response times of each query since the last call; for those who add them up themselves: ``stats`` begins anew."""
         with self._lock:
             return {running.query.name: running.take_response_times() for running in self._queries.values()}
+
+    def _stats(self, running: RunningQuery) -> dict[str, object]:
+        """What a query counts, with its subscribers."""
+        return {**running.stats(), "subscribers": [each.stats() for each in self._deliveries.of(running.query.name)]}
 
     def state_rows(self) -> dict[str, int]:
         """For each stream, the most of its rows that a query holds inside a window."""

@@ -34,6 +34,7 @@ from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit
 from muntin.planner.join_planner import Knowledge, plan_join
 from muntin.planner.sharing import SharingGroup, window_size
+from muntin.schedule.agenda import Agenda
 from muntin.schedule.levels import Levels
 
 if TYPE_CHECKING:
@@ -515,8 +516,15 @@ class RunningJoin:
             "order_switches": [switch.to_dict() for switch in self._replanner.switches] if self._replanner else [],
             "hints_overruled": [str(hint) for hint in self._replanner.overruled] if self._replanner else [],
             "measured": self._measured(),
+            "scheduler": self.scheduler,
+            "buffers": self._buffers(held),
             "work": {name: int(counters[place]) for name, place in _COUNTERS.items()},
         }
+
+    def _buffers(self, stored: int) -> dict[str, int]:
+        """What the join keeps, as paper 1 counts it: join buffers, rows that wait for their turn, results that wait for older ones."""
+        waiting = self._operator.agenda.stats() if isinstance(self._operator, ScheduledJoin) else Agenda.nothing()
+        return {"rows_stored": stored, **waiting}
 
     def _measured(self) -> dict[str, dict[str, object]]:
         """The statistics at the last search, by alias."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from muntin.kernels import agenda as at
 from muntin.kernels import layout
-from muntin.kernels.scheduling import results_of_level, run_schedule
+from muntin.kernels.scheduling import find_resumes, results_of_level, run_schedule
 from muntin.kernels.sorting import sort_matches
 from muntin.model.window import PartitionedWindow
 from muntin.operators.events import Events, NewRows
@@ -215,6 +215,7 @@ class ScheduledJoin(JoinOperator):
                 events = self._events
                 assert events is not None, "a row had no room"
                 self._make_room(layout.GROW, 0, events, int(desk[at.EVENT]))
+                self._find_resumes()
             elif status == at.MORE_ROWS:
                 self.agenda.reserve(len(self.agenda.outers))
             elif status == at.MORE_PAIRS:
@@ -227,6 +228,13 @@ class ScheduledJoin(JoinOperator):
         if not count:
             return None
         return Released(self._results(most), count, len(self.plan.sources), self.plan.results_in_order)
+
+    def _find_resumes(self) -> None:
+        """Let rows that wait go on at the right places in stores that have moved."""
+        if len(self.plan.sources) == _TWO:
+            words, halves, stores, indexes, _ = self._arrays()
+            agenda, program = self.agenda, self._program
+            find_resumes(words, halves, stores, indexes, program.flat, program.stride, agenda.done, agenda.outers, self._scratch)
 
     def _results(self, most: int) -> Integers:
         """Room for so many results, or for as many as one step gave that did not fit; one step needs as much as there are levels."""
