@@ -53,17 +53,17 @@ def stories(draw: st.DrawFn) -> list[tuple[str, object]]:
     return [*draw(st.lists(added, min_size=2, max_size=4)), *draw(st.lists(events, min_size=6, max_size=25))]
 
 
-def made(sharing: str) -> muntin.Engine:
-    engine = muntin.Engine(sharing=sharing)
+def made(sharing: str, scheduler: str = "mqt") -> muntin.Engine:
+    engine = muntin.Engine(sharing=sharing, scheduler=scheduler)
     for name in "ABC":
         engine.stream(name, COLUMNS, time="ts")
     engine.table("T", TABLE)
     return engine
 
 
-@given(stories())
-def test_a_query_gets_the_same_shared_or_alone(story: list[tuple[str, object]]) -> None:
-    shared, alone = made("on"), made("off")
+@given(stories(), st.sampled_from(["lwo", "swf", "mqt"]))
+def test_a_query_gets_the_same_shared_or_alone(story: list[tuple[str, object]], scheduler: str) -> None:
+    shared, alone = made("on", scheduler), made("off")
     names: list[str] = []
     clock = 0
     for number, (what, detail) in enumerate(story):

@@ -28,11 +28,13 @@ from muntin.model.window import RowsWindow, TimeWindow
 from muntin.operators.events import NewRows
 from muntin.operators.join import JoinOperator, Matches, Tools
 from muntin.operators.result import StoredRows
+from muntin.operators.scheduled_join import Pace, Released, Schedule, ScheduledJoin, obstacle
 from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit
 from muntin.planner.join_planner import Knowledge, plan_join
 from muntin.planner.sharing import SharingGroup
+from muntin.schedule.levels import Levels
 
 if TYPE_CHECKING:
     from muntin.engine.running_query import RunningQuery
@@ -122,7 +124,38 @@ class RunningJoin:
         self._by_this_plan: WorkMark | None = None
 
     def _make_operator(self, plan: JoinPlan) -> JoinOperator:
-        return JoinOperator(plan, [state.stream.name for state in self._streams], self._tables, self._tools)
+        names = [state.stream.name for state in self._streams]
+        schedule = self._schedule(plan)
+        if schedule is None:
+            return JoinOperator(plan, names, self._tables, self._tools)
+        return ScheduledJoin(plan, names, self._tables, self._tools, schedule)
+
+    # -- scheduling --------------------------------------------------------------------------------
+
+    @property
+    def scheduler(self) -> str:
+        """The scheduler that orders the work; LWO where there is only one window or the join cannot be scheduled."""
+        return self._operator.schedule.scheduler if isinstance(self._operator, ScheduledJoin) else "lwo"
+
+    def _is_to_schedule(self) -> bool:
+        return self.group is not None and len(self.group.levels) > 1 and self.settings.scheduler != "lwo"
+
+    def _schedule(self, plan: JoinPlan) -> Schedule | None:
+        """How the work is ordered; None: a row after the other with the largest windows."""
+        group = self.group
+        if group is None or not self._is_to_schedule() or obstacle(plan):
+            return None
+        members = [member.sizes for member in group.members]
+        sizes = tuple(tuple(size or 1 for size in level) for level in group.levels)
+        looks = tuple(steps[0].source for steps in plan.orders)
+        levels = Levels(sizes, tuple(members.count(level) for level in group.levels), looks, (1,) * len(looks))
+        return Schedule(levels, self.settings.scheduler)
+
+    @property
+    def _plan_settings(self) -> Settings:
+        """What plans are made by. A join that is scheduled keeps no intermediate results, unless the user said so."""
+        scheduled = self._is_to_schedule() and self.settings.tree == "auto"
+        return self.settings.having("tree", "off") if scheduled else self.settings
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -138,20 +171,41 @@ class RunningJoin:
             news.append(NewRows(positions, batch, read - len(batch)))
         return news
 
-    def catch_up(self, frontier: int, closed: int) -> Iterator[tuple[RunningQuery, pa.Table]]:
-        """Process all that is final, and yield the results of the queries, of each in order."""
+    def catch_up(self, frontier: int, closed: int, pace: Pace | None = None) -> Iterator[tuple[RunningQuery, pa.Table]]:
+        """Process all that is final, and yield the results of the queries, of each in order.
+
+        With a ``pace`` a join for several windows works in the order of its scheduler, and yields by that pace what it has released.
+        Without, nobody sees results before all are there; then the order of work is of no matter, and the fastest is taken.
+        """
         for stops, until in self._due(frontier, closed):
-            for matches in self._operator.run(self._take(stops), until):
-                found = Found(matches, self._distances_at_newest(matches))
-                for member in self.members:
-                    table = member.taken(found)
-                    if table is not None:
-                        yield member, table
+            if isinstance(self._operator, ScheduledJoin) and pace is not None:
+                for released in self._operator.release(self._take(stops), until, pace):
+                    yield from self._handed_out(released)
+            else:
+                for matches in self._operator.run(self._take(stops), until):
+                    yield from self._routed(Found(matches, self._distances_at_newest(matches)))
         self._replan()
         for member in self.members:
             table = member.changes()
             if table is not None:
                 yield member, table
+
+    def _routed(self, found: Found) -> Iterator[tuple[RunningQuery, pa.Table]]:
+        """What the join found, to every query that has it inside its windows."""
+        for member in self.members:
+            table = member.taken(found.inside(member.narrow))
+            if table is not None:
+                yield member, table
+
+    def _handed_out(self, released: Released) -> Iterator[tuple[RunningQuery, pa.Table]]:
+        """What a scheduled join released, to the queries of each level."""
+        assert self.group is not None, "only shared joins are scheduled"
+        for level, sizes in enumerate(self.group.levels):
+            matches = released.of_level(level)
+            for member in self.members if len(matches) else ():
+                table = member.taken(matches) if member.sizes == sizes else None
+                if table is not None:
+                    yield member, table
 
     def answer(self) -> Iterator[Found]:
         """All combinations inside the windows now."""
@@ -227,16 +281,31 @@ class RunningJoin:
     def adopt(self, group: SharingGroup) -> None:
         """Go on for a group that has changed; the state is filled anew where the join is another one than before."""
         self.group = group
-        if group.join.sources == self.query.sources and set(group.join.predicates) == set(self.query.predicates):
+        plan = self.plan
+        other = group.join.sources != self.query.sources or set(group.join.predicates) != set(self.query.predicates)
+        if other or (plan.tree is not None and self._plan_settings.tree == "off"):
+            plan = plan_join(group.join, self._plan_settings, self._known)
+        if plan is self.plan:
+            self._reschedule()
             return
-        plan = plan_join(group.join, self.settings, self._known)
         now, counters = self._operator.now, self._operator.state.counters
         self.plan, self.query = plan, plan.query
         self._operator = self._make_operator(plan)
         self._operator.fill(self._inside(now), now)
         self._operator.state.counters[:] = counters
-        self._replanner = Replanner.of(plan, self.settings, self._known)
+        self._replanner = Replanner.of(plan, self._plan_settings, self._known)
         self._by_this_plan = self._work_at(now) if now > BEFORE_ALL else None
+
+    def _reschedule(self) -> None:
+        """Go by the levels of the group as they are now, over the same stores."""
+        schedule = self._schedule(self.plan)
+        if isinstance(self._operator, ScheduledJoin) and schedule is not None:
+            self._operator.follow(schedule)
+        elif isinstance(self._operator, ScheduledJoin) or schedule is not None:
+            now, counters = self._operator.now, self._operator.state.counters
+            self._operator = self._make_operator(self.plan)
+            self._operator.fill(self._inside(now), now)
+            self._operator.state.counters[:] = counters
 
     # -- how far apart the members of a match are ----------------------------------------------------
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from muntin.engine.measures import Measured, ResponseTimes
-from muntin.engine.running_join import Found, RunningJoin
+from muntin.engine.running_join import RunningJoin
 from muntin.expressions.duck import Duck
 from muntin.operators.consolidate import consolidate
 from muntin.operators.join import Matches
@@ -38,8 +38,9 @@ class RunningQuery:
         residuals = join.plan.residuals if member is None else (*join.plan.residuals, *member.residuals)
         select = self.query.select if member is None else member.select
         self._maker = ResultMaker(self.query, [column.expression for column in select], residuals, join.rows, join.evaluator)
+        self.sizes = () if member is None else member.sizes
         sizes = () if member is None else zip(member.sizes, map(window_size, (source.window for source in join.query.sources)), strict=True)
-        self._narrow = tuple((source, own) for source, (own, largest) in enumerate(sizes) if own < largest)
+        self.narrow = tuple((source, own) for source, (own, largest) in enumerate(sizes) if own < largest)
 
     @property
     def plan(self) -> JoinPlan:
@@ -48,9 +49,8 @@ class RunningQuery:
 
     # -- results -----------------------------------------------------------------------------------
 
-    def taken(self, found: Found) -> pa.Table | None:
-        """The results of matches, if there are any now; changes are put together first, see :meth:`changes`."""
-        matches = found.inside(self._narrow)
+    def taken(self, matches: Matches) -> pa.Table | None:
+        """The results of matches inside the windows, if there are any now; changes are put together first, see :meth:`changes`."""
         if self.query.emit is Emit.CHANGES:
             matches = self._since_registered(matches)
         matches = self._maker.passing(matches)
@@ -103,9 +103,7 @@ class RunningQuery:
 
     def answer(self) -> pa.Table:
         """The select list over the rows inside their windows now."""
-        parts = [
-            self._maker.select(self._maker.passing(self._since_registered(found.inside(self._narrow)))) for found in self.join.answer()
-        ]
+        parts = [self._maker.select(self._maker.passing(self._since_registered(found.inside(self.narrow)))) for found in self.join.answer()]
         return pa.concat_tables([pa.schema(list(self.query.output_schema)[2:]).empty_table(), *parts])
 
     # -- what came before it -----------------------------------------------------------------------

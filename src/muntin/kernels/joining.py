@@ -162,8 +162,8 @@ def join_arrivals(
             )  # fmt: skip
         else:
             count = probe(
-                words, halves, stores, indexes, program, s * n * stride, stride, bound, cursor, newest, limits, policy, np.int64(e), time,
-                out, count, counters,
+                words, halves, stores, indexes, program, s * n * stride, stride, bound, cursor, newest, stores[:, NEXT], limits, policy,
+                np.int64(e), time, out, count, counters,
             )  # fmt: skip
         if count > out.shape[1]:
             copy_counters(saved, counters)
@@ -255,9 +255,8 @@ def join_snapshot(words, halves, stores, indexes, program, stride, origin, limit
             continue
         before = count
         count = probe(
-            words, halves, stores, indexes, program, origin * n * stride, stride, bound, cursor, newest, limits, 0, np.int64(0),
-            np.int64(0),
-            out, count, counters,
+            words, halves, stores, indexes, program, origin * n * stride, stride, bound, cursor, newest, stores[:, NEXT], limits, 0,
+            np.int64(0), np.int64(0), out, count, counters,
         )  # fmt: skip
         if count > out.shape[1]:
             return np.int64(OVERFLOW), np.int64(seq), before, count - before, np.int64(0)

@@ -1,6 +1,6 @@
 """What numba does not offer: asking for a cache line early, and reading at an address.
 
-The only home of llvmlite.
+With :mod:`muntin.kernels.clock` the only home of llvmlite.
 """
 
 from __future__ import annotations

@@ -94,6 +94,20 @@ def begin(words, halves, stores, indexes, program, at, bound, limits, policy, co
 
 
 @inline
+def begin_before(words, halves, stores, indexes, program, at, bound, bounds, limits, policy, counters):
+    """The newest candidate of a step that is older than what ``bounds`` has for its store."""
+    s = program[at + STEP_STORE]
+    x = program[at + STEP_INDEX]
+    seq = begin(words, halves, stores, indexes, program, at, bound, limits, policy, counters)
+    if x < 0:
+        return min(seq, bounds[s] - 1)
+    while seq >= bounds[s] and seq >= stores[s, TAIL]:
+        distance = np.int64(halves[2 * row_address(stores, s, seq) + indexes[x, LINK]])
+        seq = seq - distance if distance != 0 else np.int64(-1)
+    return seq
+
+
+@inline
 def matches(words, program, at, address, bound):
     """Whether a candidate's codes agree with those of the rows bound before it."""
     argument = at + STEP_ARGUMENTS + 2 * program[at + STEP_KEYS]
@@ -135,8 +149,10 @@ def splice(words, halves, stores, indexes, program, at, bound, newer, older):
 
 
 @inline
-def probe(words, halves, stores, indexes, program, steps, stride, bound, cursor, newest, limits, policy, tag, time, out, count, counters):
-    """All results that contain the one row bound so far, partners inside ``limits``, newest first."""
+def probe(
+    words, halves, stores, indexes, program, steps, stride, bound, cursor, newest, bounds, limits, policy, tag, time, out, count, counters,
+):  # fmt: skip
+    """All results that contain the one row bound so far, partners inside ``limits`` and before ``bounds``, newest first."""
     last = stores.shape[0] - 2
     if last < 0:
         return emit(halves, stores, bound, tag, time, out, count)
@@ -144,7 +160,7 @@ def probe(words, halves, stores, indexes, program, steps, stride, bound, cursor,
     scanned = np.int64(0)
     compared = np.int64(0)
     stale = np.int64(0)
-    cursor[0] = begin(words, halves, stores, indexes, program, steps, bound, limits, policy, counters)
+    cursor[0] = begin_before(words, halves, stores, indexes, program, steps, bound, bounds, limits, policy, counters)
     newest[0] = -1
     while level >= 0:
         at = steps + level * stride
@@ -186,7 +202,9 @@ def probe(words, halves, stores, indexes, program, steps, stride, bound, cursor,
                 count = emit(halves, stores, bound, tag, time, out, count)
             else:
                 level += 1
-                cursor[level] = begin(words, halves, stores, indexes, program, steps + level * stride, bound, limits, policy, counters)
+                cursor[level] = begin_before(
+                    words, halves, stores, indexes, program, steps + level * stride, bound, bounds, limits, policy, counters
+                )
                 newest[level] = -1
     counters[N_SCANNED] += scanned
     counters[N_COMPARED] += compared

@@ -46,7 +46,8 @@ DESCRIPTIONS: dict[str, str] = {
     "replan_change": "search for a better order when a measured statistic has changed by this factor since the last search",
     "replan_gain": "switch when the order in use is predicted to cost this many times the best one",
     "sharing": "whether queries over the same streams with the same join conditions use one join with the largest windows",
-    "scheduler": "order of work among queries that share a join; not yet in effect",
+    "scheduler": "order of work among queries of different windows that share a join (paper 1): lwo, the largest window only; swf, the "
+    "smallest window first; mqt, what serves most queries in the least time",
 }
 
 

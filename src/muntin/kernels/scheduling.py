@@ -1,0 +1,649 @@
+"""The schedulers LWO, SWF and MQT of paper 1, compiled: a shared join works off pairs of an outer row and a level in their order.
+
+What happens in which order is defined by :mod:`muntin.testing.schedules`, whose steps these are, one by one; :mod:`muntin.kernels.agenda`
+says where things stand. A call goes on until all work is done, room is wanting, or the moment to return has come; whatever was begun is
+resumed by the next call.
+
+Why no result is lost or doubled when a call ends early: a scan keeps its pointer, and looks at a candidate only when there is room for
+what it may yield. A row that has finished a level is marked (``ENDING``) until all its results are out; what a level has got of its
+front row is kept in ``given``.
+
+Joins of more than two sources have no single pointer to resume. There a row looks for the combinations of a level all over again, among
+the rows that were there when it was taken (``bounds``), and they go to that level alone: what the join costs is the sum over the levels,
+what it keeps is shared.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muntin.kernels.agenda import (
+    CLOCK,
+    CONTAINED,
+    COUNTED,
+    ENDING,
+    EVENT,
+    FOUND,
+    FREE,
+    HELD,
+    LWO,
+    MEASURED,
+    MORE_PAIRS,
+    MORE_ROWS,
+    MOST_HELD,
+    MOST_WAITING,
+    MQT,
+    NEED,
+    NOW,
+    O_ARRIVAL,
+    O_CODE,
+    O_FIRST,
+    O_LAST,
+    O_OWN,
+    O_POSITION,
+    O_RESUME,
+    O_TIME,
+    P_DISTANCE,
+    P_NEXT,
+    P_PARTNER,
+    PAUSED,
+    PROBE_COST,
+    PUNCTUAL,
+    R_ARRIVAL,
+    R_FROM,
+    R_RELEASED,
+    R_UNTIL,
+    RESULT_COST,
+    SCHEDULER,
+    SLICE,
+    SWF,
+    T_BEGIN,
+    T_END,
+    T_FINISHED,
+    T_LEVEL,
+    T_LOOKED,
+    T_OUTER,
+    TRACED,
+    UNTIL,
+    USED,
+    WAITS,
+)
+from muntin.kernels.clock import now_ns
+from muntin.kernels.compiling import inline, kernel
+from muntin.kernels.joining import copy_counters
+from muntin.kernels.layout import (
+    CAP,
+    COORD,
+    COUNTERS,
+    DONE,
+    EQ,
+    EVER,
+    FULL,
+    GROW,
+    KIND,
+    LAST,
+    LINK,
+    N_COMPARED,
+    N_PROBES,
+    N_SCANNED,
+    NEXT,
+    OVERFLOW,
+    POSITION,
+    SIZE,
+    STEP_ARGUMENTS,
+    STEP_CHECKS,
+    STEP_INDEX,
+    STEP_KEYS,
+    STORED,
+    TAIL,
+    TIME,
+)
+from muntin.kernels.memory import prefetch
+from muntin.kernels.probing import matches, probe, step_bucket
+from muntin.kernels.rows import expire_tail, expire_two, full_position, insert, newest_in, row_address
+
+_LOW = 0xFFFFFFFF
+_GLANCE = 64
+"""Candidates between looks at the machine's clock."""
+_AHEAD = 6
+"""Outer rows of a queue whose next candidate is fetched early."""
+
+
+@inline
+def moment(desk):
+    """What time it is."""
+    if desk[CLOCK] == MEASURED:
+        return now_ns() + desk[NOW]
+    return desk[NOW]
+
+
+@inline
+def base_of(stores, s, time, bases, slot):
+    """Where distances to rows of a store are measured from: the outer row's time, or the last position of its moment."""
+    if stores[s, KIND] == TIME:
+        return time
+    if stores[s, KIND] == STORED:
+        return np.int64(0)
+    return bases[slot, s]
+
+
+@inline
+def limit_when(stores, s, time, bases, slot):
+    """What rows of a store must be above to be inside the largest window at an outer row."""
+    if stores[s, KIND] == STORED:
+        return np.int64(EVER)
+    return base_of(stores, s, time, bases, slot) - stores[s, SIZE]
+
+
+# -- queues --------------------------------------------------------------------------------------------
+
+
+@inline
+def join_queue(links, queue, behind):
+    """Chain a queue that is no longer empty behind a smaller one (or the end of the chain)."""
+    after = links[0, behind]
+    links[0, behind] = queue
+    links[0, queue] = after
+    links[1, after] = queue
+    links[1, queue] = behind
+
+
+@inline
+def leave_queue(links, queue):
+    """Take a queue that has become empty out of the chain."""
+    links[0, links[1, queue]] = links[0, queue]
+    links[1, links[0, queue]] = links[1, queue]
+
+
+@inline
+def product_high(number, width):
+    """The upper part of a product of a number below 2**31 and a width below 2**63."""
+    return number * (width >> np.uint64(32)) + ((number * (width & np.uint64(_LOW))) >> np.uint64(32))
+
+
+@inline
+def product_low(number, width):
+    """The lower 32 bits of the same product."""
+    return (number * (width & np.uint64(_LOW))) & np.uint64(_LOW)
+
+
+@inline
+def at_least(queries, width, other_queries, other_width):
+    """Whether ``queries / width`` is not less than the other ratio, exactly; a width of 0 makes a ratio infinite."""
+    one, other = np.uint64(queries), np.uint64(other_queries)
+    wide, otherwise = np.uint64(width), np.uint64(other_width)
+    left, right = product_high(one, otherwise), product_high(other, wide)
+    if left != right:
+        return left > right
+    return product_low(one, otherwise) >= product_low(other, wide)
+
+
+@inline
+def choose(desk, done, links, outers, tables, reach, served, best):
+    """The queue whose head scans next, -1 when all are empty."""
+    end = done.shape[0] - 1
+    if links[0, end] == end:
+        return np.int64(-1)
+    if desk[SCHEDULER] != MQT:
+        return links[0, end]
+    mask = outers.shape[0] - 1
+    levels = reach.shape[1]
+    chosen = np.int64(-1)
+    queries = np.int64(0)
+    width = np.int64(1)
+    limit = np.int64(end)
+    queue = links[1, end]
+    while queue != end:
+        table = tables[outers[done[queue + 1] & mask, O_OWN] & 15]
+        until = np.int64(best[table, queue * levels + limit - 1])
+        own_queries = served[until + 1] - served[queue]
+        own_width = reach[table, until]
+        if queue > 0:
+            own_width -= reach[table, queue - 1]
+        if chosen < 0 or at_least(own_queries, own_width, queries, width):
+            chosen, queries, width = queue, own_queries, own_width
+        limit = queue
+        queue = links[1, queue]
+    return chosen
+
+
+# -- taking --------------------------------------------------------------------------------------------
+
+
+@inline
+def take(
+    words, halves, stores, indexes, first_index, program, stride, aliases, offsets, times, counts, incoming, arrivals,
+    desk, done, links, outers, bases, bounds, bound, counters, now,
+):  # fmt: skip
+    """Store the next row and let it wait for the smallest window; DONE, or what is wanting."""
+    e = desk[EVENT]
+    n = stores.shape[0]
+    end = done.shape[0] - 1
+    mask = outers.shape[0] - 1
+    s = np.int64(aliases[e])
+    number = done[0]
+    if number - done[end] > mask:
+        return np.int64(MORE_ROWS)
+    slot = number & mask
+    if bases.shape[0] > 1:
+        for other in range(n):
+            bases[slot, other] = counts[e, other] - 1
+    # What the oldest row that is waiting may still look at stays; the new row itself if none is.
+    oldest = done[end]
+    time = times[e]
+    since = slot
+    if oldest < number:
+        since = oldest & mask
+        time = outers[since, O_TIME]
+    limit = limit_when(stores, s, time, bases, since if bases.shape[0] > 1 else 0)
+    if stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
+        expire_tail(words, stores, s, limit, counters)
+        if stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
+            return np.int64(GROW)
+    own = insert(words, halves, stores, indexes, s, first_index, incoming, offsets[e], counters)
+    expire_two(words, stores, s, limit, counters)
+    row = outers[slot]
+    row[O_TIME] = times[e]
+    row[O_OWN] = 16 * (stores[s, NEXT] - 1) + s
+    row[O_ARRIVAL] = arrivals[e] if arrivals.shape[0] > 1 else arrivals[0]
+    row[O_FIRST] = -1
+    row[O_LAST] = -1
+    row[O_POSITION] = stores[s, LAST]
+    row[O_CODE] = 0
+    at = s * n * stride
+    if n == 2:
+        bound[s] = own
+        o = 1 - s
+        x = program[at + STEP_INDEX]
+        if x < 0:
+            row[O_RESUME] = stores[o, NEXT] - 1
+        else:
+            row[O_RESUME] = newest_in(halves, stores, o, indexes, x, step_bucket(words, indexes, program, at, bound))
+        if program[at + STEP_CHECKS] > 0:
+            row[O_CODE] = words[own + program[at + STEP_ARGUMENTS + 2 * program[at + STEP_KEYS] + 3]]
+        counters[N_PROBES] += 1
+    else:
+        for other in range(n):
+            bounds[slot, other] = stores[other, NEXT]
+    if desk[CLOCK] == MEASURED and now - row[O_ARRIVAL] > desk[WAITS]:
+        desk[WAITS] = now - row[O_ARRIVAL]
+    desk[EVENT] = e + 1
+    done[0] = number + 1
+    if done[0] - done[1] == 1:
+        join_queue(links, np.int64(0), np.int64(end))
+    if done[0] - done[end] > desk[MOST_WAITING]:
+        desk[MOST_WAITING] = done[0] - done[end]
+    return np.int64(DONE)
+
+
+# -- the router ----------------------------------------------------------------------------------------
+
+
+@inline
+def put(row, number, partner, first, until, now, out, count):
+    """Write a result for some levels; there is room."""
+    out[0, count] = number
+    out[1, count] = row[O_TIME]
+    s = row[O_OWN] & 15
+    out[2 + s, count] = row[O_POSITION]
+    out[3 - s, count] = partner
+    out[4 + R_FROM, count] = first
+    out[4 + R_UNTIL, count] = until
+    out[4 + R_ARRIVAL, count] = row[O_ARRIVAL]
+    out[4 + R_RELEASED, count] = now
+    return count + 1
+
+
+@inline
+def release(row, number, partner, distance, first, until, desk, sizes, now, out, count):
+    """Give a pair to those of some levels that have it inside; there is room for as many results as there are levels."""
+    if desk[CONTAINED]:
+        return put(row, number, partner, first, until, now, out, count)
+    o = 1 - (row[O_OWN] & 15)
+    level = first
+    while level < until:
+        if distance < sizes[level, o]:
+            start = level
+            while level < until and distance < sizes[level, o]:
+                level += 1
+            count = put(row, number, partner, start, level, now, out, count)
+        else:
+            level += 1
+    return count
+
+
+@inline
+def hold(row, partner, distance, desk, pairs):
+    """Keep a pair for those who cannot have it yet; the pool has room."""
+    pair = desk[FREE]
+    if pair >= 0:
+        desk[FREE] = pairs[pair, P_NEXT]
+    else:
+        pair = desk[USED]
+        desk[USED] = pair + 1
+    pairs[pair, P_PARTNER] = partner
+    pairs[pair, P_DISTANCE] = distance
+    pairs[pair, P_NEXT] = -1
+    if row[O_LAST] >= 0:
+        pairs[row[O_LAST], P_NEXT] = pair
+    else:
+        row[O_FIRST] = pair
+    row[O_LAST] = pair
+    desk[HELD] += 1
+    if desk[HELD] > desk[MOST_HELD]:
+        desk[MOST_HELD] = desk[HELD]
+
+
+@inline
+def let_go(row, desk, pairs):
+    """Give back the pairs of a row that is done."""
+    pair = row[O_FIRST]
+    while pair >= 0:
+        following = pairs[pair, P_NEXT]
+        pairs[pair, P_NEXT] = desk[FREE]
+        desk[FREE] = pair
+        desk[HELD] -= 1
+        pair = following
+
+
+@inline
+def give_held(row, number, level, run, desk, sizes, given, pairs, now, out, count, room):
+    """Give the levels from ``level`` up to ``run``, which all have got the same so far, what is held of their front row.
+
+    Returns the new count; when the room ends, ``given`` tells how far it got.
+    """
+    pair = given[level]
+    following = row[O_FIRST] if pair < 0 else pairs[pair, P_NEXT]
+    while following >= 0 and count + sizes.shape[0] <= room:
+        count = release(row, number, pairs[following, P_PARTNER], pairs[following, P_DISTANCE], level, run, desk, sizes, now, out, count)
+        pair = following
+        following = pairs[pair, P_NEXT]
+    for each in range(level, run):
+        given[each] = pair
+    return count
+
+
+@inline
+def is_given(row, level, given):
+    """Whether a level has got all that is held of its front row."""
+    return given[level] == row[O_LAST] if given[level] >= 0 else row[O_FIRST] < 0
+
+
+@inline
+def end_level(queue, desk, done, links, outers, sizes, given, pairs, now, out, count, room):
+    """Release what the head of a queue has finished; DONE, or FULL when the room ended and this has to be called again."""
+    mask = outers.shape[0] - 1
+    end = done.shape[0] - 1
+    number = done[queue + 1]
+    row = outers[number & mask]
+    if desk[SCHEDULER] == SWF:
+        limit = links[0, queue]
+        level = queue
+        while level < limit:
+            run = level + 1
+            while run < limit and given[run] == given[level]:
+                run += 1
+            count = give_held(row, number, level, run, desk, sizes, given, pairs, now, out, count, room)
+            if not is_given(row, level, given):
+                return np.int64(FULL), count
+            level = run
+        given[queue] = -1
+    elif desk[SCHEDULER] == MQT and number + 1 < done[0]:
+        following = outers[(number + 1) & mask]
+        count = give_held(following, number + 1, queue, queue + 1, desk, sizes, given, pairs, now, out, count, room)
+        if not is_given(following, queue, given):
+            return np.int64(FULL), count
+        given[queue] = -1
+    # The row moves on.
+    done[queue + 1] = number + 1
+    if queue + 1 < end:
+        if done[queue + 1] - done[queue + 2] == 1:
+            join_queue(links, queue + 1, queue)
+    else:
+        let_go(row, desk, pairs)
+    if done[queue] == done[queue + 1]:
+        leave_queue(links, queue)
+    desk[ENDING] = 0
+    return np.int64(DONE), count
+
+
+# -- scanning ------------------------------------------------------------------------------------------
+
+
+@inline
+def scan(
+    words, halves, stores, indexes, program, stride, queue, number, row, slot,
+    edges, sizes, desk, links, bases, pairs, bound, out, count, room, counters,
+):  # fmt: skip
+    """Let a row look at candidates up to the edge of a level: why it stopped, results, candidates looked at, whether it finished."""
+    s = row[O_OWN] & 15
+    o = 1 - s
+    at = s * 2 * stride
+    levels = sizes.shape[0]
+    scheduler = desk[SCHEDULER]
+    edge = edges[levels - 1, o] if scheduler == LWO else edges[queue, o]
+    base = base_of(stores, o, row[O_TIME], bases, slot)
+    stored = stores[o, KIND] == STORED
+    limit = np.int64(EVER) if stored else base - edge
+    x = program[at + STEP_INDEX]
+    checks = program[at + STEP_CHECKS]
+    argument = at + STEP_ARGUMENTS + 2 * program[at + STEP_KEYS]
+    simple = checks == 1 and program[argument] == EQ
+    word = program[argument + 1]
+    code = row[O_CODE]
+    if not simple:
+        bound[s] = row_address(stores, s, row[O_OWN] >> 4)
+    until = np.int64(levels) if scheduler == LWO else links[0, queue]
+    band = np.int64(0) if scheduler == LWO else queue
+    costly = desk[PROBE_COST]
+    now = moment(desk)
+    glance = _GLANCE
+    tail = stores[o, TAIL]
+    seq = row[O_RESUME]
+    looked = np.int64(0)
+    status = np.int64(DONE)
+    finished = True
+    while seq >= tail:
+        address = row_address(stores, o, seq)
+        coordinate = words[address + COORD]
+        if coordinate <= limit and not stored:
+            break
+        if looked == desk[SLICE]:
+            finished = False
+            break
+        if count + levels > room:
+            status = np.int64(FULL)
+            finished = False
+            break
+        if desk[FREE] < 0 and desk[USED] == pairs.shape[0]:
+            status = np.int64(MORE_PAIRS)
+            finished = False
+            break
+        looked += 1
+        if desk[CLOCK] == COUNTED:
+            desk[NOW] += costly
+            now = desk[NOW]
+            if now >= desk[UNTIL]:
+                status = np.int64(PAUSED)
+        else:
+            glance -= 1
+            if glance == 0:
+                now = moment(desk)
+                glance = _GLANCE
+                if now >= desk[UNTIL]:
+                    # This candidate is looked at yet; the next call goes on behind it.
+                    status = np.int64(PAUSED)
+        found = words[address + word] == code if simple else matches(words, program, at, address, bound)
+        if found:
+            if desk[CLOCK] == COUNTED:
+                desk[NOW] += desk[RESULT_COST]
+                now = desk[NOW]
+            partner = full_position(stores, o, halves[2 * address + POSITION])
+            distance = np.int64(0) if stored else base - coordinate
+            if scheduler == LWO:
+                if desk[CONTAINED]:
+                    while distance >= sizes[band, o]:
+                        band += 1
+                count = release(row, number, partner, distance, band, until, desk, sizes, now, out, count)
+            elif scheduler == SWF:
+                hold(row, partner, distance, desk, pairs)
+            else:
+                count = release(row, number, partner, distance, band, until, desk, sizes, now, out, count)
+                if until < levels:
+                    hold(row, partner, distance, desk, pairs)
+        if x >= 0:
+            step = np.int64(halves[2 * address + indexes[x, LINK]])
+            seq = seq - step if step != 0 else np.int64(-1)
+        else:
+            seq -= 1
+        if status == PAUSED:
+            finished = False
+            break
+    row[O_RESUME] = seq
+    counters[N_SCANNED] += looked
+    counters[N_COMPARED] += looked
+    return status, count, looked, finished
+
+
+@inline
+def scan_many(
+    words, halves, stores, indexes, program, stride, queue, number, row, slot,
+    sizes, desk, bases, bounds, scratch, out, count, room, counters,
+):  # fmt: skip
+    """Let a row of a join of more than two sources find the combinations of a level; OVERFLOW when they do not fit."""
+    n = stores.shape[0]
+    bound = scratch[:n]
+    cursor = scratch[n : 2 * n]
+    limits = scratch[2 * n : 3 * n]
+    newest = scratch[4 * n + 1 + COUNTERS : 5 * n + 1 + COUNTERS]
+    s = row[O_OWN] & 15
+    bound[s] = row_address(stores, s, row[O_OWN] >> 4)
+    for other in range(n):
+        limits[other] = EVER if stores[other, KIND] == STORED else base_of(stores, other, row[O_TIME], bases, slot) - sizes[queue, other]
+    saved = scratch[4 * n + 1 : 4 * n + 1 + COUNTERS]
+    copy_counters(counters, saved)
+    after = probe(
+        words, halves, stores, indexes, program, s * n * stride, stride, bound, cursor, newest, bounds, limits, 0, number, row[O_TIME],
+        out, count, counters,
+    )  # fmt: skip
+    looked = counters[N_SCANNED] - saved[N_SCANNED]
+    if after > room:
+        copy_counters(saved, counters)
+        desk[NEED] = after - count
+        return np.int64(OVERFLOW), count, looked
+    if desk[CLOCK] == COUNTED:
+        desk[NOW] += looked * desk[PROBE_COST] + (after - count) * desk[RESULT_COST]
+    now = moment(desk)
+    for result in range(count, after):
+        out[2 + n + R_FROM, result] = queue
+        out[2 + n + R_UNTIL, result] = queue + 1
+        out[2 + n + R_ARRIVAL, result] = row[O_ARRIVAL]
+        out[2 + n + R_RELEASED, result] = now
+    return np.int64(DONE), after, looked
+
+
+@inline
+def write_trace(trace, desk, number, level, looked, finished, begin):
+    """Note a step, where notes are wanted."""
+    place = desk[TRACED]
+    if place < trace.shape[0]:
+        trace[place, T_OUTER] = number
+        trace[place, T_LEVEL] = level
+        trace[place, T_LOOKED] = looked
+        trace[place, T_FINISHED] = finished
+        trace[place, T_BEGIN] = begin
+        trace[place, T_END] = moment(desk)
+        desk[TRACED] = place + 1
+
+
+@kernel(
+    "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64,"
+    " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1],"
+    " int64[:,::1], int64[:,::1], int64[::1], int64[:,::1], int64[::1], int32[:,::1],"
+    " int64[::1], int64[::1], int64[:,::1], int64[::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[:,::1],"
+    " int64[:,::1], int64[:,::1], int64[::1], int64[::1])"
+)
+def run_schedule(
+    words, halves, stores, indexes, first_index, program, stride,
+    aliases, offsets, times, counts, incoming, arrivals,
+    edges, sizes, tables, reach, served, best,
+    desk, done, links, given, outers, bases, bounds, pairs,
+    out, trace, counters, scratch,
+):  # fmt: skip
+    """Take rows and work them off; returns DONE (nothing is left), PAUSED (it is time), or what is wanting."""
+    n = stores.shape[0]
+    mask = outers.shape[0] - 1
+    bound = scratch[:n]
+    room = np.int64(out.shape[1])
+    count = desk[FOUND]
+    stop = np.int64(times.shape[0])
+    if desk[ENDING] > 0:
+        status, count = end_level(desk[ENDING] - 1, desk, done, links, outers, sizes, given, pairs, moment(desk), out, count, room)
+        desk[FOUND] = count
+        if status != DONE:
+            return status
+    while True:
+        now = moment(desk)
+        while desk[EVENT] < stop:
+            e = desk[EVENT]
+            if desk[PUNCTUAL] and (arrivals[e] if arrivals.shape[0] > 1 else arrivals[0]) > now:
+                break
+            if offsets[e] < 0:
+                desk[EVENT] = e + 1
+                continue
+            status = take(
+                words, halves, stores, indexes, first_index, program, stride, aliases, offsets, times, counts, incoming, arrivals,
+                desk, done, links, outers, bases, bounds, bound, counters, now,
+            )  # fmt: skip
+            if status != DONE:
+                return status
+        if now >= desk[UNTIL]:
+            return np.int64(PAUSED)
+        queue = choose(desk, done, links, outers, tables, reach, served, best)
+        if queue < 0:
+            if desk[EVENT] == stop:
+                return np.int64(DONE)
+            # Nothing to do before the next row comes: the clock is put forward.
+            desk[NOW] += (arrivals[desk[EVENT]] if arrivals.shape[0] > 1 else arrivals[0]) - now
+            continue
+        number = done[queue + 1]
+        slot = number & mask
+        row = outers[slot]
+        if n == 2:
+            if number + _AHEAD < done[queue]:
+                ahead = outers[(number + _AHEAD) & mask]
+                other = 1 - (ahead[O_OWN] & 15)
+                if ahead[O_RESUME] >= stores[other, TAIL]:
+                    prefetch(words, row_address(stores, other, ahead[O_RESUME]))
+            status, count, looked, finished = scan(
+                words, halves, stores, indexes, program, stride, queue, number, row, slot if bases.shape[0] > 1 else 0,
+                edges, sizes, desk, links, bases, pairs, bound, out, count, room, counters,
+            )  # fmt: skip
+        else:
+            status, count, looked = scan_many(
+                words, halves, stores, indexes, program, stride, queue, number, row, slot if bases.shape[0] > 1 else 0,
+                sizes, desk, bases, bounds[slot], scratch, out, count, room, counters,
+            )  # fmt: skip
+            finished = status == DONE
+        desk[FOUND] = count
+        if trace.shape[0] > 0:
+            write_trace(trace, desk, number, queue, looked, finished, now)
+        if finished:
+            desk[ENDING] = queue + 1
+            ended, count = end_level(queue, desk, done, links, outers, sizes, given, pairs, moment(desk), out, count, room)
+            desk[FOUND] = count
+            if ended != DONE:
+                return ended
+        if status != DONE:
+            return status
+
+
+@kernel("(int64[:,::1], int64, int64, int64, int64[::1])")
+def results_of_level(out, count, row, level, chosen):
+    """Which results a level gets, in their order; ``row`` is that of ``R_FROM``. Returns how many."""
+    found = 0
+    for place in range(count):
+        if out[row + R_FROM, place] <= level < out[row + R_UNTIL, place]:
+            chosen[found] = place
+            found += 1
+    return found

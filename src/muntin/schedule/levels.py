@@ -1,0 +1,133 @@
+"""The windows of queries that share a join as levels, and what MQT wants to know of them (paper 1, section 3.3).
+
+A level is what queries with the same windows have in common. Levels are ordered so that windows come after those they contain. The *edge*
+of a level is how far a row must have looked to have finished it and all before it.
+
+MaxQT(i, j), for a row that has finished ``i`` levels behind one that has finished ``j``, is the largest ratio of queries served to
+distance looked at among the ways to go on to one of the levels up to ``j``. It depends on windows and numbers of queries only, so which
+way that is stands in a table that is made when a query comes or goes. Ratios are compared as products of whole numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+
+_SAFE = 1 << 62
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Levels of a join.
+
+    Parameters
+    ----------
+    sizes : tuple of tuple of int
+        For each level the length of its window over each source; anything positive for a stored table.
+    queries : tuple of int
+        For each level how many queries it has.
+    looks : tuple of int
+        For each source as origin of a row: the source whose window tells what a scan costs.
+    weights : tuple of int
+        For each source how many rows a unit of its windows stands for, relative to the others.
+    """
+
+    sizes: tuple[tuple[int, ...], ...]
+    queries: tuple[int, ...]
+    looks: tuple[int, ...]
+    weights: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @classmethod
+    def of_two(cls, sizes: Sequence[tuple[int, int]], queries: Sequence[int], weights: tuple[int, int] = (1, 1)) -> Levels:
+        """The levels of a join of two sources, each of which looks into the other.
+
+        >>> Levels.of_two([(2, 2), (3, 3), (6, 6)], [1, 1, 1]).ratios(0)
+        [[(1, 2), (2, 3), (2, 3)], [None, (1, 1), (1, 1)], [None, None, (1, 3)]]
+        """
+        return cls(tuple(sizes), tuple(queries), (1, 0), weights)
+
+    @cached_property
+    def edges(self) -> tuple[tuple[int, ...], ...]:
+        """For each level how far a row must have looked into each source."""
+        return tuple(accumulate(self.sizes, lambda edge, level: tuple(map(max, edge, level))))
+
+    @property
+    def contained(self) -> bool:
+        """Whether each level's windows contain those of the levels before."""
+        return self.edges == self.sizes
+
+    @cached_property
+    def served(self) -> Integers:
+        """Queries of the levels before each level, and of all."""
+        return np.array([0, *accumulate(self.queries)], np.int64)
+
+    @cached_property
+    def tables(self) -> Integers:
+        """For each origin which of the different costs and tables are its own."""
+        return np.array([self._costs.index(self._cost(origin)) for origin in range(len(self.looks))], np.int64)
+
+    @cached_property
+    def reach(self) -> Integers:
+        """What a row has looked at when it has finished each level."""
+        return np.array(self._costs, np.int64).reshape(len(self._costs), len(self))
+
+    @cached_property
+    def _costs(self) -> list[tuple[int, ...]]:
+        return list(dict.fromkeys(self._cost(origin) for origin in range(len(self.looks))))
+
+    def _cost(self, origin: int) -> tuple[int, ...]:
+        """Of two sources each row is looked at once; with more, every level looks again."""
+        source = self.looks[origin]
+        widths = [self.weights[source] * edge[source] for edge in self.edges]
+        return tuple(widths) if len(self.looks) == 2 else tuple(accumulate(widths))
+
+    @cached_property
+    def best(self) -> npt.NDArray[np.int32]:
+        """For each table and, at ``level * levels + limit - 1``, level to go on with and number of levels not to go beyond: the best way.
+
+        It is told by its last level.
+        """
+        return np.array([_best_ways(self.served, reach) for reach in self.reach], np.int32).reshape(len(self.reach), -1)
+
+    def ratios(self, origin: int) -> list[list[tuple[int, int] | None]]:
+        """The matrix MaxQT for rows of an origin, as pairs of queries and distance in lowest terms."""
+        table, count = int(self.tables[origin]), len(self)
+        best = self.best[table].reshape(count, count)
+        return [
+            [self._ratio(table, done, int(best[done, limit])) if limit >= done else None for limit in range(count)] for done in range(count)
+        ]
+
+    def _ratio(self, table: int, done: int, until: int) -> tuple[int, int]:
+        queries = int(self.served[until + 1] - self.served[done])
+        width = int(self.reach[table, until]) - (int(self.reach[table, done - 1]) if done else 0)
+        common = int(np.gcd(queries, width)) or 1
+        return queries // common, width // common
+
+
+def _best_ways(served: Integers, reach: Integers) -> npt.NDArray[np.int32]:
+    """For each number of levels done and each limit the last level of the way with the largest ratio, the shortest of several."""
+    count = len(reach)
+    exact = np.int64 if int(served[-1]) * int(reach[-1]) < _SAFE else object
+    before = np.concatenate([[0], reach[:-1]]).astype(exact)
+    best = np.zeros((count, count), np.int32)
+    queries, widths = np.zeros(count, exact), np.ones(count, exact)
+    for limit in range(count):
+        best[: limit + 1, limit] = best[: limit + 1, limit - 1] if limit else 0
+        more = (int(served[limit + 1]) - served[: limit + 1]).astype(exact)
+        wide = int(reach[limit]) - before[: limit + 1]
+        better = more * widths[: limit + 1] > queries[: limit + 1] * wide
+        better[limit] = True
+        queries[: limit + 1] = np.where(better, more, queries[: limit + 1])
+        widths[: limit + 1] = np.where(better, wide, widths[: limit + 1])
+        best[: limit + 1, limit] = np.where(better, limit, best[: limit + 1, limit])
+    return best
