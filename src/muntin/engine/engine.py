@@ -37,6 +37,7 @@ from muntin.kernels.compiling import prepare
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL, Instant, format_instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
+from muntin.operators.scheduled_join import Pace
 from muntin.operators.workspace import Workspace
 from muntin.plan.query import Query
 from muntin.plan.statement import Drop
@@ -64,6 +65,10 @@ def _kept_positions(keepers: list[tuple[RunningJoin, int]]) -> npt.NDArray[np.in
 
 
 _EVERY_STREAM = 1 << 62
+_FIRST_TURN = 1 << 16
+_LONGEST_TURN = 1 << 22
+"""Where somebody waits for results: candidates that a scheduled join looks at until it hands on what it has. Not measured by a clock:
+who does the same work again hands on the same pieces."""
 
 
 class Engine:
@@ -344,7 +349,8 @@ class Engine:
             if silent:
                 join.remember(instant, closed)
                 continue
-            for running, table in join.catch_up(instant, closed):
+            pace = None if on_release is None else Pace(measured=False, first=_FIRST_TURN, longest=_LONGEST_TURN)
+            for running, table in join.catch_up(instant, closed, pace):
                 name = running.query.name
                 if on_release is not None:
                     on_release(name, table)
