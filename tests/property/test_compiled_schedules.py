@@ -113,12 +113,11 @@ def run(setup: Setup, scheduler: Scheduler, *, checks: str = "A.k = B.k", room: 
         arrivals = np.array([int(row.arrival or 0) for row in rows[first:]], np.int64)
         join._begin(events_of(join, rows, first, len(rows)), arrivals)
         numbers = {(row.stream, place): number for number, (row, place) in enumerate(zip(rows, positions_of(rows), strict=True))}
-        join._workspace = Small(room)
         while join.is_busy():
-            released = join.go_on()
+            released = join.go_on(room)
             if released is None:
                 continue
-            for tag, _, a, b, begin, until, _, moment in released.out.T.tolist():
+            for tag, _, a, b, begin, until, _, moment in released.out[:, : released.count].T.tolist():
                 outer = tag + first
                 members = numbers[0, a], numbers[1, b]
                 partner = members[0] if members[1] == outer else members[1]
@@ -130,17 +129,6 @@ def run(setup: Setup, scheduler: Scheduler, *, checks: str = "A.k = B.k", room: 
     ]
     assert not join.agenda.desk[at.HELD]
     return Seen(scans, releases)
-
-
-class Small(Workspace):
-    """Room for few results at a time."""
-
-    def __init__(self, columns: int) -> None:
-        super().__init__()
-        self._columns = columns
-
-    def results(self, rows: int, columns: int = 0) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-        return np.empty((rows, max(self._columns, columns)), np.int64)
 
 
 def expected(setup: Setup, scheduler: Scheduler) -> Seen:

@@ -65,10 +65,6 @@ def _kept_positions(keepers: list[tuple[RunningJoin, int]]) -> npt.NDArray[np.in
 
 
 _EVERY_STREAM = 1 << 62
-_FIRST_TURN = 1 << 16
-_LONGEST_TURN = 1 << 22
-"""Where somebody waits for results: candidates that a scheduled join looks at until it hands on what it has. Not measured by a clock:
-who does the same work again hands on the same pieces."""
 
 
 class Engine:
@@ -349,8 +345,7 @@ class Engine:
             if silent:
                 join.remember(instant, closed)
                 continue
-            pace = None if on_release is None else Pace(measured=False, first=_FIRST_TURN, longest=_LONGEST_TURN)
-            for running, table in join.catch_up(instant, closed, pace):
+            for running, table in join.catch_up(instant, closed, Pace() if on_release is not None else None):
                 name = running.query.name
                 if on_release is not None:
                     on_release(name, table)

@@ -35,8 +35,6 @@ _NO_TRACE = np.zeros((0, at.T_COLUMNS), np.int64)
 _ARRIVED = np.zeros(1, np.int64)
 _LONGEST = (1 << 62) - 1
 _TWO = 2
-_RESULT = 8
-"""What a result costs, in candidates looked at, where work is counted."""
 
 
 def obstacle(plan: JoinPlan) -> str:
@@ -64,15 +62,14 @@ class Schedule:
 
 @dataclass
 class Pace:
-    """How long a scheduled join works until it hands on what it has released.
+    """How long a scheduled join works until it hands on what it has released, in nanoseconds, and how many results at the most.
 
-    ``measured`` in nanoseconds of the machine's clock; else in candidates looked at (a result counts as some of them), which is the same
-    whenever the same work is done again. Turns become longer as work goes on: the first results come soon, and many turns cost little.
+    Turns become longer as work goes on: the first results come soon, and many turns cost little.
     """
 
-    measured: bool
-    first: int
-    longest: int
+    first: int = 500_000
+    longest: int = 8_000_000
+    results: int = 1 << 18
 
     def __post_init__(self) -> None:
         self._next = self.first
@@ -85,25 +82,30 @@ class Pace:
 
 @dataclass(frozen=True)
 class Released:
-    """Results of some work, with the levels that get them; valid until the operator goes on."""
+    """Results of some work, in the first ``count`` columns, with the levels that get them; valid until the operator goes on."""
 
     out: Integers
+    count: int
     sources: int
     in_order: bool
 
-    def __len__(self) -> int:
-        return int(self.out.shape[1])
-
     def of_level(self, level: int) -> Matches:
         """What a level gets."""
-        chosen = np.empty(len(self), np.int64)
-        rows = 2 + self.sources
-        found = chosen[: results_of_level(self.out, len(self), rows, level, chosen)]
-        mine = self.out[:rows, found]
+        found = self._places(level)
+        mine = self.out[: 2 + self.sources, found]
         if not self.in_order:
             sort_matches(mine, np.empty(len(found), np.int64), np.empty(len(found), np.int64))
-        arrivals = self.out[rows + at.R_ARRIVAL, found] / _SECOND
-        return Matches(mine[1], None, mine[2:], arrivals)
+        return Matches(mine[1], None, mine[2:], self.out[2 + self.sources + at.R_ARRIVAL, found] / _SECOND)
+
+    def response_times(self, level: int) -> npt.NDArray[np.int64]:
+        """For each result of a level, nanoseconds from the arrival of its newest row to its release."""
+        found, rows = self._places(level), 2 + self.sources
+        times: Integers = self.out[rows + at.R_RELEASED, found] - self.out[rows + at.R_ARRIVAL, found]
+        return times
+
+    def _places(self, level: int) -> Integers:
+        chosen = np.empty(self.count, np.int64)
+        return chosen[: results_of_level(self.out, self.count, 2 + self.sources, level, chosen)]
 
 
 class ScheduledJoin(JoinOperator):
@@ -170,36 +172,56 @@ class ScheduledJoin(JoinOperator):
     def work(self, pace: Pace) -> Released | None:
         """Go on for a turn, or until there are many results or all is done; the results, if there are any."""
         desk = self.agenda.desk
-        desk[[at.CLOCK, at.PROBE_COST, at.RESULT_COST]] = at.MEASURED if pace.measured else at.COUNTED, 1, _RESULT
-        desk[at.NOW] = 0
-        desk[at.UNTIL] = pace.turn() + (time.monotonic_ns() if pace.measured else 0)
-        return self.go_on()
+        desk[[at.CLOCK, at.NOW, at.PUNCTUAL]] = at.MEASURED, 0, 0
+        desk[at.UNTIL] = time.monotonic_ns() + pace.turn()
+        return self.go_on(pace.results)
 
-    def go_on(self) -> Released | None:
-        """Work by the clock that is set on the desk."""
+    def replay(self, news: Sequence[NewRows], arrivals: Integers, now: int) -> Iterator[Released]:
+        """Work as if the rows came at their arrivals, given in total order, in nanoseconds from now on; for measurements.
+
+        The clock is the machine's while there is something to do, and put forward to the next arrival when there is nothing.
+        """
+        self.take(news, now)
+        desk = self.agenda.desk
+        desk[[at.CLOCK, at.NOW, at.PUNCTUAL, at.UNTIL]] = at.MEASURED, -time.monotonic_ns(), 1, _LONGEST
+        self._arrivals = arrivals
+        while self.is_busy():
+            released = self.go_on()
+            if released is not None:
+                # What is done with results between two calls is no part of the measurement.
+                stopped = time.monotonic_ns()
+                yield released
+                desk[at.NOW] -= time.monotonic_ns() - stopped
+        self.rest()
+
+    def go_on(self, most: int = 1 << 18) -> Released | None:
+        """Work by the clock that is set on the desk, until there are about so many results."""
         desk = self.agenda.desk
         desk[at.FOUND] = 0
         while True:
-            out = self._workspace.results(2 + len(self.plan.sources) + at.R_ROWS, self._room)
-            status = self._call(out)
+            status = self._call(self._results(most))
             count = int(desk[at.FOUND])
             if status == layout.GROW:
                 events = self._events
                 assert events is not None, "a row had no room"
-                event = int(desk[at.EVENT])
-                self._make_room(layout.GROW, 0, events, event)
+                self._make_room(layout.GROW, 0, events, int(desk[at.EVENT]))
             elif status == at.MORE_ROWS:
                 self.agenda.reserve(len(self.agenda.outers))
             elif status == at.MORE_PAIRS:
                 self.agenda.widen()
             elif status == layout.OVERFLOW and not count:
-                self._room = max(int(desk[at.NEED]), self._room) + 1
+                self._room = int(desk[at.NEED])
             else:
                 break
         self.state.counters[layout.N_RESULTS] += count
         if not count:
             return None
-        return Released(out[:, :count], len(self.plan.sources), self.plan.results_in_order)
+        return Released(self._results(most), count, len(self.plan.sources), self.plan.results_in_order)
+
+    def _results(self, most: int) -> Integers:
+        """Room for so many results, or for as many as one step gave that did not fit; one step needs as much as there are levels."""
+        rows = 2 + len(self.plan.sources) + at.R_ROWS
+        return self._workspace.exactly(rows, max(most, self._room, len(self.schedule.levels)))
 
     def _call(self, out: Integers) -> int:
         events, agenda, levels = self._events, self.agenda, self.schedule.levels

@@ -20,7 +20,10 @@ class Workspace:
 
     def results(self, rows: int, columns: int = _COLUMNS) -> npt.NDArray[np.int64]:
         """An array of at least so many columns; what it holds is undefined."""
-        columns = max(columns, _COLUMNS)
+        return self.exactly(rows, max(columns, _COLUMNS))
+
+    def exactly(self, rows: int, columns: int) -> npt.NDArray[np.int64]:
+        """An array of so many columns; what it holds is undefined, unless it is the one that was asked for last."""
         if len(self._words) < rows * columns:
             self._words = np.empty(rows * columns, np.int64)
         return self._words[: rows * columns].reshape(rows, columns)
