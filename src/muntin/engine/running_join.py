@@ -178,7 +178,8 @@ class RunningJoin:
         """Process all that is final, and yield the results of the queries, of each in order.
 
         With a ``pace`` a join for several windows works in the order of its scheduler, and yields by that pace what it has released;
-        others take fewer rows at once. Without, nobody sees results before all are there; then the order of work is of no matter, and the fastest is taken.
+        others take fewer rows at once. Without, nobody sees results before all are there; then the order of work is of no matter,
+        and the fastest is taken.
         """
         scheduled = isinstance(self._operator, ScheduledJoin)
         for stops, until in self._due(frontier, closed, _SLICE if scheduled or pace is None else _PACED_SLICE):
