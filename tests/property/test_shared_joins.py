@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from unittest.mock import patch
+
 import pyarrow as pa
 from hypothesis import given, note
 from hypothesis import strategies as st
 
 import muntin
+from muntin.engine import engine as engine_module
+from muntin.operators.scheduled_join import Pace
 from muntin.testing.compare import assert_same_rows, assert_same_sequence
 
 SCHEMA = pa.schema([("k", pa.int64()), ("j", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
@@ -97,6 +104,97 @@ def test_a_query_gets_the_same_shared_or_alone(story: list[tuple[str, object]], 
         note(name)
         handles = [next(query for query in engine.queries() if query.name == name) for engine in (shared, alone)]
         assert_same_sequence(handles[1].poll(), handles[0].poll())
+
+
+Told = dict[str, list[pa.Table]]
+
+
+def keep(got: Told, name: str, batch: pa.RecordBatch) -> None:
+    got.setdefault(name, []).append(pa.Table.from_batches([batch]))
+
+
+def live(story: list[tuple[str, object]], scheduler: str) -> tuple[Told, Told]:
+    """What each query of a story gets live, through subscribers, and alone, as polled."""
+    shared, alone = made("on", scheduler), made("off")
+    got: Told = {}
+    expected: Told = {}
+    names: list[str] = []
+    clock = 0
+    shared.start()
+    for number, (what, detail) in enumerate(story):
+        if what == "add":
+            name = f"q{number}"
+            names.append(name)
+            note(f"{name}: {detail}")
+            alone.query(str(detail), name=name)
+            shared.query(str(detail), name=name).subscribe(partial(keep, got, name))
+        elif what == "drop" and names:
+            assert isinstance(detail, int)
+            name = names.pop(detail % len(names))
+            note(f"drop {name}")
+            expected[name] = [alone.handle(name).poll()]
+            assert shared.settle(60)
+            for engine in (shared, alone):
+                engine.drop(name)
+        elif isinstance(detail, list):
+            values: list[tuple[int, int, int, int]] = []
+            for k, j, step in detail:
+                clock += step
+                values.append((k, j, number * 10 + len(values), clock * 1_000_000))
+            note(f"{what} {values}")
+            for engine in (shared, alone):
+                engine.push(what, values)
+    for engine in (shared, alone):
+        engine.advance((clock + 60) * 1_000_000)
+    shared.stop()
+    expected.update({name: [alone.handle(name).poll()] for name in names})
+    return got, expected
+
+
+@given(stories(), st.sampled_from(["lwo", "swf", "mqt"]))
+def test_a_running_engine_gives_every_query_what_it_gets_alone(story: list[tuple[str, object]], scheduler: str) -> None:
+    got, expected = live(story, scheduler)
+    for name, tables in expected.items():
+        note(name)
+        wanted = pa.concat_tables(tables)
+        assert_same_sequence(wanted, pa.concat_tables([wanted.schema.empty_table(), *got.get(name, [])]))
+
+
+@given(stories(), st.sampled_from(["swf", "mqt"]), st.integers(1, 50))
+def test_results_by_a_pace_are_those_of_each_query_alone(story: list[tuple[str, object]], scheduler: str, results: int) -> None:
+    """As the buckets on Spark have them for subscribers, in pieces however small."""
+    shared, alone = made("on", scheduler), made("off")
+    got: Told = {}
+    names = [f"q{number}" for number, (what, _) in enumerate(story) if what == "add"]
+    for engine in (shared, alone):
+        for name, (_, sql) in zip(names, (each for each in story if each[0] == "add"), strict=True):
+            engine.query(str(sql), name=name)
+    rows: dict[str, list[tuple[int, int, int, int]]] = {}
+    clock = 0
+    for what, detail in story:
+        if isinstance(detail, list):
+            for k, j, step in detail:
+                clock += step
+                rows.setdefault(what, []).append((k, j, len(rows.get(what, [])), clock * 1_000_000))
+    for stream, values in rows.items():
+        table = pa.table(
+            [pa.array(column, pa.int64()).cast(field.type) for column, field in zip(zip(*values, strict=True), SCHEMA, strict=True)],
+            schema=SCHEMA,
+        )
+        for engine in (shared, alone):
+            engine.feed({stream: table}, (-(2**62), -1))
+    with pace_of(results):
+        shared.advance(clock * 1_000_000, on_release=lambda name, piece: got.setdefault(name, []).append(piece))
+    alone.advance(clock * 1_000_000)
+    for name in names:
+        wanted = alone.handle(name).poll()
+        assert_same_sequence(wanted, pa.concat_tables([wanted.schema.empty_table(), *got.get(name, [])]))
+
+
+@contextmanager
+def pace_of(results: int) -> Iterator[None]:
+    with patch.object(engine_module, "Pace", lambda: Pace(1, 1, results)):
+        yield
 
 
 def test_queries_like_these_do_share() -> None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
 from itertools import count
@@ -21,6 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.engine.declarations import Actions, Declarations, run_script
+from muntin.engine.deliveries import Deliveries
+from muntin.engine.executor import Executor
 from muntin.engine.explain import describe_query
 from muntin.engine.input_rows import Rows, read_rows, read_times
 from muntin.engine.joins import Joins
@@ -30,8 +31,10 @@ from muntin.engine.running_join import RunningJoin, Shared
 from muntin.engine.running_query import RunningQuery
 from muntin.engine.standing_query import StandingQuery, Subscriber
 from muntin.engine.stream_state import StreamState, least_watermark
+from muntin.engine.subscription import Subscription
 from muntin.engine.table_files import load_table
-from muntin.errors import CatalogError, InputError, SubscriberError
+from muntin.engine.turns import Turns
+from muntin.errors import CatalogError, InputError
 from muntin.expressions.duck import Duck
 from muntin.kernels.compiling import prepare
 from muntin.model.catalog import Stream, Table
@@ -66,6 +69,10 @@ def _kept_positions(keepers: list[tuple[RunningJoin, int]]) -> npt.NDArray[np.in
 
 _EVERY_STREAM = 1 << 62
 
+_TURN = Pace(first=500_000, longest=500_000, results=1 << 12)
+"""A turn of the executor: half a millisecond of joining, and as many results as are made in about as long."""
+_LONG_TURN = Pace(first=50_000_000, longest=50_000_000)
+
 
 class Engine:
     """Continuous queries over streams that this process pushes.
@@ -93,14 +100,13 @@ class Engine:
         self._declared = Declarations()
         for name, value in settings.items():
             self._declared.set(name, value)
-        self._lock = threading.RLock()
-        self._deliveries: deque[tuple[str, Subscriber, pa.RecordBatch]] = deque()
-        self._delivering = False
+        self._lock = Turns()
+        self._deliveries = Deliveries(self._lock)
+        self._executor: Executor | None = None
         self._catalog = self._declared.catalog
         self._streams: dict[str, StreamState] = {}
         self._tables: dict[str, pa.Table] = {}
         self._queries: dict[str, RunningQuery] = {}
-        self._subscribers: dict[str, list[Subscriber]] = {}
         self._numbers = count(1)
         self._duck = Duck()
         self._joins = Joins(self._duck)
@@ -190,10 +196,11 @@ class Engine:
     def _add_query(self, query: Query, settings: Settings | None = None) -> StandingQuery:
         own, plan = self._declared.planned(query, settings)
         prepare()
+        self._finish()
         streams = {source.relation: self._streams[source.relation] for source in query.sources if not source.stored}
         if self._queries:
             self._trim(exactly=True)  # what a new query finds must not depend on how rows were cut into pushes
-        shared = Shared(self._duck, self._workspace, own, self._declared.knowledge())
+        shared = Shared(self._duck, self._workspace, own, self._declared.knowledge(), self._deliveries.live)
 
         def make() -> RunningJoin:
             join = RunningJoin(plan, list(streams.values()), self._tables, shared)
@@ -201,7 +208,6 @@ class Engine:
             return join
 
         self._queries[query.name.casefold()] = self._joins.add(query, own, make)
-        self._subscribers[query.name.casefold()] = []
         self._declared.add_query(query)
         return StandingQuery(self, query.name)
 
@@ -246,8 +252,9 @@ class Engine:
     def _drop(self, kind: str, name: str, *, if_exists: bool) -> None:
         if kind == "query":
             if self._declared.drop_query(name, if_exists=if_exists) is not None:
+                self._finish()
                 self._joins.drop(self._queries.pop(name.casefold()))
-                del self._subscribers[name.casefold()]
+                self._deliveries.forget(name)
                 self._trim()
             return
         relation = self._declared.drop_relation(kind, name, if_exists=if_exists)
@@ -275,7 +282,7 @@ class Engine:
             floor = max(self._final, (self._advanced, -1))
             state.take(Batch(table, times, np.broadcast_to(np.float64(arrival), len(times))), waits, floor)
             self._pump()
-        self._deliver()
+        self._deliveries.deliver()
 
     def feed(
         self,
@@ -301,7 +308,7 @@ class Engine:
                 times = read_times(table, state.stream.time, f"stream {state.stream.name}")
                 late[name] = state.take_final(Batch(table, times, np.broadcast_to(np.float64(arrival), len(times))), floor)
             self._pump(final, on_release, silent=silent)
-        self._deliver()
+        self._deliveries.deliver()
         return late
 
     def held(self, stream: str) -> pa.Table:
@@ -329,7 +336,7 @@ class Engine:
         with self._lock:
             self._advanced = max(self._advanced, instant)
             self._pump(None, on_release, silent=silent)
-        self._deliver()
+        self._deliveries.deliver()
 
     def _followed(self) -> list[StreamState]:
         """The streams whose progress counts: those that queries read, or all while there is no query."""
@@ -341,6 +348,9 @@ class Engine:
         self._release(least_watermark(self._followed()) if final is None else final)
         instant, order = self._frontier
         closed = instant if order == _EVERY_STREAM else instant - 1
+        if self._executor is not None:
+            self._offer(self._executor, instant, closed)
+            return
         for join in self._joins.running:
             if silent:
                 join.remember(instant, closed)
@@ -349,9 +359,99 @@ class Engine:
                 name = running.query.name
                 if on_release is not None:
                     on_release(name, table)
-                for subscriber in self._subscribers[name.casefold()]:
-                    self._deliveries.extend((name, subscriber, batch) for batch in table.to_batches())
+                self._deliveries.hand(name, table)
         self._trim()
+
+    # -- running by itself ---------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Run by itself: from now on ``push`` only takes rows, and a thread joins them and calls subscribers.
+
+        Work is cut into turns of about a millisecond, so rows are scheduled as they come, and the queries that share a join get
+        their results in the order of the setting ``scheduler``: those with small windows need not wait for those with large ones.
+        Results of a query with subscribers go to them and are not kept for ``poll``; a subscriber has a thread of its own.
+
+        Examples
+        --------
+        >>> import muntin
+        >>> engine = muntin.Engine()
+        >>> engine.stream("A", {"k": "bigint", "ts": "timestamp"}, time="ts")
+        >>> q = engine.query("SELECT k FROM A WINDOW 1 MINUTE")
+        >>> subscription = q.subscribe(lambda batch: print(batch.num_rows))
+        >>> engine.start()
+        >>> engine.push("A", [(1, "2026-01-01")])
+        >>> engine.stop()
+        1
+        """
+        with self._lock:
+            if self._executor is not None:
+                raise CatalogError("the engine is running", hint="Stop it first")
+            prepare()
+            self._be_live(live=True)
+            self._executor = Executor(self._work, self._lock)
+            self._executor.wake()
+
+    def stop(self, timeout: float = 60.0) -> None:
+        """Finish what there is to do, wait for subscribers at most so many seconds, and run by itself no more; nothing if it does not."""
+        with self._lock:
+            executor, self._executor = self._executor, None
+            if executor is None:
+                return
+            if executor.failure is None:
+                self._finish()
+            self._be_live(live=False)
+        executor.stop()
+        self._deliveries.drain(timeout)
+        if executor.failure is not None:
+            raise executor.failure
+
+    def settle(self, timeout: float | None = None) -> bool:
+        """Wait, while it runs by itself, until all that was pushed is processed and subscribers were called; whether that is so now."""
+        executor = self._executor
+        until = time.monotonic() + (threading.TIMEOUT_MAX if timeout is None else timeout)
+        if executor is not None:
+            if not executor.wait(timeout):
+                return False
+            self._deliveries.drain(until - time.monotonic())
+        return time.monotonic() < until
+
+    def _offer(self, executor: Executor, instant: int, closed: int) -> None:
+        """Let the joins take what is final, and the executor go on with it."""
+        if executor.failure is not None:
+            raise executor.failure
+        for join in self._joins.running:
+            self._hand(join.offer(instant, closed))
+        executor.wake()
+
+    def _be_live(self, *, live: bool) -> None:
+        self._deliveries.live = live
+        for join in self._joins.running:
+            join.be_live(live=live)
+        self._choose_keepers()
+
+    def _choose_keepers(self) -> None:
+        """Results are kept for poll unless somebody is called with them live."""
+        for running in self._queries.values():
+            running.keeps = not (self._deliveries.live and self._deliveries.of(running.query.name))
+
+    def _work(self) -> bool:
+        """A turn of work on every join that has any; whether something is left."""
+        for join in self._joins.running:
+            self._hand(join.turn(_TURN))
+        busy = any(join.is_busy() for join in self._joins.running)
+        if not busy:
+            self._trim()
+        return busy
+
+    def _finish(self) -> None:
+        """Work off all there is: before queries come or go, and before the end."""
+        while any(join.is_busy() for join in self._joins.running):
+            for join in self._joins.running:
+                self._hand(join.turn(_LONG_TURN))
+
+    def _hand(self, results: Iterable[tuple[RunningQuery, pa.Table]]) -> None:
+        for running, table in results:
+            self._deliveries.hand(running.query.name, table)
 
     def _release(self, final: tuple[int, int]) -> None:
         """Move the frontier on, and rows that are final into the logs."""
@@ -368,41 +468,6 @@ class Engine:
             first = min((join.needs(state) for join in readers), default=state.log.next)
             keepers = [(join, source) for join in readers for source in join.keeps(state)]
             state.log.trim(first, partial(_kept_positions, keepers) if keepers else None, exactly=exactly)
-
-    def _deliver(self) -> None:
-        """Call subscribers outside the lock and in order.
-
-        Whoever is delivering already, this thread further up or another one, also delivers what was added now: so a
-        subscriber may push, and batches never overtake each other.
-        """
-        with self._lock:
-            if self._delivering:
-                return
-            self._delivering = True
-        failures = []
-        try:
-            while (delivery := self._next_delivery()) is not None:
-                name, subscriber, batch = delivery
-                try:
-                    subscriber(batch)
-                except Exception as error:  # noqa: BLE001 (whatever a callback raises is reported, the others are still called)
-                    failures.append((name, error))
-        except BaseException:
-            self._delivering = False
-            raise
-        if failures:
-            name, failure = failures[0]
-            raise SubscriberError(
-                f"a subscriber of query {name} failed: {type(failure).__name__}: {failure}",
-                hint="The results are still there for poll; the engine goes on",
-            ) from failure
-
-    def _next_delivery(self) -> tuple[str, Subscriber, pa.RecordBatch] | None:
-        with self._lock:
-            if self._deliveries:
-                return self._deliveries.popleft()
-            self._delivering = False
-            return None
 
     # -- looking -----------------------------------------------------------------------------------
 
@@ -476,7 +541,9 @@ class Engine:
                 raise self._declared.unknown_query(name)
             return use(running)
 
-    def _subscribe(self, name: str, callback: Subscriber) -> None:
+    def _subscribe(self, name: str, callback: Subscriber, buffer: int) -> Subscription:
         with self._lock:
             self._running(name, lambda _: None)
-            self._subscribers[name.casefold()].append(callback)
+            subscription = self._deliveries.subscribe(name, callback, buffer)
+            self._choose_keepers()
+            return subscription

@@ -33,7 +33,7 @@ from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit
 from muntin.planner.join_planner import Knowledge, plan_join
-from muntin.planner.sharing import SharingGroup
+from muntin.planner.sharing import SharingGroup, window_size
 from muntin.schedule.levels import Levels
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ _LEAST_MEASURED = 2_000
 _LONGEST_STRETCH = 64
 """Values and selectivities of streams whose rates are steady are measured at least once in so many windows' worth of rows."""
 
+_TWO = 2
 _COUNTERS = {
     "probes": layout.N_PROBES,
     "rows_scanned": layout.N_SCANNED,
@@ -77,6 +78,7 @@ class Shared:
     workspace: Workspace
     settings: Settings
     known: Knowledge = field(default_factory=Knowledge)
+    live: bool = False
 
 
 class Found:
@@ -105,6 +107,8 @@ class RunningJoin:
         self.query = plan.query
         self.members: list[RunningQuery] = []
         self.group: SharingGroup | None = None
+        self._live = shared.live
+        self._floor: list[int] = []
         self.settings = shared.settings
         self._known = shared.known
         self._streams = sorted(streams, key=lambda state: state.stream.order)
@@ -140,24 +144,42 @@ class RunningJoin:
         """The scheduler that orders the work; LWO where there is only one window or the join cannot be scheduled."""
         return self._operator.schedule.scheduler if isinstance(self._operator, ScheduledJoin) else "lwo"
 
-    def _is_to_schedule(self) -> bool:
-        return self.group is not None and len(self.group.levels) > 1 and self.settings.scheduler != "lwo"
+    def be_live(self, *, live: bool) -> None:
+        """Whether the engine runs by itself: then work is cut into turns also where there is only one window."""
+        self._live = live
+        self._reschedule()
+
+    def _windows(self) -> tuple[tuple[int, ...], ...]:
+        """The different windows of the queries, from small to large, as lengths for each source."""
+        if self.group is not None:
+            return self.group.levels
+        return (tuple(window_size(source.window) for source in self.query.sources),)
+
+    def _scheduler(self) -> str | None:
+        """The scheduler to work by; None: a row after the other, all there is."""
+        levels = len(self._windows())
+        if levels > 1 and self.settings.scheduler != "lwo":
+            return self.settings.scheduler
+        if not self._live:
+            return None
+        # With one window all three are the same. Of more than two sources LWO is the join as it is.
+        return "lwo" if len(self.query.sources) == _TWO else "swf" if levels == 1 else None
 
     def _schedule(self, plan: JoinPlan) -> Schedule | None:
         """How the work is ordered; None: a row after the other with the largest windows."""
-        group = self.group
-        if group is None or not self._is_to_schedule() or obstacle(plan):
+        scheduler = self._scheduler()
+        if scheduler is None or obstacle(plan):
             return None
-        members = [member.sizes for member in group.members]
-        sizes = tuple(tuple(size or 1 for size in level) for level in group.levels)
+        windows = self._windows()
+        members = [member.sizes for member in self.group.members] if self.group else list(windows)
+        sizes = tuple(tuple(size or 1 for size in level) for level in windows)
         looks = tuple(steps[0].source for steps in plan.orders)
-        levels = Levels(sizes, tuple(members.count(level) for level in group.levels), looks, (1,) * len(looks))
-        return Schedule(levels, self.settings.scheduler)
+        return Schedule(Levels(sizes, tuple(map(members.count, windows)), looks, (1,) * len(looks)), scheduler)
 
     @property
     def _plan_settings(self) -> Settings:
         """What plans are made by. A join that is scheduled keeps no intermediate results, unless the user said so."""
-        scheduled = self._is_to_schedule() and self.settings.tree == "auto"
+        scheduled = self._scheduler() is not None and self.settings.tree == "auto"
         return self.settings.having("tree", "off") if scheduled else self.settings
 
     # -- reading -----------------------------------------------------------------------------------
@@ -204,13 +226,42 @@ class RunningJoin:
 
     def _handed_out(self, released: Released) -> Iterator[tuple[RunningQuery, pa.Table]]:
         """What a scheduled join released, to the queries of each level."""
-        assert self.group is not None, "only shared joins are scheduled"
-        for level, sizes in enumerate(self.group.levels):
+        for level, sizes in enumerate(self._windows()):
             matches = released.of_level(level)
             for member in self.members if len(matches) else ():
-                table = member.taken(matches) if member.sizes == sizes else None
+                table = member.taken(matches) if member.sizes in {sizes, ()} else None
                 if table is not None:
                     yield member, table
+
+    # -- live --------------------------------------------------------------------------------------
+
+    def is_busy(self) -> bool:
+        """Whether rows have been taken that are not done."""
+        return isinstance(self._operator, ScheduledJoin) and self._operator.is_busy()
+
+    def offer(self, frontier: int, closed: int) -> Iterator[tuple[RunningQuery, pa.Table]]:
+        """Take all that is final and leave the work to :meth:`turn`; a join that cannot be scheduled works it off at once."""
+        operator = self._operator
+        if not isinstance(operator, ScheduledJoin):
+            yield from self.catch_up(frontier, closed)
+            return
+        if not operator.is_busy():
+            self._floor = [self._needed(number, operator.now) for number in range(len(self._streams))]
+        for stops, until in self._due(frontier, closed):
+            for released in operator.absorb(self._take(stops), until):
+                yield from self._handed_out(released)
+
+    def turn(self, pace: Pace) -> Iterator[tuple[RunningQuery, pa.Table]]:
+        """Work for a turn, if there is anything to do."""
+        operator = self._operator
+        if not isinstance(operator, ScheduledJoin) or not operator.is_busy():
+            return
+        released = operator.work(pace)
+        if released is not None:
+            yield from self._handed_out(released)
+        if not operator.is_busy():
+            operator.rest()
+            self._replan()
 
     def answer(self) -> Iterator[Found]:
         """All combinations inside the windows now."""
@@ -305,7 +356,8 @@ class RunningJoin:
         """Go by the levels of the group as they are now, over the same stores."""
         schedule = self._schedule(self.plan)
         if isinstance(self._operator, ScheduledJoin) and schedule is not None:
-            self._operator.follow(schedule)
+            if schedule != self._operator.schedule:
+                self._operator.follow(schedule)
         elif isinstance(self._operator, ScheduledJoin) or schedule is not None:
             now, counters = self._operator.now, self._operator.state.counters
             self._operator = self._make_operator(self.plan)
@@ -411,8 +463,10 @@ class RunningJoin:
         return needed
 
     def needs(self, state: StreamState) -> int:
-        """From which position on it needs a stream's rows."""
-        return self._needed(self._streams.index(state), self._operator.now)
+        """From which position on it needs a stream's rows; rows that are not done may need what was needed when they came."""
+        number = self._streams.index(state)
+        needed = self._needed(number, self._operator.now)
+        return min(needed, self._floor[number]) if self.is_busy() else needed
 
     def keeps(self, state: StreamState) -> list[int]:
         """The sources whose partitioned windows may keep single rows of a stream before that."""

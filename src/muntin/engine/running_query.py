@@ -27,6 +27,8 @@ class RunningQuery:
         self.join = join
         self.response = ResponseTimes()
         self.rows_out = 0
+        self.keeps = True
+        """Whether results are kept for poll."""
         self._duck = duck
         self._since = dict(join.read_so_far())
         self._results: list[pa.Table] = []
@@ -73,7 +75,8 @@ class RunningQuery:
         if not len(table):
             return None
         self.rows_out += len(table)
-        self._results.append(table)
+        if self.keeps:
+            self._results.append(table)
         return table
 
     def _note_response(self, matches: Matches) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
+from muntin.engine.subscription import BUFFER, Subscription
+
 if TYPE_CHECKING:
     from muntin.engine.engine import Engine
 
@@ -51,15 +53,19 @@ class StandingQuery:
         """How this query is run, for machines: what :meth:`explain` tells as nested dicts and lists."""
         return self._engine.plans(self.name)[0]
 
-    def subscribe(self, callback: Subscriber) -> None:
+    def subscribe(self, callback: Subscriber, buffer: int = BUFFER) -> Subscription:
         """Call ``callback`` with a RecordBatch whenever results are released, in order.
 
-        The callback runs in the thread that pushed or advanced, after the engine has finished its work, so it
+        While the engine runs by itself (:meth:`muntin.Engine.start`), each subscriber is called in a thread of its own as results are
+        released. One that fails is logged and counted, see ``stats()["subscribers"]``; for one that is so slow that ``buffer``
+        bytes of results wait for it, results are left out and counted.
+
+        Otherwise the callback runs in the thread that pushed or advanced, after the engine has finished its work, so it
         may itself poll or push (what comes of such a push is delivered after it returns). When it fails, the push
         raises :class:`muntin.errors.SubscriberError` after all subscribers were called, and the results stay
         available to ``poll``.
         """
-        self._engine._subscribe(self.name, callback)  # noqa: SLF001
+        return self._engine._subscribe(self.name, callback, buffer)  # noqa: SLF001
 
     def __repr__(self) -> str:
         return f"StandingQuery({self.name!r})"

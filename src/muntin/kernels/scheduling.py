@@ -570,13 +570,17 @@ def run_schedule(
     desk, done, links, given, outers, bases, bounds, pairs,
     out, trace, counters, scratch,
 ):  # fmt: skip
-    """Take rows and work them off; returns DONE (nothing is left), PAUSED (it is time), or what is wanting."""
+    """Take rows and work them off; returns DONE (nothing is left), PAUSED (it is time), or what is wanting.
+
+    However little time there is, at least one step is made; with ``UNTIL`` 0 rows are taken and that is all.
+    """
     n = stores.shape[0]
     mask = outers.shape[0] - 1
     bound = scratch[:n]
     room = np.int64(out.shape[1])
     count = desk[FOUND]
     stop = np.int64(times.shape[0])
+    stepped = False
     if desk[ENDING] > 0:
         status, count = end_level(desk[ENDING] - 1, desk, done, links, outers, sizes, given, pairs, moment(desk), out, count, room)
         desk[FOUND] = count
@@ -597,8 +601,9 @@ def run_schedule(
             )  # fmt: skip
             if status != DONE:
                 return status
-        if now >= desk[UNTIL]:
+        if (now >= desk[UNTIL] and stepped) or desk[UNTIL] == 0:
             return np.int64(PAUSED)
+        stepped = True
         queue = choose(desk, done, links, outers, tables, reach, served, best)
         if queue < 0:
             if desk[EVENT] == stop:

@@ -142,6 +142,16 @@ class ScheduledJoin(JoinOperator):
                 yield released
         self.rest()
 
+    def absorb(self, news: Sequence[NewRows], now: int) -> Iterator[Released]:
+        """Take new rows, given per stream, while others are being worked on; nothing is looked for, but what is ready is yielded."""
+        self.take(news, now)
+        desk = self.agenda.desk
+        while self._untaken():
+            desk[[at.CLOCK, at.NOW, at.PUNCTUAL, at.UNTIL]] = at.MEASURED, 0, 0, 0
+            released = self.go_on()
+            if released is not None:
+                yield released
+
     def take(self, news: Sequence[NewRows], now: int) -> None:
         """Take new rows, given per stream; time moves on to ``now``."""
         assert self._events is None or not self._untaken(), "rows are taken in order"

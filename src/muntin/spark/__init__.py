@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from muntin.engine.subscription import Subscription
     from muntin.spark.engine import SparkEngine
     from muntin.spark.session import local_session
     from muntin.spark.standing_query import SparkQuery
-    from muntin.spark.subscribing import Mark, Once, Subscription
+    from muntin.spark.subscribing import Mark, Once
 
 __all__ = ["Mark", "Once", "SparkEngine", "SparkQuery", "Subscription", "local_session"]
 

@@ -31,6 +31,7 @@ from muntin.engine.declarations import Actions, Declarations, run_script
 from muntin.engine.explain import describe_plan
 from muntin.engine.input_rows import read_rows
 from muntin.engine.plan_tree import Fact, Node, draw
+from muntin.engine.subscription import Subscription
 from muntin.engine.table_files import load_table
 from muntin.errors import CatalogError, InputError, RunError, SettingError
 from muntin.kernels.compiling import prepare
@@ -57,7 +58,7 @@ from muntin.spark.session import STREAMING, driver_host, java_log, local_session
 from muntin.spark.sinks import FileSink, MemorySink, Sink, SinkChoice, SinkMaker, read_batches
 from muntin.spark.sources import Source, fitted, read_stream
 from muntin.spark.standing_query import SparkQuery
-from muntin.spark.subscribing import Subscriber, Subscription, Subscriptions
+from muntin.spark.subscribing import Subscriber, Subscriptions
 from muntin.spark.tally import STATS
 from muntin.sql.streams import make_stream, make_table
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from muntin.spark.subscribing import BUFFER, Subscriber, Subscription
+from muntin.engine.subscription import BUFFER, Subscription
+from muntin.spark.subscribing import Subscriber
 
 if TYPE_CHECKING:
     from muntin.spark.engine import SparkEngine

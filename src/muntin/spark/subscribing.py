@@ -1,7 +1,7 @@
-"""Who is called with results before their micro-batch ends: marks, subscribers and their threads. No network, no Spark.
+"""Who is called with results before their micro-batch ends: subscribers, and the marks they get. No network, no Spark.
 
-A subscriber has a thread and a buffer of its own, so whatever it does, it holds up neither the batch nor the others. When its
-buffer is full, results are left out for it and counted; marks show where. Sinks have all of them, all the same.
+Results that were left out for a subscriber that is too slow (:mod:`muntin.engine.subscription`) show in its marks. Sinks have all of
+them, all the same.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,15 +17,10 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from muntin.engine.subscription import Subscription
 from muntin.errors import InputError
 
 _log = logging.getLogger("muntin.spark")
-
-BUFFER = 64 << 20
-"""Bytes of results that may wait for a subscriber, unless it says otherwise."""
-
-_IDLE = 10.0
-"""Seconds after which a subscriber's thread ends, if there is nothing to call it with."""
 
 
 @dataclass(frozen=True, order=True)
@@ -72,102 +66,6 @@ class Once:
         return results.slice(min(max(known - mark.sequence, 0), len(results)))
 
 
-class Subscription:
-    """A subscriber of a query; made by :meth:`muntin.spark.SparkQuery.subscribe`."""
-
-    def __init__(self, query: str, callback: Subscriber, buffer: int, ended: Callable[[Subscription], None]) -> None:
-        self.query = query
-        self._callback = callback
-        self._buffer = buffer
-        self._ended = ended
-        self._changed = threading.Condition()
-        self._waiting: deque[tuple[pa.RecordBatch, Mark]] = deque()
-        self._bytes = self._rows = self._left_out = self._failures = 0
-        self._calling = self._cancelled = False
-        self._failure = ""
-        self._failed_in = -1
-        self._thread: threading.Thread | None = None
-
-    def cancel(self) -> None:
-        """Be called no more, also not with what waits."""
-        with self._changed:
-            self._cancelled = True
-            self._waiting.clear()
-            self._bytes = 0
-            self._changed.notify_all()
-        self._ended(self)
-
-    def offer(self, results: pa.RecordBatch, mark: Mark) -> None:
-        """Take results for the subscriber, or leave them out when its buffer is full; never waits."""
-        with self._changed:
-            if self._cancelled:
-                return
-            if self._waiting and self._bytes + results.nbytes > self._buffer:
-                if not self._left_out:
-                    _log.warning(
-                        "a subscriber of query %s is too slow: results are left out for it from batch %d on", self.query, mark.batch
-                    )
-                self._left_out += len(results)
-                return
-            self._waiting.append((results, mark))
-            self._bytes += results.nbytes
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._call, name=f"muntin-subscriber-{self.query}", daemon=True)
-                self._thread.start()
-            self._changed.notify_all()
-
-    def _call(self) -> None:
-        while (piece := self._next()) is not None:
-            results, mark = piece
-            try:
-                self._callback(results, mark)
-            except Exception as error:  # noqa: BLE001 (whatever a user's function does, the run and the other subscribers go on)
-                self._note_failure(error, mark)
-
-    def _next(self) -> tuple[pa.RecordBatch, Mark] | None:
-        """The next piece, once there is one; None when there is none for long, or will be none."""
-        with self._changed:
-            self._calling = False
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: self._waiting or self._cancelled, _IDLE)
-            if not self._waiting:
-                self._thread = None  # the next offer starts another
-                return None
-            results, mark = self._waiting.popleft()
-            self._bytes -= results.nbytes
-            self._rows += len(results)
-            self._calling = True
-            return results, mark
-
-    def _note_failure(self, error: Exception, mark: Mark) -> None:
-        """Count a failure; one of each batch is logged."""
-        with self._changed:
-            self._failures += 1
-            self._failure = f"{type(error).__name__}: {error}"
-            told, self._failed_in = self._failed_in == mark.batch, mark.batch
-        if not told:
-            _log.error("a subscriber of query %s failed in batch %d; the run goes on", self.query, mark.batch, exc_info=error)
-
-    def drain(self, until: float) -> None:
-        """Wait until the subscriber was called with all that waits, at most until a moment of ``time.monotonic``; not in its own call."""
-        if self._thread is threading.current_thread():
-            return
-        with self._changed:
-            self._changed.wait_for(lambda: self._cancelled or not (self._waiting or self._calling), until - time.monotonic())
-
-    def stats(self) -> dict[str, object]:
-        """Results it was called with, that wait, that were left out because it was too slow; how often it failed, and how lastly."""
-        with self._changed:
-            waiting = sum(len(results) for results, _ in self._waiting)
-            return {
-                "rows": self._rows,
-                "rows_waiting": waiting,
-                "rows_left_out": self._left_out,
-                "failures": self._failures,
-                "last_failure": self._failure or None,
-            }
-
-
 class Subscriptions:
     """The subscribers of an engine. While it runs, a file has the names of their queries, where tasks look before every batch."""
 
@@ -182,7 +80,7 @@ class Subscriptions:
             raise InputError(f"a subscriber of query {query} cannot be {callback!r}", hint="Pass a function of a RecordBatch and its mark")
         if type(buffer) is not int or buffer < 1:
             raise InputError(f"the buffer of a subscriber cannot be {buffer!r}", hint="Give a number of bytes of at least 1")
-        subscription = Subscription(query, callback, buffer, self._remove)
+        subscription = Subscription(query, callback, buffer, self._remove, _log)
         with self._lock:
             self._of.setdefault(query.casefold(), []).append(subscription)
             self._tell()
@@ -215,7 +113,7 @@ class Subscriptions:
             if len(piece):
                 own = Mark(mark.batch, mark.bucket, sequence, mark.arrived)
                 for subscription in self.of(query):
-                    subscription.offer(piece, own)
+                    subscription.offer(piece, own, where=f"in batch {mark.batch}")
                 sequence += len(piece)
 
     def drain(self, seconds: float) -> None:

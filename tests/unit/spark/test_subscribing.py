@@ -14,9 +14,10 @@ from random import Random
 import pyarrow as pa
 import pytest
 
+from muntin.engine.subscription import BUFFER
 from muntin.errors import InputError
 from muntin.spark import subscribing
-from muntin.spark.subscribing import BUFFER, Mark, Once, Subscriptions, subscribed
+from muntin.spark.subscribing import Mark, Once, Subscriptions, subscribed
 
 Came = list[tuple[Mark, list[int]]]
 
@@ -104,7 +105,7 @@ def test_for_one_that_stands_still_results_are_left_out_and_counted_and_marks_sh
     assert [mark.sequence for mark, _ in late] == [0, 1, 2, 3, 10], "a jump shows what is missing"
     assert [mark.sequence for mark, _ in came] == list(range(11))
     assert [record.getMessage() for record in caplog.records] == [
-        "a subscriber of query q is too slow: results are left out for it from batch 0 on"
+        "a subscriber of query q is too slow: results are left out for it in batch 0"
     ]
 
 

@@ -1,0 +1,129 @@
+"""A subscriber with a thread and a buffer of its own: whatever it does, it holds up neither the work nor the others.
+
+When its buffer is full, results are left out for it and counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+import pyarrow as pa
+
+_log = logging.getLogger("muntin")
+
+BUFFER = 64 << 20
+"""Bytes of results that may wait for a subscriber, unless it says otherwise."""
+
+_IDLE = 10.0
+"""Seconds after which a subscriber's thread ends, if there is nothing to call it with."""
+
+
+class Subscription:
+    """A subscriber of a query; made by ``subscribe`` of the query's handle."""
+
+    def __init__(
+        self,
+        query: str,
+        callback: Callable[..., object],
+        buffer: int,
+        ended: Callable[[Subscription], None],
+        log: logging.Logger = _log,
+    ) -> None:
+        self.query = query
+        self._log = log
+        self.callback = callback
+        self._buffer = buffer
+        self._ended = ended
+        self._changed = threading.Condition()
+        self._waiting: deque[tuple[pa.RecordBatch, tuple[object, ...], str]] = deque()
+        self._bytes = self._rows = self._left_out = self._failures = 0
+        self._calling = self._cancelled = False
+        self._failure = ""
+        self._failed_in: str | None = None
+        self._thread: threading.Thread | None = None
+
+    def cancel(self) -> None:
+        """Be called no more, also not with what waits."""
+        with self._changed:
+            self._cancelled = True
+            self._waiting.clear()
+            self._bytes = 0
+            self._changed.notify_all()
+        self._ended(self)
+
+    def offer(self, results: pa.RecordBatch, *more: object, where: str = "") -> None:
+        """Take results for the subscriber, or leave them out when its buffer is full; never waits.
+
+        It is called with ``results`` and ``more``; ``where`` is for the log.
+        """
+        with self._changed:
+            if self._cancelled:
+                return
+            if self._waiting and self._bytes + results.nbytes > self._buffer:
+                if not self._left_out:
+                    self._log.warning(
+                        "a subscriber of query %s is too slow: results are left out for it%s", self.query, where and f" {where}"
+                    )
+                self._left_out += len(results)
+                return
+            self._waiting.append((results, more, where))
+            self._bytes += results.nbytes
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._call, name=f"muntin-subscriber-{self.query}", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def _call(self) -> None:
+        while (piece := self._next()) is not None:
+            results, more, where = piece
+            try:
+                self.callback(results, *more)
+            except Exception as error:  # noqa: BLE001 (whatever a user's function does, the run and the other subscribers go on)
+                self._note_failure(error, where)
+
+    def _next(self) -> tuple[pa.RecordBatch, tuple[object, ...], str] | None:
+        """The next piece, once there is one; None when there is none for long, or will be none."""
+        with self._changed:
+            self._calling = False
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._waiting or self._cancelled, _IDLE)
+            if not self._waiting:
+                self._thread = None  # the next offer starts another
+                return None
+            piece = self._waiting.popleft()
+            self._bytes -= piece[0].nbytes
+            self._rows += len(piece[0])
+            self._calling = True
+            return piece
+
+    def _note_failure(self, error: Exception, where: str) -> None:
+        """Count a failure; one of each place is logged."""
+        with self._changed:
+            self._failures += 1
+            self._failure = f"{type(error).__name__}: {error}"
+            told, self._failed_in = self._failed_in == where, where
+        if not told:
+            self._log.error("a subscriber of query %s failed%s; the run goes on", self.query, where and f" {where}", exc_info=error)
+
+    def drain(self, until: float) -> None:
+        """Wait until the subscriber was called with all that waits, at most until a moment of ``time.monotonic``; not in its own call."""
+        if self._thread is threading.current_thread():
+            return
+        with self._changed:
+            self._changed.wait_for(lambda: self._cancelled or not (self._waiting or self._calling), until - time.monotonic())
+
+    def stats(self) -> dict[str, object]:
+        """Results it was called with, that wait, that were left out because it was too slow; how often it failed, and how lastly."""
+        with self._changed:
+            waiting = sum(len(results) for results, _, _ in self._waiting)
+            return {
+                "rows": self._rows,
+                "rows_waiting": waiting,
+                "rows_left_out": self._left_out,
+                "failures": self._failures,
+                "last_failure": self._failure or None,
+            }
