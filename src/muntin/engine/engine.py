@@ -503,10 +503,10 @@ class Engine:
                 "queries": {running.query.name: self._stats(running) for running in self._queries.values()},
             }
 
-    def take_response_times(self) -> dict[str, ResponseTimes]:
-        """The response times of each query since the last call; for those who add them up themselves: ``stats`` begins anew."""
+    def take_measures(self) -> dict[str, tuple[ResponseTimes, dict[str, int]]]:
+        """For each query its response times since the last call, and its buffers; for those who add up response times themselves."""
         with self._lock:
-            return {running.query.name: running.take_response_times() for running in self._queries.values()}
+            return {running.query.name: (running.take_response_times(), running.buffers()) for running in self._queries.values()}
 
     def _stats(self, running: RunningQuery) -> dict[str, object]:
         """What a query counts, with its subscribers."""

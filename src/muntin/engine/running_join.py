@@ -47,6 +47,9 @@ _log = logging.getLogger("muntin")
 _SLICE = 1 << 17
 """Rows of a stream that are worked off at once: enough to amortise, few enough to stay near the processor."""
 
+_PACED_SLICE = 1 << 13
+"""The same where somebody waits for results and the order of work is that of the rows."""
+
 _LEAST_MEASURED = 2_000
 """Rows before a query's streams are measured for the first time, for each source beyond two."""
 
@@ -197,10 +200,12 @@ class RunningJoin:
     def catch_up(self, frontier: int, closed: int, pace: Pace | None = None) -> Iterator[tuple[RunningQuery, pa.Table]]:
         """Process all that is final, and yield the results of the queries, of each in order.
 
-        With a ``pace`` a join for several windows works in the order of its scheduler, and yields by that pace what it has released.
-        Without, nobody sees results before all are there; then the order of work is of no matter, and the fastest is taken.
+        With a ``pace`` a join for several windows works in the order of its scheduler, and yields by that pace what it has released;
+        others take fewer rows at once. Without, nobody sees results before all are there; then the order of work is of no matter,
+        and the fastest is taken.
         """
-        for stops, until in self._due(frontier, closed):
+        scheduled = isinstance(self._operator, ScheduledJoin)
+        for stops, until in self._due(frontier, closed, _SLICE if scheduled or pace is None else _PACED_SLICE):
             if isinstance(self._operator, ScheduledJoin) and pace is not None:
                 for released in self._operator.release(self._take(stops), until, pace):
                     yield from self._handed_out(released)
@@ -269,8 +274,8 @@ class RunningJoin:
         for stops, until in self._due(frontier, closed):
             self._operator.fill(self._take(stops), until)
 
-    def _due(self, frontier: int, closed: int) -> Iterator[tuple[list[int], int]]:
-        """What is to be processed now, in slices.
+    def _due(self, frontier: int, closed: int, most: int = _SLICE) -> Iterator[tuple[list[int], int]]:
+        """What is to be processed now, in slices of so many rows.
 
         Without EVERY, inserts follow the frontier and changes the last closed instant (an instant's changes are
         consolidated, so it must be complete); with EVERY both follow the last multiple that is closed.
@@ -281,7 +286,7 @@ class RunningJoin:
         elif self.query.emit is Emit.CHANGES:
             now = closed
         follows_log = now == frontier and self.query.every is None and self.query.emit is Emit.INSERTS
-        return self._slices(now, follows_log=follows_log)
+        return self._slices(now, most, follows_log=follows_log)
 
     def _replan(self) -> None:
         """Measure when it is due, and change the plan if that pays.
@@ -408,7 +413,7 @@ class RunningJoin:
         there = np.where(newest > stream, log.count_until(matches.times), log.count_until(matches.times - 1))
         return np.where(newest == stream, place + 1, there)
 
-    def _slices(self, now: int, *, follows_log: bool) -> Iterator[tuple[list[int], int]]:
+    def _slices(self, now: int, most: int, *, follows_log: bool) -> Iterator[tuple[list[int], int]]:
         """Up to which positions to read next, and the time this brings us to; cut where times change."""
         ends = [
             state.log.next if follows_log else state.log.position_after(now, read)
@@ -419,10 +424,10 @@ class RunningJoin:
         while True:
             left = [end - read for end, read in zip(ends, self._read, strict=True)]
             widest = int(np.argmax(left))
-            if left[widest] <= _SLICE:
+            if left[widest] <= most:
                 yield ends, max(now, self._operator.now)
                 return
-            until = self._streams[widest].log.time_at(self._read[widest] + _SLICE - 1)
+            until = self._streams[widest].log.time_at(self._read[widest] + most - 1)
             cut = [state.log.position_after(until, read) for read, state in zip(self._read, self._streams, strict=True)]
             yield [min(stop, end) for stop, end in zip(cut, ends, strict=True)], until
 

@@ -130,6 +130,14 @@ class RunningQuery:
         taken, self.response = self.response, ResponseTimes()
         return taken
 
+    def buffers(self) -> dict[str, int]:
+        """Rows on their way: that wait for their turn in its streams, inside the windows of its join, made and not polled yet."""
+        return {
+            "input": sum(state.stats()["rows_waiting"] for state, _ in self.join.read_so_far()),
+            "join": sum(self.join.state_rows().values()),
+            "output": sum(len(table) for table in (*self._results, *self._changes)),
+        }
+
     def measured(self) -> Measured | None:
         """The work of its join since that runs by its present plan; None while no event time has passed."""
         return self.join.measured()
@@ -142,5 +150,6 @@ class RunningQuery:
             "rows_out": self.rows_out,
             "rows_waiting_for_poll": sum(len(table) for table in self._results),
             "response_seconds": self.response.stats(),
+            "buffers": self.buffers(),
             **self.join.stats(),
         }
