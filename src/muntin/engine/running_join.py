@@ -522,14 +522,12 @@ class RunningJoin:
             "hints_overruled": [str(hint) for hint in self._replanner.overruled] if self._replanner else [],
             "measured": self._measured(),
             "scheduler": self.scheduler,
-            "buffers": self._buffers(held),
             "work": {name: int(counters[place]) for name, place in _COUNTERS.items()},
         }
 
-    def _buffers(self, stored: int) -> dict[str, int]:
-        """What the join keeps, as paper 1 counts it: join buffers, rows that wait for their turn, results that wait for older ones."""
-        waiting = self._operator.agenda.stats() if isinstance(self._operator, ScheduledJoin) else Agenda.nothing()
-        return {"rows_stored": stored, **waiting}
+    def agenda(self) -> dict[str, int]:
+        """Rows that wait for their turn and results that wait for older ones, where the join is scheduled."""
+        return self._operator.agenda.stats() if isinstance(self._operator, ScheduledJoin) else Agenda.nothing()
 
     def _measured(self) -> dict[str, dict[str, object]]:
         """The statistics at the last search, by alias."""

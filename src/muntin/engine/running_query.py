@@ -131,10 +131,14 @@ class RunningQuery:
         return taken
 
     def buffers(self) -> dict[str, int]:
-        """Rows on their way: that wait for their turn in its streams, inside the windows of its join, made and not polled yet."""
+        """Paper 1's buffers, in rows: waiting for their turn, inside the windows, held back for older ones; and what is not polled yet."""
+        agenda = self.join.agenda()
         return {
-            "input": sum(state.stats()["rows_waiting"] for state, _ in self.join.read_so_far()),
+            "input": sum(state.stats()["rows_waiting"] for state, _ in self.join.read_so_far()) + agenda["rows_waiting"],
+            "most_input": agenda["most_rows_waiting"],
             "join": sum(self.join.state_rows().values()),
+            "held": agenda["results_held"],
+            "most_held": agenda["most_results_held"],
             "output": sum(len(table) for table in (*self._results, *self._changes)),
         }
 
