@@ -232,6 +232,7 @@ def test_a_failure_of_the_work_is_told_to_whoever_comes_next(engine: muntin.Engi
     def fail(*_: object) -> bool:
         raise MemoryError("no room")
 
+    assert engine.settle(60)
     monkeypatch.setattr(engine._executor, "_work", fail)
     engine.push("A", rows(10, 1))
     assert engine.settle(60)
@@ -254,5 +255,6 @@ def test_memory_is_given_back_when_rows_have_passed(engine: muntin.Engine) -> No
     assert all(stream["rows_logged"] < 8_000 for stream in streams.values())
     buffers = engine.handle("q1").stats()["buffers"]
     assert isinstance(buffers, dict)
-    assert buffers["input"] == buffers["held"] == 0
+    assert buffers["held"] == 0
+    assert buffers["input"] <= 1, "the last row of B waits for A to pass it"
     assert buffers["most_input"] > 0
