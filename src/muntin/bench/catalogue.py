@@ -12,6 +12,7 @@ from muntin.bench.orders import bench_orders
 from muntin.bench.replan import bench_replan
 from muntin.bench.report import Progress, Report
 from muntin.bench.spark import bench_spark
+from muntin.bench.spark_shared import bench_spark_shared
 from muntin.bench.start import bench_start
 from muntin.bench.state import bench_state
 from muntin.bench.window import bench_window
@@ -34,4 +35,5 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "choice": bench_choice,
     "spark": bench_spark,
     "state": bench_state,
+    "spark-shared": bench_spark_shared,
 }

@@ -70,12 +70,12 @@ def declare_stream(name: str, data: Path, per_trigger: int) -> str:
     )
 
 
-def join_sql(window: int) -> str:
+def join_sql(window: float) -> str:
     """The join over a window of so many seconds, in the words of Muntin."""
-    return f"SELECT A.k, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {window} SECONDS"
+    return f"SELECT A.k, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {_interval(window)}"
 
 
-def joined_by_spark(spark: SparkSession, data: Path, window: int, per_trigger: int) -> DataFrame:
+def joined_by_spark(spark: SparkSession, data: Path, window: float, per_trigger: int) -> DataFrame:
     """The streaming DataFrame of Spark's own join over a window of so many seconds."""
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", _STORE)
     spark.conf.set("spark.sql.shuffle.partitions", str(BUCKETS))
@@ -84,9 +84,13 @@ def joined_by_spark(spark: SparkSession, data: Path, window: int, per_trigger: i
         reader = spark.readStream.schema(_DDL).option("maxFilesPerTrigger", per_trigger)
         frame = reader.parquet(str(data / name)).selectExpr("k", "v", "CAST(ts AS TIMESTAMP) AS ts").withWatermark("ts", "0 seconds")
         frames[name] = frame.alias(name)
-    within = f"A.ts > B.ts - INTERVAL {window} SECONDS AND A.ts < B.ts + INTERVAL {window} SECONDS"
+    within = f"A.ts > B.ts - INTERVAL {_interval(window)} AND A.ts < B.ts + INTERVAL {_interval(window)}"
     joined = frames["A"].join(frames["B"], on=expr(f"A.k = B.k AND {within}"))
     return joined.selectExpr("A.k AS k", "A.v AS av", "B.v AS bv")
+
+
+def _interval(seconds: float) -> str:
+    return f"{round(seconds * 1_000)} MILLISECONDS"
 
 
 def folder_bytes(folder: Path) -> int:
