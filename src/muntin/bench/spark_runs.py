@@ -20,8 +20,8 @@ START = 3_600_000_000
 """Microseconds: Spark's own join takes a row of time zero for late, since that is its first watermark."""
 _DDL = "k BIGINT, v DOUBLE, ts TIMESTAMP_NTZ"
 _STORE = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
-"""Spark's default, in the heap of Java; RocksDB took two to five times as long for these joins, in all its state formats."""
-_SHARE_OF_MEMORY = 4
+"""Spark's default, in the heap of Java; RocksDB took 1.3 to 7 times as long for these joins, with state formats 2, 3 and 4."""
+_SHARE_OF_MEMORY = 2
 _LEAST_HEAP = 2
 
 
@@ -41,7 +41,7 @@ class Streams:
 
 
 def bench_session() -> SparkSession:
-    """The session of all benchmarks: Java may use a quarter of the memory, since Spark's own join has its state there."""
+    """The session of all benchmarks: Java may use half of the memory, since Spark's own joins have their state there."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _SHARE_OF_MEMORY // 2**30
     return local_session(BUCKETS, {"spark.driver.memory": f"{max(memory, _LEAST_HEAP)}g"})
 

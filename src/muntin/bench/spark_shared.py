@@ -43,7 +43,7 @@ class Sizes:
     few_keys: int = 60_000
     times: int = 3
     counts: tuple[int, ...] = (1, 4, 16, 64)
-    native: tuple[int, ...] = (1, 4, 16)
+    native: tuple[int, ...] = (1, 4)
 
     def streams(self, keys: int) -> Streams:
         """The streams with so many keys."""
