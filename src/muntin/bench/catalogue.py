@@ -13,6 +13,7 @@ from muntin.bench.replan import bench_replan
 from muntin.bench.report import Progress, Report
 from muntin.bench.spark import bench_spark
 from muntin.bench.spark_bursts import bench_spark_bursts
+from muntin.bench.spark_shared import bench_spark_shared
 from muntin.bench.start import bench_start
 from muntin.bench.state import bench_state
 from muntin.bench.window import bench_window
@@ -36,4 +37,5 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "spark": bench_spark,
     "state": bench_state,
     "spark-bursts": bench_spark_bursts,
+    "spark-shared": bench_spark_shared,
 }
