@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from pathlib import Path
 
 import pytest
@@ -177,3 +178,4 @@ def test_time_moves_on_by_the_clock_where_a_heartbeat_is_asked_for_and_stops_whe
     engine.settle()
     engine.stop()
     assert handle.results().column("_op").to_pylist() == ["+", "-"]
+    assert not [thread for thread in threading.enumerate() if thread.name == "muntin-heartbeat"], "no time moves on after the end"

@@ -342,8 +342,6 @@ class SparkEngine:
         writer = writer.trigger(processingTime=self._trigger) if live else writer.trigger(availableNow=True)
         self._streaming = self._listened(writer)
         self._live = live
-        if live and self._delay is not None:
-            self._heartbeat = Heartbeat(self._controls, self._delay)
 
     def _resumed(self, wanted: Program) -> Program:
         """The program to go on with: the one of the checkpoint, with what was added and dropped since in force from the next batch on."""
@@ -503,9 +501,12 @@ class SparkEngine:
         queries = {key: standing.query.name for key, standing in list(self._queries.items())}
         return self._delivery.tally.told([stream.name for stream in self._catalog.streams()], queries)
 
-    def explain(self) -> str:
-        """The plans of all queries, and how their streams are spread over the buckets."""
-        return "\n\n".join(draw(self._described(standing.query, standing.plan)) for standing in self._queries.values()) or "no queries"
+    def explain(self, query: str | None = None) -> str:
+        """The plans of all queries, or of one, and how their streams are spread over the buckets."""
+        if query is not None and query.casefold() not in self._queries:
+            raise CatalogError(f"there is no query {query}", hint="Check the name")
+        chosen = self._queries.values() if query is None else [self._queries[query.casefold()]]
+        return "\n\n".join(draw(self._described(standing.query, standing.plan)) for standing in chosen) or "no queries"
 
     def _described(self, query: Query, plan: JoinPlan) -> Node:
         routes = distribute(query).routes
