@@ -23,7 +23,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -54,7 +53,7 @@ from muntin.spark.resident import Resident
 from muntin.spark.resting import held_at_rest
 from muntin.spark.session import STREAMING, java_log, local_session
 from muntin.spark.sinks import FileSink, MemorySink, Sink, SinkChoice, SinkMaker, read_batches
-from muntin.spark.sources import Source, fitted, read_stream
+from muntin.spark.sources import Source, arrow_schema, check_repeatable, fitted, read_stream
 from muntin.spark.tally import STATS
 from muntin.sql.streams import make_stream, make_table
 
@@ -178,7 +177,7 @@ class SparkEngine:
             )
         micros = parse_interval(slack) if isinstance(slack, str) else slack
         with self._lock:
-            stream = make_stream(name, _plain(to_arrow_schema(source.schema)), time, micros)
+            stream = make_stream(name, _plain(arrow_schema(source.schema)), time, micros)
             self._add_stream(stream, fitted(source, stream))
 
     def _add_stream(self, stream: Stream, frame: DataFrame | None) -> None:
@@ -318,6 +317,7 @@ class SparkEngine:
         self._delivery.failure = None
         wanted = self._wanted()
         sources = {stream.name: self._source(stream) for stream in self._catalog.streams()}
+        check_repeatable(sources, begun=self._checkpoint.begun(), live=live)
         self._checkpoint.acquire()
         try:
             self._begin(wanted, sources, live=live)
