@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.spark.support import SECOND
 
 from muntin.errors import InputError, RunError
-from muntin.model.catalog import Catalog, Stream
+from muntin.model.catalog import Catalog, Stream, Table
 from muntin.plan.query import Emit
 from muntin.spark import SparkEngine
 from muntin.sql.script import read_query
@@ -37,9 +37,10 @@ def check(queries: dict[str, str], streams: dict[str, pa.Table], times: str, eng
     catalog = Catalog()
     for name, table in streams.items():
         catalog.add(Stream(name, table.schema, times))
+    catalog.add(Table("T", STORED.schema))
     for name, sql in queries.items():
         query = read_query(sql, name, catalog)
-        oracle = Oracle(query, streams, {}, catalog)
+        oracle = Oracle(query, streams, {"T": STORED}, catalog)
         expected = oracle.inserts(end) if query.emit is Emit.INSERTS else oracle.changes(end)
         assert len(expected), f"query {name} has results to compare"
         problem = difference(expected, engine.results(name))
@@ -51,7 +52,9 @@ def check(queries: dict[str, str], streams: dict[str, pa.Table], times: str, eng
 GENERATED = {
     "pairs": "SELECT A.value AS x, B.value AS y FROM A, B WHERE A.value % 3 = B.value % 3 WINDOW 2 SECONDS",
     "last": "SELECT value FROM A [ROWS 4] EMIT CHANGES",
+    "dated": "SELECT value, since FROM A, T WHERE A.value = T.k WINDOW 2 SECONDS",
 }
+STORED = pa.table({"k": pa.array(range(12)), "since": pa.array([k * 100 * SECOND for k in range(12)], pa.int64()).cast(pa.timestamp("us"))})
 START = 5_000 * SECOND
 
 
@@ -63,13 +66,14 @@ def generated(rows: int, batches: int) -> pa.Table:
 
 
 def generating(spark: SparkSession, folder: Path) -> SparkEngine:
-    """One stream declared in SQL, one as a DataFrame."""
+    """One stream declared in SQL, one as a DataFrame; another is a stored table."""
     engine = SparkEngine(spark, checkpoint=folder / "checkpoint", buckets=2)
     options = {"rowsPerBatch": "6", "startTimestamp": str(START // 1000), "advanceMillisPerBatch": "1000"}
     told = ", ".join(f"{name} = '{value}'" for name, value in options.items())
     engine.execute(f"CREATE STREAM A (timestamp TIMESTAMP, value BIGINT) WITH (format = 'rate-micro-batch', {told})")
     options.update(rowsPerBatch="4", numPartitions="1")
     engine.stream("B", spark.readStream.format("rate-micro-batch").options(**options).load(), time="timestamp")
+    engine.table("T", spark.sql("SELECT id AS k, timestamp_seconds(id * 100) AS since FROM range(12)"))
     for name, sql in GENERATED.items():
         engine.query(sql, name=name)
     return engine

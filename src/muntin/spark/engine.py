@@ -270,23 +270,32 @@ class SparkEngine:
 
     def process_available(self, until: Instant | None = None) -> None:
         """Process all input there is now, then return; ``until`` then moves time on to that instant, see :meth:`advance`."""
-        self._process()
-        if until is not None:
-            self.advance(until)
-            self._process()
+        moment = None if until is None else parse_instant(until)
+        self._process(more=moment is not None)
+        if moment is not None:
+            try:
+                self.advance(moment)
+                self._process()
+            except BaseException:  # also when it could not be started again
+                self._end_residents()
+                raise
 
-    def _process(self) -> None:
+    def _process(self, *, more: bool = False) -> None:
+        """Process what there is; where ``more`` follows at once, the processes of the buckets go on."""
         with self._lock:
             self._start(live=False)
             streaming = self._streaming
         assert streaming is not None, "it was started"
+        done = False
         try:
             streaming.awaitTermination()
+            done = True
         except StreamingQueryException as error:
             raise self._explained(error) from error
         finally:
             self._heard()
-            self._end_residents()
+            if not (done and more):
+                self._end_residents()
 
     def settle(self) -> None:
         """Wait, while the engine runs, until all input there is now is processed; starts it if it does not run.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from muntin.model.catalog import Stream, find_column
 from muntin.spark.failures import plain
 
 _OURS = {"format", "path", "time", "slack", "rate", "distinct", "reader"}
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+"""How paths on other file systems begin."""
 _FILES = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
 _SELF_DESCRIBING = {"parquet", "orc", "avro", "delta"}
 _FIXED = {"rate", "rate-micro-batch", "socket", "kafka"}
@@ -132,7 +135,8 @@ def _read_rows(spark: SparkSession, stream: Stream, options: dict[str, str], kin
         if name.lower() not in _OURS:
             reader = reader.option(name, value)
     if kind.lower() not in _FIXED:
-        reader = reader.schema(_file_schema(spark, stream, kind, options.get("path")))
+        options["path"] = _checked_path(stream, kind, options.get("path"))
+        reader = reader.schema(_file_schema(spark, stream, kind, options["path"]))
     try:
         frame = reader.load(options["path"]) if "path" in options else reader.load()
     except (PySparkException, ValueError, Py4JJavaError) as error:
@@ -148,10 +152,9 @@ def _remedy(kind: str) -> str:
     return f"Check its options; it needs {package} on Spark's class path, by spark.jars.packages or PYSPARK_SUBMIT_ARGS"
 
 
-def _file_schema(spark: SparkSession, stream: Stream, kind: str, path: str | None) -> StructType:
+def _file_schema(spark: SparkSession, stream: Stream, kind: str, path: str) -> StructType:
     """The schema to read files with: their own where they describe themselves, else the declared one."""
     declared = from_arrow_schema(stream.schema)
-    path = _checked_path(stream, kind, path)
     if kind.lower() not in _SELF_DESCRIBING:
         return declared
     try:
@@ -163,9 +166,11 @@ def _file_schema(spark: SparkSession, stream: Stream, kind: str, path: str | Non
 def _checked_path(stream: Stream, kind: str, path: str | None) -> str:
     if path is None:
         raise InputError(f"stream {stream.name} of format {kind!r} has no path", hint="Add path = '...' to its WITH")
-    if "://" not in path and not any(sign in path for sign in "*?[{") and not Path(path).exists():
+    if _SCHEME.match(path):
+        return path
+    if not any(sign in path for sign in "*?[{") and not Path(path).exists():
         raise InputError(f"stream {stream.name} reads {path!r}, where there is nothing", hint="Check the path; make the folder first")
-    return path
+    return str(Path(path).absolute())  # Java may have been started in another folder than this process is in now
 
 
 def fitted(frame: DataFrame, stream: Stream) -> DataFrame:
