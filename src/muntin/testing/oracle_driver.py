@@ -134,6 +134,10 @@ class OracleDriver:
         del self._standing[query.casefold()]
         self._follow()
 
+    def restart(self) -> bool:
+        """Nothing is durable: it computes everything anew each time."""
+        return False
+
     def close(self) -> None:
         """Nothing to give back."""
 

@@ -189,7 +189,9 @@ class Session:
                 raise AssertionError(f"{action} is a check, not an action")
 
     def _restart(self) -> None:
-        """A new driver in the state of the old one; what it sends out on the way there was sent out before."""
+        """The driver goes on from what is durable, or a new one in its state: what that sends out on the way there was sent out before."""
+        if self.driver.restart():
+            return
         for name in self._registered:
             self._collect(name)
         self.driver.close()
