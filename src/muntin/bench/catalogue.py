@@ -11,6 +11,7 @@ from muntin.bench.memory import bench_memory
 from muntin.bench.orders import bench_orders
 from muntin.bench.replan import bench_replan
 from muntin.bench.report import Progress, Report
+from muntin.bench.shared import bench_shared
 from muntin.bench.spark import bench_spark
 from muntin.bench.spark_bursts import bench_spark_bursts
 from muntin.bench.spark_shared import bench_spark_shared
@@ -34,6 +35,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "orders": bench_orders,
     "replan": bench_replan,
     "choice": bench_choice,
+    "shared": bench_shared,
     "spark": bench_spark,
     "state": bench_state,
     "spark-bursts": bench_spark_bursts,

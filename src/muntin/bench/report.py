@@ -53,7 +53,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Report:
-    """The outcome of one benchmark."""
+    """The outcome of one benchmark; details stand in the JSON only."""
 
     name: str
     question: str
@@ -61,13 +61,22 @@ class Report:
     claims: Sequence[Claim] = ()
     machine: Mapping[str, Figure] = field(default_factory=_machine)
     plots: Sequence[Plot] = ()
+    details: Sequence[Mapping[str, object]] = ()
 
     def to_json(self) -> str:
         """The report as JSON."""
         claims = [claim.to_dict() for claim in self.claims]
-        document = {"name": self.name, "question": self.question, "rows": list(self.rows), "claims": claims, "machine": self.machine}
+        document: dict[str, object] = {
+            "name": self.name,
+            "question": self.question,
+            "rows": list(self.rows),
+            "claims": claims,
+            "machine": self.machine,
+        }
         if self.plots:
             document["plots"] = [plot.to_dict() for plot in self.plots]
+        if self.details:
+            document["details"] = list(self.details)
         return json.dumps(document, indent=2)
 
 

@@ -6,7 +6,7 @@ older one, the rows from ``done[l + 1]`` up to ``done[l]`` are the queue of leve
 to large by ``links`` (row 0 to the next larger, row 1 to the next smaller), with the number of queues as both ends of the chain.
 
 An outer row is eight words in a ring, a cache line. A pair that was found and is not released to everyone yet waits in a pool; those of
-one outer row are chained in the order in which they were found.
+one outer row stand in blocks, which are chained, in the order in which they were found.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ FOUND = 8
 """Results in ``out``."""
 TRACED = 9
 FREE = 10
-"""The first of the pairs that are free, -1 for none."""
+"""The first of the blocks that are free, by the number of its first pair, -1 for none."""
 USED = 11
-"""Pairs of the pool that were ever used."""
+"""Places of the pool that were ever used."""
 HELD = 12
 MOST_HELD = 13
 MOST_WAITING = 14
@@ -52,7 +52,15 @@ WAITS = 18
 """Nanoseconds that rows waited from their arrival until they were taken: the longest."""
 PUNCTUAL = 19
 """Whether rows come at their arrival on the clock, which is put forward when there is nothing to do; else all are here."""
-DESK = 20
+IDLE = 20
+"""What the clock was put forward by while there was nothing to do."""
+GAP = 21
+"""Nanoseconds between two looks at the machine's clock from which on they count as the machine's, not as work; 0 for never."""
+SEEN = 22
+"""The last look at the machine's clock, when there is a gap to look for."""
+LOST = 23
+"""Nanoseconds that were left out as gaps."""
+DESK = 24
 
 # Words of an outer row.
 O_TIME = 0
@@ -67,11 +75,12 @@ O_POSITION = 6
 O_CODE = 7
 O_WORDS = 8
 
-# Words of a pair.
+# Words of a pair. Pairs stand in blocks, so that whoever walks over them finds most behind one another; the last place of a block is
+# no pair, its first word is the number of the next block's first pair.
 P_PARTNER = 0
 P_DISTANCE = 1
-P_NEXT = 2
-P_WORDS = 3
+P_WORDS = 2
+BLOCK = 16
 
 # Rows of ``out`` behind tag, time and positions: the levels that get the result, arrival of the outer row, moment of the release.
 R_FROM = 0

@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from muntin.kernels.agenda import (
+    BLOCK,
     CLOCK,
     CONTAINED,
     COUNTED,
@@ -25,7 +26,10 @@ from muntin.kernels.agenda import (
     EVENT,
     FOUND,
     FREE,
+    GAP,
     HELD,
+    IDLE,
+    LOST,
     LWO,
     MEASURED,
     MORE_PAIRS,
@@ -44,7 +48,6 @@ from muntin.kernels.agenda import (
     O_RESUME,
     O_TIME,
     P_DISTANCE,
-    P_NEXT,
     P_PARTNER,
     PAUSED,
     PROBE_COST,
@@ -55,6 +58,7 @@ from muntin.kernels.agenda import (
     R_UNTIL,
     RESULT_COST,
     SCHEDULER,
+    SEEN,
     SLICE,
     SWF,
     T_BEGIN,
@@ -104,7 +108,8 @@ from muntin.kernels.rows import expire_tail, expire_two, full_position, insert, 
 
 _LOW = 0xFFFFFFFF
 _GLANCE = 64
-"""Candidates between looks at the machine's clock."""
+"""Candidates between looks at the machine's clock; a result counts for several."""
+_RESULT = 8
 _AHEAD = 6
 """Outer rows of a queue whose next candidate is fetched early."""
 
@@ -113,7 +118,14 @@ _AHEAD = 6
 def moment(desk):
     """What time it is."""
     if desk[CLOCK] == MEASURED:
-        return now_ns() + desk[NOW]
+        read = now_ns()
+        if desk[GAP] > 0:
+            # For measurements on a machine that does other things, too: work looks at the clock more often than that.
+            if read - desk[SEEN] > desk[GAP]:
+                desk[LOST] += read - desk[SEEN]
+                desk[NOW] -= read - desk[SEEN]
+            desk[SEEN] = read
+        return read + desk[NOW]
     return desk[NOW]
 
 
@@ -313,21 +325,32 @@ def release(row, number, partner, distance, first, until, desk, sizes, now, out,
 
 
 @inline
+def pair_after(pair, pairs):
+    """The place of the next pair of the same row, if it has one."""
+    if pair % BLOCK == BLOCK - 2:
+        return pairs[pair + 1, 0]
+    return pair + 1
+
+
+@inline
 def hold(row, partner, distance, desk, pairs):
     """Keep a pair for those who cannot have it yet; the pool has room."""
-    pair = desk[FREE]
-    if pair >= 0:
-        desk[FREE] = pairs[pair, P_NEXT]
+    last = row[O_LAST]
+    if last >= 0 and last % BLOCK != BLOCK - 2:
+        pair = last + 1
     else:
-        pair = desk[USED]
-        desk[USED] = pair + 1
+        pair = desk[FREE]
+        if pair >= 0:
+            desk[FREE] = pairs[pair + BLOCK - 1, 0]
+        else:
+            pair = desk[USED]
+            desk[USED] = pair + BLOCK
+        if last >= 0:
+            pairs[last + 1, 0] = pair
+        else:
+            row[O_FIRST] = pair
     pairs[pair, P_PARTNER] = partner
     pairs[pair, P_DISTANCE] = distance
-    pairs[pair, P_NEXT] = -1
-    if row[O_LAST] >= 0:
-        pairs[row[O_LAST], P_NEXT] = pair
-    else:
-        row[O_FIRST] = pair
     row[O_LAST] = pair
     desk[HELD] += 1
     if desk[HELD] > desk[MOST_HELD]:
@@ -336,14 +359,20 @@ def hold(row, partner, distance, desk, pairs):
 
 @inline
 def let_go(row, desk, pairs):
-    """Give back the pairs of a row that is done."""
-    pair = row[O_FIRST]
-    while pair >= 0:
-        following = pairs[pair, P_NEXT]
-        pairs[pair, P_NEXT] = desk[FREE]
-        desk[FREE] = pair
-        desk[HELD] -= 1
-        pair = following
+    """Give back the blocks of a row that is done."""
+    block = row[O_FIRST]
+    last = row[O_LAST]
+    while block >= 0:
+        end = block + BLOCK - 1
+        following = np.int64(-1)
+        if block <= last < end:
+            desk[HELD] -= last - block + 1
+        else:
+            desk[HELD] -= BLOCK - 1
+            following = pairs[end, 0]
+        pairs[end, 0] = desk[FREE]
+        desk[FREE] = block
+        block = following
 
 
 @inline
@@ -353,11 +382,10 @@ def give_held(row, number, level, run, desk, sizes, given, pairs, now, out, coun
     Returns the new count; when the room ends, ``given`` tells how far it got.
     """
     pair = given[level]
-    following = row[O_FIRST] if pair < 0 else pairs[pair, P_NEXT]
-    while following >= 0 and count + sizes.shape[0] <= room:
-        count = release(row, number, pairs[following, P_PARTNER], pairs[following, P_DISTANCE], level, run, desk, sizes, now, out, count)
-        pair = following
-        following = pairs[pair, P_NEXT]
+    last = row[O_LAST]
+    while pair != last and count + sizes.shape[0] <= room:
+        pair = row[O_FIRST] if pair < 0 else pair_after(pair, pairs)
+        count = release(row, number, pairs[pair, P_PARTNER], pairs[pair, P_DISTANCE], level, run, desk, sizes, now, out, count)
     for each in range(level, run):
         given[each] = pair
     return count
@@ -366,7 +394,7 @@ def give_held(row, number, level, run, desk, sizes, given, pairs, now, out, coun
 @inline
 def is_given(row, level, given):
     """Whether a level has got all that is held of its front row."""
-    return given[level] == row[O_LAST] if given[level] >= 0 else row[O_FIRST] < 0
+    return given[level] == row[O_LAST]
 
 
 @inline
@@ -413,9 +441,12 @@ def end_level(queue, desk, done, links, outers, sizes, given, pairs, now, out, c
 @inline
 def scan(
     words, halves, stores, indexes, program, stride, queue, number, row, slot,
-    edges, sizes, desk, links, bases, pairs, bound, out, count, room, counters,
+    edges, sizes, desk, links, bases, pairs, bound, out, count, room, counters, now,
 ):  # fmt: skip
-    """Let a row look at candidates up to the edge of a level: why it stopped, results, candidates looked at, whether it finished."""
+    """Let a row look at candidates up to the edge of a level: why it stopped, results, candidates looked at, whether it finished, when.
+
+    By the machine's clock a result is released when the clock was looked at after it.
+    """
     s = row[O_OWN] & 15
     o = 1 - s
     at = s * 2 * stride
@@ -436,8 +467,9 @@ def scan(
     until = np.int64(levels) if scheduler == LWO else links[0, queue]
     band = np.int64(0) if scheduler == LWO else queue
     costly = desk[PROBE_COST]
-    now = moment(desk)
+    measured = desk[CLOCK] == MEASURED
     glance = _GLANCE
+    fresh = count
     tail = stores[o, TAIL]
     seq = row[O_RESUME]
     looked = np.int64(0)
@@ -460,22 +492,27 @@ def scan(
             finished = False
             break
         looked += 1
-        if desk[CLOCK] == COUNTED:
+        if measured:
+            glance -= 1
+            if glance <= 0:
+                now = moment(desk)
+                glance = _GLANCE
+                while fresh < count:
+                    out[4 + R_RELEASED, fresh] = now
+                    fresh += 1
+                if now >= desk[UNTIL]:
+                    # This candidate is looked at yet; the next call goes on behind it.
+                    status = np.int64(PAUSED)
+        else:
             desk[NOW] += costly
             now = desk[NOW]
             if now >= desk[UNTIL]:
                 status = np.int64(PAUSED)
-        else:
-            glance -= 1
-            if glance == 0:
-                now = moment(desk)
-                glance = _GLANCE
-                if now >= desk[UNTIL]:
-                    # This candidate is looked at yet; the next call goes on behind it.
-                    status = np.int64(PAUSED)
         found = words[address + word] == code if simple else matches(words, program, at, address, bound)
         if found:
-            if desk[CLOCK] == COUNTED:
+            if measured:
+                glance -= _RESULT - 1
+            else:
                 desk[NOW] += desk[RESULT_COST]
                 now = desk[NOW]
             partner = full_position(stores, o, halves[2 * address + POSITION])
@@ -502,7 +539,12 @@ def scan(
     row[O_RESUME] = seq
     counters[N_SCANNED] += looked
     counters[N_COMPARED] += looked
-    return status, count, looked, finished
+    now = moment(desk)
+    if measured:
+        while fresh < count:
+            out[4 + R_RELEASED, fresh] = now
+            fresh += 1
+    return status, count, looked, finished, now
 
 
 @inline
@@ -586,8 +628,8 @@ def run_schedule(
         desk[FOUND] = count
         if status != DONE:
             return status
+    now = moment(desk)
     while True:
-        now = moment(desk)
         while desk[EVENT] < stop:
             e = desk[EVENT]
             if desk[PUNCTUAL] and (arrivals[e] if arrivals.shape[0] > 1 else arrivals[0]) > now:
@@ -601,6 +643,8 @@ def run_schedule(
             )  # fmt: skip
             if status != DONE:
                 return status
+            if desk[EVENT] % _RESULT == 0 and desk[GAP] > 0:
+                moment(desk)
         if (now >= desk[UNTIL] and stepped) or desk[UNTIL] == 0:
             return np.int64(PAUSED)
         stepped = True
@@ -609,20 +653,26 @@ def run_schedule(
             if desk[EVENT] == stop:
                 return np.int64(DONE)
             # Nothing to do before the next row comes: the clock is put forward.
-            desk[NOW] += (arrivals[desk[EVENT]] if arrivals.shape[0] > 1 else arrivals[0]) - now
+            now = moment(desk)
+            idle = (arrivals[desk[EVENT]] if arrivals.shape[0] > 1 else arrivals[0]) - now
+            if idle > 0:
+                desk[NOW] += idle
+                desk[IDLE] += idle
+                now += idle
             continue
         number = done[queue + 1]
         slot = number & mask
         row = outers[slot]
+        begin = now
         if n == 2:
             if number + _AHEAD < done[queue]:
                 ahead = outers[(number + _AHEAD) & mask]
                 other = 1 - (ahead[O_OWN] & 15)
                 if ahead[O_RESUME] >= stores[other, TAIL]:
                     prefetch(words, row_address(stores, other, ahead[O_RESUME]))
-            status, count, looked, finished = scan(
+            status, count, looked, finished, now = scan(
                 words, halves, stores, indexes, program, stride, queue, number, row, slot if bases.shape[0] > 1 else 0,
-                edges, sizes, desk, links, bases, pairs, bound, out, count, room, counters,
+                edges, sizes, desk, links, bases, pairs, bound, out, count, room, counters, now,
             )  # fmt: skip
         else:
             status, count, looked = scan_many(
@@ -630,12 +680,13 @@ def run_schedule(
                 sizes, desk, bases, bounds[slot], scratch, out, count, room, counters,
             )  # fmt: skip
             finished = status == DONE
+            now = moment(desk)
         desk[FOUND] = count
         if trace.shape[0] > 0:
-            write_trace(trace, desk, number, queue, looked, finished, now)
+            write_trace(trace, desk, number, queue, looked, finished, begin)
         if finished:
             desk[ENDING] = queue + 1
-            ended, count = end_level(queue, desk, done, links, outers, sizes, given, pairs, moment(desk), out, count, room)
+            ended, count = end_level(queue, desk, done, links, outers, sizes, given, pairs, now, out, count, room)
             desk[FOUND] = count
             if ended != DONE:
                 return ended

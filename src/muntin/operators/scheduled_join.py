@@ -81,6 +81,26 @@ class Pace:
 
 
 @dataclass(frozen=True)
+class Timing:
+    """How a replay tells the time, and how many results it hands on at the most.
+
+    Parameters
+    ----------
+    gap : int
+        When the machine does something else for more nanoseconds than that, its clock stands still; 0 for never. Work looks at the clock
+        every few microseconds.
+    costs : tuple of int, optional
+        Of looking at a row and of finding a result. With them the clock moves by these alone: a simulation without overheads.
+    results : int
+        So many come at a time.
+    """
+
+    gap: int = 0
+    costs: tuple[int, int] | None = None
+    results: int = 1 << 18
+
+
+@dataclass(frozen=True)
 class Released:
     """Results of some work, in the first ``count`` columns, with the levels that get them; valid until the operator goes on."""
 
@@ -186,22 +206,29 @@ class ScheduledJoin(JoinOperator):
         desk[at.UNTIL] = time.monotonic_ns() + pace.turn()
         return self.go_on(pace.results)
 
-    def replay(self, news: Sequence[NewRows], arrivals: Integers, now: int) -> Iterator[Released]:
+    def replay(self, news: Sequence[NewRows], arrivals: Integers, now: int, timing: Timing) -> Iterator[Released]:
         """Work as if the rows came at their arrivals, given in total order, in nanoseconds from now on; for measurements.
 
-        The clock is the machine's while there is something to do, and put forward to the next arrival when there is nothing.
+        The clock is put forward to the next arrival when there is nothing to do, and stands still while the caller has the results.
         """
         self.take(news, now)
         desk = self.agenda.desk
-        desk[[at.CLOCK, at.NOW, at.PUNCTUAL, at.UNTIL]] = at.MEASURED, -time.monotonic_ns(), 1, _LONGEST
+        desk[[at.PUNCTUAL, at.UNTIL, at.GAP, at.IDLE, at.LOST]] = 1, _LONGEST, timing.gap, 0, 0
+        if timing.costs is None:
+            desk[at.CLOCK], desk[at.SEEN] = at.MEASURED, time.monotonic_ns()
+            desk[at.NOW] = -desk[at.SEEN]
+        else:
+            desk[[at.CLOCK, at.NOW, at.PROBE_COST, at.RESULT_COST]] = at.COUNTED, 0, *timing.costs
         self._arrivals = arrivals
         while self.is_busy():
-            released = self.go_on()
+            released = self.go_on(timing.results)
             if released is not None:
                 # What is done with results between two calls is no part of the measurement.
                 stopped = time.monotonic_ns()
                 yield released
-                desk[at.NOW] -= time.monotonic_ns() - stopped
+                desk[at.SEEN] = time.monotonic_ns()
+                desk[at.NOW] -= desk[at.SEEN] - stopped if timing.costs is None else 0
+        desk[at.GAP] = 0
         self.rest()
 
     def go_on(self, most: int = 1 << 18) -> Released | None:

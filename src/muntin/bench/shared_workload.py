@@ -1,0 +1,222 @@
+"""Paper 1's streams, windows and queries, and a shared join that is run over them under all three schedulers at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from muntin.engine.declarations import Declarations
+from muntin.expressions.duck import Duck
+from muntin.expressions.evaluator import Evaluator
+from muntin.kernels import agenda as at
+from muntin.operators.events import NewRows
+from muntin.operators.join import Tools
+from muntin.operators.scheduled_join import Released, Schedule, ScheduledJoin, Timing
+from muntin.operators.workspace import Workspace
+from muntin.planner.join_planner import plan_join
+from muntin.schedule.levels import Levels
+from muntin.sql.streams import make_stream
+from muntin.state.batch import Batch
+
+Integers = npt.NDArray[np.int64]
+
+SCHEDULERS = ("lwo", "swf", "mqt")
+WINDOWS = {
+    "Uniform": (1, 100, 200, 300, 400, 500, 600),
+    "Mostly-Small": (1, 5, 15, 30, 60, 300, 600),
+    "Mostly-Large": (1, 60, 300, 420, 510, 570, 600),
+    "Small-Large": (1, 5, 15, 300, 510, 570, 600),
+}
+"""Table 1: windows in seconds."""
+DISTINCT = 500
+"""Values, so that two rows agree with probability 0.002."""
+_SECOND = 1_000_000
+_LARGEST = 600
+_SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
+_GAP = 20_000
+"""Nanoseconds between two looks at the clock that are never work: some other process had the processor."""
+_COSTS = (1_000, 0)
+_TURN = 1 << 14
+"""Results until another scheduler has its turn: a few milliseconds."""
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Two streams: a largest window of history, then ``rows`` new rows of both together.
+
+    Parameters
+    ----------
+    rate
+        Rows a second of each stream, in the time of the streams.
+    rows
+        New rows.
+    burst
+        The mean size of bursts: Pareto, with gaps between them so that the rate stays.
+    at_once
+        When not 0: so many rows arrive together, with the last of them; their times stay as they are.
+    seed
+        Of the generator.
+    """
+
+    rate: int
+    rows: int
+    burst: float = 1.0
+    at_once: int = 0
+    seed: int = 1
+
+    @cached_property
+    def _drawn(self) -> list[tuple[Integers, Integers]]:
+        """For each stream times in microseconds and values."""
+        generator = np.random.default_rng(self.seed)
+        parts = []
+        for _ in range(2):
+            before = self._times(generator, self.rate * _LARGEST)
+            after = self._times(generator, self.rows // 2) + _LARGEST * _SECOND
+            times = np.concatenate([before, after])
+            parts.append((times, generator.integers(0, DISTINCT, len(times))))
+        return parts
+
+    def _times(self, generator: np.random.Generator, rows: int) -> Integers:
+        """Arrivals of so many rows from 0 on, in as much time as they take at the rate."""
+        sizes = np.ones(rows, np.int64)
+        if self.burst > 1:
+            # Pareto from 1 on, with the mean wanted; parts of rows become rows by chance, so the mean stays.
+            drawn = 1 + generator.pareto(self.burst / (self.burst - 1), rows)
+            sizes = np.minimum(drawn + generator.random(rows), rows).astype(np.int64)
+            sizes = sizes[: int(np.searchsorted(np.cumsum(sizes), rows)) + 1]
+        moments = np.cumsum(generator.exponential(1.0, len(sizes) + 1))
+        spread = moments[:-1] / moments[-1] * (rows / self.rate * _SECOND)
+        return np.repeat(spread.astype(np.int64), sizes)[:rows]
+
+    def rows_of(self, *, new: bool) -> list[NewRows]:
+        """The history or the new rows."""
+        parts = []
+        for times, values in self._drawn:
+            history = self.rate * _LARGEST
+            chosen = slice(history, None) if new else slice(0, history)
+            mine = times[chosen]
+            table = pa.table([values[chosen], pa.array(mine).cast(pa.timestamp("us"))], schema=_SCHEMA)
+            before = history if new else 0
+            parts.append(NewRows(before + np.arange(len(mine)), Batch(table, mine, np.zeros(len(mine))), before))
+        return parts
+
+    def arrivals(self, second: float) -> Integers:
+        """When the new rows arrive, in their total order, if a second of the streams has so many nanoseconds."""
+        history = self.rate * _LARGEST
+        times = np.sort(np.concatenate([times[history:] for times, _ in self._drawn])) - _LARGEST * _SECOND
+        if self.at_once:
+            numbers = np.arange(len(times))
+            times = times[np.minimum(numbers - numbers % self.at_once + self.at_once, len(times)) - 1]
+        return (times * (second / _SECOND)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Queries over one join: windows in seconds, how many queries each has, and how the join looks for partners."""
+
+    windows: tuple[int, ...]
+    queries: tuple[int, ...]
+    join: str = "hash"
+    buckets: int | None = None
+
+    def operator(self, scheduler: str, streams: Streams) -> ScheduledJoin:
+        """The join, with history."""
+        declared = Declarations()
+        declared.set("join", self.join)
+        if self.buckets is not None:
+            declared.set("buckets", self.buckets)
+        for name in "AB":
+            declared.add_stream(make_stream(name, _SCHEMA, "ts", 0))
+        window = f"[RANGE {self.windows[-1]} SECONDS]"
+        query = declared.read(f"SELECT A.k FROM A {window}, B {window} WHERE A.k = B.k", "q")
+        levels = Levels.of_two([(size * _SECOND, size * _SECOND) for size in self.windows], self.queries)
+        tools = Tools(Evaluator(Duck()), Workspace())
+        join = ScheduledJoin(plan_join(query, declared.settings), ["A", "B"], {}, tools, Schedule(levels, scheduler))
+        history = streams.rows_of(new=False)
+        join.fill(history, max(int(part.batch.times[-1]) for part in history))
+        return join
+
+
+@dataclass
+class Times:
+    """Response times under one scheduler, by window: results, nanoseconds in all and at most; what the run needed besides."""
+
+    queries: tuple[int, ...]
+    results: Integers = field(init=False)
+    total: Integers = field(init=False)
+    most: Integers = field(init=False)
+    busy: int = 0
+    span: int = 0
+    lost: int = 0
+    rows_waiting: int = 0
+    results_held: int = 0
+    rows_stored: int = 0
+
+    def __post_init__(self) -> None:
+        self.results, self.total, self.most = (np.zeros(len(self.queries), np.int64) for _ in range(3))
+
+    def add(self, released: Released) -> None:
+        """Take results."""
+        for level in range(len(self.queries)):
+            times = released.response_times(level)
+            if len(times):
+                self.results[level] += len(times)
+                self.total[level] += times.sum()
+                self.most[level] = max(int(self.most[level]), int(times.max()))
+
+    @property
+    def means(self) -> npt.NDArray[np.float64]:
+        """Of each window, in nanoseconds."""
+        return self.total / np.maximum(self.results, 1)
+
+    @property
+    def by_query(self) -> float:
+        """The paper's measure: each query's mean response time, averaged over the queries."""
+        return float(np.average(self.means, weights=self.queries))
+
+    @property
+    def by_result(self) -> float:
+        """The mean over all results of all queries."""
+        return float((self.total * self.queries).sum() / (self.results * self.queries).sum())
+
+
+def run(join: ScheduledJoin, streams: Streams, second: float, *, counted: bool) -> Iterator[Times]:
+    """Yield while it works, and at the end what there is to know."""
+    times = Times(join.schedule.levels.queries)
+    news, arrivals = streams.rows_of(new=True), streams.arrivals(second)
+    now = max(int(part.batch.times[-1]) for part in news)
+    desk = join.agenda.desk
+    timing = Timing(_GAP, _COSTS if counted else None, _TURN)
+    for released in join.replay(news, arrivals, now, timing):
+        times.add(released)
+        times.span = max(times.span, int(released.out[4 + at.R_RELEASED, : released.count].max()))
+        yield times
+    times.busy, times.lost = times.span - int(desk[at.IDLE]), int(desk[at.LOST])
+    stats = join.agenda.stats()
+    times.rows_waiting, times.results_held = stats["most_rows_waiting"], stats["most_results_held"]
+    times.rows_stored = sum(join.rows())
+    yield times
+
+
+def run_together(sharing: Sharing, streams: Streams, second: float, schedulers: Sequence[str], *, counted: bool) -> dict[str, Times]:
+    """Run under several schedulers, a few milliseconds each in turn, so that all have the same share of good and bad times."""
+    going = {name: run(sharing.operator(name, streams), streams, second, counted=counted) for name in schedulers}
+    found: dict[str, Times] = {}
+    while going:
+        for name in tuple(going):
+            times = next(going[name], None)
+            if times is None:
+                del going[name]
+            else:
+                found[name] = times
+    return found
+
+
+def service_time(sharing: Sharing, streams: Streams, *, counted: bool) -> float:
+    """Nanoseconds that a row costs under LWO when the others have their turns, too."""
+    return run_together(sharing, streams, 0.0, SCHEDULERS, counted=counted)["lwo"].busy / streams.rows
