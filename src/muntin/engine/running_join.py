@@ -7,6 +7,8 @@ matches is a result of which query, and how results look, is the business of :cl
 from __future__ import annotations
 
 import logging
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -57,6 +59,8 @@ _LONGEST_STRETCH = 64
 """Values and selectivities of streams whose rates are steady are measured at least once in so many windows' worth of rows."""
 
 _TWO = 2
+_RESULT_NS = 250
+"""Nanoseconds in which a result is handed out, where there are many."""
 _COUNTERS = {
     "probes": layout.N_PROBES,
     "rows_scanned": layout.N_SCANNED,
@@ -110,6 +114,7 @@ class RunningJoin:
         self.group: SharingGroup | None = None
         self._live = shared.live
         self._floor: list[int] = []
+        self._handling = 0
         self.settings = shared.settings
         self._known = shared.known
         self._streams = sorted(streams, key=lambda state: state.stream.order)
@@ -172,10 +177,10 @@ class RunningJoin:
         if scheduler is None or obstacle(plan):
             return None
         windows = self._windows()
-        members = [member.sizes for member in self.group.members] if self.group else list(windows)
+        queries = Counter(member.sizes for member in self.group.members) if self.group else Counter(windows)
         sizes = tuple(tuple(size or 1 for size in level) for level in windows)
         looks = tuple(steps[0].source for steps in plan.orders)
-        return Schedule(Levels(sizes, tuple(map(members.count, windows)), looks, (1,) * len(looks)), scheduler)
+        return Schedule(Levels(sizes, tuple(map(queries.__getitem__, windows)), looks, (1,) * len(looks)), scheduler)
 
     @property
     def _plan_settings(self) -> Settings:
@@ -227,10 +232,13 @@ class RunningJoin:
 
     def _handed_out(self, released: Released) -> Iterator[tuple[RunningQuery, pa.Table]]:
         """What a scheduled join released, to the queries of each level."""
+        by_windows: dict[tuple[int, ...], list[RunningQuery]] = {}
+        for member in self.members:
+            by_windows.setdefault(member.sizes, []).append(member)
         for level, sizes in enumerate(self._windows()):
             matches = released.of_level(level)
-            for member in self.members if len(matches) else ():
-                table = member.taken(matches) if member.sizes in {sizes, ()} else None
+            for member in by_windows[sizes if self.group else ()] if len(matches) else ():
+                table = member.taken(matches)
                 if table is not None:
                     yield member, table
 
@@ -257,9 +265,13 @@ class RunningJoin:
         operator = self._operator
         if not isinstance(operator, ScheduledJoin) or not operator.is_busy():
             return
-        released = operator.work(pace)
+        # Where results take long to hand out, there are more of them at a time: so most of the time is never spent on that.
+        handling = self._handling
+        released = operator.work(Pace(max(pace.first, handling), max(pace.longest, handling), max(pace.results, handling // _RESULT_NS)))
         if released is not None:
+            begin = time.monotonic_ns()
             yield from self._handed_out(released)
+            self._handling = time.monotonic_ns() - begin
         if not operator.is_busy():
             operator.rest()
             self._replan()

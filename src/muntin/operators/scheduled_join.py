@@ -33,6 +33,7 @@ Integers = npt.NDArray[np.int64]
 _SECOND = 1_000_000_000
 _NO_TRACE = np.zeros((0, at.T_COLUMNS), np.int64)
 _ARRIVED = np.zeros(1, np.int64)
+_NO_TABLE = np.zeros((1, 1), np.int32)
 _LONGEST = (1 << 62) - 1
 _TWO = 2
 
@@ -149,7 +150,7 @@ class ScheduledJoin(JoinOperator):
         self.agenda = Agenda(levels, schedule.scheduler, len(self.plan.sources), counting=counting)
         self._sizes = np.array(levels.sizes, np.int64).reshape(len(levels), -1)
         self._edges = np.array(levels.edges, np.int64).reshape(len(levels), -1)
-        self._best = levels.best if schedule.scheduler == "mqt" else np.zeros((1, 1), np.int32)
+        self._best = _NO_TABLE
 
     # -- work --------------------------------------------------------------------------------------
 
@@ -183,6 +184,9 @@ class ScheduledJoin(JoinOperator):
         self._begin(events, self._arrived(events))
 
     def _begin(self, events: Events, arrivals: Integers) -> None:
+        if self._best is _NO_TABLE and self.schedule.scheduler == "mqt":
+            # Not before there is work: queries often come many at a time.
+            self._best = self.schedule.levels.best
         self._events, self._arrivals = events, arrivals
         self.agenda.desk[at.EVENT] = 0
         self.agenda.reserve(len(events))
