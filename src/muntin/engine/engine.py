@@ -22,10 +22,12 @@ import pyarrow as pa
 
 from muntin.engine.declarations import Actions, Declarations, run_script
 from muntin.engine.explain import describe_query
+from muntin.engine.explain_pipeline import describe_running_pipeline
 from muntin.engine.input_rows import Rows, read_rows, read_times
 from muntin.engine.joins import Joins
 from muntin.engine.plan_tree import Node, draw, to_dict
 from muntin.engine.running_join import RunningJoin, Shared
+from muntin.engine.running_pipeline import RunningLeaf, RunningPipeline
 from muntin.engine.running_query import RunningQuery
 from muntin.engine.standing_query import StandingQuery, Subscriber
 from muntin.engine.stream_state import StreamState, least_watermark
@@ -37,6 +39,8 @@ from muntin.model.catalog import Stream, Table
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL, Instant, format_instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
 from muntin.operators.workspace import Workspace
+from muntin.plan.join import JoinPlan
+from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Query
 from muntin.plan.statement import Drop
 from muntin.sql.streams import make_stream, make_table
@@ -95,7 +99,7 @@ class Engine:
         self._catalog = self._declared.catalog
         self._streams: dict[str, StreamState] = {}
         self._tables: dict[str, pa.Table] = {}
-        self._queries: dict[str, RunningQuery] = {}
+        self._queries: dict[str, RunningQuery | RunningPipeline] = {}
         self._subscribers: dict[str, list[Subscriber]] = {}
         self._numbers = count(1)
         self._duck = Duck()
@@ -184,22 +188,44 @@ class Engine:
             return self._add_query(query, own)
 
     def _add_query(self, query: Query, settings: Settings | None = None) -> StandingQuery:
-        own, plan = self._declared.planned(query, settings)
-        prepare()
-        streams = {source.relation: self._streams[source.relation] for source in query.sources if not source.stored}
-        if self._queries:
-            self._trim(exactly=True)  # what a new query finds must not depend on how rows were cut into pushes
-        shared = Shared(self._duck, self._workspace, own, self._declared.knowledge())
-
-        def make() -> RunningJoin:
-            join = RunningJoin(plan, list(streams.values()), self._tables, shared)
-            join.begin(self._frontier[0])
-            return join
-
-        self._queries[query.name.casefold()] = self._joins.add(query, own, make)
+        running: RunningQuery | RunningPipeline
+        if isinstance(query, Pipeline):
+            running = self._run_pipeline(query, settings)
+        else:
+            own, plan = self._declared.planned(query, settings)
+            self._prepare()
+            running = self._joins.add(query, own, partial(self._make_join, plan, own))
+        self._queries[query.name.casefold()] = running
         self._subscribers[query.name.casefold()] = []
         self._declared.add_query(query)
         return StandingQuery(self, query.name)
+
+    def _prepare(self) -> None:
+        """Make ready for a query that is to be added."""
+        prepare()
+        if self._queries:
+            self._trim(exactly=True)  # what a new query finds must not depend on how rows were cut into pushes
+
+    def _make_join(self, plan: JoinPlan, settings: Settings) -> RunningJoin:
+        streams = {source.relation: self._streams[source.relation] for source in plan.query.sources if not source.stored}
+        shared = Shared(self._duck, self._workspace, settings, self._declared.knowledge())
+        join = RunningJoin(plan, list(streams.values()), self._tables, shared)
+        join.begin(self._frontier[0])
+        return join
+
+    def _run_pipeline(self, query: Pipeline, settings: Settings | None) -> RunningPipeline:
+        """Run a pipeline; each of its leaves has a join of its own."""
+        own, plan = self._declared.planned_pipeline(query, settings)
+        self._prepare()
+        leaves = []
+        for leaf in plan.leaves:
+            join = self._make_join(leaf, own)
+            running = RunningLeaf(leaf.query, join, self._duck)
+            running.sit(None)
+            join.members.append(running)
+            leaves.append(running)
+        self._joins.running += [leaf.join for leaf in leaves]
+        return RunningPipeline(query, leaves, self._tables, self._duck)
 
     def handle(self, name: str) -> StandingQuery:
         """The handle of a registered query."""
@@ -232,7 +258,9 @@ class Engine:
         """Bytes of the columns in the logs of all streams and of the windows' state in all queries."""
         with self._lock:
             logs = sum(state.log.nbytes() for state in self._streams.values())
-            return logs + sum(join.nbytes() for join in self._joins.running)
+            pipelines = [running for running in self._queries.values() if isinstance(running, RunningPipeline)]
+            above = sum(size for pipeline in pipelines for _, _, size in pipeline.state())
+            return logs + above + sum(join.nbytes() for join in self._joins.running)
 
     def drop(self, name: str) -> None:
         """Drop a query; the others notice nothing."""
@@ -242,7 +270,12 @@ class Engine:
     def _drop(self, kind: str, name: str, *, if_exists: bool) -> None:
         if kind == "query":
             if self._declared.drop_query(name, if_exists=if_exists) is not None:
-                self._joins.drop(self._queries.pop(name.casefold()))
+                running = self._queries.pop(name.casefold())
+                if isinstance(running, RunningPipeline):
+                    for leaf in running.leaves:
+                        self._joins.running.remove(leaf.join)
+                else:
+                    self._joins.drop(running)
                 del self._subscribers[name.casefold()]
                 self._trim()
             return
@@ -329,14 +362,25 @@ class Engine:
         instant, order = self._frontier
         closed = instant if order == _EVERY_STREAM else instant - 1
         for join in self._joins.running:
-            if silent:
+            if silent and not any(isinstance(member, RunningLeaf) for member in join.members):
                 join.remember(instant, closed)
                 continue
             for running, table in join.catch_up(instant, closed):
-                name = running.query.name
-                for subscriber in self._subscribers[name.casefold()]:
-                    self._deliveries.extend((name, subscriber, batch) for batch in table.to_batches())
+                self._hand_out(running.query.name, table)
+        for pipeline in self._queries.values():
+            if isinstance(pipeline, RunningPipeline):
+                tables = pipeline.catch_up(closed)
+                if silent:  # what it keeps depends on every row, so only the results are left out
+                    pipeline.take_back(list(tables))
+                    continue
+                for table in tables:
+                    self._hand_out(pipeline.query.name, table)
         self._trim()
+
+    def _hand_out(self, name: str, table: pa.Table) -> None:
+        """Let the subscribers of a query have results, once there is time for it."""
+        for subscriber in self._subscribers[name.casefold()]:
+            self._deliveries.extend((name, subscriber, batch) for batch in table.to_batches())
 
     def _release(self, final: tuple[int, int]) -> None:
         """Move the frontier on, and rows that are final into the logs."""
@@ -406,11 +450,13 @@ class Engine:
         with self._lock:
             return [to_dict(self._described(running)) for running in self._chosen(query)]
 
-    def _described(self, running: RunningQuery) -> Node:
+    def _described(self, running: RunningQuery | RunningPipeline) -> Node:
         """The plan of a query; where it is the only one, there is nothing to say about sharing."""
+        if isinstance(running, RunningPipeline):
+            return describe_running_pipeline(running)
         return describe_query(running, self._joins.why(running) if len(self._queries) > 1 else "")
 
-    def _chosen(self, query: str | None) -> list[RunningQuery]:
+    def _chosen(self, query: str | None) -> list[RunningQuery | RunningPipeline]:
         """One query, or all."""
         return list(self._queries.values()) if query is None else [self._running(query, lambda running: running)]
 
@@ -449,7 +495,7 @@ class Engine:
         hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(self._streams) or 'no streams yet'}"
         raise CatalogError(f"there is no stream {stream!r}", hint=hint)
 
-    def _running(self, name: str, use: Callable[[RunningQuery], Value]) -> Value:
+    def _running(self, name: str, use: Callable[[RunningQuery | RunningPipeline], Value]) -> Value:
         with self._lock:
             running = self._queries.get(name.casefold())
             if running is None:
