@@ -32,12 +32,13 @@ from muntin.engine.input_rows import read_rows
 from muntin.engine.plan_tree import Fact, Node, draw
 from muntin.engine.subscription import Subscription
 from muntin.engine.table_files import load_table
-from muntin.errors import CatalogError, InputError, RunError, SettingError
+from muntin.errors import CatalogError, InputError, RunError, SettingError, SqlError
 from muntin.kernels.compiling import prepare
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import Instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
 from muntin.plan.join import JoinPlan
+from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Query
 from muntin.planner.distribution import distribute
 from muntin.spark.changing import Wanted, exports, forget_brought, settled
@@ -194,6 +195,9 @@ class SparkEngine:
             return handle
 
     def _add_query(self, query: Query, sink: SinkChoice) -> SparkQuery:
+        if isinstance(query, Pipeline):
+            fact = f"query {query.name} has DISTINCT, GROUP BY, aggregates, set operators, sub-selects or EMIT SNAPSHOT"
+            raise SqlError(f"{fact}, which run in process only so far", place=query.place, hint="Use muntin.Engine for this query")
         settings, plan = self._declared.planned(query)
         changed = {name: str(value) for name, value in asdict(settings).items() if value != getattr(_DEFAULT, name)}
         registered = Registered(query.name, query.text, changed)

@@ -233,7 +233,7 @@ def test_a_failure_of_the_work_is_told_to_whoever_comes_next(engine: muntin.Engi
         raise MemoryError("no room")
 
     assert engine.settle(60)
-    monkeypatch.setattr(engine._executor, "_work", fail)
+    monkeypatch.setattr(engine._live._executor, "_work", fail)
     engine.push("A", rows(10, 1))
     assert engine.settle(60)
     with pytest.raises(MemoryError, match="no room"):
