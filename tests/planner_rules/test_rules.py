@@ -19,6 +19,7 @@ from tests.planner_rules.pairs import Pair, read_rules, write_plan, write_rules
 import muntin
 from muntin.engine.explain import describe_plan
 from muntin.engine.plan_tree import draw
+from muntin.engine.running_query import RunningQuery
 from muntin.errors import MuntinError
 from muntin.plan.query import Emit
 from muntin.testing.compare import assert_same_changes, assert_same_rows, assert_same_sequence
@@ -54,6 +55,7 @@ def random_rows(schema: pa.Schema, count: int, random: np.random.Generator) -> p
 
 def plan_of(engine: muntin.Engine) -> str:
     (running,) = engine._queries.values()
+    assert isinstance(running, RunningQuery)
     return draw(describe_plan(running.plan))
 
 

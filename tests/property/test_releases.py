@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
 
 import pyarrow as pa
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
+from muntin.engine import engine, running_join
 from muntin.model.catalog import Stream
+from muntin.operators.scheduled_join import Pace
 from muntin.spark.bucket import RESULTS, Kept
 from muntin.spark.messages import Part, Share
 from muntin.spark.packing import Packer
@@ -32,16 +36,26 @@ Batch = list[tuple[str, int, int, int]]
 Released = dict[str, list[str]]
 
 
-def programs() -> st.SearchStrategy[Program]:
+@st.composite
+def programs(draw: st.DrawFn) -> Program:
+    """Some queries over few joins, so that they share them."""
+    sources = draw(st.lists(st.sampled_from(SOURCES), min_size=1, max_size=2))
     query = st.builds(
         lambda source, width, emit: f"SELECT A.v AS x, B.v AS y FROM {source.format(w=width)}{emit}",
-        st.sampled_from(SOURCES),
+        st.sampled_from(sources),
         st.integers(1, 6),
-        st.sampled_from(["", " EMIT CHANGES"]),
+        st.sampled_from(["", "", " EMIT CHANGES"]),
     )
-    streams = tuple(Stream(name, SCHEMA, "ts", 0) for name in STREAMS)
-    made = st.lists(query, min_size=1, max_size=4)
-    return made.map(lambda texts: Program(streams, {}, tuple(Registered(f"q{n}", sql, {}) for n, sql in enumerate(texts)), (), 1))
+    settings_of_all = {"scheduler": draw(st.sampled_from(["lwo", "swf", "mqt"]))}
+    queries = tuple(Registered(f"q{n}", sql, settings_of_all) for n, sql in enumerate(draw(st.lists(query, min_size=1, max_size=5))))
+    return Program(tuple(Stream(name, SCHEMA, "ts", 0) for name in STREAMS), {}, queries, (), 1)
+
+
+@contextmanager
+def cut_small() -> Iterator[None]:
+    """Lets results be released in pieces that are as small as can be."""
+    with patch.object(engine, "Pace", lambda: Pace(100_000, 8_000_000, 1)), patch.object(running_join, "_PACED_SLICE", 1):
+        yield
 
 
 batches = st.lists(
@@ -78,12 +92,13 @@ def applied(bucket: KeptBucket, share: Share) -> tuple[Applied, Released]:
 @settings(max_examples=settings().max_examples // 2)
 @given(programs(), batches)
 def test_a_bucket_built_again_releases_the_same_in_the_same_places(program: Program, given_rows: list[Batch]) -> None:
-    note(str([query.sql for query in program.queries]))
+    note(str(program.queries))
     unbroken = KeptBucket(program, 0)
     store: dict[int, tuple[Kept, Share]] = {}
     for share in shares(program, given_rows):
         done, released = applied(unbroken, share)
-        again, released_again = applied(KeptBucket.rebuilt(program, 0, store.values()), share)
+        with cut_small():
+            again, released_again = applied(KeptBucket.rebuilt(program, 0, store.values()), share)
         assert released_again == released
         outputs = {output.name: list(map(str, output.table.to_pylist())) for output in done.outputs if output.kind == RESULTS}
         assert released == outputs, "what is released is what sinks get"

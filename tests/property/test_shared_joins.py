@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import muntin
 from muntin.engine import engine as engine_module
+from muntin.engine.running_query import RunningQuery
 from muntin.operators.scheduled_join import Pace
 from muntin.testing.compare import assert_same_rows, assert_same_sequence
 
@@ -201,5 +202,5 @@ def test_queries_like_these_do_share() -> None:
     engine = made("on")
     for number, join in enumerate(FAMILIES[0]):
         engine.query(join.format(more=MORE[number + 1], w=number + 1, u=5), name=f"q{number}")
-    assert all(len(running.shares_with()) == 3 for running in engine._queries.values())
+    assert all(isinstance(running, RunningQuery) and len(running.shares_with()) == 3 for running in engine._queries.values())
     assert len(engine._joins.running) == 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +12,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import muntin
+from muntin.cli import main
 from muntin.testing.compare import difference
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
@@ -88,3 +92,15 @@ class Folders:
             assert len(expected), f"query {name} has results to compare"
             problem = difference(expected, found[name])
             assert not problem, f"{name}: {problem}"
+
+
+def muntin_command(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Run ``muntin ...`` in this process and in its session, which saves starting Java: exit code, stdout, stderr."""
+    program, *arguments = shlex.split(command)
+    assert program == "muntin", "other commands are not run"
+    capsys.readouterr()
+    monkeypatch.setattr(sys, "argv", ["muntin", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    return int(ended.value.code or 0), said.out, said.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -79,3 +80,31 @@ def test_a_worker_that_dies_in_mid_run_leaves_every_result_once(tmp_path: Path) 
     assert not cluster.processes()
     expected = folders.expected(QUERIES)
     folders.check(QUERIES, {name: read_batches(tmp_path / "out" / name, expected[name].schema) for name in QUERIES})
+
+
+def test_a_subscriber_of_a_driver_gets_results_from_executors_also_after_a_worker_has_died(tmp_path: Path) -> None:
+    folders = prepare(tmp_path)
+    program = Path(__file__).parent / "subscribing_child.py"
+    with Cluster(tmp_path / "cluster") as cluster, (tmp_path / "log").open("wb") as log:
+        settings = json.dumps(SETTINGS)
+        arguments = [sys.executable, str(program), str(tmp_path), cluster.master, JOIN, settings]
+        running = subprocess.Popen(arguments, stdout=log, stderr=log, cwd=tmp_path, env=cluster.environment)
+        try:
+            until = time.monotonic() + 180
+            while not (tmp_path / "batch-2").exists():
+                assert running.poll() is None, "the driver has ended"
+                assert time.monotonic() < until, "no results come"
+                time.sleep(0.05)
+            victim = next(
+                pid for pid in cluster.worker_pids if any(parent in descendants(pid) for _, parent in cluster.residents().values())
+            )
+            cluster.kill_worker(victim)
+            assert running.wait(180) == 0, (tmp_path / "log").read_text(encoding="utf-8")[-3000:] + cluster.log()
+        finally:
+            running.kill()
+            running.wait()
+    told = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))
+    assert told["unsent"] == 0
+    expected = folders.expected(QUERIES)["pairs"]
+    assert sorted(told["values"]) == sorted(expected.column("x").to_pylist())
+    assert told["buckets"] == [0, 1]

@@ -1,4 +1,4 @@
-"""``muntin run`` and ``muntin demo`` as users run them: a process of their own, on a local Spark."""
+"""``muntin run`` and ``muntin demo`` as users run them, in processes of their own where it matters, on a local Spark."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.spark.support import muntin_command
 
 import muntin
 from muntin.testing.generators import uniform_stream
@@ -54,7 +55,10 @@ def rows_of(table: pa.Table) -> list[tuple[str, ...]]:
     return sorted(tuple(str(value) for value in row.values()) for row in table.to_pylist())
 
 
-def test_a_script_runs_to_the_end_of_its_input_and_goes_on_from_there(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("spark")
+def test_a_script_runs_to_the_end_of_its_input_and_goes_on_from_there_in_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "app.sql").write_text(SCRIPT.format(sink="out"), encoding="utf-8")
     for number in range(2):
         write(tmp_path, number)
@@ -64,17 +68,18 @@ def test_a_script_runs_to_the_end_of_its_input_and_goes_on_from_there(tmp_path: 
     assert told[-1]["muntin"]["streams"] == {"A": {"rows": 200, "late": 0}, "B": {"rows": 200, "late": 0}}
 
     write(tmp_path, 2)
-    second = command(tmp_path, "run", "app.sql", "--once", "--checkpoint", "state", "--buckets", "2")
-    assert second.returncode == 0, second.stderr
-    assert "A 100 rows" in second.stderr
-    noise = [line for line in second.stderr.splitlines() if not line.startswith(("Spark is starting", "batch "))]
+    monkeypatch.chdir(tmp_path)
+    code, printed_then, told_then = muntin_command("muntin run app.sql --once --checkpoint state --buckets 2", monkeypatch, capsys)
+    assert code == 0, told_then
+    assert "A 100 rows" in told_then
+    noise = [line for line in told_then.splitlines() if not line.startswith(("Spark is starting", "batch "))]
     assert noise == []
 
     pairs, last = in_process(tmp_path, 3)
     lines = [json.loads(line) for line in first.stdout.splitlines()]
     assert {line["query"] for line in lines} == {"pairs"}
     printed = [(line["_op"], str(datetime.fromisoformat(line["_ts"])), *(str(line[name]) for name in ("k", "a", "b"))) for line in lines]
-    printed += [tuple(line.split("  ")) for line in second.stdout.splitlines() if line.startswith("+ ")]
+    printed += [tuple(line.split("  ")) for line in printed_then.splitlines() if line.startswith("+ ")]
     assert sorted(printed) == rows_of(pairs)
     assert rows_of(pq.read_table(sorted((tmp_path / "out").iterdir()))) == rows_of(last)
 
@@ -110,13 +115,17 @@ def test_a_heartbeat_lets_rows_expire_when_no_others_come_and_the_log_tells(tmp_
     assert " INFO ended after batch " in log[-1]
 
 
-def test_a_sink_that_fails_ends_with_1_and_is_named(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("spark")
+def test_a_sink_that_fails_ends_with_1_and_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "app.sql").write_text(SCRIPT.format(sink="app.sql/out"), encoding="utf-8")
     write(tmp_path, 0)
-    done = command(tmp_path, "run", "app.sql", "--once")
-    assert done.returncode == 1
-    assert "the sink of query last failed in batch 0" in done.stderr
-    assert "Traceback" not in done.stderr
+    monkeypatch.chdir(tmp_path)
+    code, _, told = muntin_command("muntin run app.sql --once", monkeypatch, capsys)
+    assert code == 1
+    assert "the sink of query last failed in batch 0" in told
+    assert "Traceback" not in told
 
 
 def test_java_that_is_missing_or_too_old_ends_with_1_and_the_remedy(tmp_path: Path) -> None:

@@ -1,37 +1,30 @@
-"""What the documentation does with Spark: blocks marked ``spark``, in processes of their own, one page after the other."""
+"""What the documentation does with Spark: blocks marked ``spark``, in this process and one session, one page after the other.
+
+That commands run as processes of their own is shown by test_command_line.py.
+"""
 
 from __future__ import annotations
 
-import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.test_docs import GUIDES, blocks_of, name_of
+from tests.spark.support import muntin_command
+from tests.unit.test_docs import GUIDES, blocks_of, commands_of, lines_of, name_of
 
 pytestmark = pytest.mark.spark
 
 PAGES = [page for page in GUIDES if any("spark" in block.marks for block in blocks_of(page))]
 
 
-def output_of(folder: Path, *arguments: str) -> list[str]:
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=400)
-    assert done.returncode == 0, done.stderr
-    return lines_of(done.stdout)
-
-
-def lines_of(text: str) -> list[str]:
-    return [line.rstrip() for line in text.strip().splitlines()]
-
-
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_programs_and_commands_print_what_the_page_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plain Python blocks, which prepare files, are run in this process."""
+def test_programs_and_commands_print_what_the_page_says(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Plain Python blocks, which prepare files, share one namespace; those for Spark are programs of their own."""
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
-    printed = [""]
+    printed = ""
     for block in blocks_of(page):
         where = f"{name_of(page)}:{block.line}"
         if block.file:
@@ -39,10 +32,13 @@ def test_programs_and_commands_print_what_the_page_says(page: Path, tmp_path: Pa
         elif block.runs("python"):
             exec(block.text, namespace)
         elif block.runs("python", "spark"):
-            printed = output_of(tmp_path, "-c", block.text)
+            capsys.readouterr()
+            exec(block.text, {"__name__": "__main__"})
+            printed = capsys.readouterr().out
         elif block.runs("text", "spark"):
-            assert printed == lines_of(block.text), where
+            assert lines_of(printed) == lines_of(block.text), where
         elif block.runs("console", "spark"):
-            for command, expected in re.findall(r"^\$ muntin (.*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
-                said = output_of(tmp_path, "-c", "from muntin.cli import main; main()", *shlex.split(command))
-                assert said == lines_of(expected), f"{where}: {command}"
+            for command, expected in commands_of(block.text):
+                code, said, told = muntin_command(command, monkeypatch, capsys)
+                assert code == 0, told
+                assert lines_of(said) == lines_of(expected), f"{where}: {command}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -173,7 +175,9 @@ def test_time_moves_on_by_the_clock_where_a_heartbeat_is_asked_for_and_stops_whe
     engine.process_available()
     assert handle.results().column("_op").to_pylist() == [], "the instant of the row is not complete"
     engine.start()
-    engine.await_termination(4)
-    engine.settle()
+    until = time.monotonic() + 60
+    while len(handle.results()) < 2 and time.monotonic() < until:
+        assert not engine.await_termination(1), "it runs until it is stopped"
     engine.stop()
     assert handle.results().column("_op").to_pylist() == ["+", "-"]
+    assert not [thread for thread in threading.enumerate() if thread.name == "muntin-heartbeat"], "no time moves on after the end"

@@ -105,15 +105,15 @@ def test_programs_and_commands_print_what_the_page_says(
             exec(compile("\n" * block.line + block.text, name_of(page), "exec"), namespace)
             printed = capsys.readouterr().out
         elif block.runs("text", "output"):
-            assert _lines(printed) == _lines(block.text), where
+            assert lines_of(printed) == lines_of(block.text), where
         elif block.runs("console", "run"):
-            for command, expected in _commands(block.text):
+            for command, expected in commands_of(block.text):
                 _run(command, monkeypatch)
                 output = capsys.readouterr()
-                assert _lines(output.err + output.out) == _lines(expected), f"{where}: {command}"
+                assert lines_of(output.err + output.out) == lines_of(expected), f"{where}: {command}"
 
 
-def _commands(text: str) -> Iterator[tuple[str, str]]:
+def commands_of(text: str) -> Iterator[tuple[str, str]]:
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, _, expected = part.partition("\n")
         yield command, expected
@@ -131,7 +131,7 @@ def _run(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
             main()
 
 
-def _lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
     return [line.rstrip() for line in text.strip().splitlines()]
 
 

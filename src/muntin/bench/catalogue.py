@@ -14,6 +14,7 @@ from muntin.bench.report import Progress, Report
 from muntin.bench.shared import bench_shared
 from muntin.bench.spark import bench_spark
 from muntin.bench.spark_bursts import bench_spark_bursts
+from muntin.bench.spark_shared import bench_spark_shared
 from muntin.bench.start import bench_start
 from muntin.bench.state import bench_state
 from muntin.bench.window import bench_window
@@ -38,4 +39,5 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "spark": bench_spark,
     "state": bench_state,
     "spark-bursts": bench_spark_bursts,
+    "spark-shared": bench_spark_shared,
 }

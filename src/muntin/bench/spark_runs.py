@@ -20,8 +20,8 @@ START = 3_600_000_000
 """Microseconds: Spark's own join takes a row of time zero for late, since that is its first watermark."""
 _DDL = "k BIGINT, v DOUBLE, ts TIMESTAMP_NTZ"
 _STORE = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
-"""Spark's default, in the heap of Java; RocksDB took two to five times as long for these joins, in all its state formats."""
-_SHARE_OF_MEMORY = 4
+"""Spark's default, in the heap of Java; RocksDB took 1.3 to 7 times as long for these joins, with state formats 2, 3 and 4."""
+_SHARE_OF_MEMORY = 2
 _LEAST_HEAP = 2
 
 
@@ -41,7 +41,7 @@ class Streams:
 
 
 def bench_session() -> SparkSession:
-    """The session of all benchmarks: Java may use a quarter of the memory, since Spark's own join has its state there."""
+    """The session of all benchmarks: Java may use half of the memory, since Spark's own joins have their state there."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _SHARE_OF_MEMORY // 2**30
     return local_session(BUCKETS, {"spark.driver.memory": f"{max(memory, _LEAST_HEAP)}g"})
 
@@ -70,12 +70,12 @@ def declare_stream(name: str, data: Path, per_trigger: int) -> str:
     )
 
 
-def join_sql(window: int) -> str:
+def join_sql(window: float) -> str:
     """The join over a window of so many seconds, in the words of Muntin."""
-    return f"SELECT A.k, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {window} SECONDS"
+    return f"SELECT A.k, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {_interval(window)}"
 
 
-def joined_by_spark(spark: SparkSession, data: Path, window: int, per_trigger: int) -> DataFrame:
+def joined_by_spark(spark: SparkSession, data: Path, window: float, per_trigger: int) -> DataFrame:
     """The streaming DataFrame of Spark's own join over a window of so many seconds."""
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", _STORE)
     spark.conf.set("spark.sql.shuffle.partitions", str(BUCKETS))
@@ -84,9 +84,13 @@ def joined_by_spark(spark: SparkSession, data: Path, window: int, per_trigger: i
         reader = spark.readStream.schema(_DDL).option("maxFilesPerTrigger", per_trigger)
         frame = reader.parquet(str(data / name)).selectExpr("k", "v", "CAST(ts AS TIMESTAMP) AS ts").withWatermark("ts", "0 seconds")
         frames[name] = frame.alias(name)
-    within = f"A.ts > B.ts - INTERVAL {window} SECONDS AND A.ts < B.ts + INTERVAL {window} SECONDS"
+    within = f"A.ts > B.ts - INTERVAL {_interval(window)} AND A.ts < B.ts + INTERVAL {_interval(window)}"
     joined = frames["A"].join(frames["B"], on=expr(f"A.k = B.k AND {within}"))
     return joined.selectExpr("A.k AS k", "A.v AS av", "B.v AS bv")
+
+
+def _interval(seconds: float) -> str:
+    return f"{round(seconds * 1_000)} MILLISECONDS"
 
 
 def folder_bytes(folder: Path) -> int:

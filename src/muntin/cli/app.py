@@ -19,7 +19,7 @@ from muntin.bench.plots import draw as draw_plot
 from muntin.bench.report import Report
 from muntin.cli.running import RunOptions, run_app
 from muntin.cli.scripts import read_app
-from muntin.engine.explain import describe_plan
+from muntin.engine.explain_pipeline import describe_any
 from muntin.engine.plan_tree import draw, to_dict
 from muntin.errors import MuntinError, RunError
 from muntin.testing.runner import run_file
@@ -91,9 +91,9 @@ def explain(script: Script, *, as_json: AsJson = False) -> None:
     """Print the plans of a script's queries; touches no data."""
     plans = read_app(script)
     if as_json:
-        typer.echo(json.dumps([to_dict(describe_plan(plan)) for plan in plans], indent=2))
+        typer.echo(json.dumps([to_dict(describe_any(plan)) for plan in plans], indent=2))
     else:
-        typer.echo("\n\n".join(draw(describe_plan(plan)) for plan in plans) or "no queries")
+        typer.echo("\n\n".join(draw(describe_any(plan)) for plan in plans) or "no queries")
 
 
 @app.command()

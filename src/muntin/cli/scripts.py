@@ -7,6 +7,7 @@ from pathlib import Path
 from muntin.engine.declarations import Actions, Declarations, run_script
 from muntin.errors import InputError
 from muntin.plan.join import JoinPlan
+from muntin.plan.pipeline import Pipeline, PipelinePlan
 from muntin.plan.query import Query
 from muntin.plan.statement import Drop
 
@@ -21,13 +22,13 @@ def read_text(path: Path) -> str:
         raise InputError(f"cannot read {str(path)!r}: {error}", hint="It must be a text file in UTF-8") from error
 
 
-def read_app(path: Path) -> list[JoinPlan]:
+def read_app(path: Path) -> list[JoinPlan | PipelinePlan]:
     """The plans of the queries that a script leaves registered, in order."""
     declared = Declarations()
-    plans: dict[str, JoinPlan] = {}
+    plans: dict[str, JoinPlan | PipelinePlan] = {}
 
     def add_query(query: Query) -> None:
-        _, plans[query.name] = declared.planned(query)
+        _, plans[query.name] = declared.planned_pipeline(query) if isinstance(query, Pipeline) else declared.planned(query)
         declared.add_query(query)
 
     def drop(statement: Drop) -> None:

@@ -12,6 +12,7 @@ from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.settings import Settings
 from muntin.model.statistics import declared_statistics, known_statistics
 from muntin.plan.join import JoinPlan
+from muntin.plan.pipeline import Pipeline, PipelinePlan
 from muntin.plan.query import Query
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set
 from muntin.planner.join_planner import Knowledge, plan_join
@@ -45,10 +46,19 @@ class Declarations:
 
     def planned(self, query: Query, settings: Settings | None = None) -> tuple[Settings, JoinPlan]:
         """The settings and the plan of a query that is to be added; raises if its name is taken."""
+        assert not isinstance(query, Pipeline), "a pipeline is planned by planned_pipeline"
+        own = self._settings_of(query, settings)
+        return own, plan_join(query, own, self.knowledge())
+
+    def planned_pipeline(self, query: Pipeline, settings: Settings | None = None) -> tuple[Settings, PipelinePlan]:
+        """The settings and the plans of the leaves of a pipeline that is to be added; raises if its name is taken."""
+        own = self._settings_of(query, settings)
+        return own, PipelinePlan(query, tuple(plan_join(leaf, own, self.knowledge()) for leaf in query.leaves))
+
+    def _settings_of(self, query: Query, settings: Settings | None) -> Settings:
         if query.name.casefold() in self.queries or self.catalog.find(query.name):
             raise CatalogError(f"the name {query.name} is taken", hint="Choose another name, or drop what has it first")
-        own = (settings or self.settings).of_query(query.options)
-        return own, plan_join(query, own, self.knowledge())
+        return (settings or self.settings).of_query(query.options)
 
     def add_query(self, query: Query) -> None:
         """Take a query."""

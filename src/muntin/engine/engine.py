@@ -7,9 +7,8 @@ guards all of it; subscribers are called outside.
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import partial
 from itertools import count
@@ -21,13 +20,15 @@ import pyarrow as pa
 
 from muntin.engine.declarations import Actions, Declarations, run_script
 from muntin.engine.deliveries import Deliveries
-from muntin.engine.executor import Executor
 from muntin.engine.explain import describe_query
+from muntin.engine.explain_pipeline import describe_running_pipeline
 from muntin.engine.input_rows import Rows, read_rows, read_times
 from muntin.engine.joins import Joins
+from muntin.engine.live import Live
 from muntin.engine.measures import ResponseTimes
 from muntin.engine.plan_tree import Node, draw, to_dict
 from muntin.engine.running_join import RunningJoin, Shared
+from muntin.engine.running_pipeline import RunningLeaf, RunningPipeline
 from muntin.engine.running_query import RunningQuery
 from muntin.engine.standing_query import StandingQuery, Subscriber
 from muntin.engine.stream_state import StreamState, least_watermark
@@ -42,6 +43,8 @@ from muntin.model.clock import AFTER_ALL, BEFORE_ALL, Instant, format_instant, p
 from muntin.model.settings import Settings
 from muntin.operators.scheduled_join import Pace
 from muntin.operators.workspace import Workspace
+from muntin.plan.join import JoinPlan
+from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Query
 from muntin.plan.statement import Drop
 from muntin.sql.streams import make_stream, make_table
@@ -68,10 +71,6 @@ def _kept_positions(keepers: list[tuple[RunningJoin, int]]) -> npt.NDArray[np.in
 
 
 _EVERY_STREAM = 1 << 62
-
-_TURN = Pace(first=500_000, longest=500_000, results=1 << 12)
-"""A turn of the executor: half a millisecond of joining, and as many results as are made in about as long."""
-_LONG_TURN = Pace(first=50_000_000, longest=50_000_000)
 
 
 class Engine:
@@ -102,14 +101,14 @@ class Engine:
             self._declared.set(name, value)
         self._lock = Turns()
         self._deliveries = Deliveries(self._lock)
-        self._executor: Executor | None = None
         self._catalog = self._declared.catalog
         self._streams: dict[str, StreamState] = {}
         self._tables: dict[str, pa.Table] = {}
-        self._queries: dict[str, RunningQuery] = {}
+        self._queries: dict[str, RunningQuery | RunningPipeline] = {}
         self._numbers = count(1)
         self._duck = Duck()
         self._joins = Joins(self._duck)
+        self._live = Live(self._lock, self._joins, self._deliveries, self._trim)
         self._workspace = Workspace()
         self._final = (BEFORE_ALL, -1)
         self._frontier = self._final
@@ -194,22 +193,44 @@ class Engine:
             return self._add_query(query, own)
 
     def _add_query(self, query: Query, settings: Settings | None = None) -> StandingQuery:
-        own, plan = self._declared.planned(query, settings)
-        prepare()
-        self._finish()
-        streams = {source.relation: self._streams[source.relation] for source in query.sources if not source.stored}
-        if self._queries:
-            self._trim(exactly=True)  # what a new query finds must not depend on how rows were cut into pushes
-        shared = Shared(self._duck, self._workspace, own, self._declared.knowledge(), self._deliveries.live)
-
-        def make() -> RunningJoin:
-            join = RunningJoin(plan, list(streams.values()), self._tables, shared)
-            join.begin(self._frontier[0])
-            return join
-
-        self._queries[query.name.casefold()] = self._joins.add(query, own, make)
+        running: RunningQuery | RunningPipeline
+        if isinstance(query, Pipeline):
+            running = self._run_pipeline(query, settings)
+        else:
+            own, plan = self._declared.planned(query, settings)
+            self._prepare()
+            running = self._joins.add(query, own, partial(self._make_join, plan, own))
+        self._queries[query.name.casefold()] = running
         self._declared.add_query(query)
         return StandingQuery(self, query.name)
+
+    def _prepare(self) -> None:
+        """Make ready for a query that is to be added."""
+        prepare()
+        self._live.finish()
+        if self._queries:
+            self._trim(exactly=True)  # what a new query finds must not depend on how rows were cut into pushes
+
+    def _make_join(self, plan: JoinPlan, settings: Settings) -> RunningJoin:
+        streams = {source.relation: self._streams[source.relation] for source in plan.query.sources if not source.stored}
+        shared = Shared(self._duck, self._workspace, settings, self._declared.knowledge(), self._deliveries.live)
+        join = RunningJoin(plan, list(streams.values()), self._tables, shared)
+        join.begin(self._frontier[0])
+        return join
+
+    def _run_pipeline(self, query: Pipeline, settings: Settings | None) -> RunningPipeline:
+        """Run a pipeline; each of its leaves has a join of its own."""
+        own, plan = self._declared.planned_pipeline(query, settings)
+        self._prepare()
+        leaves = []
+        for leaf in plan.leaves:
+            join = self._make_join(leaf, own)
+            running = RunningLeaf(leaf.query, join, self._duck)
+            running.sit(None)
+            join.members.append(running)
+            leaves.append(running)
+        self._joins.running += [leaf.join for leaf in leaves]
+        return RunningPipeline(query, leaves, self._tables, self._duck)
 
     def handle(self, name: str) -> StandingQuery:
         """The handle of a registered query."""
@@ -242,7 +263,9 @@ class Engine:
         """Bytes of the columns in the logs of all streams and of the windows' state in all queries."""
         with self._lock:
             logs = sum(state.log.nbytes() for state in self._streams.values())
-            return logs + sum(join.nbytes() for join in self._joins.running)
+            pipelines = [running for running in self._queries.values() if isinstance(running, RunningPipeline)]
+            above = sum(size for pipeline in pipelines for _, _, size in pipeline.state())
+            return logs + above + sum(join.nbytes() for join in self._joins.running)
 
     def drop(self, name: str) -> None:
         """Drop a query; the others notice nothing."""
@@ -252,8 +275,13 @@ class Engine:
     def _drop(self, kind: str, name: str, *, if_exists: bool) -> None:
         if kind == "query":
             if self._declared.drop_query(name, if_exists=if_exists) is not None:
-                self._finish()
-                self._joins.drop(self._queries.pop(name.casefold()))
+                self._live.finish()
+                running = self._queries.pop(name.casefold())
+                if isinstance(running, RunningPipeline):
+                    for leaf in running.leaves:
+                        self._joins.running.remove(leaf.join)
+                else:
+                    self._joins.drop(running)
                 self._deliveries.forget(name)
                 self._trim()
             return
@@ -348,11 +376,11 @@ class Engine:
         self._release(least_watermark(self._followed()) if final is None else final)
         instant, order = self._frontier
         closed = instant if order == _EVERY_STREAM else instant - 1
-        if self._executor is not None:
-            self._offer(self._executor, instant, closed)
+        if self._live.offer(instant, closed):
+            self._catch_up_pipelines(closed, silent=False)
             return
         for join in self._joins.running:
-            if silent:
+            if silent and not any(isinstance(member, RunningLeaf) for member in join.members):
                 join.remember(instant, closed)
                 continue
             for running, table in join.catch_up(instant, closed, Pace() if on_release is not None else None):
@@ -360,7 +388,19 @@ class Engine:
                 if on_release is not None:
                     on_release(name, table)
                 self._deliveries.hand(name, table)
+        self._catch_up_pipelines(closed, silent=silent)
         self._trim()
+
+    def _catch_up_pipelines(self, closed: int, *, silent: bool) -> None:
+        """Let the operators above joins take what those have found."""
+        for pipeline in self._queries.values():
+            if isinstance(pipeline, RunningPipeline):
+                tables = pipeline.catch_up(closed)
+                if silent:  # what it keeps depends on every row, so only the results are left out
+                    pipeline.take_back(list(tables))
+                    continue
+                for table in tables:
+                    self._deliveries.hand(pipeline.query.name, table)
 
     # -- running by itself ---------------------------------------------------------------------------
 
@@ -384,74 +424,24 @@ class Engine:
         1
         """
         with self._lock:
-            if self._executor is not None:
-                raise CatalogError("the engine is running", hint="Stop it first")
             prepare()
-            self._be_live(live=True)
-            self._executor = Executor(self._work, self._lock)
-            self._executor.wake()
+            self._live.start()
+            self._choose_keepers()
 
     def stop(self, timeout: float = 60.0) -> None:
         """Finish what there is to do, wait for subscribers at most so many seconds, and run by itself no more; nothing if it does not."""
-        with self._lock:
-            executor, self._executor = self._executor, None
-            if executor is None:
-                return
-            if executor.failure is None:
-                self._finish()
-            self._be_live(live=False)
-        executor.stop()
-        self._deliveries.drain(timeout)
-        if executor.failure is not None:
-            raise executor.failure
+        if self._live.stop(timeout):
+            with self._lock:
+                self._choose_keepers()
 
     def settle(self, timeout: float | None = None) -> bool:
         """Wait, while it runs by itself, until all that was pushed is processed and subscribers were called; whether that is so now."""
-        executor = self._executor
-        until = time.monotonic() + (threading.TIMEOUT_MAX if timeout is None else timeout)
-        if executor is not None:
-            if not executor.wait(timeout):
-                return False
-            self._deliveries.drain(until - time.monotonic())
-        return time.monotonic() < until
-
-    def _offer(self, executor: Executor, instant: int, closed: int) -> None:
-        """Let the joins take what is final, and the executor go on with it."""
-        if executor.failure is not None:
-            raise executor.failure
-        for join in self._joins.running:
-            self._hand(join.offer(instant, closed))
-        executor.wake()
-
-    def _be_live(self, *, live: bool) -> None:
-        self._deliveries.live = live
-        for join in self._joins.running:
-            join.be_live(live=live)
-        self._choose_keepers()
+        return self._live.settle(timeout)
 
     def _choose_keepers(self) -> None:
         """Results are kept for poll unless somebody is called with them live."""
         for running in self._queries.values():
             running.keeps = not (self._deliveries.live and self._deliveries.of(running.query.name))
-
-    def _work(self) -> bool:
-        """A turn of work on every join that has any; whether something is left."""
-        for join in self._joins.running:
-            self._hand(join.turn(_TURN))
-        busy = any(join.is_busy() for join in self._joins.running)
-        if not busy:
-            self._trim()
-        return busy
-
-    def _finish(self) -> None:
-        """Work off all there is: before queries come or go, and before the end."""
-        while any(join.is_busy() for join in self._joins.running):
-            for join in self._joins.running:
-                self._hand(join.turn(_LONG_TURN))
-
-    def _hand(self, results: Iterable[tuple[RunningQuery, pa.Table]]) -> None:
-        for running, table in results:
-            self._deliveries.hand(running.query.name, table)
 
     def _release(self, final: tuple[int, int]) -> None:
         """Move the frontier on, and rows that are final into the logs."""
@@ -486,11 +476,13 @@ class Engine:
         with self._lock:
             return [to_dict(self._described(running)) for running in self._chosen(query)]
 
-    def _described(self, running: RunningQuery) -> Node:
+    def _described(self, running: RunningQuery | RunningPipeline) -> Node:
         """The plan of a query; where it is the only one, there is nothing to say about sharing."""
+        if isinstance(running, RunningPipeline):
+            return describe_running_pipeline(running)
         return describe_query(running, self._joins.why(running) if len(self._queries) > 1 else "")
 
-    def _chosen(self, query: str | None) -> list[RunningQuery]:
+    def _chosen(self, query: str | None) -> list[RunningQuery | RunningPipeline]:
         """One query, or all."""
         return list(self._queries.values()) if query is None else [self._running(query, lambda running: running)]
 
@@ -500,13 +492,18 @@ class Engine:
             return {
                 "watermark": None if self._frontier[0] <= BEFORE_ALL else format_instant(self._frontier[0]),
                 "streams": {state.stream.name: state.stats() for state in self._streams.values()},
-                "queries": {running.query.name: running.stats() for running in self._queries.values()},
+                "queries": {running.query.name: self._stats(running) for running in self._queries.values()},
             }
 
-    def take_response_times(self) -> dict[str, ResponseTimes]:
-        """The response times of each query since the last call; for those who add them up themselves: ``stats`` begins anew."""
+    def take_measures(self) -> dict[str, tuple[ResponseTimes, dict[str, int]]]:
+        """For each query its response times since the last call, and its buffers; for those who add up response times themselves."""
         with self._lock:
-            return {running.query.name: running.take_response_times() for running in self._queries.values()}
+            plain = [running for running in self._queries.values() if isinstance(running, RunningQuery)]
+            return {running.query.name: (running.take_response_times(), running.buffers()) for running in plain}
+
+    def _stats(self, running: RunningQuery | RunningPipeline) -> dict[str, object]:
+        """What a query counts, with its subscribers."""
+        return {**running.stats(), "subscribers": [each.stats() for each in self._deliveries.of(running.query.name)]}
 
     def state_rows(self) -> dict[str, int]:
         """For each stream, the most of its rows that a query holds inside a window."""
@@ -534,7 +531,7 @@ class Engine:
         hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(self._streams) or 'no streams yet'}"
         raise CatalogError(f"there is no stream {stream!r}", hint=hint)
 
-    def _running(self, name: str, use: Callable[[RunningQuery], Value]) -> Value:
+    def _running(self, name: str, use: Callable[[RunningQuery | RunningPipeline], Value]) -> Value:
         with self._lock:
             running = self._queries.get(name.casefold())
             if running is None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 
 from muntin.errors import InputError
 from muntin.model.catalog import find_column
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL, parse_instant
 
-Rows: TypeAlias = pa.Table | pa.RecordBatch | pd.DataFrame | Sequence[Mapping[str, Any]] | Sequence[Sequence[Any]]
+if TYPE_CHECKING:
+    import pandas as pd
+
+Rows: TypeAlias = "pa.Table | pa.RecordBatch | pd.DataFrame | Sequence[Mapping[str, Any]] | Sequence[Sequence[Any]]"
 """What ``push`` accepts."""
 
 
@@ -24,7 +27,7 @@ def read_rows(rows: Rows, schema: pa.Schema, where: str) -> pa.Table:
     """The rows as a table of the schema; ``where`` names the stream or table in errors."""
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
-    elif isinstance(rows, pd.DataFrame):
+    elif _is_pandas(rows):
         rows = _from_pandas(rows, where)
     if isinstance(rows, pa.Table):
         return _from_arrow(rows, schema, where)
@@ -34,6 +37,12 @@ def read_rows(rows: Rows, schema: pa.Schema, where: str) -> pa.Table:
             hint="Push a pyarrow Table or RecordBatch, a pandas DataFrame, or a list of dicts or tuples",
         )
     return _from_python(rows, schema, where)
+
+
+def _is_pandas(rows: Any) -> TypeGuard[pd.DataFrame]:
+    """Whether rows are a DataFrame. Who has one has imported pandas; the others need not wait for it, processes of buckets above all."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(rows, pandas.DataFrame)
 
 
 def _from_pandas(rows: pd.DataFrame, where: str) -> pa.Table:

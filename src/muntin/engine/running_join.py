@@ -7,6 +7,8 @@ matches is a result of which query, and how results look, is the business of :cl
 from __future__ import annotations
 
 import logging
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -34,6 +36,7 @@ from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit
 from muntin.planner.join_planner import Knowledge, plan_join
 from muntin.planner.sharing import SharingGroup, window_size
+from muntin.schedule.agenda import Agenda
 from muntin.schedule.levels import Levels
 
 if TYPE_CHECKING:
@@ -46,6 +49,9 @@ _log = logging.getLogger("muntin")
 _SLICE = 1 << 17
 """Rows of a stream that are worked off at once: enough to amortise, few enough to stay near the processor."""
 
+_PACED_SLICE = 1 << 13
+"""The same where somebody waits for results and the order of work is that of the rows."""
+
 _LEAST_MEASURED = 2_000
 """Rows before a query's streams are measured for the first time, for each source beyond two."""
 
@@ -53,6 +59,8 @@ _LONGEST_STRETCH = 64
 """Values and selectivities of streams whose rates are steady are measured at least once in so many windows' worth of rows."""
 
 _TWO = 2
+_RESULT_NS = 250
+"""Nanoseconds in which a result is handed out, where there are many."""
 _COUNTERS = {
     "probes": layout.N_PROBES,
     "rows_scanned": layout.N_SCANNED,
@@ -106,6 +114,7 @@ class RunningJoin:
         self.group: SharingGroup | None = None
         self._live = shared.live
         self._floor: list[int] = []
+        self._handling = 0
         self.settings = shared.settings
         self._known = shared.known
         self._streams = sorted(streams, key=lambda state: state.stream.order)
@@ -168,10 +177,10 @@ class RunningJoin:
         if scheduler is None or obstacle(plan):
             return None
         windows = self._windows()
-        members = [member.sizes for member in self.group.members] if self.group else list(windows)
+        queries = Counter(member.sizes for member in self.group.members) if self.group else Counter(windows)
         sizes = tuple(tuple(size or 1 for size in level) for level in windows)
         looks = tuple(steps[0].source for steps in plan.orders)
-        return Schedule(Levels(sizes, tuple(map(members.count, windows)), looks, (1,) * len(looks)), scheduler)
+        return Schedule(Levels(sizes, tuple(map(queries.__getitem__, windows)), looks, (1,) * len(looks)), scheduler)
 
     @property
     def _plan_settings(self) -> Settings:
@@ -196,10 +205,12 @@ class RunningJoin:
     def catch_up(self, frontier: int, closed: int, pace: Pace | None = None) -> Iterator[tuple[RunningQuery, pa.Table]]:
         """Process all that is final, and yield the results of the queries, of each in order.
 
-        With a ``pace`` a join for several windows works in the order of its scheduler, and yields by that pace what it has released.
-        Without, nobody sees results before all are there; then the order of work is of no matter, and the fastest is taken.
+        With a ``pace`` a join for several windows works in the order of its scheduler, and yields by that pace what it has released;
+        others take fewer rows at once. Without, nobody sees results before all are there; then the order of work is of no matter,
+        and the fastest is taken.
         """
-        for stops, until in self._due(frontier, closed):
+        scheduled = isinstance(self._operator, ScheduledJoin)
+        for stops, until in self._due(frontier, closed, _SLICE if scheduled or pace is None else _PACED_SLICE):
             if isinstance(self._operator, ScheduledJoin) and pace is not None:
                 for released in self._operator.release(self._take(stops), until, pace):
                     yield from self._handed_out(released)
@@ -221,10 +232,13 @@ class RunningJoin:
 
     def _handed_out(self, released: Released) -> Iterator[tuple[RunningQuery, pa.Table]]:
         """What a scheduled join released, to the queries of each level."""
+        by_windows: dict[tuple[int, ...], list[RunningQuery]] = {}
+        for member in self.members:
+            by_windows.setdefault(member.sizes, []).append(member)
         for level, sizes in enumerate(self._windows()):
             matches = released.of_level(level)
-            for member in self.members if len(matches) else ():
-                table = member.taken(matches) if member.sizes in {sizes, ()} else None
+            for member in by_windows[sizes if self.group else ()] if len(matches) else ():
+                table = member.taken(matches)
                 if table is not None:
                     yield member, table
 
@@ -251,9 +265,13 @@ class RunningJoin:
         operator = self._operator
         if not isinstance(operator, ScheduledJoin) or not operator.is_busy():
             return
-        released = operator.work(pace)
+        # Where results take long to hand out, there are more of them at a time: so most of the time is never spent on that.
+        handling = self._handling
+        released = operator.work(Pace(max(pace.first, handling), max(pace.longest, handling), max(pace.results, handling // _RESULT_NS)))
         if released is not None:
+            begin = time.monotonic_ns()
             yield from self._handed_out(released)
+            self._handling = time.monotonic_ns() - begin
         if not operator.is_busy():
             operator.rest()
             self._replan()
@@ -268,8 +286,8 @@ class RunningJoin:
         for stops, until in self._due(frontier, closed):
             self._operator.fill(self._take(stops), until)
 
-    def _due(self, frontier: int, closed: int) -> Iterator[tuple[list[int], int]]:
-        """What is to be processed now, in slices.
+    def _due(self, frontier: int, closed: int, most: int = _SLICE) -> Iterator[tuple[list[int], int]]:
+        """What is to be processed now, in slices of so many rows.
 
         Without EVERY, inserts follow the frontier and changes the last closed instant (an instant's changes are
         consolidated, so it must be complete); with EVERY both follow the last multiple that is closed.
@@ -280,7 +298,7 @@ class RunningJoin:
         elif self.query.emit is Emit.CHANGES:
             now = closed
         follows_log = now == frontier and self.query.every is None and self.query.emit is Emit.INSERTS
-        return self._slices(now, follows_log=follows_log)
+        return self._slices(now, most, follows_log=follows_log)
 
     def _replan(self) -> None:
         """Measure when it is due, and change the plan if that pays.
@@ -407,7 +425,7 @@ class RunningJoin:
         there = np.where(newest > stream, log.count_until(matches.times), log.count_until(matches.times - 1))
         return np.where(newest == stream, place + 1, there)
 
-    def _slices(self, now: int, *, follows_log: bool) -> Iterator[tuple[list[int], int]]:
+    def _slices(self, now: int, most: int, *, follows_log: bool) -> Iterator[tuple[list[int], int]]:
         """Up to which positions to read next, and the time this brings us to; cut where times change."""
         ends = [
             state.log.next if follows_log else state.log.position_after(now, read)
@@ -418,10 +436,10 @@ class RunningJoin:
         while True:
             left = [end - read for end, read in zip(ends, self._read, strict=True)]
             widest = int(np.argmax(left))
-            if left[widest] <= _SLICE:
+            if left[widest] <= most:
                 yield ends, max(now, self._operator.now)
                 return
-            until = self._streams[widest].log.time_at(self._read[widest] + _SLICE - 1)
+            until = self._streams[widest].log.time_at(self._read[widest] + most - 1)
             cut = [state.log.position_after(until, read) for read, state in zip(self._read, self._streams, strict=True)]
             yield [min(stop, end) for stop, end in zip(cut, ends, strict=True)], until
 
@@ -515,8 +533,13 @@ class RunningJoin:
             "order_switches": [switch.to_dict() for switch in self._replanner.switches] if self._replanner else [],
             "hints_overruled": [str(hint) for hint in self._replanner.overruled] if self._replanner else [],
             "measured": self._measured(),
+            "scheduler": self.scheduler,
             "work": {name: int(counters[place]) for name, place in _COUNTERS.items()},
         }
+
+    def agenda(self) -> dict[str, int]:
+        """Rows that wait for their turn and results that wait for older ones, where the join is scheduled."""
+        return self._operator.agenda.stats() if isinstance(self._operator, ScheduledJoin) else Agenda.nothing()
 
     def _measured(self) -> dict[str, dict[str, object]]:
         """The statistics at the last search, by alias."""

@@ -33,16 +33,24 @@ class RunningQuery:
         self._since = dict(join.read_so_far())
         self._results: list[pa.Table] = []
         self._changes: list[pa.Table] = []
+        self._seat: tuple[object, ...] = ()
 
     def sit(self, member: Member | None) -> None:
         """Take the place of a member of the join's group as it is now; None: the join is for this query alone."""
         join = self.join
         residuals = join.plan.residuals if member is None else (*join.plan.residuals, *member.residuals)
         select = self.query.select if member is None else member.select
-        self._maker = ResultMaker(self.query, [column.expression for column in select], residuals, join.rows, join.evaluator)
+        seat = select, residuals, join.rows
+        if seat != self._seat:
+            self._maker = ResultMaker(self.query, [column.expression for column in select], residuals, join.rows, join.evaluator)
+            self._seat = seat
         self.sizes = () if member is None else member.sizes
-        sizes = () if member is None else zip(member.sizes, map(window_size, (source.window for source in join.query.sources)), strict=True)
-        self.narrow = tuple((source, own) for source, (own, largest) in enumerate(sizes) if own < largest)
+
+    @property
+    def narrow(self) -> tuple[tuple[int, int], ...]:
+        """The windows that are smaller than the join's, as pairs of source and size."""
+        largest = (window_size(source.window) for source in self.join.query.sources)
+        return tuple((source, own) for source, (own, most) in enumerate(zip(self.sizes, largest, strict=False)) if own < most)
 
     @property
     def plan(self) -> JoinPlan:
@@ -130,6 +138,18 @@ class RunningQuery:
         taken, self.response = self.response, ResponseTimes()
         return taken
 
+    def buffers(self) -> dict[str, int]:
+        """Paper 1's buffers, in rows: waiting for their turn, inside the windows, held back for older ones; and what is not polled yet."""
+        agenda = self.join.agenda()
+        return {
+            "input": sum(state.stats()["rows_waiting"] for state, _ in self.join.read_so_far()) + agenda["rows_waiting"],
+            "most_input": agenda["most_rows_waiting"],
+            "join": sum(self.join.state_rows().values()),
+            "held": agenda["results_held"],
+            "most_held": agenda["most_results_held"],
+            "output": sum(len(table) for table in (*self._results, *self._changes)),
+        }
+
     def measured(self) -> Measured | None:
         """The work of its join since that runs by its present plan; None while no event time has passed."""
         return self.join.measured()
@@ -142,5 +162,6 @@ class RunningQuery:
             "rows_out": self.rows_out,
             "rows_waiting_for_poll": sum(len(table) for table in self._results),
             "response_seconds": self.response.stats(),
+            "buffers": self.buffers(),
             **self.join.stats(),
         }

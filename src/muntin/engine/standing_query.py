@@ -43,7 +43,7 @@ class StandingQuery:
 
     def stats(self) -> dict[str, object]:
         """Rows in and out, response times, state rows and bytes, and the work done."""
-        return self._engine._running(self.name, lambda running: running.stats())  # noqa: SLF001
+        return self._engine._running(self.name, self._engine._stats)  # noqa: SLF001
 
     def explain(self) -> str:
         """How this query is run, as a tree for people."""

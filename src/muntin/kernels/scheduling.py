@@ -694,6 +694,30 @@ def run_schedule(
             return status
 
 
+@kernel("(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64, int64[::1], int64[:,::1], int64[::1])")
+def find_resumes(words, halves, stores, indexes, program, stride, done, outers, scratch):
+    """Let the rows that wait go on at the right places after a store has moved: with other buckets a chain has other rows.
+
+    The next candidate is the newest row of the outer row's bucket that is not newer than where it was to go on. For two sources.
+    """
+    mask = outers.shape[0] - 1
+    bound = scratch[:2]
+    for number in range(done[done.shape[0] - 1], done[0]):
+        row = outers[number & mask]
+        s = row[O_OWN] & 15
+        o = 1 - s
+        at = s * 2 * stride
+        x = program[at + STEP_INDEX]
+        if x < 0 or row[O_RESUME] < 0:
+            continue
+        bound[s] = row_address(stores, s, row[O_OWN] >> 4)
+        seq = newest_in(halves, stores, o, indexes, x, step_bucket(words, indexes, program, at, bound))
+        while seq > row[O_RESUME] and seq >= stores[o, TAIL]:
+            step = np.int64(halves[2 * row_address(stores, o, seq) + indexes[x, LINK]])
+            seq = seq - step if step != 0 else np.int64(-1)
+        row[O_RESUME] = seq
+
+
 @kernel("(int64[:,::1], int64, int64, int64, int64[::1])")
 def results_of_level(out, count, row, level, chosen):
     """Which results a level gets, in their order; ``row`` is that of ``R_FROM``. Returns how many."""

@@ -68,10 +68,11 @@ class Matches:
         return len(self.times)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Matches:
-        """Some of them."""
-        signs = None if self.signs is None else self.signs[mask]
-        arrivals = self.arrivals if isinstance(self.arrivals, float) else self.arrivals[mask]
-        return Matches(self.times[mask], signs, self.positions[:, mask], arrivals)
+        """Some of them; by their places, which takes a fraction of the time that numpy needs for masks."""
+        places = np.flatnonzero(mask)
+        signs = None if self.signs is None else self.signs.take(places)
+        arrivals = self.arrivals if isinstance(self.arrivals, float) else self.arrivals.take(places)
+        return Matches(self.times.take(places), signs, self.positions.take(places, axis=1), arrivals)
 
 
 def is_pair(plan: JoinPlan) -> bool:

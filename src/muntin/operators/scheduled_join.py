@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from muntin.kernels import agenda as at
 from muntin.kernels import layout
-from muntin.kernels.scheduling import results_of_level, run_schedule
+from muntin.kernels.scheduling import find_resumes, results_of_level, run_schedule
 from muntin.kernels.sorting import sort_matches
 from muntin.model.window import PartitionedWindow
 from muntin.operators.events import Events, NewRows
@@ -33,6 +33,7 @@ Integers = npt.NDArray[np.int64]
 _SECOND = 1_000_000_000
 _NO_TRACE = np.zeros((0, at.T_COLUMNS), np.int64)
 _ARRIVED = np.zeros(1, np.int64)
+_NO_TABLE = np.zeros((1, 1), np.int32)
 _LONGEST = (1 << 62) - 1
 _TWO = 2
 
@@ -149,7 +150,7 @@ class ScheduledJoin(JoinOperator):
         self.agenda = Agenda(levels, schedule.scheduler, len(self.plan.sources), counting=counting)
         self._sizes = np.array(levels.sizes, np.int64).reshape(len(levels), -1)
         self._edges = np.array(levels.edges, np.int64).reshape(len(levels), -1)
-        self._best = levels.best if schedule.scheduler == "mqt" else np.zeros((1, 1), np.int32)
+        self._best = _NO_TABLE
 
     # -- work --------------------------------------------------------------------------------------
 
@@ -183,6 +184,9 @@ class ScheduledJoin(JoinOperator):
         self._begin(events, self._arrived(events))
 
     def _begin(self, events: Events, arrivals: Integers) -> None:
+        if self._best is _NO_TABLE and self.schedule.scheduler == "mqt":
+            # Not before there is work: queries often come many at a time.
+            self._best = self.schedule.levels.best
         self._events, self._arrivals = events, arrivals
         self.agenda.desk[at.EVENT] = 0
         self.agenda.reserve(len(events))
@@ -242,6 +246,7 @@ class ScheduledJoin(JoinOperator):
                 events = self._events
                 assert events is not None, "a row had no room"
                 self._make_room(layout.GROW, 0, events, int(desk[at.EVENT]))
+                self._find_resumes()
             elif status == at.MORE_ROWS:
                 self.agenda.reserve(len(self.agenda.outers))
             elif status == at.MORE_PAIRS:
@@ -254,6 +259,13 @@ class ScheduledJoin(JoinOperator):
         if not count:
             return None
         return Released(self._results(most), count, len(self.plan.sources), self.plan.results_in_order)
+
+    def _find_resumes(self) -> None:
+        """Let rows that wait go on at the right places in stores that have moved."""
+        if len(self.plan.sources) == _TWO:
+            words, halves, stores, indexes, _ = self._arrays()
+            agenda, program = self.agenda, self._program
+            find_resumes(words, halves, stores, indexes, program.flat, program.stride, agenda.done, agenda.outers, self._scratch)
 
     def _results(self, most: int) -> Integers:
         """Room for so many results, or for as many as one step gave that did not fit; one step needs as much as there are levels."""

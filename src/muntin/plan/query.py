@@ -98,6 +98,7 @@ class Emit(StrEnum):
 
     INSERTS = "inserts"
     CHANGES = "changes"
+    SNAPSHOT = "snapshot"
 
 
 _START = Place(1, 1)

@@ -124,7 +124,11 @@ class SharingGroup:
 
     def member(self, name: str) -> Member:
         """The member of this name."""
-        return next(member for member in self.members if member.query.name == name)
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Member]:
+        return {member.query.name: member for member in self.members}
 
 
 def share(queries: Iterable[Query]) -> tuple[SharingGroup, ...]:

@@ -74,6 +74,11 @@ class Agenda:
         """Bytes of all of it."""
         return sum(array.nbytes for array in (self.outers, self.bases, self.bounds, self.pairs, self.done, self.links, self.given))
 
+    @staticmethod
+    def nothing() -> dict[str, int]:
+        """The :meth:`stats` of a join that has no agenda."""
+        return {"rows_waiting": 0, "most_rows_waiting": 0, "results_held": 0, "most_results_held": 0}
+
     def stats(self) -> dict[str, int]:
         """Rows that wait and results that are held, now and at most so far."""
         return {

@@ -247,8 +247,8 @@ class Bucket:
         newest = max(self._newest.values(), default=BEFORE_ALL)
         queries = {}
         for lane in self._lanes.values():
-            for name, times in lane.engine.take_response_times().items():
-                queries[name] = {"response": times.to_json(), "buffers": lane.engine.handle(name).stats().get("buffers", {})}
+            for name, (times, buffers) in lane.engine.take_measures().items():
+                queries[name] = {"response": times.to_json(), "buffers": buffers}
         return Stats(self._came, self.rows(), max(self.final[0], self._moment), newest, held, self.number, queries=queries)
 
     def restore(self, clock: Clock) -> None:

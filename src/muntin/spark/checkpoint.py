@@ -195,7 +195,7 @@ class Checkpoint:
                         hint="Put it back, or a file of the same name that has no rows, then start again",
                     )
 
-    def _begun(self) -> bool:
+    def begun(self) -> bool:
         """Whether any batch was planned; before, another program may take the place of the stored one."""
         return _last(self.spark / "offsets") >= 0
 
@@ -208,7 +208,7 @@ class Checkpoint:
             When the checkpoint belongs to another program, or cannot be read.
         """
         stored = self._load()
-        if stored is None or not self._begun():
+        if stored is None or not self.begun():
             if self.last_batch() >= 0:
                 raise CheckpointError(f"{self.folder} holds Spark's files but not our program", hint="Use an empty folder, or restore it")
             run = uuid.uuid4().hex

@@ -17,8 +17,10 @@ import time
 import uuid
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame, SparkSession
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession  # not when it runs: the processes of buckets do without pyspark
 
 CONTROLS = "control"
 """The kind of output by which a bucket tells that a control came."""

@@ -23,7 +23,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -33,12 +32,13 @@ from muntin.engine.input_rows import read_rows
 from muntin.engine.plan_tree import Fact, Node, draw
 from muntin.engine.subscription import Subscription
 from muntin.engine.table_files import load_table
-from muntin.errors import CatalogError, InputError, RunError, SettingError
+from muntin.errors import CatalogError, InputError, RunError, SettingError, SqlError
 from muntin.kernels.compiling import prepare
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import Instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
 from muntin.plan.join import JoinPlan
+from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Query
 from muntin.planner.distribution import distribute
 from muntin.spark.changing import Wanted, exports, forget_brought, settled
@@ -56,7 +56,7 @@ from muntin.spark.resident import Resident
 from muntin.spark.resting import held_at_rest
 from muntin.spark.session import STREAMING, driver_host, java_log, local_session
 from muntin.spark.sinks import FileSink, MemorySink, Sink, SinkChoice, SinkMaker, read_batches
-from muntin.spark.sources import Source, fitted, read_stream
+from muntin.spark.sources import Source, arrow_schema, check_repeatable, fitted, read_stream
 from muntin.spark.standing_query import SparkQuery
 from muntin.spark.subscribing import Subscriber, Subscriptions
 from muntin.spark.tally import STATS
@@ -164,7 +164,7 @@ class SparkEngine:
             )
         micros = parse_interval(slack) if isinstance(slack, str) else slack
         with self._lock:
-            stream = make_stream(name, _plain(to_arrow_schema(source.schema)), time, micros)
+            stream = make_stream(name, _plain(arrow_schema(source.schema)), time, micros)
             self._add_stream(stream, fitted(source, stream))
 
     def _add_stream(self, stream: Stream, frame: DataFrame | None) -> None:
@@ -195,6 +195,9 @@ class SparkEngine:
             return handle
 
     def _add_query(self, query: Query, sink: SinkChoice) -> SparkQuery:
+        if isinstance(query, Pipeline):
+            fact = f"query {query.name} has DISTINCT, GROUP BY, aggregates, set operators, sub-selects or EMIT SNAPSHOT"
+            raise SqlError(f"{fact}, which run in process only so far", place=query.place, hint="Use muntin.Engine for this query")
         settings, plan = self._declared.planned(query)
         changed = {name: str(value) for name, value in asdict(settings).items() if value != getattr(_DEFAULT, name)}
         registered = Registered(query.name, query.text, changed)
@@ -258,23 +261,32 @@ class SparkEngine:
 
     def process_available(self, until: Instant | None = None) -> None:
         """Process all input there is now, then return; ``until`` then moves time on to that instant, see :meth:`advance`."""
-        self._process()
-        if until is not None:
-            self.advance(until)
-            self._process()
+        moment = None if until is None else parse_instant(until)
+        self._process(more=moment is not None)
+        if moment is not None:
+            try:
+                self.advance(moment)
+                self._process()
+            except BaseException:  # also when it could not be started again
+                self._end_residents()
+                raise
 
-    def _process(self) -> None:
+    def _process(self, *, more: bool = False) -> None:
+        """Process what there is; where ``more`` follows at once, the processes of the buckets go on."""
         with self._lock:
             self._start(live=False)
             streaming = self._streaming
         assert streaming is not None, "it was started"
+        done = False
         try:
             streaming.awaitTermination()
+            done = True
         except StreamingQueryException as error:
             raise self._explained(error) from error
         finally:
             self._heard()
-            self._end_residents()
+            if not (done and more):
+                self._end_residents()
             self._subscriptions.drain(PATIENCE)
 
     def settle(self) -> None:
@@ -306,6 +318,7 @@ class SparkEngine:
         self._delivery.failure = None
         wanted = self._wanted()
         sources = {stream.name: self._source(stream) for stream in self._catalog.streams()}
+        check_repeatable(sources, begun=self._checkpoint.begun(), live=live)
         self._checkpoint.acquire()
         try:
             self._begin(wanted, sources, live=live)
@@ -330,8 +343,6 @@ class SparkEngine:
         writer = writer.trigger(processingTime=self._trigger) if live else writer.trigger(availableNow=True)
         self._streaming = self._listened(writer)
         self._live = live
-        if live and self._delay is not None:
-            self._heartbeat = Heartbeat(self._controls, self._delay)
 
     def _received(self) -> Address:
         """Where buckets find this process, which from now on takes what they release."""
@@ -524,9 +535,10 @@ class SparkEngine:
             raise self._declared.unknown_query(name)
         return standing
 
-    def explain(self) -> str:
-        """The plans of all queries, and how their streams are spread over the buckets."""
-        return "\n\n".join(draw(self._described(standing.query, standing.plan)) for standing in self._queries.values()) or "no queries"
+    def explain(self, query: str | None = None) -> str:
+        """The plans of all queries, or of one, and how their streams are spread over the buckets."""
+        chosen = list(self._queries.values()) if query is None else [self._standing(query)]
+        return "\n\n".join(draw(self._described(standing.query, standing.plan)) for standing in chosen) or "no queries"
 
     def _described(self, query: Query, plan: JoinPlan) -> Node:
         routes = distribute(query).routes

@@ -10,6 +10,7 @@ import pyarrow as pa
 from muntin.expressions.duck import Duck
 from muntin.operators.consolidate import consolidate
 from muntin.plan.query import Emit, Query
+from muntin.state.columns import take
 
 
 def gathered(query: Query, tables: Sequence[pa.Table], duck: Duck) -> pa.Table:
@@ -21,6 +22,10 @@ def gathered(query: Query, tables: Sequence[pa.Table], duck: Duck) -> pa.Table:
 
 
 def _in_order(table: pa.Table) -> pa.Table:
-    """Runs that are in order each, as one; numpy's stable sort merges them in linear time."""
-    times = table.column("_ts").cast(pa.int64()).to_numpy()
-    return table.take(pa.array(np.argsort(times, kind="stable")))
+    """Runs of inserts that are in order each, as one; numpy's stable sort merges them in linear time.
+
+    Values are taken from whole columns, since Arrow would look for the chunk of every one; signs are all the same.
+    """
+    values = table.drop_columns(["_op"]).combine_chunks()
+    order = np.argsort(values.column("_ts").cast(pa.int64()).to_numpy(), kind="stable")
+    return pa.table([table.column("_op"), *(take(column, order) for column in values.columns)], schema=table.schema)

@@ -81,7 +81,7 @@ def _limit(own: socket.socket, option: int, seconds: float) -> None:
 
 def _packed(query: str, mark: Mark, results: pa.Table) -> bytes:
     head = json.dumps([query, mark.batch, mark.bucket, mark.sequence, mark.arrived])
-    return head.encode() + b"\n" + to_blob(results)
+    return head.encode() + b"\n" + to_blob(results, compressed=False)
 
 
 def _unpacked(message: bytes) -> tuple[str, Mark, pa.Table]:

@@ -248,4 +248,6 @@ class SinkMaker:
             sink = FileSink(Path(local), kind)
             sink.check(query.output_schema)
             return sink
+        if kind in _SPARK_FILES and path is not None and ":" not in path:
+            options["path"] = str(Path(path).absolute())  # Java may have been started in another folder than this process is in now
         return SparkSink(self.spark, name, kind, options)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,21 +11,33 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException
+from pyspark import __version__ as spark_version
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from muntin.errors import InputError
 from muntin.model.catalog import Stream, find_column
+from muntin.spark.failures import plain
 
 _OURS = {"format", "path", "time", "slack", "rate", "distinct", "reader"}
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+"""How paths on other file systems begin."""
 _FILES = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
 _SELF_DESCRIBING = {"parquet", "orc", "avro", "delta"}
 _FIXED = {"rate", "rate-micro-batch", "socket", "kafka"}
 """Sources that have columns of their own and take no schema."""
-_STRICT = {"csv": {"mode": "FAILFAST", "enforceSchema": "false"}, "json": {"mode": "FAILFAST"}}
-"""Else Spark makes NULL of what it cannot read, and takes the columns of a csv file by their place, whatever its header says."""
+_DEFAULTS = {
+    # Else Spark makes NULL of what it cannot read, and takes the columns of a csv file by their place, whatever its header says.
+    "csv": {"mode": "FAILFAST", "enforceSchema": "false"},
+    "json": {"mode": "FAILFAST"},
+    # Else Spark deals rows out to several tasks in turn, and rows of equal times lose their order.
+    "rate": {"numPartitions": "1"},
+    "rate-micro-batch": {"numPartitions": "1"},
+    "socket": {"numPartitions": "1"},
+}
+"""Options that users may set otherwise."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +50,30 @@ class Source:
 
     frame: DataFrame
     files: bool = False
+
+    def passes(self) -> bool:
+        """Whether rows come by once, so that nobody can read them again: those of a socket."""
+        leaves = self.frame._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 (PySpark has no other way to ask)
+        return any(leaves.apply(place).toString() == "socket" for place in range(leaves.size()))
+
+
+def check_repeatable(sources: Mapping[str, Source], *, begun: bool, live: bool) -> None:
+    """Raise where rows that come by once would have to be read to an end, or again; ``begun``: the checkpoint has batches."""
+    for name in [name for name, source in sources.items() if (begun or not live) and source.passes()]:
+        if not live:
+            raise InputError(
+                f"stream {name} reads a socket, of which nobody knows whether all has come",
+                hint="Run it with start(), on the command line without --once, and stop it when you have seen enough",
+            )
+        raise InputError(
+            f"stream {name} reads a socket, which cannot be read again from where the checkpoint stands",
+            hint="Begin a new checkpoint; to go on after a stop, let a program write the lines into files and read those",
+        )
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Columns of Spark as Arrow has them; times with a zone are instants, whatever the zone of the session."""
+    return to_arrow_schema(schema, timezone="UTC")
 
 
 def read_stream(spark: SparkSession, stream: Stream) -> Source:
@@ -92,25 +130,31 @@ def _read_rows(spark: SparkSession, stream: Stream, options: dict[str, str], kin
             f"stream {stream.name} has no source",
             hint="Declare it WITH (format = 'parquet', path = '...'), or pass a streaming DataFrame to engine.stream",
         )
-    reader = spark.readStream.format(kind).options(**_STRICT.get(kind.lower(), {}))
+    reader = spark.readStream.format(kind).options(**_DEFAULTS.get(kind.lower(), {}))
     for name, value in stream.options:
         if name.lower() not in _OURS:
             reader = reader.option(name, value)
     if kind.lower() not in _FIXED:
-        reader = reader.schema(_file_schema(spark, stream, kind, options.get("path")))
+        options["path"] = _checked_path(stream, kind, options.get("path"))
+        reader = reader.schema(_file_schema(spark, stream, kind, options["path"]))
     try:
         frame = reader.load(options["path"]) if "path" in options else reader.load()
-    except (AnalysisException, ValueError, Py4JJavaError) as error:
-        raise InputError(
-            f"stream {stream.name} cannot be read as {kind!r}: {_first_line(error)}", hint="Check format, path and options"
-        ) from error
+    except (PySparkException, ValueError, Py4JJavaError) as error:
+        raise InputError(f"stream {stream.name} cannot be read as {kind!r}: {_first_line(error)}", hint=_remedy(kind)) from error
     return fitted(frame, stream)
 
 
-def _file_schema(spark: SparkSession, stream: Stream, kind: str, path: str | None) -> StructType:
+def _remedy(kind: str) -> str:
+    """What to do about a source that cannot be made."""
+    if kind.lower() != "kafka":
+        return "Check format, path and options"
+    package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark_version}"
+    return f"Check its options; it needs {package} on Spark's class path, by spark.jars.packages or PYSPARK_SUBMIT_ARGS"
+
+
+def _file_schema(spark: SparkSession, stream: Stream, kind: str, path: str) -> StructType:
     """The schema to read files with: their own where they describe themselves, else the declared one."""
     declared = from_arrow_schema(stream.schema)
-    path = _checked_path(stream, kind, path)
     if kind.lower() not in _SELF_DESCRIBING:
         return declared
     try:
@@ -122,21 +166,24 @@ def _file_schema(spark: SparkSession, stream: Stream, kind: str, path: str | Non
 def _checked_path(stream: Stream, kind: str, path: str | None) -> str:
     if path is None:
         raise InputError(f"stream {stream.name} of format {kind!r} has no path", hint="Add path = '...' to its WITH")
-    if "://" not in path and not any(sign in path for sign in "*?[{") and not Path(path).exists():
+    if _SCHEME.match(path):
+        return path
+    if not any(sign in path for sign in "*?[{") and not Path(path).exists():
         raise InputError(f"stream {stream.name} reads {path!r}, where there is nothing", hint="Check the path; make the folder first")
-    return path
+    return str(Path(path).absolute())  # Java may have been started in another folder than this process is in now
 
 
 def fitted(frame: DataFrame, stream: Stream) -> DataFrame:
     """The declared columns of a frame, in their order; an error unless all are there with types that fit."""
-    there = to_arrow_schema(frame.schema)
+    there = arrow_schema(frame.schema)
     columns = []
     for field in stream.schema:
         name = find_column(there, field.name)
         if name is None:
+            more = "; with includeTimestamp = 'true' also timestamp" if there.names == ["value"] and Source(frame).passes() else ""
             raise InputError(
                 f"stream {stream.name} declares column {field.name}, which its source does not have",
-                hint=f"The source has {', '.join(there.names)}",
+                hint=f"The source has {', '.join(there.names)}{more}",
             )
         found = there.field(name).type
         if not _fits(found, field.type):
@@ -169,4 +216,4 @@ def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
 def _first_line(error: Exception) -> str:
     if isinstance(error, Py4JJavaError):  # its own text begins with a number of a call
         return str(error.java_exception.getMessage()).splitlines()[0]
-    return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
+    return plain(str(error).strip().splitlines()[0]) if str(error).strip() else type(error).__name__

@@ -49,7 +49,7 @@ class Stats:
 
     def to_blob(self) -> bytes:
         """As JSON."""
-        return json.dumps(asdict(self)).encode()
+        return json.dumps({**vars(self), "rebuilt": asdict(self.rebuilt) if self.rebuilt else None}).encode()
 
 
 @dataclass
@@ -76,29 +76,20 @@ class Measures:
 
     overall: ResponseTimes = field(default_factory=ResponseTimes)
     last: ResponseTimes = field(default_factory=ResponseTimes)
-    buffers: dict[str, Any] = field(default_factory=dict)
+    buffers: Counter[str] = field(default_factory=Counter)
 
     def add(self, told: Sequence[Mapping[str, Any]]) -> None:
         """Take what the buckets tell of one batch."""
         self.last = ResponseTimes()
-        self.buffers = {}
+        self.buffers = Counter()
         for one in told:
             self.last.merge(ResponseTimes.from_json(one["response"]))
-            _add_up(self.buffers, one["buffers"])
+            self.buffers.update(one["buffers"])
         self.overall.merge(self.last)
 
     def told(self) -> dict[str, Any]:
         """As a part of progress."""
-        return {"response_seconds": self.overall.stats(), "batch_response_seconds": self.last.stats(), "buffers": self.buffers}
-
-
-def _add_up(sums: dict[str, Any], sizes: Mapping[str, Any]) -> None:
-    """Add sizes to sums of the same shape, however they are nested."""
-    for name, size in sizes.items():
-        if isinstance(size, Mapping):
-            _add_up(sums.setdefault(name, {}), size)
-        else:
-            sums[name] = sums.get(name, 0) + size
+        return {"response_seconds": self.overall.stats(), "batch_response_seconds": self.last.stats(), "buffers": dict(self.buffers)}
 
 
 @dataclass

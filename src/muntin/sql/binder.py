@@ -8,7 +8,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from muntin.model.catalog import Catalog
-from muntin.plan.query import ColumnRef, Comparison, Expression, OutputColumn, Predicate, Query, Source, quote
+from muntin.plan.query import ColumnRef, Comparison, Emit, Expression, OutputColumn, Predicate, Query, Source, quote
 from muntin.sql.clauses import cut_clauses
 from muntin.sql.conjuncts import split_conjuncts, unwrap
 from muntin.sql.cursor import Cursor
@@ -30,20 +30,20 @@ def bind_query(tokens: Tokens, name: str, catalog: Catalog) -> Query:
     shape = read_shape(select)
     tree = parse_select(shape.plain)
     sources = bind_sources(shape.entries, clauses, catalog)
-    merged, using = _bind_using(shape, sources)
+    merged, using = bind_using(shape, sources)
     aliases = frozenset(item.alias.casefold() for item in tree.expressions if item.alias)
     scope = Scope(sources, len(sources), merged=merged, outputs=aliases)
     writer = Writer(find_columns(tree))
-    outputs = list(_outputs(shape, tree, writer, scope))
-    conditions = [*using, *_conditions(shape, writer, scope)]
+    outputs = list(outputs_of(shape, tree, writer, scope))
+    conditions = [*using, *conditions_of(shape, writer, scope)]
     types = find_types([draft for _, draft in outputs], conditions, scope)
     return Query(
         name=name,
         text=tokens.original,
         sources=sources,
-        predicates=tuple(_predicate(condition, types) for condition in conditions),
-        select=_name_outputs([(output, typed(draft, types)) for output, draft in outputs]),
-        emit=clauses.emit,
+        predicates=tuple(predicate_of(condition, types) for condition in conditions),
+        select=name_outputs([(output, typed(draft, types)) for output, draft in outputs]),
+        emit=clauses.emit or Emit.INSERTS,
         every=clauses.every,
         freshness=bind_freshness(clauses, sources, tokens),
         options=clauses.options,
@@ -51,7 +51,7 @@ def bind_query(tokens: Tokens, name: str, catalog: Catalog) -> Query:
     )
 
 
-def _outputs(shape: Shape, tree: exp.Select, writer: Writer, scope: Scope) -> Iterator[tuple[str, Draft]]:
+def outputs_of(shape: Shape, tree: exp.Select, writer: Writer, scope: Scope) -> Iterator[tuple[str, Draft]]:
     """The names and expressions of the select list, stars spelled out."""
     if len(shape.items) != len(tree.expressions):
         raise shape.plain.error(shape.plain.start, "the select list cannot be understood", "Separate its items by commas")
@@ -60,11 +60,11 @@ def _outputs(shape: Shape, tree: exp.Select, writer: Writer, scope: Scope) -> It
         if isinstance(star, exp.Star):
             yield from _star(tokens, star, scope)
             continue
-        body, name = _cut_alias(tokens, item)
+        body, name = cut_alias(tokens, item)
         if item.find(exp.Star) is not None:
             raise tokens.error(tokens.start, "* can only stand alone", "List the columns instead")
         draft = writer.write(unwrap(body), scope)
-        name = name or _default_name(body, draft)
+        name = name or default_name(body, draft)
         if name.casefold() in RESERVED:
             raise tokens.error(tokens[-1], f"a column of the result cannot be called {name!r}", "Results use that name; give it an alias")
         yield name, draft
@@ -84,7 +84,7 @@ def _star(tokens: Tokens, star: exp.Star, scope: Scope) -> Iterator[tuple[str, D
         yield reference.column, Draft(quote(reference.flat), (reference,), tokens)
 
 
-def _cut_alias(tokens: Tokens, item: exp.Expression) -> tuple[Tokens, str]:
+def cut_alias(tokens: Tokens, item: exp.Expression) -> tuple[Tokens, str]:
     """The tokens of an item without its alias, and the alias."""
     if not isinstance(item, exp.Alias):
         return tokens, ""
@@ -97,14 +97,15 @@ def _cut_alias(tokens: Tokens, item: exp.Expression) -> tuple[Tokens, str]:
     return tokens.part(0, end), alias
 
 
-def _default_name(body: Tokens, draft: Draft) -> str:
+def default_name(body: Tokens, draft: Draft) -> str:
+    """The name of an item without alias: a column's own, or the text."""
     reference = draft.references[0] if len(draft.references) == 1 else None
     if reference is not None and draft.sql == quote(reference.flat):
         return reference.column
     return plain_text(body)
 
 
-def _name_outputs(outputs: Sequence[tuple[str, Expression]]) -> tuple[OutputColumn, ...]:
+def name_outputs(outputs: Sequence[tuple[str, Expression]]) -> tuple[OutputColumn, ...]:
     """Names that stand for several columns get numbers, as in DuckDB: x, x_1, x_2."""
     taken: set[str] = set()
     counts: dict[str, int] = {}
@@ -119,19 +120,20 @@ def _name_outputs(outputs: Sequence[tuple[str, Expression]]) -> tuple[OutputColu
     return tuple(columns)
 
 
-def _conditions(shape: Shape, writer: Writer, scope: Scope) -> Iterator[Condition]:
+def conditions_of(shape: Shape, writer: Writer, scope: Scope) -> Iterator[Condition]:
     """The conjuncts of every ON and of WHERE."""
     start = 0
     for place, entry in enumerate(shape.entries):
         start = place if entry.join in {"", ","} else start
         if entry.on is not None:
             near = Scope(scope.sources, place + 1, start, scope.merged, scope.outputs)
-            yield from _split(entry.on, writer, near)
+            yield from split_condition(entry.on, writer, near)
     if shape.where is not None:
-        yield from _split(shape.where, writer, scope)
+        yield from split_condition(shape.where, writer, scope)
 
 
-def _split(tokens: Tokens, writer: Writer, scope: Scope) -> Iterator[Condition]:
+def split_condition(tokens: Tokens, writer: Writer, scope: Scope) -> Iterator[Condition]:
+    """The conjuncts of a condition."""
     for conjunct in split_conjuncts(tokens):
         if conjunct.sides is None:
             yield Condition(writer.write(conjunct.tokens, scope))
@@ -142,7 +144,8 @@ def _split(tokens: Tokens, writer: Writer, scope: Scope) -> Iterator[Condition]:
         yield Condition(whole, conjunct.operator, tuple(writer.write(unwrap(side), scope) for side in conjunct.sides))
 
 
-def _predicate(condition: Condition, types: Mapping[str, pa.DataType]) -> Predicate:
+def predicate_of(condition: Condition, types: Mapping[str, pa.DataType]) -> Predicate:
+    """The predicate of a condition whose types are known; what is neither true nor false nor a number is refused."""
     whole = typed(condition.whole, types)
     if condition.operator:
         left, right = (typed(side, types) for side in condition.sides)
@@ -167,7 +170,7 @@ def _check_comparable(left: Expression, right: Expression, tokens: Tokens) -> No
             raise tokens.error(tokens.start, fact, "Make both sides times or both numbers, for example with epoch_us(ts)")
 
 
-def _bind_using(shape: Shape, sources: tuple[Source, ...]) -> tuple[frozenset[ColumnRef], list[Condition]]:
+def bind_using(shape: Shape, sources: tuple[Source, ...]) -> tuple[frozenset[ColumnRef], list[Condition]]:
     """The columns that USING merges into columns to their left, and the equalities it stands for."""
     merged: set[ColumnRef] = set()
     conditions: list[Condition] = []

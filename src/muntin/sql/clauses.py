@@ -23,7 +23,7 @@ class Clauses:
 
     window: Extent | None = None
     every: int | None = None
-    emit: Emit = Emit.INSERTS
+    emit: Emit | None = None
     freshness: list[tuple[Token | None, Extent]] = field(default_factory=list)
     options: Options = ()
 
@@ -48,15 +48,20 @@ def cut_clauses(tokens: Tokens) -> tuple[Tokens, Clauses]:
 
 
 def _first_clause(tokens: Tokens) -> int:
-    after_from = False
+    after_from = len(tokens) > 0 and is_symbol(tokens[0], "(")
     for index in top_level(tokens):
         name = word(tokens[index])
-        if after_from and name in _WORDS and ends_operand(tokens[index - 1]):
+        if after_from and name in _WORDS and (ends_operand(tokens[index - 1]) or _groups_all(tokens, index)):
             after = tokens[index + 1] if index + 1 < len(tokens) else None
             if name != "WITH" or after is None or is_symbol(after, "("):
                 return index
         after_from = after_from or (name == "FROM" and word(tokens[index - 1]) != "DISTINCT")
     return len(tokens)
+
+
+def _groups_all(tokens: Tokens, index: int) -> bool:
+    """Whether GROUP BY ALL comes before a place."""
+    return index > 1 and word(tokens[index - 1]) == "ALL" and word(tokens[index - 2]) == "GROUP BY"
 
 
 def _read_clause(name: str, cursor: Cursor, clauses: Clauses) -> None:
@@ -82,17 +87,17 @@ def _refuse_named_window(cursor: Cursor) -> None:
 
 
 def _read_emit(cursor: Cursor) -> Emit:
-    hint = "Write EMIT INSERTS or EMIT CHANGES"
-    token = cursor.take("INSERTS or CHANGES", hint)
+    hint = "Write EMIT INSERTS, EMIT CHANGES or EMIT SNAPSHOT"
+    token = cursor.take("INSERTS, CHANGES or SNAPSHOT", hint)
     match word(token):
         case "INSERTS":
             return Emit.INSERTS
         case "CHANGES":
             return Emit.CHANGES
         case "SNAPSHOT":
-            raise cursor.tokens.error(token, "EMIT SNAPSHOT is not supported yet", f"It comes in a later version. {hint}")
+            return Emit.SNAPSHOT
     cursor.index -= 1
-    raise cursor.unexpected("INSERTS or CHANGES", hint)
+    raise cursor.unexpected("INSERTS, CHANGES or SNAPSHOT", hint)
 
 
 def _read_freshness(cursor: Cursor) -> list[tuple[Token | None, Extent]]:

@@ -13,7 +13,7 @@ from muntin.sql.probe import ask
 class Ban(Enum):
     """Why a function is refused: the fact, and the advice to give."""
 
-    AGGREGATE = ("is an aggregate", "Aggregates come in a later version; select the rows themselves")
+    AGGREGATE = ("is an aggregate", "Aggregates can stand in the select list and in HAVING")
     WINDOW = ("is a window function", "Window functions are not supported; use WINDOW or [ROWS n] to bound a stream")
     TABLE = ("makes rows", "Only functions that make one value of each row can be used")
     VOLATILE = (

@@ -1,7 +1,7 @@
 """What SQL has and Muntin does not take (yet): found on the tokens, refused where it stands.
 
-Runs before anything else looks at a query, so that a user hears "GROUP BY is not supported yet" and not
-that something near it is odd.
+Runs before anything else looks at a query, so that a user hears "ORDER BY is not supported" and not that something near
+it is odd. Aggregates are judged where they are bound.
 """
 
 from __future__ import annotations
@@ -14,23 +14,17 @@ from muntin.errors import SqlError
 from muntin.sql.functions import WITHOUT_PARENTHESES, Ban, banned_functions
 from muntin.sql.lexer import Tokens, closing, is_symbol, is_text, split_commas, top_level, word
 
-_LATER = "It comes in a later version"
-_GROUPS = "Grouping and aggregates come in a later version; select the rows themselves"
-_SETS = "Set operators come in a later version; register one query for each select"
 _NO_ORDER = "A standing query has no end to sort or cut; sort what you read from it"
 _JOINS = "Only inner and cross joins are supported"
-_SELECTS = "Sub-selects come in a later version; write one select over all the streams"
+_SELECTS = "Write it as an entry of FROM, (SELECT ...) AS name, and join with that"
+_NO_SELECTS = "sub-selects can only stand in FROM"
+_SET_WORDS = {"UNION", "INTERSECT", "EXCEPT", "MINUS"}
 
 _CLAUSES = {
-    "GROUP BY": _GROUPS,
-    "HAVING": _GROUPS,
     "ORDER BY": _NO_ORDER,
     "LIMIT": _NO_ORDER,
     "OFFSET": _NO_ORDER,
     "QUALIFY": "Window functions are not supported; use WINDOW or [ROWS n] to bound a stream",
-    "UNION": _SETS,
-    "INTERSECT": _SETS,
-    "EXCEPT": _SETS,
     "LATERAL": _SELECTS,
     "PIVOT": "Select the columns themselves",
     "UNPIVOT": "Select the columns themselves",
@@ -38,7 +32,8 @@ _CLAUSES = {
 }
 _JOIN_KINDS = {"LEFT", "RIGHT", "FULL", "OUTER", "NATURAL", "SEMI", "ANTI", "ASOF", "POSITIONAL"}
 _NESTED = {"SELECT", "FROM", "WITH", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE", "SHOW"}
-_NOT_OPERANDS = {"SIMILAR TO", *_CLAUSES} | {"SELECT", "DISTINCT", "ALL", "FROM", "WHERE", "ON", "USING", "JOIN", "AS", "BY", "FOR", "IF"}
+_NOT_OPERANDS = {"SIMILAR TO", "GROUP BY", "HAVING", "UNION", "INTERSECT", "EXCEPT", *_CLAUSES}
+_NOT_OPERANDS |= {"SELECT", "DISTINCT", "ALL", "FROM", "WHERE", "ON", "USING", "JOIN", "AS", "BY", "FOR", "IF"}
 _NOT_OPERANDS |= {"AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "GLOB", "BETWEEN", "ESCAPE", "COLLATE", "INTERVAL", "LAMBDA"}
 _NOT_OPERANDS |= {"CASE", "WHEN", "THEN", "ELSE"}
 _OPERAND_ENDS = {")", "]", "}", "*"}
@@ -47,7 +42,7 @@ _OPERAND_ENDS = {")", "]", "}", "*"}
 def refuse(tokens: Tokens) -> None:
     """Raise on the first thing in the query that is not supported."""
     if len(tokens) and word(tokens[0]) == "WITH":
-        raise tokens.error(tokens[0], "WITH before SELECT is not supported yet", _SELECTS)
+        raise tokens.error(tokens[0], "WITH before SELECT is not supported", _SELECTS)
     outside = set(top_level(tokens))
     for index, token in enumerate(tokens):
         before = tokens[index - 1] if index else None
@@ -77,15 +72,15 @@ def _findings(tokens: Tokens, index: int, before: Token | None, after: Token | N
         yield tokens.error(token, "parameters are not supported", "Write the value itself")
     elif is_symbol(token, "#") and after is not None and after.token_type == TokenType.NUMBER:
         yield tokens.error(token, "columns cannot be named by their position", "Write the name of the column")
-    elif is_symbol(token, "(") and after is not None and word(after) in _NESTED:
-        yield tokens.error(after, "sub-selects are not supported yet", _SELECTS)
-    elif name == "SELECT" and index > 0 and before is not None and not _joins_selects(before):
-        yield tokens.error(token, "sub-selects are not supported yet", _SELECTS)
+    elif is_symbol(token, "(") and after is not None and word(after) in _NESTED and not _holds_select(before, after):
+        yield tokens.error(after, _NO_SELECTS, _SELECTS)
+    elif name == "SELECT" and before is not None and not (_joins_selects(before) or is_symbol(before, "(")):
+        yield tokens.error(token, _NO_SELECTS, _SELECTS)
     elif name == "OVER" and before is not None and is_symbol(before, ")"):
         yield tokens.error(token, "window functions are not supported", Ban.WINDOW.value[1])
     elif name == "COLUMNS" and opens:
         yield tokens.error(token, "COLUMNS(...) is not supported", "List the columns, or select *")
-    elif opens and _is_called(token, before):
+    elif opens and is_called(token, before):
         yield from _call_findings(tokens, index)
     elif name in WITHOUT_PARENTHESES and not opens:
         fact, hint = banned_functions()[name.lower()].value
@@ -98,7 +93,7 @@ def _call_findings(tokens: Tokens, index: int) -> Iterator[SqlError]:
     end = closing(tokens, index + 1)
     if token.text.lower() == "age" and end is not None and len(split_commas(tokens.part(index + 2, end))) == 1:
         ban = Ban.VOLATILE  # with one argument it counts from today, which DuckDB's catalogue does not say
-    if ban is not None:
+    if ban is not None and ban is not Ban.AGGREGATE:
         fact, hint = ban.value
         yield tokens.error(token, f"the function {token.text} {fact}", hint)
 
@@ -108,11 +103,11 @@ def _clause_findings(tokens: Tokens, token: Token, before: Token | None, after: 
     name = word(token)
     follower = word(after) if after is not None else ""
     if name in _CLAUSES:
-        yield tokens.error(token, f"{name} is not supported" + (" yet" if "later" in _CLAUSES[name] else ""), _CLAUSES[name])
-    elif name == "DISTINCT" and before is not None and word(before) == "SELECT":
-        yield tokens.error(token, "DISTINCT is not supported yet", _LATER)
-    elif name == "MINUS" and (follower in {"SELECT", "ALL", "FROM"} or (after is not None and is_symbol(after, "("))):
-        yield tokens.error(token, "MINUS is not supported yet", _SETS)
+        yield tokens.error(token, f"{name} is not supported", _CLAUSES[name])
+    elif name == "DISTINCT" and before is not None and word(before) == "SELECT" and follower == "ON":
+        yield tokens.error(token, "DISTINCT ON is not supported", "It depends on an order; write GROUP BY with MIN or MAX")
+    elif name in _SET_WORDS and follower == "BY":
+        yield tokens.error(token, f"{name} BY NAME is not supported", "List the columns of both selects in the same order")
     elif name == "USING" and follower == "SAMPLE":
         yield tokens.error(token, "USING SAMPLE is not supported", _CLAUSES["TABLESAMPLE"])
     elif name == "FETCH" and follower in {"FIRST", "NEXT"}:
@@ -122,10 +117,17 @@ def _clause_findings(tokens: Tokens, token: Token, before: Token | None, after: 
 
 
 def _joins_selects(before: Token) -> bool:
-    return word(before) in {"UNION", "INTERSECT", "EXCEPT", "MINUS", "ALL"}
+    return word(before) in {*_SET_WORDS, "ALL", "DISTINCT"}
 
 
-def _is_called(token: Token, before: Token | None) -> bool:
+def _holds_select(before: Token | None, opened: Token) -> bool:
+    """Whether a parenthesis that begins with this word can be an entry of FROM or one side of a set operator."""
+    if word(opened) != "SELECT":
+        return False
+    return before is None or word(before) in {"FROM", "JOIN"} or _joins_selects(before) or before.text in {",", "("}
+
+
+def is_called(token: Token, before: Token | None) -> bool:
     """Whether a parenthesis after this token makes it a call; an infix word such as IN or GLOB follows an operand."""
     named = bool(word(token)) or token.token_type == TokenType.IDENTIFIER
     return named and (before is None or is_symbol(before, "*") or not ends_operand(before))

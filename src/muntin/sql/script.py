@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from muntin.model.catalog import Catalog
 from muntin.plan.query import Query
 from muntin.plan.statement import Statement
-from muntin.sql.binder import bind_query
 from muntin.sql.lexer import split_statements, tokenize, word
+from muntin.sql.pipelines import bind_standing
 from muntin.sql.statements import read_statement
 
 
@@ -75,4 +75,4 @@ def read_query(text: str, name: str, catalog: Catalog) -> Query:
     if word(statements[0][0]) in {"CREATE", "DROP", "SET"}:
         first = statements[0][0]
         raise everything.error(first, f"{word(first)} is not part of a query", "Pass the SELECT alone; statements go to execute()")
-    return bind_query(statements[0], name, catalog)
+    return bind_standing(statements[0], name, catalog)

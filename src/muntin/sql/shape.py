@@ -1,6 +1,6 @@
-"""The parts of a select, as runs of tokens: its items, the entries of FROM with their windows and conditions, WHERE.
+"""The parts of a select, as runs of tokens: its items, the entries of FROM with their windows and conditions, WHERE, GROUP BY, HAVING.
 
-Window brackets belong to the entry of FROM they stand in and are taken out here; what is left is plain SQL.
+Window brackets and sub-selects belong to the entry of FROM they stand in and are taken out here; what is left is plain SQL.
 """
 
 from __future__ import annotations
@@ -9,31 +9,40 @@ from dataclasses import dataclass, replace
 
 from sqlglot import TokenType
 
-from muntin.sql.lexer import Tokens, closing, is_symbol, split_commas, top_level, word
+from muntin.sql.lexer import Tokens, closing, is_name, is_symbol, split_commas, top_level, word
 from muntin.sql.windows import BRACKET_HINT
 
 _JOIN_WORDS = {"INNER", "CROSS"}
+_CLAUSES = ("WHERE", "GROUP BY", "HAVING")
+_ORDER = "Write SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ..., each once"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of FROM: its name and alias, how it is joined to those before it, and its window with the brackets."""
+    """One entry of FROM: its name and alias, how it is joined to those before it, and its window with the brackets.
+
+    For a sub-select, ``select`` is what stands in the parentheses, and ``tokens`` its alias alone.
+    """
 
     tokens: Tokens
     join: str
     window: Tokens | None = None
     on: Tokens | None = None
     using: Tokens | None = None
+    select: Tokens | None = None
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A select in its parts; ``plain`` is all of it without window brackets."""
+    """A select in its parts; ``plain`` is all of it without window brackets, and with the alias of a sub-select for the sub-select."""
 
     items: tuple[Tokens, ...]
     entries: tuple[Entry, ...]
     where: Tokens | None
     plain: Tokens
+    distinct: bool = False
+    group: Tokens | None = None
+    having: Tokens | None = None
 
 
 def read_shape(tokens: Tokens) -> Shape:
@@ -44,9 +53,14 @@ def read_shape(tokens: Tokens) -> Shape:
     source = next((index for index in top if word(tokens[index]) == "FROM" and word(tokens[index - 1]) != "DISTINCT"), None)
     if source is None:
         raise tokens.error(tokens[0], "the query has no FROM", "Name the streams to select from: SELECT ... FROM stream WINDOW ...")
-    where = next((index for index in top if index > source and word(tokens[index]) == "WHERE"), None)
-    entries = _read_entries(tokens.part(source + 1, where))
-    first = 2 if word(tokens[1]) == "ALL" else 1
+    clauses = [index for index in top if index > source and word(tokens[index]) in _CLAUSES]
+    cuts = dict(zip(clauses, [*clauses[1:], len(tokens)], strict=False))
+    parts = {word(tokens[start]): tokens.part(start + 1, end) for start, end in cuts.items()}
+    if [word(tokens[index]) for index in clauses] != [name for name in _CLAUSES if name in parts]:
+        raise tokens.error(tokens[clauses[-1]], f"{word(tokens[clauses[-1]])} stands at the wrong place", _ORDER)
+    entries = _read_entries(tokens.part(source + 1, clauses[0] if clauses else None))
+    distinct = word(tokens[1]) == "DISTINCT"
+    first = 2 if distinct or word(tokens[1]) == "ALL" else 1
     items = split_commas(tokens.part(first, source))
     if len(items) > 1 and not len(items[-1]):
         items.pop()  # DuckDB allows a comma after the last item
@@ -56,8 +70,11 @@ def read_shape(tokens: Tokens) -> Shape:
     return Shape(
         tuple(items),
         entries,
-        None if where is None else tokens.part(where + 1),
+        parts.get("WHERE"),
         _without_windows(tokens, entries),
+        distinct,
+        parts.get("GROUP BY"),
+        parts.get("HAVING"),
     )
 
 
@@ -84,15 +101,35 @@ def _read_entry(body: Tokens, join: str) -> Entry:
     top = top_level(body)
     on = next((index for index in top if word(body[index]) in {"ON", "USING"} and index > 0), len(body))
     window, rest = _cut_window(body.part(0, on))
+    select, rest = _cut_select(rest)
     if on == len(body):
-        return Entry(rest, join, window)
+        return Entry(rest, join, window, select=select)
     condition = body.part(on + 1)
     if word(body[on]) == "ON":
-        return Entry(rest, join, window, on=condition)
+        return Entry(rest, join, window, on=condition, select=select)
     end = closing(condition, 0) if len(condition) and is_symbol(condition[0], "(") else None
     if end is None or end != len(condition) - 1:
         raise body.error(body[on], "USING needs a list of columns", "Write USING (column, ...)")
-    return Entry(rest, join, window, using=condition.part(1, end))
+    return Entry(rest, join, window, using=condition.part(1, end), select=select)
+
+
+def _cut_select(tokens: Tokens) -> tuple[Tokens | None, Tokens]:
+    """What stands in the parentheses of a sub-select, and its alias."""
+    depth = 0
+    while depth < len(tokens) and is_symbol(tokens[depth], "("):
+        depth += 1
+    if not depth or depth == len(tokens) or word(tokens[depth]) != "SELECT":
+        return None, tokens
+    end = closing(tokens, 0)
+    if end is None:
+        raise tokens.error(tokens[0], "the parenthesis of the sub-select is not closed", "Write (SELECT ...) AS name")
+    alias = tokens.part(end + 1)
+    if len(alias) and word(alias[0]) == "AS":
+        alias = alias.part(1)
+    if len(alias) != 1 or not is_name(alias[0]):
+        where = alias[1] if len(alias) > 1 else tokens[0]
+        raise tokens.error(where, "a sub-select needs a name, and nothing after it", "Write (SELECT ...) AS name")
+    return tokens.part(1, end), alias
 
 
 def _cut_window(tokens: Tokens) -> tuple[Tokens | None, Tokens]:
@@ -110,4 +147,9 @@ def _cut_window(tokens: Tokens) -> tuple[Tokens | None, Tokens]:
 
 def _without_windows(tokens: Tokens, entries: tuple[Entry, ...]) -> Tokens:
     taken = {token.start for entry in entries if entry.window is not None for token in entry.window}
+    for entry in entries:
+        if entry.select is not None:
+            # All tokens from before the parenthesis that opens it up to the alias.
+            inside = [place for place, token in enumerate(tokens) if entry.select.start <= token.start < entry.tokens.start]
+            taken.update(tokens[place].start for place in (inside[0] - 1, *inside))
     return replace(tokens, items=tuple(token for token in tokens if token.start not in taken))

@@ -25,12 +25,12 @@ def bind_sources(entries: Sequence[Entry], clauses: Clauses, catalog: Catalog) -
     """The sources of a query, in the order of FROM."""
     sources: list[Source] = []
     for entry in entries:
-        source = _bind_entry(entry, clauses, catalog)
+        source = bind_entry(entry, clauses, catalog)
         if any(known.alias.casefold() == source.alias.casefold() for known in sources):
             raise entry.tokens.error(entry.tokens[0], f"FROM has two entries named {source.alias}", "Give one of them another alias")
         if len(sources) == MOST_SOURCES:
             raise entry.tokens.error(entry.tokens[0], f"FROM has more than {MOST_SOURCES} entries", "Split the query into smaller ones")
-        _check_condition(entry)
+        check_condition(entry)
         sources.append(source)
     if all(source.stored for source in sources):
         first = entries[0].tokens
@@ -55,7 +55,8 @@ def bind_freshness(clauses: Clauses, sources: Sequence[Source], tokens: Tokens) 
     return tuple(sorted(bound.items()))
 
 
-def _bind_entry(entry: Entry, clauses: Clauses, catalog: Catalog) -> Source:
+def bind_entry(entry: Entry, clauses: Clauses, catalog: Catalog) -> Source:
+    """The source that an entry names, with its window."""
     name, alias = _read_names(entry.tokens)
     relation = catalog.find(name.text)
     if relation is None:
@@ -114,7 +115,8 @@ def _window(entry: Entry, stream: Stream, clauses: Clauses, name: Token) -> Wind
     return PartitionedWindow(tuple(found), window.rows)
 
 
-def _check_condition(entry: Entry) -> None:
+def check_condition(entry: Entry) -> None:
+    """Refuse a condition without JOIN, and a JOIN without condition."""
     conditional = entry.on is not None or entry.using is not None
     if entry.join in {"", ",", "CROSS JOIN"} and conditional:
         condition = entry.on or entry.using

@@ -7,9 +7,9 @@ import pyarrow as pa
 from muntin.model.catalog import Catalog
 from muntin.model.clock import parse_interval
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
-from muntin.sql.binder import bind_query
 from muntin.sql.cursor import Cursor, option_name, read_options, read_value
 from muntin.sql.lexer import Tokens, closing, split_commas, word
+from muntin.sql.pipelines import bind_standing
 from muntin.sql.streams import make_stream, make_table
 from muntin.sql.types import arrow_type, check_columns
 
@@ -41,7 +41,7 @@ def _read_create(cursor: Cursor, catalog: Catalog) -> Statement:
     if kind == "QUERY":
         cursor.expect("AS", "Write CREATE QUERY name AS SELECT ...")
         body = Tokens(tokens.text, tokens.items[cursor.index :], tokens.stop, name)
-        return CreateQuery(bind_query(body, name, catalog), place)
+        return CreateQuery(bind_standing(body, name, catalog), place)
     schema = _read_columns(cursor)
     given = read_options(cursor) if cursor.match("WITH") else []
     cursor.end("After the columns only WITH (...) can follow")

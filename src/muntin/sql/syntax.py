@@ -15,7 +15,7 @@ from sqlglot.errors import ErrorLevel, ParseError
 from muntin.errors import SqlError
 from muntin.sql.lexer import DIALECT, Tokens
 
-_KNOWN_PARTS = {"expressions", "from", "from_", "joins", "where"}
+_KNOWN_PARTS = {"expressions", "from", "from_", "joins", "where", "group", "having", "distinct"}
 _NESTED = (exp.Query, exp.Subquery, exp.Table, exp.Exists)
 
 
@@ -46,7 +46,7 @@ def parse_select(tokens: Tokens) -> exp.Select:
             raise tokens.error(tokens.start, f"{name} is not supported", "Write SELECT ... FROM ... WHERE ...")
     for expression in _expressions(tree):
         if next(expression.find_all(*_NESTED), None) is not None:
-            raise tokens.error(tokens.start, "sub-selects are not supported yet", "Write one select over all the streams")
+            raise tokens.error(tokens.start, "sub-selects can only stand in FROM", "Write it as an entry of FROM, (SELECT ...) AS name")
     return tree
 
 
@@ -71,6 +71,10 @@ def _expressions(tree: exp.Select) -> Iterator[exp.Expression]:
             yield join.args["on"]
     if tree.args.get("where") is not None:
         yield tree.args["where"].this
+    if tree.args.get("group") is not None:
+        yield from tree.args["group"].expressions
+    if tree.args.get("having") is not None:
+        yield tree.args["having"].this
 
 
 def _leading_names(node: exp.Expression) -> list[exp.Identifier]:

@@ -78,6 +78,8 @@ def _join(pieces: list[tuple[str, Token, Token]]) -> str:
 def _has_gap(before: Token, after: Token, *, unary: bool) -> bool:
     """Whether a space stands between two tokens; ``unary`` tells whether the first is a sign and not an operator."""
     adjacent = before.end + 1 == after.start
+    if is_symbol(before, "*") and is_symbol(after, ")"):
+        return False
     if _is_binary(before) and _is_binary(after):
         return not adjacent or _is_sign(after)
     if _is_binary(after) and ends_operand(before):

@@ -17,6 +17,9 @@ from muntin.kernels.gathering import BLOCK_BITS, gather_halves, gather_words
 
 _KERNELS: dict[int, tuple[Callable[..., None], type[np.signedinteger]]] = {64: (gather_words, np.int64), 32: (gather_halves, np.int32)}
 _FEW = 4
+"""So many chunks are not few any more."""
+_SPARSE = 11
+"""Arrow puts few chunks together before it takes from them, which pays unless it is for fewer values than a share of so many."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,8 @@ def take(column: pa.ChunkedArray, ranks: npt.NDArray[np.int64]) -> pa.ChunkedArr
     """The values of a column at the given places."""
     kind = column.type
     width = kind.bit_width if _is_plain(kind) else 0
-    if width not in _KERNELS or column.num_chunks < _FEW or column.null_count:
+    together = column.num_chunks < 2 or (column.num_chunks < _FEW and _SPARSE * len(ranks) > len(column))
+    if width not in _KERNELS or together or column.null_count:
         return _take_by_arrow(column, ranks)
     kernel, number = _KERNELS[width]
     chunks = [chunk for chunk in column.chunks if len(chunk)]

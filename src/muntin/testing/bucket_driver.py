@@ -140,6 +140,10 @@ class BucketDriver:
         dropped = self._queries.pop(query.casefold())
         self._settle(Wanted(dropped=dropped.name))
 
+    def restart(self) -> bool:
+        """Nothing is durable: buckets are built again at every change as it is."""
+        return False
+
     def close(self) -> None:
         """Remove its files."""
         self._folder.cleanup()

@@ -19,6 +19,7 @@ from muntin.testing.cells import is_text, read_schema, write_cell, write_columns
 from muntin.testing.checks import write_results
 from muntin.testing.golden import EMPTY, StreamDeclaration
 from muntin.testing.oracle import Oracle
+from muntin.testing.pipeline_oracle import PipelineOracle, make_oracle
 
 Value: TypeAlias = int | float | str | None
 
@@ -100,9 +101,9 @@ class Case:
             tables = {stream.name: self._rows(stream, events) for stream in self.streams}
             yield {name: rows for name, rows in tables.items() if rows.num_rows}
 
-    def oracle(self, query: Query) -> Oracle:
+    def oracle(self, query: Query) -> Oracle | PipelineOracle:
         """The oracle over all rows; ``query`` is the bound form of the case's query."""
-        return Oracle(query, self.rows(), self.stored(), self.catalog())
+        return make_oracle(query, self.rows(), self.stored(), self.catalog())
 
     def script(self, query: Query, about: str = "a random case that failed once") -> str:
         """The case as a golden script, with what the oracle expects; ``query`` is the bound form of the case's query."""

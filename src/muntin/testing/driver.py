@@ -55,6 +55,9 @@ class Driver(Protocol):
     def drop(self, query: str) -> None:
         """Drop a standing query."""
 
+    def restart(self) -> bool:
+        """End and go on from what it has made durable; False where nothing is: then a new one is told everything again."""
+
     def close(self) -> None:
         """Stop and give back what it holds."""
 

@@ -71,6 +71,10 @@ class EngineDriver:
         """Drop a standing query."""
         self._engine.drop(query)
 
+    def restart(self) -> bool:
+        """Nothing is durable: the engine lives in this process."""
+        return False
+
     def close(self) -> None:
         """Nothing to give back: the engine lives in this process."""
 

@@ -18,6 +18,7 @@ from muntin.plan.query import ColumnRef, Emit, Expression, OutputColumn, Query, 
 from muntin.sql.script import read_script
 from muntin.testing.golden import StreamDeclaration
 from muntin.testing.oracle import Oracle
+from muntin.testing.pipeline_oracle import make_oracle
 from muntin.testing.session import Binder
 from muntin.testing.watermark import Frontier, Watermark
 
@@ -96,7 +97,7 @@ class OracleDriver:
         """The results since the last call."""
         standing = self._find(query)
         closed = self._watermark.frontier.closed
-        oracle = Oracle(standing.query, self._final(), self._tables, self._catalog, after=standing.after)
+        oracle = make_oracle(standing.query, self._final(), self._tables, self._catalog, after=standing.after)
         if standing.query.emit is Emit.INSERTS:
             results = oracle.inserts(closed if standing.query.every else None)
         else:
@@ -108,7 +109,7 @@ class OracleDriver:
     def answer(self, query: str) -> pa.Table:
         """The answer now."""
         standing = self._find(query)
-        oracle = Oracle(standing.query, self._accepted, self._tables, self._catalog, after=standing.after)
+        oracle = make_oracle(standing.query, self._accepted, self._tables, self._catalog, after=standing.after)
         return oracle.answer(self._watermark.frontier.closed)
 
     def late(self, stream: str) -> pa.Table:
@@ -133,6 +134,10 @@ class OracleDriver:
         self._find(query)
         del self._standing[query.casefold()]
         self._follow()
+
+    def restart(self) -> bool:
+        """Nothing is durable: it computes everything anew each time."""
+        return False
 
     def close(self) -> None:
         """Nothing to give back."""

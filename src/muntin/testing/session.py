@@ -10,6 +10,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from muntin.model.catalog import Catalog, Stream, Table
+from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit, Query
 from muntin.testing.cells import read_schema, read_seconds, read_table
 from muntin.testing.compare import accumulate, changes_difference, difference, ordered_difference, rows_of
@@ -29,6 +30,7 @@ from muntin.testing.golden import (
     StreamDeclaration,
 )
 from muntin.testing.oracle import Oracle
+from muntin.testing.pipeline_oracle import PipelineOracle, make_oracle
 from muntin.testing.watermark import Frontier, Watermark
 
 Binder: TypeAlias = Callable[[str, str, Catalog], Query]
@@ -131,10 +133,14 @@ class Session:
         closed = self._watermark.frontier.closed
         if registration.query.emit is Emit.INSERTS:
             due, possible = oracle.inserts(closed), oracle.inserts()
-            compare = ordered_difference if self.driver.in_order else changes_difference
+            ordered = self.driver.in_order and not isinstance(registration.query, Pipeline)
+            compare = ordered_difference if ordered else changes_difference
             return compare(possible.slice(0, max(due.num_rows, sent.num_rows)), sent)
         latest = max([closed, *sent.column("_ts").cast(pa.int64()).to_pylist()])
-        return changes_difference(oracle.changes(latest), sent) or difference(oracle.answer(latest), accumulate(sent))
+        problem = changes_difference(oracle.changes(latest), sent)
+        if problem or registration.query.emit is Emit.SNAPSHOT:
+            return problem
+        return difference(oracle.answer(latest), accumulate(sent))
 
     def oracle_answer(self, name: str) -> pa.Table | None:
         """The answer now as the oracle computes it; None when the script made the query by ``sql``.
@@ -189,7 +195,9 @@ class Session:
                 raise AssertionError(f"{action} is a check, not an action")
 
     def _restart(self) -> None:
-        """A new driver in the state of the old one; what it sends out on the way there was sent out before."""
+        """The driver goes on from what is durable, or a new one in its state: what that sends out on the way there was sent out before."""
+        if self.driver.restart():
+            return
         for name in self._registered:
             self._collect(name)
         self.driver.close()
@@ -209,11 +217,11 @@ class Session:
         registration.waiting.append(new)
         return registration
 
-    def _oracle(self, registration: Registration) -> Oracle | None:
+    def _oracle(self, registration: Registration) -> Oracle | PipelineOracle | None:
         if registration.query is None:
             return None
         accepted = {name: self._accepted(name) for name in self._fed}
-        return Oracle(registration.query, accepted, self._tables, self._catalog, after=registration.after)
+        return make_oracle(registration.query, accepted, self._tables, self._catalog, after=registration.after)
 
     def _accepted(self, stream: str) -> pa.Table:
         """The rows of a stream that were not late. Of equal rows the last were late: what is late once stays late."""

@@ -1,13 +1,14 @@
 """The engine on Spark as a driver of golden scripts: what is fed becomes files, what is asked waits until they are processed.
 
-Every file is a micro-batch of its stream. Time moves on as in process, by a moment after all that was fed before.
+Every file is a micro-batch of its stream. Time moves on as in process, by a moment after all that was fed before. A restart
+stops the engine, wherever it is with its files, and another one goes on from the checkpoint.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 
@@ -16,9 +17,31 @@ import pyarrow.parquet
 from pyspark.sql import SparkSession
 
 from muntin.spark.engine import SparkEngine
+from muntin.spark.program import Program
 from muntin.testing.compare import accumulate
 from muntin.testing.cutting import cut
 from muntin.testing.golden import StreamDeclaration
+
+
+class _Lending(SparkEngine):
+    """An engine that leaves the processes of its buckets to the next one; starting them is most of the time of a short run.
+
+    Each engine is another run to them, so they build their buckets anew, as they must whenever they hold another batch than asked for.
+    """
+
+    def _resumed(self, wanted: Program) -> Program:
+        program = super()._resumed(wanted)
+        self._run = f"muntin-golden-{os.getpid()}"
+        self._checkpoint.write(self._run, program)
+        return program
+
+    def _end_residents(self) -> None:
+        self._checkpoint.release()
+
+    def end(self) -> None:
+        """Stop, and end the processes too."""
+        self.stop()
+        super()._end_residents()
 
 
 class SparkDriver:
@@ -41,41 +64,53 @@ class SparkDriver:
     def __init__(self, settings: Mapping[str, object], spark: SparkSession, buckets: int, seed: int | None) -> None:
         self._random = None if seed is None else Random(seed)  # noqa: S311 (guards nothing)
         self._folder = tempfile.TemporaryDirectory(prefix="muntin-spark-driver-")
-        self._engine = SparkEngine(spark, checkpoint=Path(self._folder.name) / "checkpoint", buckets=buckets)
-        for name, value in settings.items():
-            self._engine.execute(f"SET {name} = '{value}'")
+        checkpoint = Path(self._folder.name) / "checkpoint"
+        self._make: Callable[[], _Lending] = lambda: _Lending(spark, checkpoint=checkpoint, buckets=buckets)
+        self._engine = self._make()
+        self._told: list[tuple[str, Callable[[SparkEngine], object]]] = []
+        """What a new engine has to be told, with the names of queries."""
         self._folders: dict[str, Path] = {}
         self._changes: set[str] = set()
         self._taken: dict[str, int] = {}
         self._files = 0
+        self._settled = False
+        for name, value in settings.items():
+            self.change(name, f"'{value}'")
 
     def declare(self, stream: StreamDeclaration) -> None:
         """Declare a stream over a folder."""
+        self._engine.stop()  # streams cannot be declared while it runs
         folder = Path(self._folder.name) / f"stream{len(self._folders)}"
-        folder.mkdir()
         source = f", format = 'parquet', path = '{folder}', maxFilesPerTrigger = '1')"
-        self._engine.execute(stream.sql.removesuffix(")") + source)
+        self._tell(lambda engine: engine.execute(stream.sql.removesuffix(")") + source))
+        folder.mkdir()
         self._folders[stream.name.casefold()] = folder
 
     def table(self, name: str, rows: pa.Table) -> None:
         """Declare a stored table with its rows."""
-        self._engine.table(name, rows)
+        self._tell(lambda engine: engine.table(name, rows))
 
     def query(self, name: str, sql: str) -> None:
         """Register a standing query."""
         self._settle()
-        self._engine.query(sql, name=name)
+        self._tell(lambda engine: engine.query(sql, name=name), query=name)
         self._taken[name.casefold()] = 0
         if "EMIT CHANGES" in sql.upper():
             self._changes.add(name.casefold())
 
     def execute(self, sql: str) -> None:
         """Run any statements of the dialect."""
-        self._engine.execute(sql)
+        self._tell(lambda engine: engine.execute(sql))
 
     def change(self, setting: str, value: str) -> None:
         """Change a setting."""
-        self._engine.execute(f"SET {setting} = {value}")
+        self.execute(f"SET {setting} = {value}")
+
+    def _tell(self, told: Callable[[SparkEngine], object], query: str = "") -> None:
+        """Tell the engine, and those that come after it, unless it is refused."""
+        told(self._engine)
+        self._told.append((query.casefold(), told))
+        self._settled = False
 
     def feed(self, stream: str, rows: pa.Table) -> None:
         """Write rows as files, one after the other: Spark takes them in the order of their times of change."""
@@ -85,6 +120,7 @@ class SparkDriver:
             pa.parquet.write_table(piece, part)
             os.utime(part, (self._files, self._files))
             part.replace(part.with_name(f"{self._files:06d}.parquet"))
+        self._settled = False
         if self._random is None:
             self._settle()
 
@@ -92,6 +128,7 @@ class SparkDriver:
         """Move time on after all that was fed, and before what will be: in one batch rows come first."""
         self._settle()
         self._engine.advance(at)
+        self._settled = False
         self._settle()
 
     def take(self, query: str) -> pa.Table:
@@ -115,13 +152,24 @@ class SparkDriver:
     def state(self) -> None:
         """Not told: buckets hold rows of each other, too."""
 
-    def explain(self, query: str) -> None:
-        """Not told: plans are as in process."""
+    def explain(self, query: str) -> str:
+        """How the query is run."""
+        return self._engine.explain(query)
 
     def drop(self, query: str) -> None:
         """Drop a standing query."""
         self._settle()
         self._engine.drop(query)
+        self._told = [(name, told) for name, told in self._told if name != query.casefold()]
+
+    def restart(self) -> bool:
+        """Stop, and go on from the checkpoint with another engine and other processes; a batch that was not complete is done again."""
+        self._engine.end()
+        self._engine = self._make()
+        for _, told in self._told:
+            told(self._engine)
+        self._settled = False
+        return True
 
     def close(self) -> None:
         """Stop the engine and remove its files."""
@@ -130,5 +178,6 @@ class SparkDriver:
 
     def _settle(self) -> None:
         """Wait until all that was fed is processed; before there is a query, files wait."""
-        if self._taken:
+        if self._taken and not self._settled:
             self._engine.settle()
+            self._settled = True

@@ -11,6 +11,7 @@ import pytest
 import muntin
 from muntin.engine.explain import describe_plan
 from muntin.engine.plan_tree import draw, to_dict
+from muntin.engine.running_query import RunningQuery
 
 
 def engine(**settings: str) -> muntin.Engine:
@@ -194,6 +195,8 @@ def test_a_new_plan_is_measured_from_its_beginning() -> None:
 def test_reasons_are_told() -> None:
     e = engine()
     e.query("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", name="q")
-    plan = replace(e._queries["q"].plan, reasons=("hash: 1 predicted, nested loops 9",))
+    running = e._queries["q"]
+    assert isinstance(running, RunningQuery)
+    plan = replace(running.plan, reasons=("hash: 1 predicted, nested loops 9",))
     assert "├─ join: hash, algorithm eager, expiry own\n│  └─ hash: 1 predicted, nested loops 9\n" in draw(describe_plan(plan))
     assert to_dict(describe_plan(plan))["join"]["reasons"] == [{"reason": "hash: 1 predicted, nested loops 9"}]  # type: ignore[index]

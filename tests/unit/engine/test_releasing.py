@@ -28,7 +28,7 @@ def engine_of(*queries: str) -> muntin.Engine:
 
 
 def test_results_come_in_pieces_in_the_middle_of_the_work(monkeypatch: Any) -> None:
-    monkeypatch.setattr(running_join, "_SLICE", 10)
+    monkeypatch.setattr(running_join, "_PACED_SLICE", 10)
     engine = engine_of("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", "SELECT k FROM A WINDOW 1 SECOND EMIT CHANGES")
     came: list[tuple[str, pa.Table]] = []
     reads: list[Any] = []
@@ -51,7 +51,19 @@ def test_results_come_in_pieces_in_the_middle_of_the_work(monkeypatch: Any) -> N
 def test_response_times_begin_with_the_arrival_that_is_told_and_are_taken_once() -> None:
     engine = engine_of("SELECT k FROM A WINDOW 1 SECOND", "SELECT k FROM B WINDOW 1 SECOND")
     fed(engine, 5, arrival=time.monotonic() - 100)
-    taken = engine.take_response_times()
-    assert {name: times.count for name, times in taken.items()} == {"q0": 5, "q1": 5}
-    assert all(100 < times.stats()["mean"] < 200 for times in taken.values())
-    assert [times.count for times in engine.take_response_times().values()] == [0, 0]
+    taken = engine.take_measures()
+    assert {name: times.count for name, (times, _) in taken.items()} == {"q0": 5, "q1": 5}
+    assert all(100 < times.stats()["mean"] < 200 for times, _ in taken.values())
+    assert [times.count for times, _ in engine.take_measures().values()] == [0, 0]
+
+
+def test_buffers_tell_what_waits_what_windows_hold_and_what_nobody_polled() -> None:
+    engine = engine_of("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 3 SECONDS", "SELECT k FROM B WINDOW 1 SECOND")
+    rows = [(number, number * 1_000_000) for number in range(10)]
+    engine.push("A", rows)
+    engine.push("B", rows[:5])
+    first, second = (engine.handle(name).stats()["buffers"] for name in ("q0", "q1"))
+    assert first == {"input": 5, "join": 3 + 3, "output": 5}, "the last five of A are ahead of B"
+    assert second == {"input": 0, "join": 1, "output": 5}
+    engine.handle("q0").poll()
+    assert engine.take_measures()["q0"][1]["output"] == 0

@@ -48,6 +48,10 @@ Caused by: org.apache.spark.SparkException: [INTERNAL_ERROR] Cannot parse the va
             "[STREAM_FAILED] Query [id = 1] terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST",
             "Python worker failed to connect back within ten seconds: the machine is too busy, or its Python does not start",
         ),
+        (
+            "[STREAM_FAILED] Query [id = 1] terminated with exception: Connection refused\n{TextSocketV2[host: ::1, port: 7]: -1}",
+            "Connection refused. Sockets that it reads: ::1:7",
+        ),
         ("", "no reason was told"),
     ],
 )

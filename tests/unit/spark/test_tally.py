@@ -79,7 +79,7 @@ def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_agai
     }
 
 
-def measured(waits: list[float], buffers: dict[str, Any]) -> dict[str, Any]:
+def measured(waits: list[float], buffers: dict[str, int]) -> dict[str, Any]:
     times = ResponseTimes()
     times.add(100.0, 100.0 - np.array(waits), len(waits))
     return {"response": times.to_json(), "buffers": buffers}
@@ -93,8 +93,8 @@ def told_of(bucket: int, **queries: dict[str, Any]) -> dict[str, Any]:
 def test_response_times_of_buckets_are_those_of_all_results_and_buffers_add_up() -> None:
     tally = Tally()
     first = [
-        told_of(0, Q=measured([1.0] * 97, {"join": {"rows": 5}, "input": 1}), p=measured([7.0], {})),
-        told_of(1, Q=measured([9.0] * 3, {"join": {"rows": 2}, "input": 0})),
+        told_of(0, Q=measured([1.0] * 97, {"join": 5, "input": 1}), p=measured([7.0], {})),
+        told_of(1, Q=measured([9.0] * 3, {"join": 2, "input": 0})),
     ]
     tally.add(0, first, {"q": 100, "p": 1}, {})
     told = tally.told([], {"q": "Q", "p": "p"})["queries"]
@@ -102,13 +102,13 @@ def test_response_times_of_buckets_are_those_of_all_results_and_buffers_add_up()
     assert told["Q"]["response_seconds"]["mean"] == pytest.approx((97 + 27) / 100)
     assert told["Q"]["response_seconds"]["p95"] == pytest.approx(1.0, rel=0.13)
     assert told["Q"]["response_seconds"]["p99"] == told["Q"]["response_seconds"]["max"] == pytest.approx(9.0)
-    assert told["Q"]["buffers"] == {"join": {"rows": 7}, "input": 1}
+    assert told["Q"]["buffers"] == {"join": 7, "input": 1}
     assert told["p"]["response_seconds"]["mean"] == pytest.approx(7.0)
-    tally.add(1, [told_of(0, Q=measured([2.0] * 100, {"join": {"rows": 1}, "input": 0}))], {"q": 100, "p": 0}, {})
+    tally.add(1, [told_of(0, Q=measured([2.0] * 100, {"join": 1, "input": 0}))], {"q": 100, "p": 0}, {})
     told = tally.told([], {"q": "Q", "p": "p"})["queries"]
     assert told["Q"]["batch_response_seconds"]["max"] == pytest.approx(2.0)
     assert told["Q"]["response_seconds"]["mean"] == pytest.approx((97 + 27 + 200) / 200)
-    assert told["Q"]["buffers"] == {"join": {"rows": 1}, "input": 0}
+    assert told["Q"]["buffers"] == {"join": 1, "input": 0}
     assert told["p"]["batch_response_seconds"] == NOTHING
     assert told["p"]["response_seconds"]["max"] == pytest.approx(7.0)
     tally.forget("q")
@@ -131,6 +131,7 @@ def test_a_bucket_tells_response_times_of_each_share_from_its_arrival_on() -> No
         found = {name: ResponseTimes.from_json(one["response"]) for name, one in told.items()}
         assert (found["q"].count, found["none"].count) == (len(times), 0), "those of the share alone"
         assert 0 < found["q"].longest < took
+        assert told["q"]["buffers"] == {"input": 0, "join": 2 + batch, "output": 0}
 
 
 def test_times_before_1970_are_told() -> None:

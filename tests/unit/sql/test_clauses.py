@@ -12,7 +12,7 @@ from muntin.sql.lexer import tokenize
 def test_no_clauses() -> None:
     select, clauses = cut_clauses(tokenize("SELECT a FROM A WHERE b"))
     assert select.original == "SELECT a FROM A WHERE b"
-    assert (clauses.window, clauses.every, clauses.emit, clauses.freshness, clauses.options) == (None, None, Emit.INSERTS, [], ())
+    assert (clauses.window, clauses.every, clauses.emit, clauses.freshness, clauses.options) == (None, None, None, [], ())
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,8 @@ def test_words_of_clauses_can_be_names(text: str) -> None:
         ("EVERY 0 SECONDS", "line 1, column 23: EVERY must be longer than nothing, not 0 SECONDS. Give a positive interval"),
         ("EVERY -1 SECOND", "line 1, column 23: EVERY must be longer than nothing, not -1 SECOND."),
         ("EVERY 5 ROWS", "line 1, column 23: '5 ROWS' is not an interval."),
-        ("EMIT SNAPSHOT", "line 1, column 22: EMIT SNAPSHOT is not supported yet. It comes in a later version."),
-        ("EMIT EVERYTHING", "line 1, column 22: unexpected 'EVERYTHING', expected INSERTS or CHANGES."),
-        ("EMIT", "line 1, column 21: INSERTS or CHANGES is missing here."),
+        ("EMIT EVERYTHING", "line 1, column 22: unexpected 'EVERYTHING', expected INSERTS, CHANGES or SNAPSHOT."),
+        ("EMIT", "line 1, column 21: INSERTS, CHANGES or SNAPSHOT is missing here."),
         ("FRESHNESS", "line 1, column 26: an interval or the name of a stream is missing here."),
         ("FRESHNESS A", "line 1, column 28: an interval for FRESHNESS is missing here."),
         ("WITH (sink = 'x'", "line 1, column 33: ) is missing here."),

@@ -91,7 +91,7 @@ def test_drop_and_set(text: str, statement: Statement) -> None:
         ("CREATE STREAM A (a TIMESTAMP) PARTITIONED", "line 1, column 31: unexpected 'PARTITIONED'. After the columns only WITH (...)"),
         ("CREATE QUERY q SELECT 1", "line 1, column 16: unexpected 'SELECT', expected AS. Write CREATE QUERY name AS SELECT ..."),
         ("CREATE QUERY q AS", "query q, line 1, column 18: a query begins with SELECT."),
-        ("CREATE QUERY q AS\nSELECT DISTINCT a FROM A", "query q, line 2, column 8: DISTINCT is not supported yet."),
+        ("CREATE QUERY q AS\nSELECT a FROM A LIMIT 1", "query q, line 2, column 17: LIMIT is not supported."),
         ("DROP VIEW v", "line 1, column 6: unexpected 'VIEW', expected STREAM, TABLE or QUERY."),
         ("DROP QUERY a, b", "line 1, column 13: unexpected ','. Drop one thing at a time"),
         ("SET = 1", "line 1, column 5: unexpected '=', expected the name of a setting. Write SET name = value"),

@@ -1,0 +1,100 @@
+"""An engine that runs by itself: rows are offered to the joins as they come, and a thread works them off in short turns."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+import pyarrow as pa
+
+from muntin.engine.deliveries import Deliveries
+from muntin.engine.executor import Executor
+from muntin.engine.joins import Joins
+from muntin.engine.running_query import RunningQuery
+from muntin.engine.turns import Turns
+from muntin.errors import CatalogError
+from muntin.operators.scheduled_join import Pace
+
+_TURN = Pace(first=500_000, longest=500_000, results=1 << 12)
+"""A turn of the executor: half a millisecond of joining, and as many results as are made in about as long."""
+_LONG_TURN = Pace(first=50_000_000, longest=50_000_000)
+
+
+class Live:
+    """The running part of an engine; ``rest`` is called when all is worked off. Only ``stop`` and ``settle`` without holding ``turns``."""
+
+    def __init__(self, turns: Turns, joins: Joins, deliveries: Deliveries, rest: Callable[[], None]) -> None:
+        self._turns = turns
+        self._joins = joins
+        self._deliveries = deliveries
+        self._rest = rest
+        self._executor: Executor | None = None
+
+    def start(self) -> None:
+        """Work in a thread from now on."""
+        if self._executor is not None:
+            raise CatalogError("the engine is running", hint="Stop it first")
+        self._be_live(live=True)
+        self._executor = Executor(self._work, self._turns)
+        self._executor.wake()
+
+    def stop(self, timeout: float) -> bool:
+        """Finish, and end the thread; whether there was one. Raises what had ended it before."""
+        with self._turns:
+            executor, self._executor = self._executor, None
+            if executor is None:
+                return False
+            if executor.failure is None:
+                self.finish()
+            self._be_live(live=False)
+        executor.stop()
+        self._deliveries.drain(timeout)
+        if executor.failure is not None:
+            raise executor.failure
+        return True
+
+    def settle(self, timeout: float | None) -> bool:
+        """Wait until nothing is left to do and all subscribers were called, at most so long; whether that is so."""
+        executor = self._executor
+        until = time.monotonic() + (threading.TIMEOUT_MAX if timeout is None else timeout)
+        if executor is not None:
+            if not executor.wait(timeout):
+                return False
+            self._deliveries.drain(until - time.monotonic())
+        return time.monotonic() < until
+
+    def offer(self, instant: int, closed: int) -> bool:
+        """Let the joins take what is final, and the thread go on with it; False when there is none."""
+        if self._executor is None:
+            return False
+        if self._executor.failure is not None:
+            raise self._executor.failure
+        for join in self._joins.running:
+            self._hand(join.offer(instant, closed))
+        self._executor.wake()
+        return True
+
+    def finish(self) -> None:
+        """Work off all there is: before queries come or go, and before the end."""
+        while any(join.is_busy() for join in self._joins.running):
+            for join in self._joins.running:
+                self._hand(join.turn(_LONG_TURN))
+
+    def _be_live(self, *, live: bool) -> None:
+        self._deliveries.live = live
+        for join in self._joins.running:
+            join.be_live(live=live)
+
+    def _work(self) -> bool:
+        """A turn of work on every join that has any; whether something is left."""
+        for join in self._joins.running:
+            self._hand(join.turn(_TURN))
+        busy = any(join.is_busy() for join in self._joins.running)
+        if not busy:
+            self._rest()
+        return busy
+
+    def _hand(self, results: Iterable[tuple[RunningQuery, pa.Table]]) -> None:
+        for running, table in results:
+            self._deliveries.hand(running.query.name, table)

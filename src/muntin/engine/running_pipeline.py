@@ -1,0 +1,200 @@
+"""A pipeline while it runs: its leaves over joins of their own, the operators above them, and results not yet taken."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from muntin.engine.measures import ResponseTimes
+from muntin.engine.running_join import RunningJoin
+from muntin.engine.running_query import RunningQuery
+from muntin.expressions.duck import Duck
+from muntin.expressions.evaluator import Evaluator
+from muntin.operators.consolidate import consolidate
+from muntin.operators.join import Matches
+from muntin.operators.pipeline import PipelineOperator
+from muntin.operators.result import sign_column, time_column
+from muntin.operators.signed import Changes, merged
+from muntin.plan.pipeline import Pipeline
+from muntin.plan.query import Emit, Query
+
+
+class RunningLeaf(RunningQuery):
+    """A join below a pipeline: hands on signed rows as they are; only the pipeline's result is consolidated."""
+
+    def __init__(self, query: Query, join: RunningJoin, duck: Duck) -> None:
+        super().__init__(query, join, duck)
+        self._waiting: list[Changes] = []
+        self._arrivals: list[tuple[np.ndarray[tuple[int], np.dtype[np.float64]] | float, int]] = []
+        self._columns = pa.schema(list(query.output_schema)[2:])
+
+    def taken(self, matches: Matches) -> pa.Table | None:
+        """Keep the changes of matches for the pipeline."""
+        matches = self._maker.passing(self._since_registered(matches))
+        if len(matches):
+            assert matches.signs is not None, "leaves emit changes"
+            times = np.array(matches.times)
+            if self.query.every is not None:
+                times = -(-times // self.query.every) * self.query.every
+            self._waiting.append(Changes(self._maker.select(matches), times, matches.signs.astype(np.int64)))
+            self._note_arrivals(matches)
+        return None
+
+    def _note_arrivals(self, matches: Matches) -> None:
+        arrivals = matches.arrivals
+        assert matches.signs is not None, "leaves emit changes"
+        added = matches.signs > 0
+        self._arrivals.append((arrivals if isinstance(arrivals, float) else arrivals[added], int(added.sum())))
+
+    def changes(self) -> pa.Table | None:
+        """Nothing: the pipeline takes them by :meth:`take`."""
+        return None
+
+    def take(self) -> Changes:
+        """The changes since the last call."""
+        found = merged(self._waiting, self._columns)
+        if len(found) and (found.times[1:] < found.times[:-1]).any():
+            order = np.argsort(found.times, kind="stable")
+            found = Changes(found.columns.take(pa.array(order)), found.times[order], found.signs[order])
+        self._waiting.clear()
+        return found
+
+    def take_arrivals(self) -> list[tuple[np.ndarray[tuple[int], np.dtype[np.float64]] | float, int]]:
+        """When the rows behind the changes since the last call came, and how many they were."""
+        arrivals, self._arrivals = self._arrivals, []
+        return arrivals
+
+
+class RunningPipeline:
+    """A pipeline over leaves that run in joins of their own; begins with what is there before any row has come."""
+
+    def __init__(self, query: Pipeline, leaves: Sequence[RunningLeaf], tables: Mapping[str, pa.Table], duck: Duck) -> None:
+        self.query = query
+        self.leaves = leaves
+        self.response = ResponseTimes()
+        self.rows_out = 0
+        self.keeps = True
+        """Whether results are kept for poll."""
+        self.evaluator = Evaluator(duck)
+        self._duck = duck
+        self._tables = tables
+        self._operator = self._make()
+        self._columns = pa.schema(list(query.output_schema)[2:])
+        self._results: list[pa.Table] = []
+        self._answer = Changes.none(self._columns)
+        self._next: int | None = None
+        self._keep(self._operator.begin(), settled=False)
+
+    def _make(self) -> PipelineOperator:
+        return PipelineOperator(self.query, self._tables, self.evaluator, self._duck)
+
+    # -- results -----------------------------------------------------------------------------------
+
+    def catch_up(self, closed: int) -> Iterator[pa.Table]:
+        """Take what the leaves have found, and yield the results; all leaves have come to the same instant."""
+        changes = [leaf.take() for leaf in self.leaves]
+        if any(len(part) for part in changes):
+            if self._next is None:
+                self._next = min(int(part.times[0]) for part in changes if len(part))
+            yield from self._keep(self._operator.run(changes), settled=self._operator.tidy)
+            moment = time.monotonic()
+            for leaf in self.leaves:
+                for arrivals, count in leaf.take_arrivals():
+                    self.response.add(moment, arrivals, count)
+        if self.query.emit is Emit.SNAPSHOT:
+            yield from self._show(closed)
+
+    def _keep(self, changes: Changes, *, settled: bool) -> list[pa.Table]:
+        """Keep changes as results in the form that the query asks for."""
+        table = self._table(changes)
+        table = table if settled else consolidate(table, self._duck)
+        if self.query.emit is Emit.SNAPSHOT:
+            signs = np.where(pc.equal(table.column("_op"), "+").to_numpy(), 1, -1)
+            times = table.column("_ts").cast(pa.int64()).to_numpy()
+            self._answer = merged([self._answer, Changes(table.drop_columns(["_op", "_ts"]), times, signs)], self._columns)
+            return []
+        if self.query.emit is Emit.INSERTS:
+            table = table.filter(pc.equal(table.column("_op"), "+"))
+        return self._send(table)
+
+    def _send(self, table: pa.Table) -> list[pa.Table]:
+        if not len(table):
+            return []
+        self.rows_out += len(table)
+        if self.keeps:
+            self._results.append(table)
+        return [table]
+
+    def _table(self, changes: Changes) -> pa.Table:
+        columns = [sign_column(changes.signs.astype(np.int8), len(changes)), time_column(changes.times), *changes.columns.columns]
+        return pa.table(columns, schema=self.query.output_schema)
+
+    def _show(self, closed: int) -> Iterator[pa.Table]:
+        """The whole answer at each multiple of EVERY that is closed, from the first one at which a leaf has had a row on."""
+        every = self.query.every
+        assert every is not None, "snapshots come with EVERY"
+        while self._next is not None and self._next <= closed:
+            due = self._answer.times <= self._next
+            rows = Changes.coming(self._net(self._answer.where(due)), self._next)
+            self._answer = merged([rows, self._answer.where(~due)], self._columns)
+            yield from self._send(self._table(rows))
+            self._next += every
+
+    def _net(self, changes: Changes) -> pa.Table:
+        """The rows that are left of changes, in the order in which they came."""
+        at = Changes(changes.columns, np.zeros(len(changes), np.int64), changes.signs)
+        return consolidate(self._table(at), self._duck).drop_columns(["_op", "_ts"])
+
+    def take_back(self, tables: Sequence[pa.Table]) -> None:
+        """Let go of results that were just made and are known already."""
+        for table in tables:
+            self._results.pop()
+            self.rows_out -= len(table)
+
+    def poll(self) -> pa.Table:
+        """The results since the last poll."""
+        results, self._results = self._results, []
+        return pa.concat_tables([self.query.output_schema.empty_table(), *results])
+
+    def answer(self) -> pa.Table:
+        """The answer now: the same operators, made anew, over the answers of the leaves."""
+        operator = self._make()
+        begun = operator.begin()
+        found = operator.run([Changes.coming(leaf.answer(), 0) for leaf in self.leaves])
+        return self._net(merged([begun, found], self._columns))
+
+    # -- what came before it -----------------------------------------------------------------------
+
+    def came_before(self) -> dict[str, int]:
+        """How many of the rows that are held came before the query, for each stream it reads."""
+        return {stream: count for leaf in self.leaves for stream, count in leaf.came_before().items()}
+
+    def let_come_before(self, counts: Mapping[str, int]) -> None:
+        """Let so many rows of each stream count as older than the query; none has come yet."""
+        for leaf in self.leaves:
+            leaf.let_come_before(counts)
+
+    # -- looking -----------------------------------------------------------------------------------
+
+    def state(self) -> list[tuple[str, int, int]]:
+        """For each operator: what it is, how many entries it keeps, and how many bytes."""
+        return [(type(node).__name__, entries, size) for node, entries, size in self._operator.state()]
+
+    def stats(self) -> dict[str, object]:
+        """Everything it counts; ``leaves`` has what the joins below it count."""
+        state = self.state()
+        return {
+            "query": self.query.name,
+            "rows_out": self.rows_out,
+            "rows_waiting_for_poll": sum(len(table) for table in self._results),
+            "response_seconds": self.response.stats(),
+            "state_bytes": sum(size for _, _, size in state),
+            "expression_failures": self.evaluator.failures,
+            "last_expression_failure": self.evaluator.last_failure,
+            "operators": [{"operator": name, "entries": entries, "bytes": size} for name, entries, size in state],
+            "leaves": [leaf.stats() for leaf in self.leaves],
+        }

@@ -1,0 +1,82 @@
+"""From exact sums to results: decimals, quotients and variances that are rounded once or nearly so."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Integers = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_SPLITTER = 134_217_729.0
+_LIMIT = 10**38
+_TWO_64 = 2.0**64
+
+
+def fits_decimal(words: Integers) -> Mask:
+    """Which sums of three words are less than 10^38, so that a decimal of 38 digits can hold them."""
+    low, middle, high = words[:, 0].view(np.uint64), words[:, 1], words[:, 2]
+    top, bottom = np.int64(_LIMIT >> 64), np.uint64(_LIMIT & (2**64 - 1))
+    least, last = np.int64((-_LIMIT) >> 64), np.uint64((-_LIMIT) & (2**64 - 1))
+    below = (middle < top) | ((middle == top) & (low < bottom))
+    above = (middle > least) | ((middle == least) & (low > last))
+    fits: Mask = (high == (middle >> 63)) & below & above
+    return fits
+
+
+def decimals(words: Integers, valid: Mask, kind: pa.DataType) -> pa.Array:
+    """Sums of three words, of which two count, as decimals of 128 bits."""
+    values = pa.py_buffer(np.ascontiguousarray(words[:, :2]))
+    mask = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(words), [mask, values])
+
+
+def quotients(counts: Integers, whole: Integers | None, reals: Reals | None, scale: int) -> Reals:
+    """Means, from whichever sum there is; ``scale`` is that of decimals."""
+    divisors = np.maximum(counts, 1).astype(np.float64)
+    if whole is None:
+        assert reals is not None, "one of them is there"
+        means: Reals = reals[:, 0] / divisors
+        return means
+    low, middle, high = whole[:, 0], whole[:, 1], whole[:, 2]
+    wide = (high * _TWO_64 + middle.view(np.uint64)) * _TWO_64 + low.view(np.uint64)
+    wide = np.where(high == (middle >> 63), middle * _TWO_64 + low.view(np.uint64), wide)
+    sums = np.where((middle == (low >> 63)) & (high == middle), low.astype(np.float64), wide)
+    return sums / divisors / 10.0**scale if scale else sums / divisors
+
+
+def square_parts(values: Reals) -> tuple[Reals, Reals]:
+    """The squares of numbers as sums of two numbers each, exactly (Dekker); unless they overflow or underflow."""
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        squares = values * values
+        return squares, _product_error(values, values, squares)
+
+
+def _product_error(left: Reals, right: Reals, product: Reals) -> Reals:
+    """What a rounded product leaves of the exact one."""
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        big_left, big_right = left * _SPLITTER, right * _SPLITTER
+        left_high, right_high = big_left - (big_left - left), big_right - (big_right - right)
+        left_low, right_low = left - left_high, right - right_high
+        rest = ((left_high * right_high - product) + left_high * right_low + left_low * right_high) + left_low * right_low
+    exact: Reals = np.where(np.isfinite(rest), rest, 0.0)
+    return exact
+
+
+def variances(counts: Integers, sums: Reals, squares: Reals, *, sample: bool) -> Reals:
+    """Variances from counts, sums and sums of squares, each sum in two parts: (n * squares - sum * sum) / (n * (n - 1)), or n * n.
+
+    The difference is computed in twice the usual precision, so that numbers far from zero do not cancel each other out.
+    """
+    n = np.maximum(counts, 1).astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = n * squares[:, 0]
+        scaled_rest = _product_error(n, squares[:, 0], scaled) + n * squares[:, 1]
+        squared = sums[:, 0] * sums[:, 0]
+        squared_rest = _product_error(sums[:, 0], sums[:, 0], squared) + 2.0 * sums[:, 0] * sums[:, 1]
+        numerator = (scaled - squared) + (scaled_rest - squared_rest)
+        found = np.maximum(numerator, 0.0) / (n * np.maximum(n - 1.0, 1.0) if sample else n * n)
+    result: Reals = np.where(np.isnan(numerator), np.nan, found)
+    return result

@@ -1,0 +1,117 @@
+"""GROUP BY, HAVING and aggregates on signed rows (paper 2, section 4.2, in the form for negative rows).
+
+Computes at every instant what SQL makes of the rows then there. Changes of one instant are taken together: of a group that they
+touch, its old row goes and its new row comes, unless they are equal. A group without rows has no row; the one group of a
+query without keys always has one. State: the groups, and what aggregates keep for each. Cost: O(1) a row for counts and sums,
+O(log n) for what needs the order of n values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from muntin.expressions.evaluator import Evaluator
+from muntin.operators.aggregates import Argument, Result
+from muntin.operators.row_keys import row_keys
+from muntin.operators.signed import BEGINNING, Changes
+from muntin.plan.pipeline import Aggregate, GroupBy
+from muntin.plan.query import ColumnRef
+from muntin.state.group_table import GroupTable, Slots
+
+_ZERO = np.zeros(1, np.int64)
+_NONE = np.empty(0, np.int64)
+
+
+class GroupByOperator:
+    """Runs one grouping."""
+
+    def __init__(self, node: GroupBy, evaluator: Evaluator) -> None:
+        self._node = node
+        self._evaluator = evaluator
+        self._table = GroupTable()
+        self._arguments: dict[int | None, Argument] = {}
+        self._places: list[tuple[int | None, int]] = []
+        by_argument: dict[int | None, list[Aggregate]] = {}
+        for aggregate in node.aggregates:
+            mine = by_argument.setdefault(aggregate.argument, [])
+            self._places.append((aggregate.argument, len(mine)))
+            mine.append(aggregate)
+        for place, aggregates in by_argument.items():
+            kind = None if place is None else node.input.schema.field(place).type
+            self._arguments[place] = Argument(kind, aggregates)
+        flat = [ColumnRef(0, name).flat for name in node.groups.names]
+        self._flat = flat
+        shown = {column.expression.column.flat for column in node.select if column.expression.column}
+        plain = all(column.expression.column for column in node.select)
+        # Rows of different groups differ in a key, and old and new rows of a group in an aggregate: nothing can cancel out.
+        self.tidy = plain and node.having is None and shown == set(flat)
+        self._only_group: int | None = None
+
+    def begin(self, inputs: Sequence[Changes]) -> Changes:
+        """The changes before any row has come: a query without keys has a row over no rows."""
+        if self._node.keys:
+            return self.run(inputs)
+        (self._only_group,) = self._table.find(_ZERO, _ZERO)
+        slots = Slots(_NONE, _NONE, np.array([0, 0]), np.array([0, 1]), np.array([self._only_group]))
+        results = self._aggregate(slots, _NONE, self._node.input.schema.empty_table())
+        groups = pa.table([result.values.slice(1) for result in results], names=self._flat)
+        first = self._above(Changes.coming(groups, BEGINNING))
+        rest = self.run(inputs)
+        return Changes(
+            pa.concat_tables([first.columns, rest.columns]),
+            np.concatenate([first.times, rest.times]),
+            np.concatenate([first.signs, rest.signs]),
+        )
+
+    def run(self, inputs: Sequence[Changes]) -> Changes:
+        """The changes of groups that changes of rows make."""
+        (changes,) = inputs
+        if not len(changes):
+            return Changes.none(self._node.schema)
+        keys = changes.columns.select(range(self._node.keys))
+        if self._node.keys:
+            numbers = self._table.find(*row_keys(keys, self._evaluator))
+        else:
+            assert self._only_group is not None, "it has begun"
+            numbers = np.full(len(changes), self._only_group, np.int64)
+        slots = self._table.touch(numbers, changes.times)
+        counts = self._table.count(slots, changes.signs)
+        results = self._aggregate(slots, changes.signs, changes.columns)
+        there = counts > 0 if self._node.keys else np.ones(len(counts), bool)
+        changed = np.logical_or.reduce([there[0::2] != there[1::2], *(result.changed for result in results)])
+        keep = there & np.repeat(changed, 2)
+        if self._node.keys:
+            gone = self._table.release(slots)
+            for argument in self._arguments.values():
+                argument.forget(gone)
+        kept = np.flatnonzero(keep)
+        columns = [column.take(pa.array(slots.rows[kept // 2])) for column in keys.columns]
+        columns += [result.values.take(pa.array(kept)) for result in results]
+        signs = np.where(kept % 2 == 0, -1, 1)
+        return self._above(Changes(pa.table(columns, names=self._flat), changes.times[slots.rows[kept // 2]], signs))
+
+    def _aggregate(self, slots: Slots, signs: np.ndarray[tuple[int], np.dtype[np.int64]], rows: pa.Table) -> list[Result]:
+        found = {}
+        for place, argument in self._arguments.items():
+            argument.reserve(self._table.capacity)
+            found[place] = argument.run(slots, signs, None if place is None else rows.column(place))
+        return [found[place][number] for place, number in self._places]
+
+    def _above(self, groups: Changes) -> Changes:
+        """HAVING and the select list."""
+        node = self._node
+        if node.having is not None and len(groups):
+            groups = groups.where(self._evaluator.holds([node.having], groups.columns))
+        columns = self._evaluator.columns([column.expression for column in node.select], groups.columns)
+        return Changes(pa.table(columns, schema=node.schema), groups.times, groups.signs)
+
+    def groups(self) -> int:
+        """Groups that are kept."""
+        return len(self._table)
+
+    def nbytes(self) -> int:
+        """Bytes of state."""
+        return self._table.nbytes() + sum(argument.nbytes() for argument in self._arguments.values())

@@ -1,0 +1,171 @@
+"""The aggregates of a select: where their calls stand, what they are over, and of what type they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from muntin.sql.functions import Ban, banned_functions
+from muntin.sql.lexer import Tokens, closing, is_number, is_symbol, split_commas, word
+from muntin.sql.probe import DuckRefusalError, ask
+from muntin.sql.refusals import is_called
+from muntin.sql.writer import plain_text
+
+FUNCTIONS = {
+    "count": "count",
+    "sum": "sum",
+    "avg": "avg",
+    "mean": "avg",
+    "min": "min",
+    "max": "max",
+    "median": "median",
+    "quantile_cont": "quantile_cont",
+    "quantile_disc": "quantile_disc",
+    "quantile": "quantile_disc",
+    "stddev": "stddev_samp",
+    "stddev_samp": "stddev_samp",
+    "stddev_pop": "stddev_pop",
+    "variance": "var_samp",
+    "var_samp": "var_samp",
+    "var_pop": "var_pop",
+}
+"""The aggregates there are, each with its plain name; the names are DuckDB's."""
+
+_QUANTILES = {"quantile_cont", "quantile_disc"}
+_KNOWN = "COUNT, SUM, AVG, MIN, MAX, MEDIAN, QUANTILE_CONT, QUANTILE_DISC, STDDEV_SAMP, STDDEV_POP, VAR_SAMP and VAR_POP"
+_NEST = "Aggregate in a sub-select in FROM first"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of an aggregate: from which token to which (the end not included), its function and what is in it."""
+
+    start: int
+    end: int
+    tokens: Tokens
+    function: str
+    distinct: bool
+    argument: Tokens | None
+    fraction: str
+    condition: Tokens | None
+
+
+def is_aggregate(tokens: Tokens, index: int) -> bool:
+    """Whether a call of an aggregate begins here."""
+    if index + 1 >= len(tokens) or not is_symbol(tokens[index + 1], "("):
+        return False
+    before = tokens[index - 1] if index else None
+    return banned_functions().get(tokens[index].text.lower()) is Ban.AGGREGATE and is_called(tokens[index], before)
+
+
+def refuse_aggregates(tokens: Tokens | None, where: str, hint: str) -> None:
+    """Raise if there is an aggregate where none can be."""
+    for index in range(len(tokens) if tokens else 0):
+        if tokens is not None and is_aggregate(tokens, index):
+            raise tokens.error(tokens[index], f"an aggregate cannot stand {where}", hint)
+
+
+def find_calls(tokens: Tokens) -> Iterator[Call]:
+    """The calls of aggregates, from left to right."""
+    index = 0
+    while index < len(tokens):
+        if is_aggregate(tokens, index):
+            call = _read_call(tokens, index)
+            yield call
+            index = call.end
+        else:
+            index += 1
+
+
+def _read_call(tokens: Tokens, start: int) -> Call:
+    name = tokens[start]
+    function = FUNCTIONS.get(name.text.lower())
+    if start > 0 and is_symbol(tokens[start - 1], "."):
+        raise tokens.error(name, f"the aggregate {name.text} cannot be called with a dot", f"Write {name.text}(...)")
+    if function is None:
+        raise tokens.error(name, f"the aggregate {name.text} is not supported", f"There are {_KNOWN}")
+    end = closing(tokens, start + 1)
+    if end is None:
+        raise tokens.error(tokens[start + 1], "the parenthesis is not closed", f"Write {name.text}(...)")
+    inside = tokens.part(start + 2, end)
+    distinct = len(inside) > 0 and word(inside[0]) == "DISTINCT"
+    if len(inside) and word(inside[0]) in {"DISTINCT", "ALL"}:
+        inside = inside.part(1)
+    for token in inside:
+        if word(token) in {"ORDER BY", "ORDER"}:
+            raise tokens.error(token, f"ORDER BY inside {name.text} is not supported", "The order of rows does not change these aggregates")
+    refuse_aggregates(inside, "inside another one", _NEST)
+    argument, fraction = _read_arguments(inside, function, tokens.source(name))
+    if distinct and function not in {"count", "min", "max"}:
+        hint = "Take the different values in a sub-select first: FROM (SELECT DISTINCT ...) AS name"
+        raise tokens.error(name, f"{name.text} with DISTINCT is not supported", hint)
+    if distinct and argument is None:
+        raise tokens.error(name, "DISTINCT needs an expression", f"Write {name.text}(DISTINCT expression)")
+    condition = None
+    stop = end + 1
+    if stop + 1 < len(tokens) and word(tokens[stop]) == "FILTER" and is_symbol(tokens[stop + 1], "("):
+        close = closing(tokens, stop + 1)
+        condition = tokens.part(stop + 2, close)
+        if close is None or not len(condition) or word(condition[0]) != "WHERE":
+            raise tokens.error(tokens[stop], "FILTER needs a condition", "Write FILTER (WHERE condition)")
+        condition = condition.part(1)
+        refuse_aggregates(condition, "in FILTER", _NEST)
+        stop = close + 1
+    return Call(start, stop, tokens.part(start, stop), function, distinct, argument, fraction, condition)
+
+
+def _read_arguments(inside: Tokens, function: str, name: str) -> tuple[Tokens | None, str]:
+    """The expression, or None for ``COUNT(*)`` and ``COUNT()``, and the fraction of a quantile."""
+    if function == "count" and (not len(inside) or (len(inside) == 1 and is_symbol(inside[0], "*"))):
+        return None, ""
+    parts = split_commas(inside)
+    wanted = 2 if function in _QUANTILES else 1
+    if len(parts) != wanted or not all(len(part) for part in parts):
+        form = f"{name}(expression, fraction)" if wanted == 2 else f"{name}(expression)"
+        raise inside.error(inside.start, f"{name} takes {'two arguments' if wanted == 2 else 'one argument'}", f"Write {form}")
+    if len(parts[0]) == 1 and is_symbol(parts[0][0], "*"):
+        raise inside.error(inside.start, f"{name} needs an expression, not *", f"Write {name}(expression)")
+    if wanted == 1:
+        return parts[0], ""
+    text = plain_text(parts[1])
+    if len(parts[1]) != 1 or not is_number(parts[1][0]) or not 0 <= Decimal(text) <= 1:
+        raise inside.error(parts[1].start, f"the fraction of {name} must be a number from 0 to 1", f"Write for example {name}(x, 0.9)")
+    return parts[0], text
+
+
+def result_type(call: Call, argument: pa.DataType | None) -> pa.DataType:
+    """The type that DuckDB gives the aggregate, if Muntin can compute it over such an argument."""
+    if call.argument is None or argument is None:
+        return pa.int64()
+    if not _can(call, argument):
+        fact = f"{plain_text(call.tokens)} is over the type {argument}, which is not supported"
+        raise call.tokens.error(call.tokens.start, fact, "Cast it to a number, for example CAST(x AS DOUBLE)")
+    fraction = f", {call.fraction}" if call.fraction else ""
+    batch = pa.table({"x": pa.nulls(0, argument)})
+    try:
+        return (
+            ask(f"SELECT {call.function}({'DISTINCT ' if call.distinct else ''}x{fraction}) AS y FROM batch", batch=batch)
+            .schema.field(0)
+            .type
+        )
+    except DuckRefusalError as refusal:
+        raise call.tokens.error(call.tokens.start, refusal.fact, refusal.advice or "Correct the argument") from refusal
+
+
+def _can(call: Call, kind: pa.DataType) -> bool:
+    number = pat.is_integer(kind) or pat.is_floating(kind)
+    match call.function:
+        case "count":
+            return True
+        case "sum":
+            return bool(number or pat.is_decimal128(kind) or pat.is_boolean(kind))
+        case "avg" | "stddev_samp" | "stddev_pop" | "var_samp" | "var_pop":
+            return bool(number or pat.is_decimal128(kind))
+        case "min" | "max":
+            return not pat.is_nested(kind)
+        case _:
+            return bool(number) and kind != pa.uint64()

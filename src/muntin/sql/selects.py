@@ -1,0 +1,192 @@
+"""From the tokens of selects to the nodes of a pipeline: sub-selects in FROM, DISTINCT, and what is grouped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from muntin.model.catalog import Catalog
+from muntin.model.window import Unbounded
+from muntin.plan.pipeline import Combine, Distinct, Leaf, Node, Stored
+from muntin.plan.query import ColumnRef, Emit, Expression, OutputColumn, Predicate, Query, Source, quote
+from muntin.sql.aggregates import is_aggregate, refuse_aggregates
+from muntin.sql.binder import bind_using, conditions_of, name_outputs, outputs_of, predicate_of
+from muntin.sql.clauses import Clauses
+from muntin.sql.grouping import Grouping
+from muntin.sql.lexer import Tokens, closing, is_symbol, top_level, word
+from muntin.sql.refusals import refuse
+from muntin.sql.scope import Scope
+from muntin.sql.set_operators import combine_selects, split_selects
+from muntin.sql.shape import Entry, Shape, read_shape
+from muntin.sql.sources import MOST_SOURCES, bind_entry, check_condition
+from muntin.sql.syntax import find_columns, parse_select
+from muntin.sql.typecheck import Condition, find_types, typed
+from muntin.sql.writer import Writer
+
+_HAVING = "Conditions on groups stand in HAVING"
+_INSIDE = ("WINDOW", "EVERY", "EMIT", "FRESHNESS")
+
+
+def is_plain(tokens: Tokens) -> bool:
+    """Whether a select is nothing but select, project and join."""
+    for index, token in enumerate(tokens):
+        if index and word(token) == "SELECT":
+            return False
+        if is_aggregate(tokens, index):
+            return False
+    names = {word(tokens[index]) for index in top_level(tokens)}
+    return not (names & {"GROUP BY", "HAVING"} or (len(tokens) > 1 and word(tokens[1]) == "DISTINCT"))
+
+
+@dataclass
+class Selects:
+    """Binds the selects of one standing query; ``leaves`` are those found so far."""
+
+    name: str
+    clauses: Clauses
+    catalog: Catalog
+    leaves: list[Query] = field(default_factory=list)
+    tables: list[Source] = field(default_factory=list)
+
+    def bind(self, tokens: Tokens) -> Node:
+        """The node of selects with set operators between them."""
+        operands, operators = split_selects(tokens)
+        return combine_selects([self._bind_operand(operand) for operand in operands], operators, operands)
+
+    def _bind_operand(self, tokens: Tokens) -> Node:
+        while len(tokens) and is_symbol(tokens[0], "(") and closing(tokens, 0) == len(tokens) - 1:
+            tokens = tokens.part(1, len(tokens) - 1)
+            operands, _ = split_selects(tokens)
+            if len(operands) > 1:
+                return self.bind(tokens)
+        refuse(tokens)
+        for index in top_level(tokens)[1:]:
+            if word(tokens[index]) in _INSIDE and word(tokens[index - 1]) not in {"AS", "SELECT"} and self._ends_select(tokens, index):
+                name = word(tokens[index])
+                raise tokens.error(tokens[index], f"{name} cannot stand inside a query", f"Write {name} at the end, for the whole query")
+        return self._bind_select(tokens)
+
+    @staticmethod
+    def _ends_select(tokens: Tokens, index: int) -> bool:
+        """Whether a word stands behind FROM, where it is no name of a column."""
+        return any(word(tokens[at]) == "FROM" for at in top_level(tokens) if at < index) and not is_symbol(tokens[index - 1], ".")
+
+    def _bind_select(self, tokens: Tokens) -> Node:
+        shape = read_shape(tokens)
+        self._refuse_selects(shape)
+        tree = parse_select(shape.plain)
+        entries = [self._bind_entry(entry) for entry in shape.entries]
+        sources = tuple(source for source, _ in entries)
+        self._check_entries(shape.entries, sources)
+        merged, using = bind_using(shape, sources)
+        aliases = frozenset(item.alias.casefold() for item in tree.expressions if item.alias)
+        scope = Scope(sources, len(sources), merged=merged, outputs=aliases)
+        writer = Writer(find_columns(tree))
+        for place, condition in [("in WHERE", shape.where), *(("in ON", entry.on) for entry in shape.entries)]:
+            refuse_aggregates(condition, place, _HAVING)
+        conditions = [*using, *conditions_of(shape, writer, scope)]
+        inputs = [node for _, node in entries]
+        if (
+            shape.group is None
+            and shape.having is None
+            and not any(is_aggregate(item, at) for item in shape.items for at in range(len(item)))
+        ):
+            outputs = list(outputs_of(shape, tree, writer, scope))
+            types = find_types([draft for _, draft in outputs], conditions, scope)
+            select = name_outputs([(output, typed(draft, types)) for output, draft in outputs])
+            rows = self._rows(inputs, sources, self._predicates(conditions, types), select, tokens)
+        else:
+            grouping = Grouping(shape, tree, writer, scope)
+            drafts = grouping.columns()
+            types = find_types(drafts, conditions, scope)
+            columns = [OutputColumn(f"c{place}", typed(draft, types)) for place, draft in enumerate(drafts)]
+            predicates = self._predicates(conditions, types)
+            rows = grouping.node(lambda select: self._rows(inputs, sources, predicates, select, tokens), columns)
+        return Distinct(rows) if shape.distinct else rows
+
+    @staticmethod
+    def _predicates(conditions: Sequence[Condition], types: object) -> tuple[Predicate, ...]:
+        return tuple(predicate_of(condition, types) for condition in conditions)  # type: ignore[arg-type]
+
+    def _bind_entry(self, entry: Entry) -> tuple[Source, Node | None]:
+        """An entry of FROM as expressions see it, and what it is if it is a sub-select."""
+        if entry.select is None:
+            return bind_entry(entry, self.clauses, self.catalog), None
+        if entry.window is not None:
+            fact = f"the sub-select {entry.tokens[0].text} cannot have a window"
+            raise entry.window.error(entry.window[0], fact, "Give windows to the streams inside it")
+        node = self.bind(entry.select)
+        alias = entry.tokens[0].text
+        return Source(alias, alias, stored=True, window=Unbounded(), schema=node.schema), node
+
+    @staticmethod
+    def _check_entries(entries: Sequence[Entry], sources: tuple[Source, ...]) -> None:
+        seen: set[str] = set()
+        for number, (entry, source) in enumerate(zip(entries, sources, strict=True)):
+            if source.alias.casefold() in seen:
+                raise entry.tokens.error(entry.tokens[0], f"FROM has two entries named {source.alias}", "Give one of them another alias")
+            if number == MOST_SOURCES:
+                raise entry.tokens.error(entry.tokens[0], f"FROM has more than {MOST_SOURCES} entries", "Split the query into smaller ones")
+            check_condition(entry)
+            seen.add(source.alias.casefold())
+
+    @staticmethod
+    def _refuse_selects(shape: Shape) -> None:
+        """Raise if a sub-select stands anywhere but in FROM."""
+        conditions = [part for entry in shape.entries for part in (entry.on,) if part is not None]
+        for part in (*shape.items, *conditions, shape.where, shape.group, shape.having):
+            for token in part or ():
+                if word(token) == "SELECT":
+                    hint = "Write it as an entry of FROM, (SELECT ...) AS name, and join with that"
+                    raise shape.plain.error(token, "sub-selects can only stand in FROM", hint)
+
+    # -- rows below everything else ------------------------------------------------------------------
+
+    def _rows(
+        self,
+        inputs: Sequence[Node | None],
+        sources: tuple[Source, ...],
+        predicates: tuple[Predicate, ...],
+        select: tuple[OutputColumn, ...],
+        tokens: Tokens,
+    ) -> Node:
+        """The rows of a select before anything is grouped: a join of streams and tables, or one over sub-selects too."""
+        if not any(inputs):
+            if all(source.stored for source in sources):
+                raise tokens.error(tokens.start, "a select reads no stream", "Stored tables do not change; join them with a stream")
+            return self._leaf(sources, predicates, select, tokens)
+        used = {reference for predicate in predicates for reference in predicate.expression.references}
+        used |= {reference for column in select for reference in column.expression.references}
+        nodes = tuple(
+            node or self._entry(place, source, used, tokens) for place, (node, source) in enumerate(zip(inputs, sources, strict=True))
+        )
+        return Combine(nodes, predicates, select)
+
+    def _entry(self, place: int, source: Source, used: set[ColumnRef], tokens: Tokens) -> Node:
+        """A stream or table beside a sub-select: those of its columns that are used, or any one."""
+        if source.stored:
+            self.tables.append(source)
+            return Stored(source)
+        names = [name for name in source.schema.names if ColumnRef(place, name) in used] or source.schema.names[:1]
+        columns = [(name, ColumnRef(0, name)) for name in names]
+        select = [
+            OutputColumn(name, Expression(quote(reference.flat), (reference,), source.schema.field(name).type))
+            for name, reference in columns
+        ]
+        return self._leaf((source,), (), tuple(select), tokens)
+
+    def _leaf(
+        self, sources: tuple[Source, ...], predicates: tuple[Predicate, ...], select: tuple[OutputColumn, ...], tokens: Tokens
+    ) -> Leaf:
+        query = Query(
+            name=f"{self.name}/{len(self.leaves) + 1}",
+            text=tokens.original,
+            sources=sources,
+            predicates=predicates,
+            select=select,
+            emit=Emit.CHANGES,
+            every=self.clauses.every,
+            place=tokens.place(tokens.start),
+        )
+        self.leaves.append(query)
+        return Leaf(query)

@@ -1,0 +1,147 @@
+"""Counts and exact sums for each group.
+
+Invariant: a sum is that of the values added and not taken away, exactly. So a window that slides over a million rows ends
+with the same sum as one that saw the last rows only. O(1) a row, plus the limbs of a sum for each slot.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from muntin.kernels.grouping import count_slots
+from muntin.kernels.summing import real_slots, sum_slots
+from muntin.state.group_table import Integers, Slots, grown
+
+Reals = npt.NDArray[np.float64]
+
+_NOTHING = np.empty(0, np.int64)
+_LEAST_EXPONENT = -1074
+_HEADROOM = 3
+"""Limbs above the greatest number: two that it reaches into, and one for the carries of 2^31 such numbers."""
+
+
+class PerGroup(Protocol):
+    """What is kept for each group."""
+
+    def reserve(self, capacity: int) -> None:
+        """Make room for so many groups."""
+
+    def forget(self, groups: Integers) -> None:
+        """Make groups as if they had never been."""
+
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+
+
+class GroupCounts:
+    """A number for each group."""
+
+    def __init__(self) -> None:
+        self._counts = np.zeros(0, np.int64)
+
+    def reserve(self, capacity: int) -> None:
+        """Make room for so many groups."""
+        if len(self._counts) < capacity:
+            self._counts = grown(self._counts, capacity)
+
+    def add(self, slots: Slots, weights: Integers) -> Integers:
+        """Add weights; what each slot had before and has after, side by side."""
+        out = np.empty(2 * len(slots), np.int64)
+        count_slots(slots.groups, weights, slots.run_rows, slots.run_slots, slots.slot_groups, self._counts, out)
+        return out
+
+    def forget(self, groups: Integers) -> None:
+        """Make groups as if they had never been."""
+        self._counts[groups] = 0
+
+    def nbytes(self) -> int:
+        """Bytes of the array."""
+        return self._counts.nbytes
+
+
+class WholeSums:
+    """A sum of whole numbers for each group, in three words."""
+
+    def __init__(self) -> None:
+        self._sums = np.zeros((0, 3), np.int64)
+
+    def reserve(self, capacity: int) -> None:
+        """Make room for so many groups."""
+        if len(self._sums) < capacity:
+            self._sums = grown(self._sums, capacity)
+
+    def add(self, slots: Slots, weights: Integers, low: Integers, high: Integers) -> Integers:
+        """Add numbers of two words with weights +1, -1 and 0; rows of three words, before and after, side by side."""
+        out = np.empty((2 * len(slots), 3), np.int64)
+        sum_slots(slots.groups, weights, low, high, slots.run_rows, slots.run_slots, slots.slot_groups, self._sums, out)
+        return out
+
+    def forget(self, groups: Integers) -> None:
+        """Make groups as if they had never been."""
+        self._sums[groups] = 0
+
+    def nbytes(self) -> int:
+        """Bytes of the array."""
+        return self._sums.nbytes
+
+
+class RealSums:
+    """A sum of floating-point numbers for each group, in as many limbs as the numbers seen so far need."""
+
+    def __init__(self) -> None:
+        self._base = 0
+        self._limbs = np.zeros((0, 0), np.int64)
+        self._specials = np.zeros((0, 3), np.int64)
+
+    def reserve(self, capacity: int) -> None:
+        """Make room for so many groups."""
+        if len(self._limbs) < capacity:
+            self._limbs = grown(self._limbs, capacity)
+            self._specials = grown(self._specials, capacity)
+
+    def add(self, slots: Slots, weights: Integers, values: Reals, more: Reals | None = None) -> Reals:
+        """Add numbers with weights +1, -1 and 0; ``more`` has second parts of them.
+
+        Rows of two numbers, before and after, side by side: the sum rounded, and what is then left of it.
+        """
+        for numbers in (values, more):
+            if numbers is not None:
+                self._widen(numbers)
+        out = np.empty((2 * len(slots), 2), np.float64)
+        real_slots(
+            slots.groups, weights, values.view(np.int64), _NOTHING if more is None else more.view(np.int64), self._base,
+            slots.run_rows, slots.run_slots, slots.slot_groups, self._limbs, self._specials,
+            np.empty(self._limbs.shape[1], np.int64), out,
+        )  # fmt: skip
+        return out
+
+    def _widen(self, values: Reals) -> None:
+        """Make the limbs reach from the lowest bit of these numbers to their highest."""
+        finite = values[np.isfinite(values) & (values != 0)]
+        if not len(finite):
+            low, high = (self._base, self._base) if self._limbs.shape[1] else (0, 0)
+        else:
+            exponents = np.frexp(finite)[1]
+            low, high = max(int(exponents.min()) - 53, _LEAST_EXPONENT), int(exponents.max())
+        width = self._limbs.shape[1]
+        base = 32 * (low // 32) if not width else min(self._base, 32 * (low // 32))
+        above = max(self._base + 32 * (width - _HEADROOM) if width else base, high)
+        wanted = -(-(above - base) // 32) + _HEADROOM
+        if base == self._base and wanted == width:
+            return
+        limbs = np.zeros((len(self._limbs), wanted), np.int64)
+        start = (self._base - base) // 32 if width else 0
+        limbs[:, start : start + width] = self._limbs
+        self._base, self._limbs = base, limbs
+
+    def forget(self, groups: Integers) -> None:
+        """Make groups as if they had never been."""
+        self._limbs[groups] = 0
+        self._specials[groups] = 0
+
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self._limbs.nbytes + self._specials.nbytes

@@ -1,0 +1,138 @@
+"""Hypothesis strategies for queries above joins: DISTINCT, GROUP BY with aggregates, set operators, sub-selects in FROM, nested.
+
+Beside :mod:`muntin.testing.strategies`, whose streams, tables and rows these queries are over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hypothesis import strategies as st
+
+from muntin.testing.case import Case, StoredTable
+from muntin.testing.golden import StreamDeclaration
+from muntin.testing.strategies import Shape, cases
+
+_NUMBERS = ("INTEGER", "BIGINT", "DOUBLE")
+_WHOLE = ("COUNT(*)", "COUNT({x})", "SUM({x})", "AVG({x})", "MIN({x})", "MAX({x})", "COUNT(DISTINCT {x})", "MEDIAN({x})")
+_MORE = ("QUANTILE_DISC({x}, 0.3)", "QUANTILE_CONT({x}, 0.75)", "SUM({x}) FILTER (WHERE {y} > 1)", "SUM({x} + {y})", "MAX({x}) - MIN({x})")
+_SPREAD = ("STDDEV_SAMP({x})", "STDDEV_POP({x})", "VAR_SAMP({x})", "VAR_POP({x})")
+_SETS = ("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL", "MINUS")
+
+
+@dataclass(frozen=True)
+class PipelineShape:
+    """What pipelines may look like: how deeply sub-selects are nested, whether spreads and other windows than one for all occur."""
+
+    depth: int = 2
+    spreads: bool = False
+    windows: bool = True
+    minus: bool = True
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """An entry of FROM: its text, its alias, and its columns of numbers and of texts, with the alias in front."""
+
+    text: str
+    alias: str
+    numbers: tuple[str, ...]
+    texts: tuple[str, ...]
+    stored: bool = False
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """What there is to draw from, and what may be drawn."""
+
+    streams: tuple[StreamDeclaration, ...]
+    tables: tuple[StoredTable, ...]
+    shape: PipelineShape
+
+
+@st.composite
+def pipeline_cases(draw: st.DrawFn, shape: Shape | None = None, pipelines: PipelineShape | None = None) -> Case:
+    """Whole cases with a query above joins.
+
+    Parameters
+    ----------
+    draw : DrawFn
+        Given by Hypothesis.
+    shape : Shape, optional
+        Bounds of streams, rows and clauses.
+    pipelines : PipelineShape, optional
+        Bounds of the query.
+    """
+    shape = shape or Shape(events=16)
+    case = draw(cases(shape))
+    drawn = _Drawn(case.streams, case.tables, pipelines or PipelineShape())
+    body, _ = draw(_selects(drawn, drawn.shape.depth))
+    window = draw(
+        st.sampled_from([f"{draw(st.integers(1, 8))} SECONDS", f"{draw(st.integers(1, 4))} ROWS"] if drawn.shape.windows else ["5 SECONDS"])
+    )
+    every = draw(st.sampled_from(["", "", "", " EVERY 1 SECOND", " EVERY 3 SECONDS"] if shape.every else [""]))
+    emits = ["", "", "", " EMIT CHANGES", " EMIT INSERTS", *([" EMIT SNAPSHOT"] if every else [])]
+    return replace(case, query=f"{body} WINDOW {window}{every}{draw(st.sampled_from(emits))}")
+
+
+@st.composite
+def _selects(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int | None = None) -> tuple[str, int]:
+    """Selects with set operators between them, and how many columns of numbers they have; texts have none here."""
+    columns = columns or draw(st.integers(1, 2))
+    if depth and draw(st.integers(0, 2)) == 0:
+        left, _ = draw(_selects(drawn, depth - 1, columns))
+        right, _ = draw(_selects(drawn, depth - 1, columns))
+        operator = draw(st.sampled_from(_SETS if drawn.shape.minus else _SETS[:-1]))
+        left, right = (f"({part})" if any(name in part for name in _SETS) else part for part in (left, right))
+        return f"{left} {operator} {right}", columns
+    return draw(_select(drawn, depth, columns)), columns
+
+
+@st.composite
+def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
+    """One select with so many columns of numbers, called c0, c1."""
+    entries = [draw(_entry(drawn, depth, alias)) for alias in "xy"[: draw(st.sampled_from([1, 1, 2]))]]
+    if all(entry.stored for entry in entries):
+        entries[0] = draw(_entry(drawn, 0, "x", streams=True))
+    numbers = [number for entry in entries for number in entry.numbers]
+    number = st.sampled_from(numbers)
+    conditions = [f"{draw(number)} {draw(st.sampled_from(['>', '<=', '<>']))} {draw(st.integers(1, 3))}"] if draw(st.booleans()) else []
+    if len(entries) == 2:
+        pair = f"{draw(st.sampled_from(entries[0].numbers))} = {draw(st.sampled_from(entries[1].numbers))}"
+        conditions += [pair] if draw(st.integers(0, 4)) else []
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    source = f"FROM {', '.join(entry.text for entry in entries)}{where}"
+    kind = draw(st.sampled_from(["plain", "distinct", "group", "group", "global"]))
+    if kind in {"plain", "distinct"}:
+        items = [f"{draw(number)}{draw(st.sampled_from(['', '', ' * 2', ' + 1']))} AS c{place}" for place in range(columns)]
+        return f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{', '.join(items)} {source}"
+    functions = (*_WHOLE, *_MORE, *(_SPREAD if drawn.shape.spreads else ()))
+    calls = [draw(st.sampled_from(functions)).format(x=draw(number), y=draw(number)) for _ in range(columns)]
+    texts = [text for entry in entries for text in entry.texts]
+    if texts and draw(st.integers(0, 3)) == 0:
+        calls[-1] = f"COUNT(DISTINCT {draw(st.sampled_from(texts))}) + length(coalesce(MAX({draw(st.sampled_from(texts))}), ''))"
+    if kind == "global":
+        having = draw(st.sampled_from(["", "", " HAVING COUNT(*) > 1"]))
+        return f"SELECT {', '.join(f'{call} AS c{place}' for place, call in enumerate(calls))} {source}{having}"
+    key = draw(st.sampled_from([*numbers, *texts, f"{draw(number)} % 2"]))
+    if key not in texts and draw(st.booleans()):
+        calls[0] = key
+    having = draw(st.sampled_from(["", "", " HAVING COUNT(*) > 1", f" HAVING MAX({draw(number)}) > 1"]))
+    return f"SELECT {', '.join(f'{call} AS c{place}' for place, call in enumerate(calls))} {source} GROUP BY {key}{having}"
+
+
+@st.composite
+def _entry(draw: st.DrawFn, drawn: _Drawn, depth: int, alias: str, *, streams: bool = False) -> _Entry:
+    """A stream, a table or a sub-select."""
+    if depth and not streams and draw(st.integers(0, 2)) == 0:
+        body, columns = draw(_selects(drawn, depth - 1))
+        return _Entry(f"({body}) AS {alias}", alias, tuple(f"{alias}.c{place}" for place in range(columns)), ())
+    relations: tuple[StreamDeclaration | StoredTable, ...] = drawn.streams if streams else (*drawn.streams, *drawn.tables)
+    relation = draw(st.sampled_from(relations))
+    numbers = tuple(f"{alias}.{name}" for name, declared in relation.columns if declared in _NUMBERS)
+    texts = tuple(f"{alias}.{name}" for name, declared in relation.columns if declared == "VARCHAR")
+    stored = isinstance(relation, StoredTable)
+    window = ""
+    if drawn.shape.windows and not stored:
+        window = draw(st.sampled_from(["", "", f" [RANGE {draw(st.integers(1, 8))} SECONDS]", f" [ROWS {draw(st.integers(1, 4))}]"]))
+    return _Entry(f"{relation.name} {alias}{window}", alias, numbers, texts, stored)

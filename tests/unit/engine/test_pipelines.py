@@ -1,0 +1,164 @@
+"""Queries above joins in the engine: what is not about their answers, and answers at the edges."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from math import inf, isnan, nan
+
+import pyarrow as pa
+import pytest
+
+import muntin
+from muntin.errors import CatalogError, SqlError
+
+SECOND = 1_000_000
+
+
+def engine() -> muntin.Engine:
+    made = muntin.Engine()
+    made.stream("A", {"k": "int", "b": "bigint", "v": "double", "s": "varchar", "ts": "timestamp"})
+    made.stream("B", {"k": "int", "ts": "timestamp"})
+    return made
+
+
+def row(second: int, k: int | None = 1, b: int | None = None, v: float | None = None, s: str | None = None) -> tuple[object, ...]:
+    return (k, b, v, s, second * SECOND)
+
+
+def test_a_sum_that_does_not_fit_is_null_until_it_fits_again() -> None:
+    """Muntin's rule for values that cannot be computed: NULL. What left the window is not lost in the sum."""
+    e = muntin.Engine()
+    e.stream("A", {"d": "decimal(38, 0)", "ts": "timestamp"})
+    q = e.query("SELECT SUM(d) AS total, AVG(d) AS mean FROM A WINDOW 10 SECONDS")
+    most = Decimal("9" * 38)
+    e.push("A", [(most, 0)])
+    e.advance(0)
+    assert q.answer().to_pylist() == [{"total": most, "mean": 1e38}]
+    e.push("A", [(most, 1 * SECOND), (Decimal(7), 5 * SECOND)])
+    e.advance(5 * SECOND)
+    assert q.answer().column("total").to_pylist() == [None]
+    assert q.answer().column("mean").to_pylist() == pytest.approx([2e38 / 3])
+    e.advance(12 * SECOND)
+    assert q.answer().to_pylist() == [{"total": Decimal(7), "mean": 7.0}]
+    signs = q.poll().column("_op").to_pylist()
+    assert signs.count("+") == signs.count("-") + 1
+
+
+def test_sums_of_bigint_do_not_overflow() -> None:
+    e = engine()
+    q = e.query("SELECT SUM(b) AS total FROM A WINDOW 10 SECONDS")
+    e.push("A", [row(0, b=2**63 - 1), row(0, b=2**63 - 1), row(1, b=-(2**63))])
+    e.advance(SECOND)
+    assert q.answer().to_pylist() == [{"total": Decimal(2**63 - 2)}]
+
+
+def test_null_is_a_group_and_all_null_groups_have_null_aggregates() -> None:
+    e = engine()
+    q = e.query(
+        "SELECT k, COUNT(*) AS n, COUNT(v) AS c, SUM(v) AS t, MIN(s) AS m, MEDIAN(v) AS d, VAR_POP(v) AS p FROM A GROUP BY k WINDOW 9 ROWS"
+    )
+    e.push("A", [row(0, None), row(0, None), row(0, 1, v=2.0, s="x")])
+    e.advance(0)
+    none = {"k": None, "n": 2, "c": 0, "t": None, "m": None, "d": None, "p": None}
+    assert q.answer().to_pylist() == [none, {"k": 1, "n": 1, "c": 1, "t": 2.0, "m": "x", "d": 2.0, "p": 0.0}]
+
+
+def test_numbers_that_are_not_finite_leave_no_trace() -> None:
+    e = engine()
+    q = e.query("SELECT SUM(v) AS t, MAX(v) AS m FROM A WINDOW 10 SECONDS")
+    e.push("A", [row(0, v=1e308), row(0, v=1e308)])
+    e.advance(0)
+    assert q.answer().column("t").to_pylist() == [inf]
+    e.push("A", [row(1, v=inf), row(2, v=nan), row(5, v=0.25)])
+    e.advance(5 * SECOND)
+    assert isnan(q.answer().column("t")[0].as_py())
+    assert isnan(q.answer().column("m")[0].as_py())
+    e.advance(12 * SECOND)
+    assert q.answer().to_pylist() == [{"t": 0.25, "m": 0.25}]
+
+
+def test_the_spread_of_numbers_far_from_zero() -> None:
+    """With plain sums of squares nothing would be left of a variance of 2/3 beside squares of 1e18."""
+    e = engine()
+    q = e.query("SELECT VAR_POP(v) AS p, STDDEV_SAMP(v) AS s FROM A WINDOW 10 SECONDS")
+    e.push("A", [row(0, v=1e9), row(0, v=1e9 + 1), row(0, v=1e9 + 2)])
+    e.advance(0)
+    assert q.answer().to_pylist() == [{"p": pytest.approx(2 / 3, rel=1e-12), "s": pytest.approx(1.0, rel=1e-12)}]
+
+
+def test_texts_in_order_and_counted() -> None:
+    e = engine()
+    q = e.query("SELECT MIN(s) AS a, MAX(s) AS z, COUNT(DISTINCT s) AS n FROM A WINDOW 100 ROWS")
+    for second in range(400):
+        e.push("A", [row(second, s=f"{second * 7919 % 1000:03}")])
+    e.advance(400 * SECOND)
+    there = sorted(f"{second * 7919 % 1000:03}" for second in range(300, 400))
+    assert q.answer().to_pylist() == [{"a": there[0], "z": there[-1], "n": 100}]
+    changes = q.poll()
+    assert changes.slice(len(changes) - 1).to_pylist()[0]["a"] == there[0]
+
+
+def test_results_reach_subscribers_and_polls_alike() -> None:
+    e = engine()
+    q = e.query("SELECT DISTINCT k FROM A WINDOW 10 SECONDS", name="q")
+    seen: list[pa.RecordBatch] = []
+    q.subscribe(seen.append)
+    e.push("A", [row(0), row(1), row(1, 2)])
+    e.advance(20 * SECOND)
+    assert pa.Table.from_batches(seen).equals(q.poll())
+    assert e.handle("q").poll().num_rows == 0
+
+
+def test_stats_and_explain_tell_of_operators_and_joins() -> None:
+    e = engine()
+    q = e.query("SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k HAVING COUNT(*) > 1 WINDOW 10 SECONDS", name="q")
+    e.push("A", [row(0), row(1, 2)])
+    e.push("B", [(1, SECOND)])
+    e.advance(2 * SECOND)
+    stats = q.stats()
+    assert [entry["entries"] for entry in stats["operators"]] == [1]  # type: ignore[attr-defined]
+    assert [leaf["state_rows"] for leaf in stats["leaves"]] == [{"A": 2, "B": 1}]  # type: ignore[attr-defined]
+    assert "group by 1 of the columns below: COUNT(*), having 0.a0 > 1, 1 entries kept" in q.explain()
+    assert "join below" in q.explain()
+    assert q.plan()["operators"][0]["operator"] == "GroupBy"  # type: ignore[index]
+    assert e.state_rows() == {"A": 2, "B": 1}
+    assert e.bytes_held() > 0
+
+
+def test_a_dropped_pipeline_lets_go_of_its_rows() -> None:
+    e = engine()
+    e.query("SELECT k FROM A EXCEPT SELECT k FROM B WINDOW 10 SECONDS", name="q")
+    e.push("A", [row(0)])
+    e.push("B", [(2, 0)])
+    e.advance(SECOND)
+    assert e.rows_held() == 2
+    with pytest.raises(SqlError, match="stream A is read by query q"):
+        e.execute("DROP STREAM A")
+    with pytest.raises(CatalogError, match="the name q is taken"):
+        e.query("SELECT DISTINCT k FROM A WINDOW 1 SECOND", name="q")
+    e.drop("q")
+    assert e.rows_held() == 0
+    e.execute("DROP STREAM A")
+
+
+def test_state_goes_with_the_windows() -> None:
+    e = engine()
+    q = e.query("SELECT s, MIN(v) AS m, COUNT(DISTINCT b) AS n FROM A GROUP BY s WINDOW 10 SECONDS")
+    for second in range(300):
+        e.push("A", [row(second, b=second, v=float(second), s=str(second))])
+    assert q.stats()["operators"][0]["entries"] <= 12  # type: ignore[index]
+    e.advance(400 * SECOND)
+    assert q.stats()["operators"][0]["entries"] == 0  # type: ignore[index]
+
+
+def test_what_is_processed_silently_counts_but_is_not_sent() -> None:
+    e = engine()
+    q = e.query("SELECT k, COUNT(*) AS n FROM A GROUP BY k WINDOW 10 SECONDS")
+    e.push("A", [row(0), row(3)])
+    first = q.poll().num_rows
+    e.advance(5 * SECOND, silent=True)
+    assert q.poll().num_rows == 0
+    assert q.answer().to_pylist() == [{"k": 1, "n": 2}]
+    e.advance(20 * SECOND)
+    assert q.poll().column("_op").to_pylist() == ["-", "+", "-"]
+    assert q.stats()["rows_out"] == first + 3

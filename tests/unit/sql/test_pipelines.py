@@ -1,0 +1,158 @@
+"""Queries above joins: what they are bound to, and what is wrong with them."""
+
+from __future__ import annotations
+
+import pytest
+
+from muntin.errors import SqlError
+from muntin.model.catalog import Catalog
+from muntin.plan.pipeline import Combine, Distinct, GroupBy, Leaf, Pipeline, SetOperation, SetOperator, Stored
+from muntin.plan.query import Emit
+from muntin.sql.script import read_query
+from muntin.sql.streams import make_stream, make_table
+from muntin.sql.types import build_schema
+
+
+@pytest.fixture
+def known() -> Catalog:
+    catalog = Catalog()
+    for name in "AB":
+        catalog.add(make_stream(name, build_schema({"k": "int", "v": "double", "s": "varchar", "ts": "timestamp"})))
+    catalog.add(make_table("T", build_schema({"k": "int", "w": "bigint"})))
+    return catalog
+
+
+def read(text: str, catalog: Catalog) -> Pipeline:
+    query = read_query(f"{text} WINDOW 1 MINUTE", "q", catalog)
+    assert isinstance(query, Pipeline)
+    return query
+
+
+def test_a_plain_select_is_no_pipeline(known: Catalog) -> None:
+    assert not isinstance(read_query("SELECT k FROM A WINDOW 1 MINUTE", "q", known), Pipeline)
+
+
+def test_rows_below_a_group_carry_keys_and_arguments(known: Catalog) -> None:
+    query = read("SELECT A.k, SUM(A.v) / COUNT(*) AS mean FROM A, B WHERE A.k = B.k GROUP BY A.k HAVING MAX(A.v) > 1", known)
+    group = query.root
+    assert isinstance(group, GroupBy)
+    assert isinstance(group.input, Leaf)
+    assert [column.expression.sql for column in group.input.query.select] == ['"0.k"', '"0.v"']
+    assert [(aggregate.function, aggregate.argument) for aggregate in group.aggregates] == [("sum", 1), ("count", None), ("max", 1)]
+    assert [column.expression.sql for column in group.select] == ['"0.c0"', '"0.a0" / "0.a1"']
+    assert group.having is not None
+    assert group.having.sql == '"0.a2" > 1'
+    assert query.emit is Emit.CHANGES
+    assert str(query.output_schema.field("mean").type) == "double"
+
+
+def test_an_aggregate_that_is_written_twice_is_kept_once(known: Catalog) -> None:
+    group = read("SELECT SUM(v), sum( v ) + 1 FROM A HAVING SUM(v) > 0", known).root
+    assert isinstance(group, GroupBy)
+    assert len(group.aggregates) == 1
+
+
+@pytest.mark.parametrize("keys", ["A.k + 1", "1", "x", "ALL"])
+def test_keys_by_expression_place_name_and_all(known: Catalog, keys: str) -> None:
+    group = read(f"SELECT k + 1 AS x, COUNT(*) AS n FROM A GROUP BY {keys}", known).root
+    assert isinstance(group, GroupBy)
+    assert [group.keys, group.select[0].expression.sql] == [1, '"0.c0"']
+
+
+def test_keys_are_found_inside_expressions(known: Catalog) -> None:
+    group = read("SELECT k + 1 > 2 AND abs(k + 1) < 9 AS y FROM A GROUP BY k + 1", known).root
+    assert isinstance(group, GroupBy)
+    assert group.select[0].expression.sql == '"0.c0" > 2 AND abs("0.c0") < 9'
+
+
+def test_intersect_binds_more_tightly(known: Catalog) -> None:
+    root = read("SELECT k FROM A UNION SELECT k FROM B INTERSECT ALL SELECT k FROM A", known).root
+    assert isinstance(root, SetOperation)
+    assert isinstance(root.right, SetOperation)
+    assert (root.operator, root.right.operator) == (SetOperator.UNION, SetOperator.INTERSECT_ALL)
+
+
+def test_the_others_go_from_left_to_right_and_parentheses_count(known: Catalog) -> None:
+    left = read("SELECT k FROM A EXCEPT SELECT k FROM B UNION ALL SELECT k FROM A", known).root
+    right = read("SELECT k FROM A EXCEPT (SELECT k FROM B UNION ALL SELECT k FROM A)", known).root
+    assert isinstance(left, SetOperation)
+    assert isinstance(right, SetOperation)
+    assert (left.operator, right.operator) == (SetOperator.UNION_ALL, SetOperator.EXCEPT)
+
+
+def test_numbers_of_different_types_are_made_alike(known: Catalog) -> None:
+    root = read("SELECT k FROM A UNION SELECT v FROM B", known).root
+    assert [str(kind) for kind in root.schema.types] == ["double"]
+    assert isinstance(root, SetOperation)
+    assert isinstance(root.left, Combine)
+    assert root.left.select[0].expression.sql == 'CAST("0.k" AS DOUBLE)'
+
+
+def test_a_sub_select_beside_a_table_and_a_stream(known: Catalog) -> None:
+    query = read("SELECT DISTINCT x.n, w FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) x, T, B WHERE x.k = T.k AND B.k = x.k", known)
+    assert isinstance(query.root, Distinct)
+    combine = query.root.input
+    assert isinstance(combine, Combine)
+    assert [type(node) for node in combine.inputs] == [GroupBy, Stored, Leaf]
+    assert sorted(source.relation for source in query.sources) == ["A", "B", "T"]
+    assert combine.inputs[2].schema.names == ["k"]
+
+
+WRONG = [
+    ("SELECT k, v FROM A GROUP BY k", "column 11: the column v is neither a key of the groups nor inside an aggregate."),
+    ("SELECT * FROM A GROUP BY k", "column 8: * cannot stand beside aggregates or GROUP BY."),
+    ("SELECT SUM(MIN(v)) FROM A", "column 12: an aggregate cannot stand inside another one. Aggregate in a sub-select"),
+    ("SELECT k FROM A WHERE MIN(v) > 1", "column 23: an aggregate cannot stand in WHERE. Conditions on groups stand in HAVING"),
+    ("SELECT A.k FROM A JOIN B ON MIN(A.v) > 1", "column 29: an aggregate cannot stand in ON."),
+    ("SELECT k FROM A GROUP BY MIN(v)", "column 26: an aggregate cannot stand in GROUP BY."),
+    ("SELECT MIN(v) AS m FROM A GROUP BY m", "column 8: an aggregate cannot stand in GROUP BY."),
+    ("SELECT k FROM A GROUP BY 2", "column 26: the select list has no item 2."),
+    ("SELECT k FROM A GROUP BY ROLLUP (k)", "column 26: sets of groupings are not supported."),
+    ("SELECT v.sum() FROM A", "column 10: the aggregate sum cannot be called with a dot."),
+    ("SELECT list(v) FROM A", "column 8: the aggregate list is not supported. There are COUNT"),
+    ("SELECT SUM(DISTINCT v) FROM A", "column 8: SUM with DISTINCT is not supported."),
+    ("SELECT quantile_cont(v) FROM A", "column 22: quantile_cont takes two arguments."),
+    ("SELECT SUM(*) FROM A", "column 12: SUM needs an expression, not *."),
+    ("SELECT MIN(v ORDER BY k) FROM A", "column 14: ORDER BY inside MIN is not supported."),
+    ("SELECT quantile_cont(v, 2) FROM A", "column 25: the fraction of quantile_cont must be a number from 0 to 1."),
+    ("SELECT quantile_cont(v, k) FROM A", "column 25: the fraction of quantile_cont must be a number from 0 to 1."),
+    ("SELECT MEDIAN(s) FROM A", "column 8: MEDIAN(s) is over the type string, which is not supported. Cast it to a number"),
+    ("SELECT COUNT(*) FILTER (v > 1) FROM A", "column 17: FILTER needs a condition."),
+    ("SELECT COUNT(*) AS _ts FROM A", "column 8: a column of the result cannot be called '_ts'."),
+    ("SELECT k FROM A UNION SELECT k, v FROM B", "column 17: the selects around UNION have 1 and 2 columns."),
+    (
+        "SELECT k FROM A UNION SELECT s FROM B",
+        "column 17: column 1 of the selects around UNION is int32 on the left and string on the right.",
+    ),
+    ("SELECT k FROM A UNION", "column 23: something is missing before 'WINDOW'."),
+    ("SELECT k FROM A MINUS ALL SELECT k FROM B", "column 17: MINUS ALL is not supported."),
+    ("SELECT k FROM A UNION BY NAME SELECT k FROM B", "column 17: UNION BY NAME is not supported."),
+    ("SELECT k FROM (SELECT k FROM A)", "column 15: a sub-select needs a name"),
+    ("SELECT k FROM (SELECT k FROM A) x [ROWS 1]", "column 35: the sub-select x cannot have a window."),
+    ("SELECT k FROM (SELECT k FROM A EVERY 1 SECOND) x", "column 32: EVERY cannot stand inside a query."),
+    ("SELECT k FROM A, (SELECT k FROM B) b", "column 8: the column 'k' is ambiguous. Write A.k or b.k"),
+    ("SELECT x.z FROM (SELECT k FROM A) x", "column 10: table x has no column 'z'."),
+    ("SELECT k FROM (SELECT k FROM A ORDER BY k) x", "column 32: ORDER BY is not supported."),
+    ("SELECT COUNT(*) FROM T", "column 1: a select reads no stream."),
+    ("SELECT (SELECT 1), COUNT(*) FROM A", "column 9: sub-selects can only stand in FROM."),
+    ("SELECT k FROM A HAVING k > 1", "column"),
+    ("SELECT k FROM A GROUP BY k WHERE k > 1", "column"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG)
+def test_what_is_wrong_is_said_where_it_stands(known: Catalog, text: str, message: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        read(text, known)
+    assert str(caught.value).startswith(f"query q, line 1, {message}")
+    assert caught.value.hint
+
+
+def test_a_snapshot_needs_every_and_freshness_is_refused(known: Catalog) -> None:
+    with pytest.raises(SqlError, match="EMIT SNAPSHOT needs EVERY"):
+        read_query("SELECT k FROM A WINDOW 1 MINUTE EMIT SNAPSHOT", "q", known)
+    with pytest.raises(SqlError, match="FRESHNESS is not supported above"):
+        read_query("SELECT DISTINCT k FROM A WINDOW 1 MINUTE FRESHNESS 2 MINUTES", "q", known)
+    snapshot = read_query("SELECT k FROM A WINDOW 1 MINUTE EVERY 1 SECOND EMIT SNAPSHOT", "q", known)
+    assert isinstance(snapshot, Pipeline)
+    assert isinstance(snapshot.root, Leaf)
