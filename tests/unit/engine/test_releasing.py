@@ -63,7 +63,8 @@ def test_buffers_tell_what_waits_what_windows_hold_and_what_nobody_polled() -> N
     engine.push("A", rows)
     engine.push("B", rows[:5])
     first, second = (engine.handle(name).stats()["buffers"] for name in ("q0", "q1"))
-    assert first == {"input": 5, "join": 3 + 3, "output": 5}, "the last five of A are ahead of B"
-    assert second == {"input": 0, "join": 1, "output": 5}
+    unscheduled = {"most_input": 0, "held": 0, "most_held": 0}
+    assert first == {"input": 5, "join": 3 + 3, "output": 5, **unscheduled}, "the last five of A are ahead of B"
+    assert second == {"input": 0, "join": 1, "output": 5, **unscheduled}
     engine.handle("q0").poll()
     assert engine.take_measures()["q0"][1]["output"] == 0
