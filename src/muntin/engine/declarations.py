@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Generic, TypeVar
 
@@ -16,6 +16,7 @@ from muntin.plan.pipeline import Pipeline, PipelinePlan
 from muntin.plan.query import Query
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set
 from muntin.planner.join_planner import Knowledge, plan_join
+from muntin.planner.window_memory import check_windows
 from muntin.sql.script import read_query, read_script
 
 Handle = TypeVar("Handle")
@@ -48,11 +49,14 @@ class Declarations:
         """The settings and the plan of a query that is to be added; raises if its name is taken."""
         assert not isinstance(query, Pipeline), "a pipeline is planned by planned_pipeline"
         own = self._settings_of(query, settings)
+        check_windows(query, own, self.knowledge().declared)
         return own, plan_join(query, own, self.knowledge())
 
     def planned_pipeline(self, query: Pipeline, settings: Settings | None = None) -> tuple[Settings, PipelinePlan]:
         """The settings and the plans of the leaves of a pipeline that is to be added; raises if its name is taken."""
         own = self._settings_of(query, settings)
+        for leaf in query.leaves:
+            check_windows(replace(leaf, name=query.name), own, self.knowledge().declared)
         return own, PipelinePlan(query, tuple(plan_join(leaf, own, self.knowledge()) for leaf in query.leaves))
 
     def _settings_of(self, query: Query, settings: Settings | None) -> Settings:

@@ -22,6 +22,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 }
 _FACTORS = ("replan_change", "replan_gain")
 _SINK_OPTIONS = {"sink", "format", "path"}
+_BYTES = ("index_memory", "window_memory")
 _INTERVALS = ("expiry_interval", "reevaluation")
 
 DESCRIPTIONS: dict[str, str] = {
@@ -34,6 +35,8 @@ DESCRIPTIONS: dict[str, str] = {
     "buckets": "buckets of the hash indexes: a number, or 'A = 5, B = 100'; empty: about two a row",
     "index_memory": "most bytes of buckets of a query's indexes, e.g. '64 kB': buckets go where they are predicted to save most; "
     "empty: no limit",
+    "window_memory": "most bytes that the windows of a query may take, e.g. '8 GB': one whose windows surely take more is refused; "
+    "empty: the memory of this machine",
     "tree": "whether a join of three or more sources keeps intermediate results in a binary tree: auto (where it is predicted "
     "to pay; never under nested_loop or index_memory), "
     "off, or a tree such as '((A, B), C)'",
@@ -61,6 +64,7 @@ class Settings:
     index: str = ""
     buckets: str = ""
     index_memory: str = ""
+    window_memory: str = ""
     tree: str = "auto"
     expiry: str = "auto"
     expiry_interval: str = ""
@@ -91,7 +95,7 @@ class Settings:
             _check_interval(key, text)
         if key == "buckets":
             parse_buckets(text)
-        if key == "index_memory" and text:
+        if key in _BYTES and text:
             parse_bytes(text)
         if key in _FACTORS:
             _check_factor(key, text)

@@ -206,7 +206,7 @@ def test_names_may_be_unicode_and_times_of_any_kind() -> None:
 
 
 def test_windows_far_larger_than_anything_cost_nothing_in_advance() -> None:
-    engine = muntin.Engine()
+    engine = muntin.Engine(window_memory="4000000000 GB")
     engine.stream("A", {"k": "bigint", "ts": "timestamp"}, time="ts")
     q = engine.query("SELECT a.k FROM A a [ROWS 1000000000000], A b [PARTITION BY k ROWS 1000000000000] WHERE a.k = b.k")
     engine.push("A", [(1, 0), (1, 1)])

@@ -58,6 +58,7 @@ def run(relations: list[str], way: str, first: int) -> None:
     emit = " EMIT CHANGES" if way == "changes" else ""
     sql = f"SELECT {select} FROM {sources}{' WHERE ' + where if where else ''}{emit}"
     settings = {name: value for name, value in WAYS[way].items() if count > 1 or name != "index"}
+    settings["window_memory"] = "4000000000 GB"
     if settings.get("order") == "reversed":
         settings["order"] = ", ".join(reversed(aliases))
     engine = muntin.Engine(**settings)
