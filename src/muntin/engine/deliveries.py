@@ -93,7 +93,15 @@ class Deliveries:
     def drain(self, seconds: float) -> None:
         """Wait until all were called with what waits for them, at most so long."""
         until = time.monotonic() + seconds
-        with self._turns:
-            everyone = [subscription for some in self._of.values() for subscription in some]
-        for subscription in everyone:
+        for subscription in self._everyone():
             subscription.drain(until)
+
+    def rest(self, seconds: float) -> None:
+        """Let the threads of subscribers end when they have nothing to do any more; wait for that at most so long."""
+        until = time.monotonic() + seconds
+        for subscription in self._everyone():
+            subscription.rest(until - time.monotonic())
+
+    def _everyone(self) -> list[Subscription]:
+        with self._turns:
+            return [subscription for some in self._of.values() for subscription in some]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
 from collections.abc import Callable, Iterable
+from weakref import WeakMethod, WeakSet
 
 import pyarrow as pa
 
@@ -21,6 +23,17 @@ _TURN = Pace(first=500_000, longest=500_000, results=1 << 12)
 _LONG_TURN = Pace(first=50_000_000, longest=50_000_000)
 
 
+_PATIENCE = 1.0
+_running: WeakSet[Live] = WeakSet()
+
+
+@atexit.register
+def _abandon_all() -> None:
+    """Threads that still work when Python ends would do so without what they need."""
+    for live in list(_running):
+        live.abandon()
+
+
 class Live:
     """The running part of an engine; ``rest`` is called when all is worked off. Only ``stop`` and ``settle`` without holding ``turns``."""
 
@@ -28,7 +41,8 @@ class Live:
         self._turns = turns
         self._joins = joins
         self._deliveries = deliveries
-        self._rest = rest
+        # Weak: an engine that nobody holds any more goes at once, with the connections of DuckDB, which complains of late ones.
+        self._rest = WeakMethod(rest)
         self._executor: Executor | None = None
 
     def start(self) -> None:
@@ -38,6 +52,7 @@ class Live:
         self._be_live(live=True)
         self._executor = Executor(self._work, self._turns)
         self._executor.wake()
+        _running.add(self)
 
     def stop(self, timeout: float) -> bool:
         """Finish, and end the thread; whether there was one. Raises what had ended it before."""
@@ -49,10 +64,16 @@ class Live:
                 self.finish()
             self._be_live(live=False)
         executor.stop()
-        self._deliveries.drain(timeout)
+        self._deliveries.rest(timeout)
         if executor.failure is not None:
             raise executor.failure
         return True
+
+    def abandon(self) -> None:
+        """End the thread whatever is left to do: the process ends."""
+        if self._executor is not None:
+            self._executor.stop()
+            self._deliveries.rest(_PATIENCE)
 
     def settle(self, timeout: float | None) -> bool:
         """Wait until nothing is left to do and all subscribers were called, at most so long; whether that is so."""
@@ -91,8 +112,9 @@ class Live:
         for join in self._joins.running:
             self._hand(join.turn(_TURN))
         busy = any(join.is_busy() for join in self._joins.running)
-        if not busy:
-            self._rest()
+        rest = self._rest()
+        if not busy and rest is not None:
+            rest()
         return busy
 
     def _hand(self, results: Iterable[tuple[RunningQuery, pa.Table]]) -> None:

@@ -41,7 +41,7 @@ class Subscription:
         self._changed = threading.Condition()
         self._waiting: deque[tuple[pa.RecordBatch, tuple[object, ...], str]] = deque()
         self._bytes = self._rows = self._left_out = self._failures = 0
-        self._calling = self._cancelled = False
+        self._calling = self._cancelled = self._resting = False
         self._failure = ""
         self._failed_in: str | None = None
         self._thread: threading.Thread | None = None
@@ -70,6 +70,7 @@ class Subscription:
                     )
                 self._left_out += len(results)
                 return
+            self._resting = False
             self._waiting.append((results, more, where))
             self._bytes += results.nbytes
             if self._thread is None:
@@ -90,7 +91,7 @@ class Subscription:
         with self._changed:
             self._calling = False
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._waiting or self._cancelled, _IDLE)
+            self._changed.wait_for(lambda: self._waiting or self._cancelled or self._resting, _IDLE)
             if not self._waiting:
                 self._thread = None  # the next offer starts another
                 return None
@@ -115,6 +116,14 @@ class Subscription:
             return
         with self._changed:
             self._changed.wait_for(lambda: self._cancelled or not (self._waiting or self._calling), until - time.monotonic())
+
+    def rest(self, seconds: float) -> None:
+        """Let the thread end once it was called with all that waits; wait for that at most so long. The next offer starts another."""
+        with self._changed:
+            thread, self._resting = self._thread, True
+            self._changed.notify_all()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(max(seconds, 0))
 
     def stats(self) -> dict[str, object]:
         """Results it was called with, that wait, that were left out because it was too slow; how often it failed, and how lastly."""
