@@ -117,7 +117,7 @@ def run(setup: Setup, scheduler: Scheduler, *, checks: str = "A.k = B.k", room: 
             released = join.go_on(room)
             if released is None:
                 continue
-            for tag, _, a, b, begin, until, _, moment in released.out[:, : released.count].T.tolist():
+            for tag, _, a, b, begin, until, _, moment in released.out[: released.count].tolist():
                 outer = tag + first
                 members = numbers[0, a], numbers[1, b]
                 partner = members[0] if members[1] == outer else members[1]

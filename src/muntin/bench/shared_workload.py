@@ -194,7 +194,7 @@ def run(join: ScheduledJoin, streams: Streams, second: float, *, counted: bool) 
     timing = Timing(_GAP, _COSTS if counted else None, _TURN)
     for released in join.replay(news, arrivals, now, timing):
         times.add(released)
-        times.span = max(times.span, int(released.out[4 + at.R_RELEASED, : released.count].max()))
+        times.span = max(times.span, int(released.out[: released.count, 4 + at.R_RELEASED].max()))
         yield times
     times.busy, times.lost = times.span - int(desk[at.IDLE]), int(desk[at.LOST])
     stats = join.agenda.stats()

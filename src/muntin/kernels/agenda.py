@@ -60,7 +60,9 @@ SEEN = 22
 """The last look at the machine's clock, when there is a gap to look for."""
 LOST = 23
 """Nanoseconds that were left out as gaps."""
-DESK = 24
+APART = 24
+"""Whether a result is written for each level apart, as the router of the paper does; else once for all that get it at once."""
+DESK = 25
 
 # Words of an outer row.
 O_TIME = 0
@@ -82,7 +84,7 @@ P_DISTANCE = 1
 P_WORDS = 2
 BLOCK = 16
 
-# Rows of ``out`` behind tag, time and positions: the levels that get the result, arrival of the outer row, moment of the release.
+# Words of a result behind tag, time and positions: the levels that get the result, arrival of the outer row, moment of the release.
 R_FROM = 0
 R_UNTIL = 1
 R_ARRIVAL = 2

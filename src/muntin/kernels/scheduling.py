@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from muntin.kernels.agenda import (
+    APART,
     BLOCK,
     CLOCK,
     CONTAINED,
@@ -294,29 +295,30 @@ def take(
 @inline
 def put(row, number, partner, first, until, now, out, count):
     """Write a result for some levels; there is room."""
-    out[0, count] = number
-    out[1, count] = row[O_TIME]
+    out[count, 0] = number
+    out[count, 1] = row[O_TIME]
     s = row[O_OWN] & 15
-    out[2 + s, count] = row[O_POSITION]
-    out[3 - s, count] = partner
-    out[4 + R_FROM, count] = first
-    out[4 + R_UNTIL, count] = until
-    out[4 + R_ARRIVAL, count] = row[O_ARRIVAL]
-    out[4 + R_RELEASED, count] = now
+    out[count, 2 + s] = row[O_POSITION]
+    out[count, 3 - s] = partner
+    out[count, 4 + R_FROM] = first
+    out[count, 4 + R_UNTIL] = until
+    out[count, 4 + R_ARRIVAL] = row[O_ARRIVAL]
+    out[count, 4 + R_RELEASED] = now
     return count + 1
 
 
 @inline
 def release(row, number, partner, distance, first, until, desk, sizes, now, out, count):
     """Give a pair to those of some levels that have it inside; there is room for as many results as there are levels."""
-    if desk[CONTAINED]:
+    if desk[CONTAINED] and not desk[APART]:
         return put(row, number, partner, first, until, now, out, count)
     o = 1 - (row[O_OWN] & 15)
     level = first
     while level < until:
         if distance < sizes[level, o]:
             start = level
-            while level < until and distance < sizes[level, o]:
+            level += 1
+            while level < until and distance < sizes[level, o] and not desk[APART]:
                 level += 1
             count = put(row, number, partner, start, level, now, out, count)
         else:
@@ -498,7 +500,7 @@ def scan(
                 now = moment(desk)
                 glance = _GLANCE
                 while fresh < count:
-                    out[4 + R_RELEASED, fresh] = now
+                    out[fresh, 4 + R_RELEASED] = now
                     fresh += 1
                 if now >= desk[UNTIL]:
                     # This candidate is looked at yet; the next call goes on behind it.
@@ -542,7 +544,7 @@ def scan(
     now = moment(desk)
     if measured:
         while fresh < count:
-            out[4 + R_RELEASED, fresh] = now
+            out[fresh, 4 + R_RELEASED] = now
             fresh += 1
     return status, count, looked, finished, now
 
@@ -566,7 +568,7 @@ def scan_many(
     copy_counters(counters, saved)
     after = probe(
         words, halves, stores, indexes, program, s * n * stride, stride, bound, cursor, newest, bounds, limits, 0, number, row[O_TIME],
-        out, count, counters,
+        out.T, count, counters,
     )  # fmt: skip
     looked = counters[N_SCANNED] - saved[N_SCANNED]
     if after > room:
@@ -577,10 +579,10 @@ def scan_many(
         desk[NOW] += looked * desk[PROBE_COST] + (after - count) * desk[RESULT_COST]
     now = moment(desk)
     for result in range(count, after):
-        out[2 + n + R_FROM, result] = queue
-        out[2 + n + R_UNTIL, result] = queue + 1
-        out[2 + n + R_ARRIVAL, result] = row[O_ARRIVAL]
-        out[2 + n + R_RELEASED, result] = now
+        out[result, 2 + n + R_FROM] = queue
+        out[result, 2 + n + R_UNTIL] = queue + 1
+        out[result, 2 + n + R_ARRIVAL] = row[O_ARRIVAL]
+        out[result, 2 + n + R_RELEASED] = now
     return np.int64(DONE), after, looked
 
 
@@ -619,7 +621,7 @@ def run_schedule(
     n = stores.shape[0]
     mask = outers.shape[0] - 1
     bound = scratch[:n]
-    room = np.int64(out.shape[1])
+    room = np.int64(out.shape[0])
     count = desk[FOUND]
     stop = np.int64(times.shape[0])
     stepped = False
@@ -723,7 +725,7 @@ def results_of_level(out, count, row, level, chosen):
     """Which results a level gets, in their order; ``row`` is that of ``R_FROM``. Returns how many."""
     found = 0
     for place in range(count):
-        if out[row + R_FROM, place] <= level < out[row + R_UNTIL, place]:
+        if out[place, row + R_FROM] <= level < out[place, row + R_UNTIL]:
             chosen[found] = place
             found += 1
     return found

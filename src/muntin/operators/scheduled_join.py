@@ -103,7 +103,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Released:
-    """Results of some work, in the first ``count`` columns, with the levels that get them; valid until the operator goes on."""
+    """Results of some work, in the first ``count`` rows, with the levels that get them; valid until the operator goes on."""
 
     out: Integers
     count: int
@@ -113,15 +113,17 @@ class Released:
     def of_level(self, level: int) -> Matches:
         """What a level gets."""
         found = self._places(level)
-        mine = self.out[: 2 + self.sources, found]
+        rows = 2 + self.sources
+        chosen = self.out[found]
+        mine = np.ascontiguousarray(chosen[:, :rows].T)
         if not self.in_order:
             sort_matches(mine, np.empty(len(found), np.int64), np.empty(len(found), np.int64))
-        return Matches(mine[1], None, mine[2:], self.out[2 + self.sources + at.R_ARRIVAL, found] / _SECOND)
+        return Matches(mine[1], None, mine[2:], chosen[:, rows + at.R_ARRIVAL] / _SECOND)
 
     def response_times(self, level: int) -> npt.NDArray[np.int64]:
         """For each result of a level, nanoseconds from the arrival of its newest row to its release."""
         found, rows = self._places(level), 2 + self.sources
-        times: Integers = self.out[rows + at.R_RELEASED, found] - self.out[rows + at.R_ARRIVAL, found]
+        times: Integers = self.out[found, rows + at.R_RELEASED] - self.out[found, rows + at.R_ARRIVAL]
         return times
 
     def _places(self, level: int) -> Integers:
@@ -206,7 +208,7 @@ class ScheduledJoin(JoinOperator):
     def work(self, pace: Pace) -> Released | None:
         """Go on for a turn, or until there are many results or all is done; the results, if there are any."""
         desk = self.agenda.desk
-        desk[[at.CLOCK, at.NOW, at.PUNCTUAL]] = at.MEASURED, 0, 0
+        desk[[at.CLOCK, at.NOW, at.PUNCTUAL, at.APART]] = at.MEASURED, 0, 0, 0
         desk[at.UNTIL] = time.monotonic_ns() + pace.turn()
         return self.go_on(pace.results)
 
@@ -214,9 +216,11 @@ class ScheduledJoin(JoinOperator):
         """Work as if the rows came at their arrivals, given in total order, in nanoseconds from now on; for measurements.
 
         The clock is put forward to the next arrival when there is nothing to do, and stands still while the caller has the results.
+        Results are written for each level apart: what an output stream costs is then part of the measurement, as in the paper.
         """
         self.take(news, now)
         desk = self.agenda.desk
+        desk[at.APART] = 1
         desk[[at.PUNCTUAL, at.UNTIL, at.GAP, at.IDLE, at.LOST]] = 1, _LONGEST, timing.gap, 0, 0
         if timing.costs is None:
             desk[at.CLOCK], desk[at.SEEN] = at.MEASURED, time.monotonic_ns()
@@ -269,8 +273,9 @@ class ScheduledJoin(JoinOperator):
 
     def _results(self, most: int) -> Integers:
         """Room for so many results, or for as many as one step gave that did not fit; one step needs as much as there are levels."""
-        rows = 2 + len(self.plan.sources) + at.R_ROWS
-        return self._workspace.exactly(rows, max(most, self._room, len(self.schedule.levels)))
+        # A result of two sources is eight words in a line of the cache.
+        words = 2 + len(self.plan.sources) + at.R_ROWS
+        return self._workspace.exactly(max(most, self._room, len(self.schedule.levels)), words)
 
     def _call(self, out: Integers) -> int:
         events, agenda, levels = self._events, self.agenda, self.schedule.levels
