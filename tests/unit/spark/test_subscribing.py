@@ -14,9 +14,9 @@ from random import Random
 import pyarrow as pa
 import pytest
 
+from muntin.engine import subscription
 from muntin.engine.subscription import BUFFER
 from muntin.errors import InputError
-from muntin.spark import subscribing
 from muntin.spark.subscribing import Mark, Once, Subscriptions, subscribed
 
 Came = list[tuple[Mark, list[int]]]
@@ -152,7 +152,7 @@ def test_a_subscriber_may_wait_for_all_without_waiting_for_itself() -> None:
 
 
 def test_the_thread_of_one_that_has_nothing_to_do_ends_and_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscribing, "_IDLE", 0.01)
+    monkeypatch.setattr(subscription, "_IDLE", 0.01)
     subscriptions = Subscriptions()
     threads: list[threading.Thread] = []
     subscriptions.add("q", lambda *_: threads.append(threading.current_thread()), BUFFER)

@@ -131,7 +131,8 @@ def test_a_bucket_tells_response_times_of_each_share_from_its_arrival_on() -> No
         found = {name: ResponseTimes.from_json(one["response"]) for name, one in told.items()}
         assert (found["q"].count, found["none"].count) == (len(times), 0), "those of the share alone"
         assert 0 < found["q"].longest < took
-        assert told["q"]["buffers"] == {"input": 0, "join": 2 + batch, "output": 0}
+        unscheduled = {"most_input": 0, "held": 0, "most_held": 0}
+        assert told["q"]["buffers"] == {"input": 0, "join": 2 + batch, "output": 0, **unscheduled}
 
 
 def test_times_before_1970_are_told() -> None:

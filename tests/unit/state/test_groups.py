@@ -98,7 +98,7 @@ def check_real(values: list[float], got: float, rest: float) -> None:
     else:
         exact = sum((Fraction(value) for value in values), Fraction())
         limit = Fraction(2) ** 1024
-        rounded = float(exact) if abs(exact) < limit - limit / 2**54 else math.copysign(math.inf, exact)
+        rounded = float(exact) if abs(exact) < limit - limit / 2**54 else math.inf * (1 if exact > 0 else -1)
         assert got == rounded
         if math.isfinite(rounded):
             assert rest == float(exact - Fraction(rounded))
