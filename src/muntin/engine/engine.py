@@ -417,11 +417,13 @@ class Engine:
         >>> engine = muntin.Engine()
         >>> engine.stream("A", {"k": "bigint", "ts": "timestamp"}, time="ts")
         >>> q = engine.query("SELECT k FROM A WINDOW 1 MINUTE")
-        >>> subscription = q.subscribe(lambda batch: print(batch.num_rows))
+        >>> found = []
+        >>> subscription = q.subscribe(found.append)
         >>> engine.start()
         >>> engine.push("A", [(1, "2026-01-01")])
         >>> engine.stop()
-        1
+        >>> [batch.num_rows for batch in found]
+        [1]
         """
         with self._lock:
             prepare()
