@@ -37,7 +37,7 @@ from muntin.engine.table_files import load_table
 from muntin.engine.turns import Turns
 from muntin.errors import CatalogError, InputError
 from muntin.expressions.duck import Duck
-from muntin.kernels.compiling import prepare
+from muntin.kernels.compiling import prepare, prepare_part
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL, Instant, format_instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
@@ -222,6 +222,7 @@ class Engine:
         """Run a pipeline; each of its leaves has a join of its own."""
         own, plan = self._declared.planned_pipeline(query, settings)
         self._prepare()
+        prepare_part("pipelines")
         leaves = []
         for leaf in plan.leaves:
             join = self._make_join(leaf, own)

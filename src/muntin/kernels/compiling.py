@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,6 +27,7 @@ _FLAGS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": 
 # every call between kernels cost five times as much as the join itself. Callers pass scratch space in.
 
 _kernels: list[tuple[str, Any, str]] = []
+_parts: dict[str, list[tuple[str, Any, str]]] = {}
 _prepared = False
 
 
@@ -36,8 +37,8 @@ def inline(function: Function) -> Function:
     return compiled  # type: ignore[no-any-return]
 
 
-def kernel(signature: str) -> Callable[[Function], Function]:
-    """Compile an entry point with the given signature, cached on disk."""
+def kernel(signature: str, part: str = "") -> Callable[[Function], Function]:
+    """Compile an entry point with the given signature, cached on disk; one of a ``part`` waits for :func:`prepare_part`."""
 
     def decorate(function: Function) -> Function:
         try:
@@ -46,7 +47,7 @@ def kernel(signature: str) -> Callable[[Function], Function]:
         except RuntimeError:
             # Neither the package's folder nor the user's cache folder can be written: compile at every start.
             compiled = numba.njit(**_FLAGS)(function)
-        _kernels.append((function.__name__, compiled, signature))
+        (_parts.setdefault(part, []) if part else _kernels).append((function.__name__, compiled, signature))
         return compiled  # type: ignore[no-any-return]
 
     return decorate
@@ -68,15 +69,23 @@ def prepare(report: Callable[[str], None] | None = None) -> float:
     global _prepared  # noqa: PLW0603 (compiled code is per process, and so is this flag)
     if _prepared:
         return 0.0
-    say = report or _to_stderr
     begin = time.perf_counter()
-    for number, (name, compiled, signature) in enumerate(_kernels, 1):
+    _compile(_kernels, report or _to_stderr)
+    _prepared = True
+    return time.perf_counter() - begin
+
+
+def prepare_part(part: str) -> None:
+    """Make the kernels of a part ready that not every query needs: so the first query on a machine does not wait for them."""
+    _compile(_parts.pop(part, []), _to_stderr)
+
+
+def _compile(kernels: Sequence[tuple[str, Any, str]], say: Callable[[str], None]) -> None:
+    for number, (name, compiled, signature) in enumerate(kernels, 1):
         start = time.perf_counter()
         compiled.compile(signature)
         if compiled.stats.cache_misses:
-            say(f"muntin: compiled kernel {number} of {len(_kernels)}, {name} ({time.perf_counter() - start:.1f} s, first start only)")
-    _prepared = True
-    return time.perf_counter() - begin
+            say(f"muntin: compiled kernel {number} of {len(kernels)}, {name} ({time.perf_counter() - start:.1f} s, first start only)")
 
 
 def _to_stderr(line: str) -> None:

@@ -25,7 +25,7 @@ def bucket_of(low, high, buckets):
     return np.int64(mix(low ^ np.int64(mix(high)))) & (buckets - 1)
 
 
-@kernel("(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
+@kernel("(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])", part="pipelines")
 def find_groups(low, high, heads, lows, highs, links, meta, numbers):
     """The number of each key's group, given when it is new; there is room for as many new groups as there are keys."""
     for i in range(low.shape[0]):
@@ -48,7 +48,7 @@ def find_groups(low, high, heads, lows, highs, links, meta, numbers):
         numbers[i] = group
 
 
-@kernel("(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
+@kernel("(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])", part="pipelines")
 def release_groups(groups, heads, lows, highs, links, meta):
     """Give back the numbers of groups, each given once."""
     for i in range(groups.shape[0]):
@@ -66,7 +66,7 @@ def release_groups(groups, heads, lows, highs, links, meta):
         meta[LIVE] -= 1
 
 
-@kernel("(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
+@kernel("(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])", part="pipelines")
 def move_groups(heads, larger, lows, highs, links):
     """Link all groups again under more buckets."""
     for old in range(heads.shape[0]):
@@ -79,7 +79,7 @@ def move_groups(heads, larger, lows, highs, links):
             group = following
 
 
-@kernel("UniTuple(int64, 2)(int64[::1], int64[::1], int64[::1], int64, int64[::1], int64[::1], int64[::1], int64[::1])")
+@kernel("UniTuple(int64, 2)(int64[::1], int64[::1], int64[::1], int64, int64[::1], int64[::1], int64[::1], int64[::1])", part="pipelines")
 def touch_groups(groups, times, stamps, first, slot_groups, slot_rows, run_rows, run_slots):
     """Cut changes into runs, and find the slots of each; returns how many runs and slots there are.
 
@@ -104,7 +104,7 @@ def touch_groups(groups, times, stamps, first, slot_groups, slot_rows, run_rows,
     return run + 1, slots
 
 
-@kernel("(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
+@kernel("(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])", part="pipelines")
 def count_slots(groups, weights, run_rows, run_slots, slot_groups, counts, out):
     """Add up weights for each group; ``out`` gets what each slot had before its run and has after it, side by side."""
     for run in range(run_rows.shape[0] - 1):

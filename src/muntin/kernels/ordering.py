@@ -308,7 +308,8 @@ def read_values(pool, blocks, nodes, roots, distinct, group, kinds, fractions, r
 @kernel(
     "UniTuple(int64, 2)(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1],"
     " int64, int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], float64[::1], int64[:,::1], int64, int64,"
-    " int64[:,::1])"
+    " int64[:,::1])",
+    part="pipelines",
 )
 def order_slots(
     groups, weights, keys, run_rows, run_slots, slot_groups, pool, sizes, blocks,

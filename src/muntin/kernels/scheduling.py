@@ -605,7 +605,8 @@ def write_trace(trace, desk, number, level, looked, finished, begin):
     " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1],"
     " int64[:,::1], int64[:,::1], int64[::1], int64[:,::1], int64[::1], int32[:,::1],"
     " int64[::1], int64[::1], int64[:,::1], int64[::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[:,::1],"
-    " int64[:,::1], int64[:,::1], int64[::1], int64[::1])"
+    " int64[:,::1], int64[:,::1], int64[::1], int64[::1])",
+    part="schedule",
 )
 def run_schedule(
     words, halves, stores, indexes, first_index, program, stride,
@@ -696,7 +697,7 @@ def run_schedule(
             return status
 
 
-@kernel("(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64, int64[::1], int64[:,::1], int64[::1])")
+@kernel("(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64, int64[::1], int64[:,::1], int64[::1])", part="schedule")
 def find_resumes(words, halves, stores, indexes, program, stride, done, outers, scratch):
     """Let the rows that wait go on at the right places after a store has moved: with other buckets a chain has other rows.
 
@@ -720,7 +721,7 @@ def find_resumes(words, halves, stores, indexes, program, stride, done, outers, 
         row[O_RESUME] = seq
 
 
-@kernel("(int64[:,::1], int64, int64, int64, int64[::1])")
+@kernel("(int64[:,::1], int64, int64, int64, int64[::1])", part="schedule")
 def results_of_level(out, count, row, level, chosen):
     """Which results a level gets, in their order; ``row`` is that of ``R_FROM``. Returns how many."""
     found = 0

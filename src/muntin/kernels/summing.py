@@ -39,7 +39,9 @@ def add_word(sums, group, word, value):
             sums[group, word + 2] += 1
 
 
-@kernel("(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1])")
+@kernel(
+    "(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1])", part="pipelines"
+)
 def sum_slots(groups, weights, low, high, run_rows, run_slots, slot_groups, sums, out):
     """Add up numbers of 128 bits with weights +1, -1 and 0; ``out`` as in ``count_slots``, a row of three words each."""
     for run in range(run_rows.shape[0] - 1):
@@ -184,7 +186,8 @@ def read_sum(limbs, specials, group, scratch, base, out, row):
 
 @kernel(
     "(int64[::1], int64[::1], int64[::1], int64[::1], int64, int64[::1], int64[::1], int64[::1],"
-    " int64[:,::1], int64[:,::1], int64[::1], float64[:,::1])"
+    " int64[:,::1], int64[:,::1], int64[::1], float64[:,::1])",
+    part="pipelines",
 )
 def real_slots(groups, weights, bits, more, base, run_rows, run_slots, slot_groups, limbs, specials, scratch, out):
     """Add up floating-point numbers, given by their bits; ``more`` has second parts of them, or nothing.

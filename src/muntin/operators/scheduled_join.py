@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from muntin.kernels import agenda as at
 from muntin.kernels import layout
+from muntin.kernels.compiling import prepare_part
 from muntin.kernels.scheduling import find_resumes, results_of_level, run_schedule
 from muntin.kernels.sorting import sort_matches
 from muntin.model.window import PartitionedWindow
@@ -136,6 +137,7 @@ class ScheduledJoin(JoinOperator):
 
     def __init__(self, plan: JoinPlan, streams: Sequence[str], tables: Mapping[str, pa.Table], tools: Tools, schedule: Schedule) -> None:
         super().__init__(plan, streams, tables, tools)
+        prepare_part("schedule")
         assert not obstacle(plan), f"such joins are not scheduled: {obstacle(plan)}"
         self._events: Events | None = None
         self._arrivals = _ARRIVED
