@@ -17,6 +17,8 @@ from muntin.testing.generators import uniform_stream
 SCHEDULERS = ("lwo", "mqt")
 _SECOND = 1_000_000
 _LARGEST = 600
+_SINGLE = 200
+_SOON = 0.001
 
 
 @dataclass(frozen=True)
@@ -45,42 +47,70 @@ class Waits:
         self.last = max(self.last, waited)
 
 
+class Running:
+    """An engine with full windows that runs by itself, and what the subscriber of each window saw since."""
+
+    def __init__(self, scheduler: str, bursts: Bursts, windows: tuple[int, ...]) -> None:
+        self.engine = Engine(scheduler=scheduler)
+        self._bursts = bursts
+        self._given = bursts.rate * _LARGEST
+        rows = self._given + bursts.rows * bursts.times
+        self._rows = {name: uniform_stream(rows, bursts.rate, bursts.keys, seed) for seed, name in enumerate("AB", 1)}
+        for name, table in self._rows.items():
+            self.engine.stream(name, table.schema, time="ts")
+        self.waits, queries = [], []
+        for window in windows:
+            sql = f"SELECT A.k FROM A [RANGE {window} SECONDS], B [RANGE {window} SECONDS] WHERE A.k = B.k"
+            self.waits.append(Waits())
+            queries.append(self.engine.query(sql, name=f"within_{window}"))
+            queries[-1].subscribe(self.waits[-1].take, buffer=1 << 30)
+        for name, table in self._rows.items():
+            self.engine.push(name, table.slice(0, self._given))
+        self.engine.advance(_LARGEST * _SECOND - 1)
+        for wait, query in zip(self.waits, queries, strict=True):
+            # What history gave is not measured.
+            wait.total = wait.results = wait.last = 0
+            query.poll()
+        self.engine.start()
+
+    def push(self, count: int) -> float:
+        """Push the next rows, so many of each stream; how many milliseconds it took until both had been taken."""
+        begin = time.monotonic_ns()
+        for wait in self.waits:
+            wait.begin = begin
+        for name, table in self._rows.items():
+            self.engine.push(name, table.slice(self._given, count))
+        self._given += count
+        return (time.monotonic_ns() - begin) / 1e6
+
+    def close(self) -> None:
+        """Let time go on to the last row."""
+        self.engine.advance(self._given * _SECOND // self._bursts.rate - 1)
+
+
 def run(scheduler: str, bursts: Bursts, windows: tuple[int, ...]) -> list[Waits]:
     """Fill the windows, then push bursts, each when all is quiet; what the subscriber of each window saw."""
-    engine = Engine(scheduler=scheduler)
-    history = bursts.rate * _LARGEST
-    rows = {name: uniform_stream(history + bursts.rows * bursts.times, bursts.rate, bursts.keys, seed) for seed, name in enumerate("AB", 1)}
-    for name, table in rows.items():
-        engine.stream(name, table.schema, time="ts")
-    waits, queries = [], []
-    for window in windows:
-        sql = f"SELECT A.k FROM A [RANGE {window} SECONDS], B [RANGE {window} SECONDS] WHERE A.k = B.k"
-        waits.append(Waits())
-        queries.append(engine.query(sql, name=f"within_{window}"))
-        queries[-1].subscribe(waits[-1].take, buffer=1 << 30)
+    running = Running(scheduler, bursts, windows)
+    for _ in range(bursts.times):
+        running.push(bursts.rows)
+        running.close()
+        assert running.engine.settle(600), "it comes to an end"
+    running.engine.stop()
+    return running.waits
 
-    def push(start: int, stop: int) -> None:
-        for name, table in rows.items():
-            engine.push(name, table.slice(start, stop - start))
 
-    push(0, history)
-    filled = _LARGEST * _SECOND - 1
-    engine.advance(filled)
-    for wait, query in zip(waits, queries, strict=True):
-        # What history gave is not measured.
-        wait.total = wait.results = wait.last = 0
-        query.poll()
-    engine.start()
-    for number in range(bursts.times):
-        begin = time.monotonic_ns()
-        for wait in waits:
-            wait.begin = begin
-        start = history + number * bursts.rows
-        push(start, start + bursts.rows)
-        engine.advance(filled + (number + 1) * bursts.rows * _SECOND // bursts.rate)
-        assert engine.settle(600), "it comes to an end"
-    engine.stop()
-    return waits
+def pushes(bursts: Bursts, windows: tuple[int, ...]) -> tuple[list[float], list[float]]:
+    """Milliseconds that single rows took to be taken while the engine had nothing to do, and while it worked on a burst."""
+    running = Running("mqt", bursts, windows)
+    idle, busy = [], []
+    for _ in range(_SINGLE):
+        idle.append(running.push(1))
+        running.engine.settle(60)
+    running.push(bursts.rows)
+    while len(busy) < _SINGLE and not running.engine.settle(_SOON):
+        busy.append(running.push(1))
+    running.engine.stop()
+    return idle, busy
 
 
 def compare(bursts: Bursts, name: str = "Mostly-Small") -> dict[str, Figure]:
@@ -106,6 +136,10 @@ def compare(bursts: Bursts, name: str = "Mostly-Small") -> dict[str, Figure]:
     told["smallest window, MQT/LWO"] = round(median(mqt[0] / lwo[0] for mqt, lwo in pairs), 3)
     told["by query, MQT/LWO"] = round(median(sum(mqt) / sum(lwo) for mqt, lwo in pairs), 3)
     told["by result, MQT/LWO"] = round(median(map(_over, by_result["mqt"], by_result["lwo"])), 3)
+    for state, times in zip(("idle", "working"), pushes(bursts, windows), strict=True):
+        told[f"single rows while {state}"] = len(times)
+        told[f"a row is taken while {state}, ms"] = round(float(np.median(times)), 2)
+        told[f"99 of 100 rows while {state}, ms"] = round(float(np.quantile(times, 0.99)), 2)
     return told
 
 

@@ -111,6 +111,8 @@ _LOW = 0xFFFFFFFF
 _GLANCE = 64
 """Candidates between looks at the machine's clock; a result counts for several."""
 _RESULT = 8
+_SURELY = 1.0 + 1e-12
+"""Factor by which a rounded ratio must be larger to be larger for certain."""
 _AHEAD = 6
 """Outer rows of a queue whose next candidate is fetched early."""
 
@@ -192,29 +194,44 @@ def at_least(queries, width, other_queries, other_width):
 
 
 @inline
-def choose(desk, done, links, outers, tables, reach, served, best):
+def ratio_of(table, queue, limit, reach, served, best):
+    """What the head of a queue can serve at best, behind a row that has finished ``limit`` levels: queries, and distance to look at."""
+    until = np.int64(best[table, queue * reach.shape[1] + limit - 1])
+    width = reach[table, until]
+    if queue > 0:
+        width -= reach[table, queue - 1]
+    return served[until + 1] - served[queue], width
+
+
+@inline
+def choose(desk, done, links, outers, tables, reach, served, best, quotients):
     """The queue whose head scans next, -1 when all are empty."""
     end = done.shape[0] - 1
     if links[0, end] == end:
         return np.int64(-1)
-    if desk[SCHEDULER] != MQT:
+    queue = links[1, end]
+    if desk[SCHEDULER] != MQT or links[0, end] == queue:
         return links[0, end]
     mask = outers.shape[0] - 1
     levels = reach.shape[1]
     chosen = np.int64(-1)
-    queries = np.int64(0)
-    width = np.int64(1)
+    its_table = np.int64(0)
+    its_limit = np.int64(0)
+    most = 0.0
     limit = np.int64(end)
-    queue = links[1, end]
+    table = np.int64(0)
     while queue != end:
-        table = tables[outers[done[queue + 1] & mask, O_OWN] & 15]
-        until = np.int64(best[table, queue * levels + limit - 1])
-        own_queries = served[until + 1] - served[queue]
-        own_width = reach[table, until]
-        if queue > 0:
-            own_width -= reach[table, queue - 1]
-        if chosen < 0 or at_least(own_queries, own_width, queries, width):
-            chosen, queries, width = queue, own_queries, own_width
+        if reach.shape[0] > 1:
+            table = tables[outers[done[queue + 1] & mask, O_OWN] & 15]
+        own = quotients[table, queue * levels + limit - 1]
+        better = chosen < 0 or own > most * _SURELY
+        if not better and own * _SURELY >= most:
+            # Too close to tell by rounded numbers; of equal ones the smaller window wins.
+            one_queries, one_width = ratio_of(table, queue, limit, reach, served, best)
+            queries, width = ratio_of(its_table, chosen, its_limit, reach, served, best)
+            better = at_least(one_queries, one_width, queries, width)
+        if better:
+            chosen, its_table, its_limit, most = queue, table, limit, own
         limit = queue
         queue = links[1, queue]
     return chosen
@@ -603,7 +620,7 @@ def write_trace(trace, desk, number, level, looked, finished, begin):
 @kernel(
     "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64,"
     " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1],"
-    " int64[:,::1], int64[:,::1], int64[::1], int64[:,::1], int64[::1], int32[:,::1],"
+    " int64[:,::1], int64[:,::1], int64[::1], int64[:,::1], int64[::1], int32[:,::1], float64[:,::1],"
     " int64[::1], int64[::1], int64[:,::1], int64[::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[:,::1],"
     " int64[:,::1], int64[:,::1], int64[::1], int64[::1])",
     part="schedule",
@@ -611,7 +628,7 @@ def write_trace(trace, desk, number, level, looked, finished, begin):
 def run_schedule(
     words, halves, stores, indexes, first_index, program, stride,
     aliases, offsets, times, counts, incoming, arrivals,
-    edges, sizes, tables, reach, served, best,
+    edges, sizes, tables, reach, served, best, quotients,
     desk, done, links, given, outers, bases, bounds, pairs,
     out, trace, counters, scratch,
 ):  # fmt: skip
@@ -651,7 +668,7 @@ def run_schedule(
         if (now >= desk[UNTIL] and stepped) or desk[UNTIL] == 0:
             return np.int64(PAUSED)
         stepped = True
-        queue = choose(desk, done, links, outers, tables, reach, served, best)
+        queue = choose(desk, done, links, outers, tables, reach, served, best, quotients)
         if queue < 0:
             if desk[EVENT] == stop:
                 return np.int64(DONE)

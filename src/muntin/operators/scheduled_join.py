@@ -35,6 +35,7 @@ _SECOND = 1_000_000_000
 _NO_TRACE = np.zeros((0, at.T_COLUMNS), np.int64)
 _ARRIVED = np.zeros(1, np.int64)
 _NO_TABLE = np.zeros((1, 1), np.int32)
+_NO_QUOTIENTS = np.zeros((1, 1), np.float64)
 _LONGEST = (1 << 62) - 1
 _TWO = 2
 
@@ -154,7 +155,7 @@ class ScheduledJoin(JoinOperator):
         self.agenda = Agenda(levels, schedule.scheduler, len(self.plan.sources), counting=counting)
         self._sizes = np.array(levels.sizes, np.int64).reshape(len(levels), -1)
         self._edges = np.array(levels.edges, np.int64).reshape(len(levels), -1)
-        self._best = _NO_TABLE
+        self._best, self._quotients = _NO_TABLE, _NO_QUOTIENTS
 
     # -- work --------------------------------------------------------------------------------------
 
@@ -190,7 +191,7 @@ class ScheduledJoin(JoinOperator):
     def _begin(self, events: Events, arrivals: Integers) -> None:
         if self._best is _NO_TABLE and self.schedule.scheduler == "mqt":
             # Not before there is work: queries often come many at a time.
-            self._best = self.schedule.levels.best
+            self._best, self._quotients = self.schedule.levels.best, self.schedule.levels.quotients
         self._events, self._arrivals = events, arrivals
         self.agenda.desk[at.EVENT] = 0
         self.agenda.reserve(len(events))
@@ -286,7 +287,7 @@ class ScheduledJoin(JoinOperator):
             run_schedule(
                 *self._arrays(), self._program.flat, self._program.stride,
                 events.sources, events.offsets, events.times, events.counts, events.incoming, self._arrivals,
-                self._edges, self._sizes, levels.tables, levels.reach, levels.served, self._best,
+                self._edges, self._sizes, levels.tables, levels.reach, levels.served, self._best, self._quotients,
                 agenda.desk, agenda.done, agenda.links, agenda.given, agenda.outers, agenda.bases, agenda.bounds, agenda.pairs,
                 out, self.trace, self.state.counters, self._scratch,
             )

@@ -99,6 +99,17 @@ class Levels:
         """
         return np.array([_best_ways(self.served, reach) for reach in self.reach], np.int32).reshape(len(self.reach), -1)
 
+    @cached_property
+    def quotients(self) -> npt.NDArray[np.float64]:
+        """The ratios of the best ways, where these stand in :attr:`best`, rounded: close ones have to be compared exactly."""
+        count = len(self)
+        done = np.repeat(np.arange(count), count)
+        until = np.maximum(self.best, done)
+        begin = np.where(done > 0, self.reach[:, done - 1], 0)
+        widths = np.take_along_axis(self.reach, until, axis=1) - begin
+        with np.errstate(divide="ignore"):
+            return (self.served[until + 1] - self.served[done]) / widths
+
     def ratios(self, origin: int) -> list[list[tuple[int, int] | None]]:
         """The matrix MaxQT for rows of an origin, as pairs of queries and distance in lowest terms."""
         table, count = int(self.tables[origin]), len(self)
