@@ -54,7 +54,7 @@ class Running:
         self.engine = Engine(scheduler=scheduler)
         self._bursts = bursts
         self._given = bursts.rate * _LARGEST
-        rows = self._given + bursts.rows * bursts.times
+        rows = self._given + bursts.rows * bursts.times + 2 * _SINGLE
         self._rows = {name: uniform_stream(rows, bursts.rate, bursts.keys, seed) for seed, name in enumerate("AB", 1)}
         for name, table in self._rows.items():
             self.engine.stream(name, table.schema, time="ts")
@@ -102,13 +102,15 @@ def run(scheduler: str, bursts: Bursts, windows: tuple[int, ...]) -> list[Waits]
 def pushes(bursts: Bursts, windows: tuple[int, ...]) -> tuple[list[float], list[float]]:
     """Milliseconds that single rows took to be taken while the engine had nothing to do, and while it worked on a burst."""
     running = Running("mqt", bursts, windows)
-    idle, busy = [], []
+    idle: list[float] = []
+    busy: list[float] = []
     for _ in range(_SINGLE):
         idle.append(running.push(1))
         running.engine.settle(60)
     running.push(bursts.rows)
     while len(busy) < _SINGLE and not running.engine.settle(_SOON):
         busy.append(running.push(1))
+    busy = busy or [running.push(1)]
     running.engine.stop()
     return idle, busy
 
