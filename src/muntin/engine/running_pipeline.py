@@ -30,28 +30,36 @@ class RunningLeaf(RunningQuery):
         super().__init__(query, join, duck)
         self._waiting: list[Changes] = []
         self._arrivals: list[tuple[np.ndarray[tuple[int], np.dtype[np.float64]] | float, int]] = []
-        self._columns = pa.schema(list(query.output_schema)[2:])
 
     def taken(self, matches: Matches) -> pa.Table | None:
         """Keep the changes of matches for the pipeline."""
         matches = self._maker.passing(self._since_registered(matches))
         if len(matches):
-            assert matches.signs is not None, "leaves emit changes"
-            times = np.array(matches.times)
-            if self.query.every is not None:
-                times = -(-times // self.query.every) * self.query.every
-            self._waiting.append(Changes(self._maker.select(matches), times, matches.signs.astype(np.int64)))
             self._note_arrivals(matches)
+            if matches.signs is None:
+                self._came.append(self._ending(matches))
+            else:
+                changes = Changes(self._maker.select(matches), np.array(matches.times), matches.signs.astype(np.int64))
+                self._waiting.append(self._every(changes))
         return None
 
     def _note_arrivals(self, matches: Matches) -> None:
-        arrivals = matches.arrivals
-        assert matches.signs is not None, "leaves emit changes"
-        added = matches.signs > 0
-        self._arrivals.append((arrivals if isinstance(arrivals, float) else arrivals[added], int(added.sum())))
+        arrivals, count = matches.arrivals, len(matches)
+        if matches.signs is not None:
+            added = matches.signs > 0
+            count = int(added.sum())
+            arrivals = arrivals if isinstance(arrivals, float) else arrivals[added]
+        self._arrivals.append((arrivals, count))
+
+    @property
+    def remembers(self) -> bool:
+        """Yes: so do the operators above it."""
+        return True
 
     def changes(self) -> pa.Table | None:
         """Nothing: the pipeline takes them by :meth:`take`."""
+        if self._expire is not None:
+            self._waiting.append(self._every(self._expire.run(self._take_came(), self.join.now)))
         return None
 
     def take(self) -> Changes:
