@@ -47,6 +47,7 @@ from muntin.plan.join import JoinPlan
 from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Query
 from muntin.plan.statement import Drop
+from muntin.planner.strategies import drive_strategy
 from muntin.sql.streams import make_stream, make_table
 from muntin.sql.types import build_schema
 from muntin.state.batch import Batch
@@ -224,7 +225,7 @@ class Engine:
         self._prepare()
         prepare_part("pipelines")
         leaves = [self._joins.add(leaf.query, own, partial(self._make_join, leaf, own), RunningLeaf) for leaf in plan.leaves]
-        return RunningPipeline(query, leaves, self._tables, self._duck)
+        return RunningPipeline(query, leaves, self._tables, self._duck, drive_strategy(own))
 
     def handle(self, name: str) -> StandingQuery:
         """The handle of a registered query."""

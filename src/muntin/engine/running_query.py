@@ -19,7 +19,9 @@ from muntin.operators.result import ResultMaker
 from muntin.operators.signed import Changes, merged
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit, Query
+from muntin.plan.strategy import Strategy
 from muntin.planner.sharing import Member, window_size
+from muntin.planner.strategies import drive_strategy
 
 
 class RunningQuery:
@@ -83,7 +85,14 @@ class RunningQuery:
     def changes(self) -> pa.Table | None:
         """The changes since the last call, without those that cancel out."""
         if self._expire is not None:
-            changes = self._every(self._expire.run(self._take_came(), self.join.now))
+            came = self._take_came()
+            if drive_strategy(self.join.settings) is Strategy.INPUT:
+                if not len(came):
+                    return None  # what ends waits until a row comes
+                until = int(came.times[-1])
+            else:
+                until = self.join.now
+            changes = self._every(self._expire.run(came, until))
             self._changes += [self._maker.table(changes.signs, changes.times, changes.columns)] if len(changes) else []
         if not self._changes:
             return None
@@ -109,7 +118,13 @@ class RunningQuery:
     def _every(self, changes: Changes) -> Changes:
         """Changes at the instants at which the query shows them."""
         every = self.query.every
-        return changes if every is None else replace(changes, times=-(-changes.times // every) * every)
+        if every is None:
+            return changes
+        times = -(-changes.times // every) * every
+        if changes.ends is None:
+            return replace(changes, times=times)
+        ends = -(-changes.ends // every) * every
+        return replace(changes, times=times, ends=ends).where(ends > times)  # what ends before it is shown is never there
 
     def take_back(self, table: pa.Table) -> None:
         """Let go of results that were just made and are known already."""

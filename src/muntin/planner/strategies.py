@@ -8,21 +8,10 @@ operator for itself (Time Probing, Input Triggered).
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from muntin.model.settings import Settings
 from muntin.model.window import TimeWindow
 from muntin.plan.query import Emit, Query
-
-
-class Strategy(StrEnum):
-    """Who works off what expires, and when; values are those of the setting ``pipeline``."""
-
-    INPUT = "input"
-    PROBING = "probing"
-    NEGATIVE = "negative"
-    HYBRID = "hybrid"
-
+from muntin.plan.strategy import Strategy
 
 _WORDS = {
     Strategy.INPUT: "input triggered",
@@ -63,3 +52,8 @@ def _equalities(query: Query) -> int:
     """How many sources are tied to others by equalities, counted by the conditions that do."""
     comparisons = [predicate.comparison for predicate in query.predicates if len(predicate.expression.sources) > 1]
     return sum(comparison is not None and comparison.operator == "=" for comparison in comparisons)
+
+
+def drive_strategy(settings: Settings) -> Strategy:
+    """The strategy by which the operators above joins are run; where joins are Hybrid or take back themselves, they see signed rows."""
+    return Strategy(settings.pipeline) if settings.pipeline in {Strategy.PROBING, Strategy.INPUT} else Strategy.NEGATIVE

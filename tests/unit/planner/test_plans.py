@@ -10,9 +10,10 @@ from muntin.model.catalog import Catalog, Stream
 from muntin.model.settings import Settings
 from muntin.plan.join import Algorithm, CodeKind, Expiry, JoinPlan
 from muntin.plan.query import Query
+from muntin.plan.strategy import Strategy
 from muntin.planner.codes import code_kind
 from muntin.planner.join_planner import plan_join
-from muntin.planner.strategies import Strategy, choose_strategy
+from muntin.planner.strategies import choose_strategy
 from muntin.sql.script import read_query
 from muntin.sql.types import build_schema
 
