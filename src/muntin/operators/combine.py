@@ -97,13 +97,12 @@ class _Kept:
 class CombineOperator:
     """A select over several inputs, at least one of them a sub-select; ``ending``: rows may have ends."""
 
-    tidy = True
-
     def __init__(self, node: Combine, evaluator: Evaluator, duck: Duck, *, ending: bool = False) -> None:
         self._node = node
         self._evaluator = evaluator
         self._duck = duck
         self._ending = ending
+        self.tidy = not ending
         self._now = BEGINNING
         self._kept = [_Kept(place, child.schema, duck, ending=ending) for place, child in enumerate(node.inputs)]
 
