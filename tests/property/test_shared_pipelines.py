@@ -163,3 +163,33 @@ def test_the_same_sub_plan_is_run_once() -> None:
     assert not engine._joins.running
     assert not engine._subplans._users
     assert not engine._subplans.steps._known
+
+
+@given(stories())
+def test_an_engine_that_runs_by_itself_gives_the_same(story: list[tuple[str, object]]) -> None:
+    """Also where queries that emit inserts share and are scheduled beside them."""
+    engines = made("on", "auto"), made("off", "auto")
+    engines[0].start()
+    names: list[str] = []
+    clock = 0
+    for engine in engines:
+        engine.query("SELECT A.v, B.v AS w FROM A, B WHERE A.k = B.k WINDOW 2 SECONDS", name="small")
+        engine.query("SELECT A.v, B.v AS w FROM A, B WHERE A.k = B.k WINDOW 6 SECONDS", name="large")
+    for number, (what, detail) in enumerate(story):
+        if what == "add":
+            note(f"q{number}: {detail}")
+            names.append(f"q{number}")
+            for engine in engines:
+                engine.query(str(detail), name=names[-1])
+        elif isinstance(detail, list):
+            values = []
+            for k, j, step in detail:
+                clock += step
+                values.append((k, j, number * 10 + len(values), clock * SECOND))
+            note(f"{what} {values}")
+            for engine in engines:
+                engine.push(what, values)
+    for engine in engines:
+        engine.advance((clock + 3) * SECOND)
+    engines[0].stop()
+    check(engines, ["small", "large", *names], answers=True)
