@@ -182,7 +182,7 @@ def test_an_engine_that_runs_by_itself_gives_the_same(story: list[tuple[str, obj
             for engine in engines:
                 engine.query(str(detail), name=names[-1])
         elif isinstance(detail, list):
-            values = []
+            values: list[tuple[int, int, int, int]] = []
             for k, j, step in detail:
                 clock += step
                 values.append((k, j, number * 10 + len(values), clock * SECOND))

@@ -47,7 +47,7 @@ from muntin.operators.scheduled_join import Pace
 from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
 from muntin.plan.pipeline import Pipeline
-from muntin.plan.query import Query
+from muntin.plan.query import Emit, Query
 from muntin.plan.statement import Drop
 from muntin.planner.strategies import drive_strategy
 from muntin.sql.streams import make_stream, make_table
@@ -205,6 +205,8 @@ class Engine:
         else:
             own, plan = self._declared.planned(query, settings)
             self._prepare()
+            if query.emit is Emit.CHANGES:
+                prepare_part("changes")
             running = self._joins.add(query, own, partial(self._make_join, plan, own), RunningQuery)
         self._queries[query.name.casefold()] = running
         self._declared.add_query(query)
@@ -228,6 +230,7 @@ class Engine:
         """Run a pipeline over its leaves."""
         own, plan = self._declared.planned_pipeline(query, settings)
         self._prepare()
+        prepare_part("changes")
         prepare_part("pipelines")
         leaves, alone = [], settings is not None
         for leaf in plan.leaves:
