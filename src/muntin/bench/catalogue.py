@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from muntin.bench.choice import bench_choice
+from muntin.bench.groups import bench_groups
 from muntin.bench.join import bench_join
 from muntin.bench.memory import bench_memory
 from muntin.bench.orders import bench_orders
@@ -36,6 +37,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "replan": bench_replan,
     "choice": bench_choice,
     "shared": bench_shared,
+    "groups": bench_groups,
     "spark": bench_spark,
     "state": bench_state,
     "spark-bursts": bench_spark_bursts,

@@ -22,6 +22,7 @@ from muntin.operators.exact import decimals, fits_decimal, quotients, square_par
 from muntin.operators.row_keys import decimal_words
 from muntin.operators.value_codes import value_codes
 from muntin.plan.pipeline import Aggregate
+from muntin.state.group_extremes import GroupExtremes
 from muntin.state.group_sums import GroupCounts, PerGroup, RealSums, WholeSums
 from muntin.state.group_table import Slots
 from muntin.state.group_values import GroupValues, Question
@@ -42,9 +43,9 @@ class Result:
 
 
 class Argument:
-    """One argument, a column of the input or nothing, and the aggregates over it."""
+    """One argument, a column of the input or nothing, and the aggregates over it; ``in_order``: rows leave in the order they came."""
 
-    def __init__(self, kind: pa.DataType | None, aggregates: Sequence[Aggregate]) -> None:
+    def __init__(self, kind: pa.DataType | None, aggregates: Sequence[Aggregate], *, in_order: bool = False) -> None:
         functions = {aggregate.function for aggregate in aggregates}
         self._kind = kind
         self._aggregates = aggregates
@@ -56,7 +57,7 @@ class Argument:
         self._squares = RealSums() if functions & _SPREAD else None
         self._questions: list[Question] = []
         self._asked = [self._ask(aggregate) for aggregate in aggregates]
-        self._values = GroupValues(self._questions) if self._questions else None
+        self._values = _kept_values(self._questions, in_order=in_order) if self._questions else None
         self._codes = value_codes(kind) if self._values is not None and kind is not None else None
 
     def _ask(self, aggregate: Aggregate) -> tuple[int, ...]:
@@ -127,6 +128,12 @@ class Argument:
             low = np.ascontiguousarray(whole_codes(column))
             high = np.zeros(len(low), np.int64) if column.type == pa.uint64() else low >> 63
         return self._whole.add(slots, weights, low, high)
+
+
+def _kept_values(questions: Sequence[Question], *, in_order: bool) -> GroupValues | GroupExtremes:
+    if in_order and all(question.kind in {ordering.LEAST, ordering.GREATEST} for question in questions):
+        return GroupExtremes(questions)
+    return GroupValues(questions)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from muntin.expressions.evaluator import Evaluator
 from muntin.operators.aggregates import Argument, Result
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import BEGINNING, Changes
-from muntin.plan.pipeline import Aggregate, GroupBy
+from muntin.plan.pipeline import Aggregate, GroupBy, leave_in_order
 from muntin.plan.query import ColumnRef
 from muntin.state.group_table import GroupTable, Slots
 
@@ -41,7 +41,7 @@ class GroupByOperator:
             mine.append(aggregate)
         for place, aggregates in by_argument.items():
             kind = None if place is None else node.input.schema.field(place).type
-            self._arguments[place] = Argument(kind, aggregates)
+            self._arguments[place] = Argument(kind, aggregates, in_order=leave_in_order(node.input))
         flat = [ColumnRef(0, name).flat for name in node.groups.names]
         self._flat = flat
         shown = {column.expression.column.flat for column in node.select if column.expression.column}

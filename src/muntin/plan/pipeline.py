@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from muntin.model.window import PartitionedWindow
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Expression, OutputColumn, Predicate, Query, Source
 
@@ -191,6 +192,18 @@ class PipelinePlan:
 
     query: Pipeline
     leaves: tuple[JoinPlan, ...]
+
+
+def leave_in_order(node: Node) -> bool:
+    """Whether rows that leave at an instant are always the oldest of those there: all come from one stream with one end of its window."""
+    match node:
+        case Leaf():
+            streams = [source for source in node.query.sources if not source.stored]
+            return len(streams) == 1 and not isinstance(streams[0].window, PartitionedWindow)
+        case Combine():
+            return len(node.inputs) == 1 and leave_in_order(node.inputs[0])
+        case _:
+            return False
 
 
 def _walk(node: Node) -> Iterator[Node]:

@@ -80,8 +80,7 @@ class GroupTable:
 
     def release(self, slots: Slots) -> Integers:
         """Let go of the groups of a batch that have no rows left, and return their numbers."""
-        touched = np.unique(slots.slot_groups)
-        empty: Integers = touched[self._counts[touched] == 0]
+        empty: Integers = np.unique(slots.slot_groups[self._counts[slots.slot_groups] == 0])
         release_groups(empty, self._heads, self._lows, self._highs, self._links, self._meta)
         return empty
 
