@@ -73,7 +73,8 @@ class Combine:
 class Aggregate:
     """One aggregate: a function by its plain name, and the column of the input that it is over; none for ``COUNT(*)``.
 
-    ``fraction`` is that of a quantile, as the user wrote it; ``text`` is the whole call, for people.
+    ``fraction`` is that of a quantile, as the user wrote it; ``order`` has for FIRST and LAST the columns by which rows are in
+    order; ``text`` is the whole call, for people.
     """
 
     function: str
@@ -81,6 +82,7 @@ class Aggregate:
     type: pa.DataType
     distinct: bool = False
     fraction: str = ""
+    order: tuple[int, ...] = ()
     text: str = ""
 
 

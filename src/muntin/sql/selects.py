@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from muntin.model.catalog import Catalog
+import pyarrow as pa
+
+from muntin.model.catalog import Catalog, Stream
 from muntin.model.window import Unbounded
 from muntin.plan.pipeline import Combine, Distinct, Leaf, Node, Stored
-from muntin.plan.query import ColumnRef, Emit, Expression, OutputColumn, Predicate, Query, Source, quote
-from muntin.sql.aggregates import is_aggregate, refuse_aggregates
+from muntin.plan.query import POSITION, ColumnRef, Emit, Expression, OutputColumn, Predicate, Query, Source, quote
+from muntin.sql.aggregates import Call, is_aggregate, refuse_aggregates
 from muntin.sql.binder import bind_using, conditions_of, name_outputs, outputs_of, predicate_of
 from muntin.sql.clauses import Clauses
 from muntin.sql.grouping import Grouping
@@ -101,8 +103,24 @@ class Selects:
             types = find_types(drafts, conditions, scope)
             columns = [OutputColumn(f"c{place}", typed(draft, types)) for place, draft in enumerate(drafts)]
             predicates = self._predicates(conditions, types)
-            rows = grouping.node(lambda select: self._rows(inputs, sources, predicates, select, tokens), columns)
+            order = [] if grouping.by_time is None else self._order(grouping.by_time, inputs, sources)
+            rows = grouping.node(lambda select: self._rows(inputs, sources, predicates, select, tokens), columns, order)
         return Distinct(rows) if shape.distinct else rows
+
+    def _order(self, call: Call, inputs: Sequence[Node | None], sources: tuple[Source, ...]) -> list[OutputColumn]:
+        """What puts rows in order for FIRST and LAST: the time of the newest member, then the places of all in their streams."""
+        if any(inputs):
+            hint = "Take it inside the sub-select, over streams and tables"
+            raise call.tokens.error(call.tokens.start, f"{call.tokens[0].text} over a sub-select is not supported", hint)
+        places = [ColumnRef(place, POSITION) for place in range(len(sources))]
+        order = [Expression(quote(reference.flat), (reference,), pa.int64()) for reference in places]
+        relations = [self.catalog.find(source.relation) for source in sources]
+        times = tuple(ColumnRef(place, relation.time) for place, relation in enumerate(relations) if isinstance(relation, Stream))
+        if len(times) > 1:
+            # Of one stream the places are in the order of time already.
+            instants = ", ".join(f"epoch_us({quote(reference.flat)})" for reference in times)
+            order.insert(0, Expression(f"greatest({instants})", times, pa.int64()))
+        return [OutputColumn(f"o{number}", expression) for number, expression in enumerate(order)]
 
     @staticmethod
     def _predicates(conditions: Sequence[Condition], types: object) -> tuple[Predicate, ...]:

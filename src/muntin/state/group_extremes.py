@@ -56,7 +56,7 @@ class GroupExtremes:
         return places
 
     def _values(self, question: int) -> Integers:
-        found = self._pool[self._places(question), 0]
+        found: Integers = self._pool[self._places(question), 0]
         return ~found if self._kinds[question] == GREATEST else found
 
     def __len__(self) -> int:
