@@ -47,6 +47,7 @@ from muntin.plan.join import JoinPlan
 from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Query
 from muntin.plan.statement import Drop
+from muntin.planner.strategies import drive_strategy
 from muntin.sql.streams import make_stream, make_table
 from muntin.sql.types import build_schema
 from muntin.state.batch import Batch
@@ -199,7 +200,7 @@ class Engine:
         else:
             own, plan = self._declared.planned(query, settings)
             self._prepare()
-            running = self._joins.add(query, own, partial(self._make_join, plan, own))
+            running = self._joins.add(query, own, partial(self._make_join, plan, own), RunningQuery)
         self._queries[query.name.casefold()] = running
         self._declared.add_query(query)
         return StandingQuery(self, query.name)
@@ -219,19 +220,12 @@ class Engine:
         return join
 
     def _run_pipeline(self, query: Pipeline, settings: Settings | None) -> RunningPipeline:
-        """Run a pipeline; each of its leaves has a join of its own."""
+        """Run a pipeline over its leaves."""
         own, plan = self._declared.planned_pipeline(query, settings)
         self._prepare()
         prepare_part("pipelines")
-        leaves = []
-        for leaf in plan.leaves:
-            join = self._make_join(leaf, own)
-            running = RunningLeaf(leaf.query, join, self._duck)
-            running.sit(None)
-            join.members.append(running)
-            leaves.append(running)
-        self._joins.running += [leaf.join for leaf in leaves]
-        return RunningPipeline(query, leaves, self._tables, self._duck)
+        leaves = [self._joins.add(leaf.query, own, partial(self._make_join, leaf, own), RunningLeaf) for leaf in plan.leaves]
+        return RunningPipeline(query, leaves, self._tables, self._duck, drive_strategy(own))
 
     def handle(self, name: str) -> StandingQuery:
         """The handle of a registered query."""
@@ -278,11 +272,8 @@ class Engine:
             if self._declared.drop_query(name, if_exists=if_exists) is not None:
                 self._live.finish()
                 running = self._queries.pop(name.casefold())
-                if isinstance(running, RunningPipeline):
-                    for leaf in running.leaves:
-                        self._joins.running.remove(leaf.join)
-                else:
-                    self._joins.drop(running)
+                for each in running.leaves if isinstance(running, RunningPipeline) else (running,):
+                    self._joins.drop(each)
                 self._deliveries.forget(name)
                 self._trim()
             return
@@ -381,8 +372,8 @@ class Engine:
             self._catch_up_pipelines(closed, silent=False)
             return
         for join in self._joins.running:
-            if silent and not any(isinstance(member, RunningLeaf) for member in join.members):
-                join.remember(instant, closed)
+            if silent:
+                self._take_silently(join, instant, closed)
                 continue
             for running, table in join.catch_up(instant, closed, Pace() if on_release is not None else None):
                 name = running.query.name
@@ -391,6 +382,14 @@ class Engine:
                 self._deliveries.hand(name, table)
         self._catch_up_pipelines(closed, silent=silent)
         self._trim()
+
+    def _take_silently(self, join: RunningJoin, instant: int, closed: int) -> None:
+        """Let a join take all that is final, without results for it; they are made where what is kept depends on them."""
+        if not any(member.remembers for member in join.members):
+            join.remember(instant, closed)
+            return
+        for running, table in join.catch_up(instant, closed):
+            running.take_back(table)
 
     def _catch_up_pipelines(self, closed: int, *, silent: bool) -> None:
         """Let the operators above joins take what those have found."""
@@ -482,7 +481,7 @@ class Engine:
     def _described(self, running: RunningQuery | RunningPipeline) -> Node:
         """The plan of a query; where it is the only one, there is nothing to say about sharing."""
         if isinstance(running, RunningPipeline):
-            return describe_running_pipeline(running)
+            return describe_running_pipeline(running, self._joins.why)
         return describe_query(running, self._joins.why(running) if len(self._queries) > 1 else "")
 
     def _chosen(self, query: str | None) -> list[RunningQuery | RunningPipeline]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from muntin.engine.explain import describe_plan, describe_query
 from muntin.engine.plan_tree import Fact, Node
 from muntin.engine.running_pipeline import RunningPipeline
+from muntin.engine.running_query import RunningQuery
 from muntin.model.clock import format_interval
 from muntin.plan.join import JoinPlan
 from muntin.plan.pipeline import Combine, Distinct, GroupBy, Leaf, PipelinePlan, SetOperation, Stored
@@ -27,10 +28,10 @@ def describe_pipeline(plan: PipelinePlan) -> Node:
     return _described(plan, iter([describe_plan(leaf) for leaf in plan.leaves]), iter(()))
 
 
-def describe_running_pipeline(running: RunningPipeline) -> Node:
-    """The plan of a running pipeline, with what its operators keep."""
+def describe_running_pipeline(running: RunningPipeline, why: Callable[[RunningQuery], str]) -> Node:
+    """The plan of a running pipeline, with what its operators keep; ``why`` tells of its leaves why they share their joins or not."""
     plan = PipelinePlan(running.query, tuple(leaf.plan for leaf in running.leaves))
-    leaves = [describe_query(leaf, "it is below a pipeline") for leaf in running.leaves]
+    leaves = [describe_query(leaf, why(leaf)) for leaf in running.leaves]
     return _described(plan, iter(leaves), iter([entries for _, entries, _ in running.state()]))
 
 

@@ -21,6 +21,8 @@ from muntin.operators.result import sign_column, time_column
 from muntin.operators.signed import Changes, merged
 from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit, Query
+from muntin.plan.strategy import Strategy
+from muntin.planner.strategies import drive_strategy
 
 
 class RunningLeaf(RunningQuery):
@@ -29,29 +31,40 @@ class RunningLeaf(RunningQuery):
     def __init__(self, query: Query, join: RunningJoin, duck: Duck) -> None:
         super().__init__(query, join, duck)
         self._waiting: list[Changes] = []
+        self._sends_ends = drive_strategy(join.settings) is not Strategy.NEGATIVE
         self._arrivals: list[tuple[np.ndarray[tuple[int], np.dtype[np.float64]] | float, int]] = []
-        self._columns = pa.schema(list(query.output_schema)[2:])
 
     def taken(self, matches: Matches) -> pa.Table | None:
         """Keep the changes of matches for the pipeline."""
         matches = self._maker.passing(self._since_registered(matches))
         if len(matches):
-            assert matches.signs is not None, "leaves emit changes"
-            times = np.array(matches.times)
-            if self.query.every is not None:
-                times = -(-times // self.query.every) * self.query.every
-            self._waiting.append(Changes(self._maker.select(matches), times, matches.signs.astype(np.int64)))
             self._note_arrivals(matches)
+            if matches.signs is None:
+                self._came.append(self._ending(matches))
+            else:
+                changes = Changes(self._maker.select(matches), np.array(matches.times), matches.signs.astype(np.int64))
+                self._waiting.append(self._every(changes))
         return None
 
     def _note_arrivals(self, matches: Matches) -> None:
-        arrivals = matches.arrivals
-        assert matches.signs is not None, "leaves emit changes"
-        added = matches.signs > 0
-        self._arrivals.append((arrivals if isinstance(arrivals, float) else arrivals[added], int(added.sum())))
+        arrivals, count = matches.arrivals, len(matches)
+        if matches.signs is not None:
+            added = matches.signs > 0
+            count = int(added.sum())
+            arrivals = arrivals if isinstance(arrivals, float) else arrivals[added]
+        self._arrivals.append((arrivals, count))
+
+    @property
+    def remembers(self) -> bool:
+        """Yes: so do the operators above it."""
+        return True
 
     def changes(self) -> pa.Table | None:
         """Nothing: the pipeline takes them by :meth:`take`."""
+        if self._expire is None:
+            return None
+        came = self._take_came()
+        self._waiting.append(self._every(came if self._sends_ends else self._expire.run(came, self.join.now)))
         return None
 
     def take(self) -> Changes:
@@ -59,7 +72,8 @@ class RunningLeaf(RunningQuery):
         found = merged(self._waiting, self._columns)
         if len(found) and (found.times[1:] < found.times[:-1]).any():
             order = np.argsort(found.times, kind="stable")
-            found = Changes(found.columns.take(pa.array(order)), found.times[order], found.signs[order])
+            ends = None if found.ends is None else found.ends[order]
+            found = Changes(found.columns.take(pa.array(order)), found.times[order], found.signs[order], ends)
         self._waiting.clear()
         return found
 
@@ -72,7 +86,9 @@ class RunningLeaf(RunningQuery):
 class RunningPipeline:
     """A pipeline over leaves that run in joins of their own; begins with what is there before any row has come."""
 
-    def __init__(self, query: Pipeline, leaves: Sequence[RunningLeaf], tables: Mapping[str, pa.Table], duck: Duck) -> None:
+    def __init__(
+        self, query: Pipeline, leaves: Sequence[RunningLeaf], tables: Mapping[str, pa.Table], duck: Duck, strategy: Strategy
+    ) -> None:
         self.query = query
         self.leaves = leaves
         self.response = ResponseTimes()
@@ -82,31 +98,38 @@ class RunningPipeline:
         self.evaluator = Evaluator(duck)
         self._duck = duck
         self._tables = tables
-        self._operator = self._make()
+        self._operator = self._make(strategy)
         self._columns = pa.schema(list(query.output_schema)[2:])
         self._results: list[pa.Table] = []
         self._answer = Changes.none(self._columns)
         self._next: int | None = None
         self._keep(self._operator.begin(), settled=False)
 
-    def _make(self) -> PipelineOperator:
-        return PipelineOperator(self.query, self._tables, self.evaluator, self._duck)
+    def _make(self, strategy: Strategy) -> PipelineOperator:
+        return PipelineOperator(self.query, self._tables, self.evaluator, self._duck, strategy)
 
     # -- results -----------------------------------------------------------------------------------
 
     def catch_up(self, closed: int) -> Iterator[pa.Table]:
         """Take what the leaves have found, and yield the results; all leaves have come to the same instant."""
         changes = [leaf.take() for leaf in self.leaves]
-        if any(len(part) for part in changes):
-            if self._next is None:
-                self._next = min(int(part.times[0]) for part in changes if len(part))
-            yield from self._keep(self._operator.run(changes), settled=self._operator.tidy)
+        came = any(len(part) for part in changes)
+        if came and self._next is None:
+            self._next = min(int(part.times[0]) for part in changes if len(part))
+        if came or self._operator.is_probing:
+            now = closed if self.query.every is None else closed // self.query.every * self.query.every
+            yield from self._keep(self._operator.run(changes, now), settled=self._operator.tidy)
             moment = time.monotonic()
             for leaf in self.leaves:
                 for arrivals, count in leaf.take_arrivals():
                     self.response.add(moment, arrivals, count)
         if self.query.emit is Emit.SNAPSHOT:
-            yield from self._show(closed)
+            yield from self._show(min(closed, self._operator.clock) if self._operator.is_triggered else closed)
+
+    @property
+    def released(self) -> int | None:
+        """The instant up to which all results are out where they come late; None where they never do."""
+        return self._operator.clock if self._operator.is_triggered else None
 
     def _keep(self, changes: Changes, *, settled: bool) -> list[pa.Table]:
         """Keep changes as results in the form that the query asks for."""
@@ -162,7 +185,7 @@ class RunningPipeline:
 
     def answer(self) -> pa.Table:
         """The answer now: the same operators, made anew, over the answers of the leaves."""
-        operator = self._make()
+        operator = self._make(Strategy.NEGATIVE)
         begun = operator.begin()
         found = operator.run([Changes.coming(leaf.answer(), 0) for leaf in self.leaves])
         return self._net(merged([begun, found], self._columns))

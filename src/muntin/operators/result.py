@@ -55,8 +55,14 @@ class ResultMaker:
     def make(self, matches: Matches) -> pa.Table:
         """The result rows of matches that pass, in their order."""
         times = matches.times if self._every is None else -(-matches.times // self._every) * self._every
-        columns = [sign_column(matches.signs, len(matches)), time_column(times)]
-        return pa.table([*columns, *self._values(matches)], schema=self._schema)
+        return self._table(matches.signs, times, self._values(matches))
+
+    def table(self, signs: Integers, times: Integers, rows: pa.Table) -> pa.Table:
+        """The result rows of changes of rows."""
+        return self._table(signs.astype(np.int8), times, rows.columns)
+
+    def _table(self, signs: npt.NDArray[np.int8] | None, times: Integers, values: list[pa.ChunkedArray]) -> pa.Table:
+        return pa.table([sign_column(signs, len(times)), time_column(times), *values], schema=self._schema)
 
     def select(self, matches: Matches) -> pa.Table:
         """The select list alone, of matches that pass."""
