@@ -10,6 +10,7 @@ from muntin.bench.groups import bench_groups
 from muntin.bench.join import bench_join
 from muntin.bench.memory import bench_memory
 from muntin.bench.orders import bench_orders
+from muntin.bench.pipelines import bench_pipelines
 from muntin.bench.replan import bench_replan
 from muntin.bench.report import Progress, Report
 from muntin.bench.shared import bench_shared
@@ -38,6 +39,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "choice": bench_choice,
     "shared": bench_shared,
     "groups": bench_groups,
+    "pipelines": bench_pipelines,
     "spark": bench_spark,
     "state": bench_state,
     "spark-bursts": bench_spark_bursts,

@@ -106,7 +106,7 @@ class RunningPipeline:
         self._keep(self._operator.begin(), settled=False)
 
     def _make(self, strategy: Strategy) -> PipelineOperator:
-        return PipelineOperator(self.query, self._tables, self.evaluator, self._duck, strategy)
+        return PipelineOperator(self.query, self._tables, self.evaluator, strategy)
 
     # -- results -----------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.combine import CombineOperator, ProjectOperator
 from muntin.operators.group_by import GroupByOperator
@@ -62,19 +61,19 @@ class PipelineOperator:
     """
 
     def __init__(
-        self, pipeline: Pipeline, tables: Mapping[str, pa.Table], evaluator: Evaluator, duck: Duck, strategy: Strategy = Strategy.NEGATIVE
+        self, pipeline: Pipeline, tables: Mapping[str, pa.Table], evaluator: Evaluator, strategy: Strategy = Strategy.NEGATIVE
     ) -> None:
         self._tables = tables
         self._windowed = strategy in {Strategy.PROBING, Strategy.INPUT}
         self.is_triggered = strategy is Strategy.INPUT
         """Whether results come only when rows reach the operators."""
         self._steps: list[_Step] = []
-        self._build(pipeline.root, evaluator, duck)
+        self._build(pipeline.root, evaluator)
         self._shown = Intake(pipeline.root.schema, expires=True)
 
-    def _build(self, node: Node, evaluator: Evaluator, duck: Duck) -> int:
-        inputs = tuple(self._build(child, evaluator, duck) for child in node.inputs)
-        operator = _operator(node, evaluator, duck, windowed=self._windowed)
+    def _build(self, node: Node, evaluator: Evaluator) -> int:
+        inputs = tuple(self._build(child, evaluator) for child in node.inputs)
+        operator = _operator(node, evaluator, windowed=self._windowed)
         expires = isinstance(operator, GroupByOperator | CountingOperator | OnceOperator)
         children = node.inputs or (node,)
         intakes = [Intake(child.schema, expires=expires) for child in children] if self._windowed else []
@@ -161,7 +160,7 @@ class PipelineOperator:
         return step.operator.nbytes() + sum(expire.nbytes() for expire in remembered)
 
 
-def _operator(node: Node, evaluator: Evaluator, duck: Duck, *, windowed: bool) -> Operator | None:
+def _operator(node: Node, evaluator: Evaluator, *, windowed: bool) -> Operator | None:
     match node:
         case GroupBy():
             return GroupByOperator(node, evaluator)
@@ -170,6 +169,6 @@ def _operator(node: Node, evaluator: Evaluator, duck: Duck, *, windowed: bool) -
         case Distinct() | SetOperation():
             return OnceOperator(node, evaluator) if windowed and has_ends(node) else CountingOperator(node, evaluator)
         case Combine():
-            return ProjectOperator(node, evaluator) if len(node.inputs) == 1 else CombineOperator(node, evaluator, duck, ending=windowed)
+            return ProjectOperator(node, evaluator) if len(node.inputs) == 1 else CombineOperator(node, evaluator, ending=windowed)
         case _:
             return None

@@ -96,14 +96,15 @@ def _selects(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int | None = N
 @st.composite
 def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
     """One select with so many columns of numbers, called c0, c1."""
-    entries = [draw(_entry(drawn, depth, alias)) for alias in "xy"[: draw(st.sampled_from([1, 1, 2]))]]
+    entries = [draw(_entry(drawn, depth, alias)) for alias in "xyz"[: draw(st.sampled_from([1, 1, 1, 2, 2, 3]))]]
     if all(entry.stored for entry in entries):
         entries[0] = draw(_entry(drawn, 0, "x", streams=True))
     numbers = [number for entry in entries for number in entry.numbers]
     number = st.sampled_from(numbers)
     conditions = [f"{draw(number)} {draw(st.sampled_from(['>', '<=', '<>']))} {draw(st.integers(1, 3))}"] if draw(st.booleans()) else []
-    if len(entries) == 2:
-        pair = f"{draw(st.sampled_from(entries[0].numbers))} = {draw(st.sampled_from(entries[1].numbers))}"
+    for place in range(1, len(entries)):
+        other = entries[draw(st.integers(0, place - 1))]
+        pair = f"{draw(st.sampled_from(other.numbers))} = {draw(st.sampled_from(entries[place].numbers))}"
         conditions += [pair] if draw(st.integers(0, 4)) else []
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     source = f"FROM {', '.join(entry.text for entry in entries)}{where}"

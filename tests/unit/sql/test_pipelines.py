@@ -122,6 +122,36 @@ def test_a_sub_select_beside_a_table_and_a_stream(known: Catalog) -> None:
     assert combine.inputs[2].schema.names == ["k"]
 
 
+def test_streams_beside_a_sub_select_are_joined_first(known: Catalog) -> None:
+    """A and T are tied to each other by T.k = A.k, B is not; a condition that reads one leaf only is checked in it."""
+    text = (
+        "SELECT x.n, A.v, T.w, B.s FROM B, A, (SELECT k, COUNT(*) AS n FROM A GROUP BY k) x, T"
+        " WHERE x.k = A.k AND T.k = A.k AND A.v > 1 AND B.k = x.k AND A.s || B.s <> '\"1.s\"' AND B.v > 2"
+    )
+    combine = read(text, known).root
+    assert isinstance(combine, Combine)
+    first, second, third = combine.inputs
+    assert isinstance(first, Leaf)
+    assert isinstance(second, Leaf)
+    assert isinstance(third, GroupBy)
+    assert [source.alias for source in second.query.sources] == ["A", "T"]
+    assert [predicate.expression.sql for predicate in first.query.predicates] == ['"0.v" > 2']
+    assert [predicate.expression.sql for predicate in second.query.predicates] == ['"1.k" = "0.k"', '"0.v" > 1']
+    assert (first.schema.names, second.schema.names) == (["k", "s"], ["A.k", "A.s", "A.v", "T.w"])
+    conditions = [predicate.expression.sql for predicate in combine.predicates]
+    assert conditions == ['"2.k" = "1.A.k"', '"0.k" = "2.k"', """ "1.A.s" || "0.s" <> '"1.s"' """.strip()]
+    assert [column.expression.sql for column in combine.select] == ['"2.n"', '"1.A.v"', '"1.T.w"', '"0.s"']
+    comparison = combine.predicates[0].comparison
+    assert comparison is not None
+    assert (set(comparison.left.sources), set(comparison.right.sources)) == ({2}, {1})
+
+
+def test_tables_that_are_tied_to_sub_selects_only_stay_tables(known: Catalog) -> None:
+    combine = read("SELECT T.w FROM T, T U, (SELECT DISTINCT k FROM A) x WHERE T.k = x.k AND U.w = T.w", known).root
+    assert isinstance(combine, Combine)
+    assert [type(node) for node in combine.inputs] == [Stored, Stored, Distinct]
+
+
 WRONG = [
     ("SELECT k, v FROM A GROUP BY k", "column 11: the column v is neither a key of the groups nor inside an aggregate."),
     ("SELECT * FROM A GROUP BY k", "column 8: * cannot stand beside aggregates or GROUP BY."),
