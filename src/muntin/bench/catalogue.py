@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from muntin.bench.choice import bench_choice
+from muntin.bench.groups import bench_groups
 from muntin.bench.join import bench_join
 from muntin.bench.memory import bench_memory
 from muntin.bench.orders import bench_orders
+from muntin.bench.pipelines import bench_pipelines
 from muntin.bench.replan import bench_replan
 from muntin.bench.report import Progress, Report
 from muntin.bench.shared import bench_shared
@@ -36,6 +38,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "replan": bench_replan,
     "choice": bench_choice,
     "shared": bench_shared,
+    "groups": bench_groups,
+    "pipelines": bench_pipelines,
     "spark": bench_spark,
     "state": bench_state,
     "spark-bursts": bench_spark_bursts,

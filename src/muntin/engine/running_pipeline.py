@@ -119,7 +119,7 @@ class RunningPipeline:
         self._keep(self._operator.begin(), settled=False)
 
     def _make(self, drive: Drive | None) -> PipelineOperator:
-        return PipelineOperator(self.query, self._tables, self.evaluator, self._duck, drive)
+        return PipelineOperator(self.query, self._tables, self.evaluator, drive)
 
     def let_go(self) -> None:
         """Be no more."""

@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.combine import CombineOperator, ProjectOperator
 from muntin.operators.group_by import GroupByOperator
@@ -50,9 +49,7 @@ class PipelineOperator:
     Steps that pipelines have in common are run once in a round.
     """
 
-    def __init__(
-        self, pipeline: Pipeline, tables: Mapping[str, pa.Table], evaluator: Evaluator, duck: Duck, drive: Drive | None = None
-    ) -> None:
+    def __init__(self, pipeline: Pipeline, tables: Mapping[str, pa.Table], evaluator: Evaluator, drive: Drive | None = None) -> None:
         drive = drive or Drive()
         strategy, self._pool = drive.strategy, drive.steps or Steps()
         leaves = iter(drive.leaves or range(len(pipeline.leaves)))
@@ -61,7 +58,7 @@ class PipelineOperator:
         self.is_triggered = strategy is Strategy.INPUT
         """Whether results come only when rows reach the operators."""
         self._places: list[_Place] = []
-        self._build(pipeline.root, leaves, partial(_operator, evaluator=evaluator, duck=duck, windowed=self._windowed))
+        self._build(pipeline.root, leaves, partial(_operator, evaluator=evaluator, windowed=self._windowed))
         self._shown = Intake(pipeline.root.schema, expires=True)
 
     def _build(self, node: Node, leaves: Iterator[Hashable], make: Callable[[Node], Operator | None]) -> int:
@@ -186,7 +183,7 @@ class PipelineOperator:
         return shown + sum(place.step.nbytes() // place.step.users for place in self._places)
 
 
-def _operator(node: Node, *, evaluator: Evaluator, duck: Duck, windowed: bool) -> Operator | None:
+def _operator(node: Node, *, evaluator: Evaluator, windowed: bool) -> Operator | None:
     match node:
         case GroupBy():
             return GroupByOperator(node, evaluator)
@@ -195,6 +192,6 @@ def _operator(node: Node, *, evaluator: Evaluator, duck: Duck, windowed: bool) -
         case Distinct() | SetOperation():
             return OnceOperator(node, evaluator) if windowed and has_ends(node) else CountingOperator(node, evaluator)
         case Combine():
-            return ProjectOperator(node, evaluator) if len(node.inputs) == 1 else CombineOperator(node, evaluator, duck, ending=windowed)
+            return ProjectOperator(node, evaluator) if len(node.inputs) == 1 else CombineOperator(node, evaluator, ending=windowed)
         case _:
             return None

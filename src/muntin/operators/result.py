@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.join import Matches
-from muntin.plan.query import ColumnRef, Expression, Query
+from muntin.plan.query import POSITION, ColumnRef, Expression, Query
 from muntin.state.columns import take
 
 Integers = npt.NDArray[np.int64]
@@ -90,8 +90,12 @@ class ResultMaker:
             by_source.setdefault(reference.source, []).append(reference)
         columns: dict[str, pa.ChunkedArray] = {}
         for source, wanted in by_source.items():
-            values = self._rows[source].gather(matches.positions[source], [reference.column for reference in wanted])
-            columns.update(zip((reference.flat for reference in wanted), values, strict=True))
+            positions = matches.positions[source]
+            own = [reference for reference in wanted if reference.column != POSITION]
+            values = self._rows[source].gather(positions, [reference.column for reference in own])
+            columns.update(zip((reference.flat for reference in own), values, strict=True))
+            if len(own) < len(wanted):
+                columns[ColumnRef(source, POSITION).flat] = pa.chunked_array([pa.array(np.array(positions))])
         if not columns:
             return pa.table({"rows": np.zeros(len(matches), np.int8)})
         return pa.table(columns)

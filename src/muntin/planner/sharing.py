@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from muntin.model.settings import NAMES
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Window
-from muntin.plan.query import ColumnRef, Emit, Expression, OutputColumn, Predicate, Query, Source, quote
+from muntin.plan.query import POSITION, ColumnRef, Emit, Expression, OutputColumn, Predicate, Query, Source, quote
 from muntin.planner.signature import Places, Signature, find_places, is_selection, moved, readable, signature_of, text_of
 
 MOST_ALTERNATIVES = 64
@@ -102,7 +102,7 @@ class SharingGroup:
         return tuple(OutputColumn(known.flat, self._column(known)) for known in needed)
 
     def _column(self, reference: ColumnRef) -> Expression:
-        kind = self.sources[reference.source].schema.field(reference.column).type
+        kind = pa.int64() if reference.column == POSITION else self.sources[reference.source].schema.field(reference.column).type
         return Expression(quote(reference.flat), (reference,), kind)
 
     @cached_property
