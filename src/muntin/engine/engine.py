@@ -260,6 +260,13 @@ class Engine:
         with self._lock:
             self._running(query, lambda running: running.let_come_before(counts))
 
+    def begun(self, query: str) -> int | None:
+        """When the first row came that counts in a pipeline, if one has."""
+        with self._lock:
+            running = self._queries[query.casefold()]
+            assert isinstance(running, RunningPipeline), "asked of pipelines"
+            return running.begun
+
     def bytes_held(self) -> int:
         """Bytes of the columns in the logs of all streams and of the windows' state in all queries."""
         with self._lock:

@@ -108,6 +108,11 @@ class RunningPipeline:
         if self.query.emit is Emit.SNAPSHOT:
             yield from self._show(closed)
 
+    @property
+    def begun(self) -> int | None:
+        """The instant of the first change of a leaf; of EMIT SNAPSHOT, that of the next one to be shown."""
+        return self._next
+
     def _keep(self, changes: Changes, *, settled: bool) -> list[pa.Table]:
         """Keep changes as results in the form that the query asks for."""
         table = self._table(changes)

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from muntin.expressions.duck import Duck
 from muntin.operators.consolidate import consolidate
+from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit, Query
 from muntin.state.columns import take
 
@@ -16,6 +18,9 @@ from muntin.state.columns import take
 def gathered(query: Query, tables: Sequence[pa.Table], duck: Duck) -> pa.Table:
     """The results of a batch in the order of time; changes of one instant that cancel out are left out."""
     table = pa.concat_tables([query.output_schema.empty_table(), *tables])
+    if isinstance(query, Pipeline) and query.emit is Emit.INSERTS:
+        changes = consolidate(table, duck)
+        return changes.filter(pc.equal(changes.column("_op"), "+"))
     if query.emit is Emit.CHANGES:
         return consolidate(table, duck)
     return _in_order(table) if len(tables) > 1 else table

@@ -1,0 +1,137 @@
+"""How the rows of a pipeline are spread over buckets, and which part of it buckets can compute.
+
+A sub-tree is *local* when every bucket can compute a part of its rows from the rows at home there, and all buckets together have
+each of them once. A grouping is local when one of its keys can be traced to the streams (:mod:`muntin.planner.tracing`), DISTINCT
+and set operators when one of their columns can. The ways to spread the streams are compared by how much of the tree is local; a
+leaf always is. What is above the largest local sub-trees is the *last stage*: it takes their changes from all buckets.
+
+A stream has one key in the whole query. A leaf that wants another takes the one there is: any will do for a leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice, product
+
+from muntin.plan.pipeline import Combine, Distinct, GroupBy, Leaf, Node, Pipeline, SetOperation, Stored
+from muntin.plan.query import Emit, OutputColumn, Query
+from muntin.planner.distribution import Distribution, Route, distribute, local_join, routes_of
+from muntin.planner.tracing import MOST, NOTHING, Spread, plain, ways
+
+
+@dataclass(frozen=True)
+class PipelineDistribution:
+    """The routes of a pipeline's streams, what buckets compute, and what is left to the last stage, if anything is."""
+
+    routes: tuple[Route, ...]
+    local: tuple[Pipeline, ...]
+    last: Pipeline | None
+
+    def parts(self, query: Query) -> tuple[Query, ...]:
+        """The pipelines that a bucket runs."""
+        del query
+        return self.local
+
+
+AnyDistribution = Distribution | PipelineDistribution
+
+
+def distribution_of(query: Query) -> AnyDistribution:
+    """How to spread a query of either kind."""
+    return distribute_pipeline(query) if isinstance(query, Pipeline) else distribute(query)
+
+
+def distribute_pipeline(query: Pipeline) -> PipelineDistribution:
+    """How to spread a pipeline."""
+    choice = max(_choices(query.root), key=lambda choice: choice.worth)
+    sources = [(leaf, place, source) for leaf in query.leaves for place, source in enumerate(leaf.sources)]
+    spread = choice.spread
+    routes = routes_of([(source, (leaf.name, place) in spread.keys) for leaf, place, source in sources], spread.homes)
+    if choice.roots == (query.root,):
+        # Two buckets may make changes of an instant that cancel out; so what is inserted shows only where all of them are.
+        emit = Emit.CHANGES if query.emit is Emit.INSERTS else query.emit
+        return PipelineDistribution(routes, (replace(query, root=_local(query.root, routes, spread), emit=emit),), None)
+    parts = [
+        replace(query, name=part_name(query, number), root=_local(root, routes, spread), select=_shown(root), emit=Emit.CHANGES)
+        for number, root in enumerate(choice.roots)
+    ]
+    stands_for = {root: Leaf(replace(part, sources=())) for root, part in zip(choice.roots, parts, strict=True)}
+    return PipelineDistribution(routes, tuple(parts), replace(query, root=_above(query.root, stands_for)))
+
+
+def part_name(query: Query, number: int) -> str:
+    """The name under which buckets run a part of a query; no query of a user has it."""
+    return f"{query.name}\x1f{number}"
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """A way to spread the streams below a node, and the largest sub-trees that are local then."""
+
+    spread: Spread
+    roots: tuple[Node, ...]
+
+    @property
+    def worth(self) -> tuple[int, int]:
+        """How many operators are local, then how many sources are spread."""
+        return sum(_operators(root) for root in self.roots), len(self.spread.keys)
+
+
+def _choices(node: Node) -> list[_Choice]:
+    """Some choices for a sub-tree; the last one goes with any other, since its keys do not matter."""
+    found = [_Choice(spread, (node,)) for spread in ways(node)]
+    if not isinstance(node, Leaf):
+        found += _below(node)
+    best = sorted(found, key=lambda choice: choice.worth, reverse=True)
+    free = next(choice for choice in best if not choice.spread.homes)
+    return [*[choice for choice in best if choice is not free][: MOST - 1], free]
+
+
+def _below(node: Node) -> Iterator[_Choice]:
+    """The choices in which a node is not local."""
+    inputs = [_choices(child) for child in node.inputs if not isinstance(child, Stored)]
+    # All combinations of the best few; and of the last, which go together.
+    for chosen in [*islice(product(*inputs), MOST * MOST), tuple(some[-1] for some in inputs)]:
+        spread: Spread | None = NOTHING
+        for choice in chosen:
+            spread = spread.with_(choice.spread) if spread is not None else None
+        if spread is not None:
+            yield _Choice(spread, tuple(root for choice in chosen for root in choice.roots))
+
+
+def _operators(node: Node) -> int:
+    return sum(map(_operators, node.inputs)) + (not isinstance(node, (Leaf, Stored)))
+
+
+def _local(node: Node, routes: tuple[Route, ...], spread: Spread) -> Node:
+    """A sub-tree as buckets run it: over streams that have the mark where they go everywhere."""
+    if isinstance(node, Leaf):
+        places = {place for leaf, place in spread.keys if leaf == node.query.name}
+        return Leaf(local_join(node.query, routes, places))
+    return _with_inputs(node, tuple(_local(child, routes, spread) for child in node.inputs))
+
+
+def _above(node: Node, stands_for: dict[Node, Leaf]) -> Node:
+    """What is above the local sub-trees, with a leaf for each of them."""
+    if node in stands_for:
+        return stands_for[node]
+    return _with_inputs(node, tuple(_above(child, stands_for) for child in node.inputs))
+
+
+def _with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
+    match node:
+        case GroupBy():
+            return replace(node, input=inputs[0])
+        case Distinct():
+            return Distinct(inputs[0])
+        case SetOperation():
+            return SetOperation(node.operator, *inputs)
+        case Combine():
+            return replace(node, inputs=inputs)
+        case Leaf() | Stored():
+            return node
+
+
+def _shown(node: Node) -> tuple[OutputColumn, ...]:
+    return tuple(OutputColumn(field.name, plain(field)) for field in node.schema)
