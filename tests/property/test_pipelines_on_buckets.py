@@ -62,9 +62,12 @@ class Run:
             for gone in applied.gone:
                 del store[gone]
             outputs += applied.outputs
-        deliver = partial(self._stages.results, self.program, self.placed, shares[0].batch, partial(tables_of, outputs))
-        results = deliver()
-        return (deliver() if twice else results)["q"]
+        results = self._deliver(shares[0].batch, outputs)
+        return self._deliver(shares[0].batch, outputs) if twice else results
+
+    def _deliver(self, batch: int, outputs: Sequence[Output]) -> pa.Table:
+        places = self._stages.begin(self.program, self.placed, batch)
+        return self._stages.result(places["q"], self.placed[0], batch, partial(tables_of, outputs))
 
 
 def tables_of(outputs: Sequence[Output], kind: str, name: str) -> list[pa.Table]:

@@ -52,8 +52,6 @@ def test_sources_that_do_not_fit_are_refused_before_anything_runs(spark: SparkSe
     bare.query("SELECT k FROM A WINDOW 2 SECONDS")
     with pytest.raises(InputError, match="stream A has no source"):
         bare.process_available()
-    with pytest.raises(SqlError, match=r"query n has DISTINCT, GROUP BY.*which run in process only so far. Use muntin.Engine"):
-        bare.query("SELECT k, COUNT(*) AS n FROM A GROUP BY k WINDOW 2 SECONDS", name="n")
     unknown = SparkEngine(spark, buckets=1)
     unknown.execute(f"CREATE STREAM A (k BIGINT, ts TIMESTAMP) WITH (format = 'nosuch', path = '{tmp_path}', time = 'ts')")
     unknown.query("SELECT k FROM A WINDOW 2 SECONDS")

@@ -508,8 +508,7 @@ class Engine:
     def take_measures(self) -> dict[str, tuple[ResponseTimes, dict[str, int]]]:
         """For each query its response times since the last call, and its buffers; for those who add up response times themselves."""
         with self._lock:
-            plain = [running for running in self._queries.values() if isinstance(running, RunningQuery)]
-            return {running.query.name: (running.take_response_times(), running.buffers()) for running in plain}
+            return {running.query.name: (running.take_response_times(), running.buffers()) for running in self._queries.values()}
 
     def _stats(self, running: RunningQuery | RunningPipeline) -> dict[str, object]:
         """What a query counts, with its subscribers."""

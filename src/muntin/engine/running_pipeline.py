@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -184,6 +185,18 @@ class RunningPipeline:
             leaf.let_come_before(counts)
 
     # -- looking -----------------------------------------------------------------------------------
+
+    def take_response_times(self) -> ResponseTimes:
+        """The response times since the last call; those of :meth:`stats` begin anew."""
+        taken, self.response = self.response, ResponseTimes()
+        return taken
+
+    def buffers(self) -> dict[str, int]:
+        """Paper 1's buffers, in rows, of all leaves; what is not polled yet is the pipeline's."""
+        found = Counter({"output": sum(len(table) for table in self._results)})
+        for leaf in self.leaves:
+            found.update(leaf.buffers())
+        return dict(found)
 
     def state(self) -> list[tuple[str, int, int]]:
         """For each operator: what it is, how many entries it keeps, and how many bytes."""

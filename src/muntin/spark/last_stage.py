@@ -61,7 +61,7 @@ class LastStage:
     def __init__(self, placed: Placed, tables: Mapping[str, pa.Table], folder: Path, duck: Duck) -> None:
         assert placed.how.last is not None, "made for queries that have one"
         prepare_part("pipelines")
-        self._query = placed.how.last
+        self.query = placed.how.last
         self._parts = placed.parts
         self._tables = tables
         self._duck = duck
@@ -75,7 +75,7 @@ class LastStage:
     def run(self, batch: int, found: Mapping[str, Sequence[pa.Table]], clock: Sequence[pa.Table]) -> pa.Table:
         """The results of a batch, given the changes of parts by their names, and what buckets tell of time; durable when it returns."""
         if self._operators is None or self._version >= batch:
-            self._load(batch)
+            self.load(batch)
         operators, self._operators = self._operators, None  # if this fails, it has to be built again
         assert operators is not None, "it was loaded"
         tables = [pa.concat_tables([part.output_schema.empty_table(), *found.get(part.name, ())]) for part in self._parts]
@@ -85,10 +85,10 @@ class LastStage:
         self._operators, self._version = operators, batch
         return operators.poll()
 
-    def _load(self, batch: int) -> None:
+    def load(self, batch: int) -> None:
         """Be as before a batch."""
         entries = self._log.load(batch)
-        self._operators = _Operators(self._query, self._tables, self._duck)
+        self._operators = _Operators(self.query, self._tables, self._duck)
         self._whole, self._weight, self.rows = None, 0, 0
         if not entries:
             return
@@ -126,49 +126,39 @@ class LastStage:
 
 
 class LastStages:
-    """The last stages of all queries that have one; ``folder`` is theirs in the checkpoint."""
+    """The last stages of all queries that have one, by their places among all that ever were; ``folder`` is theirs in the checkpoint."""
 
     def __init__(self, folder: Path, duck: Duck) -> None:
         self._folder = folder
         self._duck = duck
         self._stages: dict[int, LastStage] = {}
 
-    def of(self, place: int, placed: Placed, program: Program) -> LastStage:
-        """The last stage of a query, by its place among all that ever were."""
-        if place not in self._stages:
-            tables = {source.relation: from_blob(program.tables[source.relation]) for source in placed.query.sources if source.stored}
-            self._stages[place] = LastStage(placed, tables, self._folder / str(place), self._duck)
-        return self._stages[place]
-
-    def keep(self, places: Sequence[int]) -> None:
-        """Let go of those of queries that are not in force any more; their batches are complete."""
-        kept = {str(place) for place in places}
+    def begin(self, program: Program, placed: Sequence[Placed], batch: int) -> dict[str, int]:
+        """The places of the queries in force in a batch, by name; the last stages of others are let go: their batches are complete."""
+        active = program.active(program.epoch(batch))
+        kept = {str(place) for place in active}
         self._stages = {place: stage for place, stage in self._stages.items() if str(place) in kept}
+        for place in active:
+            if placed[place].how.last is not None and place not in self._stages:
+                stored = {source.relation for source in placed[place].query.sources if source.stored}
+                tables = {name: from_blob(program.tables[name]) for name in stored}
+                self._stages[place] = LastStage(placed[place], tables, self._folder / str(place), self._duck)
+                self._stages[place].load(batch)
         for folder in self._folder.iterdir() if self._folder.is_dir() else ():
             if folder.name not in kept:
                 shutil.rmtree(folder, ignore_errors=True)
+        return {placed[place].query.name: place for place in active}
 
-    def results(self, program: Program, placed: Sequence[Placed], batch: int, found: Found) -> dict[str, pa.Table]:
-        """The results of a batch, by query, of all queries in force; ``found`` gives the outputs of a kind under a name."""
-        active = program.active(program.epoch(batch))
-        self.keep(active)
-        results = {}
-        for place in active:
-            query, last = placed[place].query, placed[place].how.last
-            if last is None:
-                results[query.name] = gathered(query, found(RESULTS, query.name), self._duck)
-                continue
-            changes = {part.name: found(RESULTS, part.name) for part in placed[place].parts}
-            results[query.name] = self.of(place, placed[place], program).run(batch, changes, found(CLOCK, query.name))
-        return results
+    def result(self, place: int, placed: Placed, batch: int, found: Found) -> pa.Table:
+        """The results of a query in a batch; ``found`` gives the outputs of a kind under a name."""
+        if placed.how.last is None:
+            return gathered(placed.query, found(RESULTS, placed.query.name), self._duck)
+        changes = {part.name: found(RESULTS, part.name) for part in placed.parts}
+        return self._stages[place].run(batch, changes, found(CLOCK, placed.query.name))
 
-    def rows(self) -> dict[int, int]:
-        """How many rows each has, by place."""
-        return {place: stage.rows for place, stage in self._stages.items()}
-
-    def reset(self) -> None:
-        """Forget all that is not in the checkpoint."""
-        self._stages = {}
+    def rows(self) -> dict[str, int]:
+        """How many rows each has, by query."""
+        return {stage.query.name: stage.rows for stage in self._stages.values()}
 
 
 def _changes(table: pa.Table) -> Changes:

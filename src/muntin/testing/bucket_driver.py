@@ -198,9 +198,11 @@ class BucketDriver:
         """Results to where they are taken from; some batches are done again, by last stages that are built again."""
         placed = self._program.placed()
         found = lambda kind, name: [output.table for output in outputs if (output.kind, output.name) == (kind, name)]  # noqa: E731
-        results = self._stages.results(self._program, placed, self._batch, found)
-        if self._batch % 3 == 1:
-            self._stages = LastStages(Path(self._folder.name) / "last", self._duck)
-            results = self._stages.results(self._program, placed, self._batch, found)
+        results: dict[str, pa.Table] = {}
+        for _ in range(2 if self._batch % 3 == 1 else 1):
+            places = self._stages.begin(self._program, placed, self._batch)
+            results = {name: self._stages.result(place, placed[place], self._batch, found) for name, place in places.items()}
+            if self._batch % 2:
+                self._stages = LastStages(Path(self._folder.name) / "last", self._duck)
         for name, query in self._queries.items():
             self._results[name].append(results[query.name])

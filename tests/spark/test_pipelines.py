@@ -1,0 +1,72 @@
+"""DISTINCT, GROUP BY, aggregates, set operators and sub-selects on Spark: the results of the engine in process, also after restarts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.support import SECOND, Folders, random_rows, rows
+
+from muntin.errors import InputError
+from muntin.spark import SparkEngine
+from muntin.spark.checkpoint import CheckpointError
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+LOCAL = {
+    "groups": "SELECT k, COUNT(*) AS n, AVG(v) AS a, MEDIAN(v) AS m FROM A GROUP BY k WINDOW 4 SECONDS",
+    "joined": "SELECT A.k, SUM(B.v) AS total FROM A, B WHERE A.k = B.k GROUP BY A.k HAVING COUNT(*) > 1 WINDOW 2 SECONDS EVERY 1 SECOND",
+    "both": "SELECT k FROM A INTERSECT SELECT k FROM B WINDOW 1 SECOND",
+    "shown": "SELECT DISTINCT k FROM B WINDOW 2 SECONDS EVERY 3 SECONDS EMIT SNAPSHOT",
+}
+ABOVE = {
+    "total": "SELECT COUNT(*) AS n, SUM(v * 0.1::DOUBLE) AS s, MIN(v) AS least, COUNT(DISTINCT k) AS keys FROM A WINDOW 3 SECONDS",
+    "counts": "SELECT n, COUNT(*) AS groups FROM (SELECT k, COUNT(*) AS n FROM B GROUP BY k) c GROUP BY n WINDOW 2 SECONDS EMIT INSERTS",
+    "newest": "SELECT MAX(v) AS v FROM A WINDOW 2 SECONDS EVERY 2 SECONDS EMIT SNAPSHOT",
+}
+QUERIES = LOCAL | ABOVE
+
+
+def engine_over(spark: SparkSession, folders: Folders, queries: dict[str, str], buckets: int = 2) -> SparkEngine:
+    engine = SparkEngine(spark, checkpoint=folders.base / "checkpoint", buckets=buckets)
+    engine.execute(folders.declarations())
+    for name, sql in queries.items():
+        engine.query(sql, name=name)
+    return engine
+
+
+def test_results_are_those_in_process_also_from_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    folders = Folders(tmp_path)
+    stages = tmp_path / "checkpoint" / "muntin" / "last"
+    for stream, seed in (("A", 1), ("B", 2)):
+        folders.write(stream, random_rows(seed, 60, 6))
+    engine_over(spark, folders, QUERIES, 3).process_available()
+    assert len(list(stages.iterdir())) == len(ABOVE), "a folder for each query that has a last stage"
+    for stream in "AB":
+        folders.write(stream, rows([7, 7.5, 8, 11], start=100))
+    again = engine_over(spark, folders, QUERIES, 3)
+    again.process_available(until=20 * SECOND)
+    folders.check(QUERIES, {name: again.results(name) for name in QUERIES}, 20 * SECOND)
+    assert again.progress is not None
+    told = again.progress["muntin"]["queries"]
+    assert [name for name in QUERIES if "last_stage_rows" in told[name]] == list(ABOVE)
+
+    damaged = max(stages.glob("*/*.changes"))
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[:-1])
+    with pytest.raises(CheckpointError, match=rf"{damaged.name} is damaged. Restore the folder"):
+        engine_over(spark, folders, QUERIES, 3).process_available()
+    damaged.write_bytes(content)
+    fewer = engine_over(spark, folders, LOCAL, 3)
+    fewer.process_available(until=21 * SECOND)
+    assert not list(stages.iterdir()), "what a dropped query remembered is gone"
+
+
+def test_what_runs_where_is_told_and_subscribers_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    engine = engine_over(spark, Folders(tmp_path), QUERIES)
+    assert "by A.k" in engine.explain("groups")
+    assert "buckets compute group by 1 of the columns below (rows)" in engine.explain("groups")
+    assert "the last stage computes one group (what buckets send)" in engine.explain("total")
+    with pytest.raises(InputError, match=r"results are complete only with their batch. Give it a sink that is a function"):
+        engine.query("SELECT DISTINCT v FROM A WINDOW 1 SECOND").subscribe(print)
