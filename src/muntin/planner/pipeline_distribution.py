@@ -10,13 +10,14 @@ A stream has one key in the whole query. A leaf that wants another takes the one
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice, product
 
 from muntin.plan.pipeline import Combine, Distinct, GroupBy, Leaf, Node, Pipeline, SetOperation, Stored
 from muntin.plan.query import Emit, OutputColumn, Query
 from muntin.planner.distribution import Distribution, Route, distribute, local_join, routes_of
+from muntin.planner.partial_aggregates import combined_groups, partial_groups
 from muntin.planner.tracing import MOST, NOTHING, Spread, plain, ways
 
 
@@ -52,12 +53,16 @@ def distribute_pipeline(query: Pipeline) -> PipelineDistribution:
         # Two buckets may make changes of an instant that cancel out; so what is inserted shows only where all of them are.
         emit = Emit.CHANGES if query.emit is Emit.INSERTS else query.emit
         return PipelineDistribution(routes, (replace(query, root=_local(query.root, routes, spread), emit=emit),), None)
-    parts = [
-        replace(query, name=part_name(query, number), root=_local(root, routes, spread), select=_shown(root), emit=Emit.CHANGES)
-        for number, root in enumerate(choice.roots)
-    ]
-    stands_for = {root: Leaf(replace(part, sources=())) for root, part in zip(choice.roots, parts, strict=True)}
-    return PipelineDistribution(routes, tuple(parts), replace(query, root=_above(query.root, stands_for)))
+    parts: list[Pipeline] = []
+
+    def sent(root: Node) -> Leaf:
+        """A part that buckets compute, and the leaf that stands for it in the last stage."""
+        local = _local(root, routes, spread)
+        parts.append(replace(query, name=part_name(query, len(parts)), root=local, select=_shown(root), emit=Emit.CHANGES))
+        return Leaf(replace(parts[-1], sources=()))
+
+    last = _above(query.root, choice.roots, sent)
+    return PipelineDistribution(routes, tuple(parts), replace(query, root=last))
 
 
 def part_name(query: Query, number: int) -> str:
@@ -112,11 +117,15 @@ def _local(node: Node, routes: tuple[Route, ...], spread: Spread) -> Node:
     return _with_inputs(node, tuple(_local(child, routes, spread) for child in node.inputs))
 
 
-def _above(node: Node, stands_for: dict[Node, Leaf]) -> Node:
-    """What is above the local sub-trees, with a leaf for each of them."""
-    if node in stands_for:
-        return stands_for[node]
-    return _with_inputs(node, tuple(_above(child, stands_for) for child in node.inputs))
+def _above(node: Node, roots: tuple[Node, ...], sent: Callable[[Node], Leaf]) -> Node:
+    """What is above the local sub-trees, with a leaf for each of them; groupings begin in the buckets where that is possible."""
+    if node in roots:
+        return sent(node)
+    if isinstance(node, GroupBy) and node.input in roots:
+        partial = partial_groups(node)
+        if partial is not None:
+            return combined_groups(node, sent(partial))
+    return _with_inputs(node, tuple(_above(child, roots, sent) for child in node.inputs))
 
 
 def _with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
