@@ -62,6 +62,11 @@ class Distribution:
         return (local_join(query, self.routes, self.spread),)
 
     @property
+    def apart(self) -> bool:
+        """Whether rows of different buckets are never equal: nobody has looked."""
+        return False
+
+    @property
     def last(self) -> None:
         """Nothing is left to do where the buckets' results come together."""
 

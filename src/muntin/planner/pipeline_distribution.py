@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice, product
 
-from muntin.plan.pipeline import Combine, Distinct, GroupBy, Leaf, Node, Pipeline, SetOperation, Stored
+from muntin.plan.pipeline import Combine, Distinct, GroupBy, Leaf, Node, Pipeline, SetOperation, SetOperator, Stored
 from muntin.plan.query import Emit, OutputColumn, Query
 from muntin.planner.distribution import Distribution, Route, distribute, local_join, routes_of
 from muntin.planner.partial_aggregates import combined_groups, partial_groups
@@ -28,6 +28,11 @@ class PipelineDistribution:
     routes: tuple[Route, ...]
     local: tuple[Pipeline, ...]
     last: Pipeline | None
+
+    @property
+    def apart(self) -> bool:
+        """Whether rows of different buckets are never equal: they show by what they are spread."""
+        return self.last is None and _shows_home(self.local[0].root)
 
     def parts(self, query: Query) -> tuple[Query, ...]:
         """The pipelines that a bucket runs."""
@@ -103,6 +108,20 @@ def _below(node: Node) -> Iterator[_Choice]:
             spread = spread.with_(choice.spread) if spread is not None else None
         if spread is not None:
             yield _Choice(spread, tuple(root for choice in chosen for root in choice.roots))
+
+
+def _shows_home(node: Node) -> bool:
+    """Whether a local node has the column by which its rows are spread: that is one of the columns, or of the keys."""
+    match node:
+        case Distinct():
+            return True
+        case SetOperation(operator):
+            return operator is not SetOperator.UNION_ALL
+        case GroupBy(child, keys, _, _, select):
+            shown = {column.expression.column.column for column in select if column.expression.column}
+            return bool(keys) and set(child.schema.names[:keys]) <= shown
+        case _:
+            return False
 
 
 def _operators(node: Node) -> int:

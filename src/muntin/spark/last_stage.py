@@ -152,7 +152,7 @@ class LastStages:
     def result(self, place: int, placed: Placed, batch: int, found: Found) -> pa.Table:
         """The results of a query in a batch; ``found`` gives the outputs of a kind under a name."""
         if placed.how.last is None:
-            return gathered(placed.query, found(RESULTS, placed.query.name), self._duck)
+            return gathered(placed.query, found(RESULTS, placed.query.name), self._duck, apart=placed.how.apart)
         changes = {part.name: found(RESULTS, part.name) for part in placed.parts}
         return self._stages[place].run(batch, changes, found(CLOCK, placed.query.name))
 
