@@ -26,6 +26,7 @@ from muntin.spark.packing import Packer
 from muntin.spark.program import Program, Registered
 from muntin.spark.rebuilding import KeptBucket
 from muntin.sql.script import read_query
+from muntin.state import stream_log
 from muntin.testing.case import Case
 from muntin.testing.compare import assert_same_changes, assert_same_rows
 from muntin.testing.pipeline_oracle import PipelineOracle
@@ -136,7 +137,7 @@ def test_results_are_those_of_one_engine_and_of_the_oracle(case: Case, buckets: 
     """What is kept is replaced by what is left of it after every batch, after some, or never; see ``few``."""
     query = bound(case)
     until = case.end + beyond * SECOND
-    with patch.object(last_stage, "FEW", few), patch.object(rebuilding, "FEW", few):
+    with patch.object(last_stage, "FEW", few), patch.object(rebuilding, "FEW", few), patch.object(stream_log, "_FEW", 0):
         found = on_buckets(case, buckets, until, events)
     assert_same_changes(in_process(case, until), found)
     oracle = case.oracle(query)

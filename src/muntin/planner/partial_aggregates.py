@@ -1,8 +1,8 @@
 """A grouping in two: buckets group what they have, the last stage puts the groups of all buckets together.
 
 Sound for aggregates that can be told from those of parts without rounding: counts, sums and means of whole numbers, sums of short
-decimals, least and greatest values. For others (floating sums, which are exact only as long as they are not rounded; medians;
-distinct counts) the rows themselves have to come together, and the grouping is left as it is.
+decimals, least and greatest values; and distinct counts of what the rows are spread by. For others (floating sums, which are exact
+only as long as they are not rounded; medians) the rows themselves have to come together, and the grouping is left as it is.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class _Rule:
     form: str = "{0}"
 
 
-def partial_groups(node: GroupBy) -> GroupBy | None:
-    """What buckets compute of a grouping, if it can be put together from that."""
-    rules = _rules(node)
+def partial_groups(node: GroupBy, home: int | None = None) -> GroupBy | None:
+    """What buckets compute of a grouping, if that is enough; ``home`` is the column of its input by which rows are spread."""
+    rules = _rules(node, home)
     if rules is None:
         return None
     aggregates = tuple(aggregate for rule in rules for aggregate in rule.partial)
@@ -39,9 +39,9 @@ def partial_groups(node: GroupBy) -> GroupBy | None:
     return GroupBy(node.input, node.keys, aggregates, None, tuple(_plain(field) for field in bare.groups))
 
 
-def combined_groups(node: GroupBy, partial: Node) -> Combine:
+def combined_groups(node: GroupBy, partial: Node, home: int | None = None) -> Combine:
     """The rows of a grouping from the partial groups of all buckets."""
-    rules = _rules(node)
+    rules = _rules(node, home)
     assert rules is not None, "there are partial groups"
     together: list[Aggregate] = []
     select = [_plain(partial.schema.field(place)) for place in range(node.keys)]
@@ -57,22 +57,29 @@ def combined_groups(node: GroupBy, partial: Node) -> Combine:
     return Combine((whole,), (Predicate(node.having),) if node.having else (), node.select)
 
 
-def _rules(node: GroupBy) -> list[_Rule] | None:
+def counted_apart(node: GroupBy) -> list[int]:
+    """The columns of the input whose different values are counted: none or one of them can be what rows are spread by."""
+    return sorted({aggregate.argument for aggregate in node.aggregates if aggregate.distinct and aggregate.argument is not None})
+
+
+def _rules(node: GroupBy, home: int | None) -> list[_Rule] | None:
     found = []
     for aggregate in node.aggregates:
-        rule = _rule(aggregate, None if aggregate.argument is None else node.input.schema.field(aggregate.argument).type)
+        kind = None if aggregate.argument is None else node.input.schema.field(aggregate.argument).type
+        rule = _rule(aggregate, kind, apart=home is not None and aggregate.argument == home)
         if rule is None:
             return None
         found.append(rule)
     return found
 
 
-def _rule(aggregate: Aggregate, kind: pa.DataType | None) -> _Rule | None:
+def _rule(aggregate: Aggregate, kind: pa.DataType | None, *, apart: bool) -> _Rule | None:
+    """The rule of an aggregate over values of a type; ``apart``: no value is in two buckets."""
     whole = kind is not None and pat.is_integer(kind)
     short = kind is not None and pat.is_decimal128(kind) and kind.precision <= _SHORT
     if aggregate.function in {"min", "max"}:
         return _Rule((aggregate,))
-    if aggregate.distinct:
+    if aggregate.distinct and not (apart and aggregate.function == "count"):
         return None
     if aggregate.function == "count":
         return _Rule((aggregate,), "coalesce({0}, 0)::BIGINT")

@@ -17,8 +17,8 @@ from itertools import islice, product
 from muntin.plan.pipeline import Combine, Distinct, GroupBy, Leaf, Node, Pipeline, SetOperation, SetOperator, Stored
 from muntin.plan.query import Emit, OutputColumn, Query
 from muntin.planner.distribution import Distribution, Route, distribute, local_join, routes_of
-from muntin.planner.partial_aggregates import combined_groups, partial_groups
-from muntin.planner.tracing import MOST, NOTHING, Spread, plain, ways
+from muntin.planner.partial_aggregates import combined_groups, counted_apart, partial_groups
+from muntin.planner.tracing import MOST, NOTHING, Spread, column_of, plain, ways, ways_by
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,9 @@ def _choices(node: Node) -> list[_Choice]:
 
 
 def _below(node: Node) -> Iterator[_Choice]:
-    """The choices in which a node is not local."""
+    """The choices in which a node is not local; a grouping may begin in the buckets all the same."""
+    if isinstance(node, GroupBy):
+        yield from (_Choice(spread, (partial,)) for spread, partial, _ in _partials(node))
     inputs = [_choices(child) for child in node.inputs if not isinstance(child, Stored)]
     # All combinations of the best few; and of the last, which go together.
     for chosen in [*islice(product(*inputs), MOST * MOST), tuple(some[-1] for some in inputs)]:
@@ -108,6 +110,15 @@ def _below(node: Node) -> Iterator[_Choice]:
             spread = spread.with_(choice.spread) if spread is not None else None
         if spread is not None:
             yield _Choice(spread, tuple(root for choice in chosen for root in choice.roots))
+
+
+def _partials(node: GroupBy) -> Iterator[tuple[Spread, GroupBy, int | None]]:
+    """The ways in which a grouping can begin in the buckets, what these compute then, and by which column it is spread, if that matters."""
+    for home in (None, *counted_apart(node)):
+        partial = partial_groups(node, home)
+        for spread in [] if partial is None else ways(node.input) if home is None else ways_by(node.input, column_of(node.input, home)):
+            assert partial is not None, "there are ways only then"
+            yield spread, partial, home
 
 
 def _shows_home(node: Node) -> bool:
@@ -137,13 +148,13 @@ def _local(node: Node, routes: tuple[Route, ...], spread: Spread) -> Node:
 
 
 def _above(node: Node, roots: tuple[Node, ...], sent: Callable[[Node], Leaf]) -> Node:
-    """What is above the local sub-trees, with a leaf for each of them; groupings begin in the buckets where that is possible."""
+    """What is above the local sub-trees, with a leaf for each of them."""
     if node in roots:
         return sent(node)
-    if isinstance(node, GroupBy) and node.input in roots:
-        partial = partial_groups(node)
-        if partial is not None:
-            return combined_groups(node, sent(partial))
+    if isinstance(node, GroupBy):
+        for _, partial, home in _partials(node):
+            if partial in roots:
+                return combined_groups(node, sent(partial), home)
     return _with_inputs(node, tuple(_above(child, roots, sent) for child in node.inputs))
 
 

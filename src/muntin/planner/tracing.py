@@ -64,11 +64,11 @@ def ways(node: Node) -> list[Spread]:
             tied = home_keys(query)[: MOST // 2]
             return [*(_of_leaf(query, keys) for keys in tied), *(_of_leaf(query, {place: None}) for place in streams[: MOST // 2])]
         case GroupBy(child, keys):
-            return _first(ways_by(child, _column(child, place)) for place in range(keys))
+            return _first(ways_by(child, column_of(child, place)) for place in range(keys))
         case SetOperation(SetOperator.UNION_ALL, left, right):
             return together([ways(left), ways(right)])
         case SetOperation() | Distinct():
-            return _first(ways_by(node, _column(node, place)) for place in range(len(node.schema)))
+            return _first(ways_by(node, column_of(node, place)) for place in range(len(node.schema)))
         case Combine((child,)):
             return ways(child)
         case Combine():
@@ -168,7 +168,7 @@ def _equalities(node: Combine) -> list[Comparison]:
 # -- expressions ----------------------------------------------------------------------------------
 
 
-def _column(node: Node, place: int) -> Expression | None:
+def column_of(node: Node, place: int) -> Expression | None:
     """A column of a node as an expression; None where another has its name."""
     name = node.schema.names[place]
     return plain(node.schema.field(place)) if node.schema.names.count(name) == 1 else None

@@ -33,7 +33,7 @@ from muntin.engine.plan_tree import Fact, Node, draw
 from muntin.engine.subscription import Subscription
 from muntin.engine.table_files import load_table
 from muntin.errors import CatalogError, InputError, RunError, SettingError
-from muntin.kernels.compiling import prepare
+from muntin.kernels.compiling import prepare, prepare_part
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import Instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
@@ -312,6 +312,8 @@ class SparkEngine:
         if self._streaming is not None and self._streaming.isActive:
             raise CatalogError("the engine is running", hint="Stop it first")
         prepare()
+        if any(isinstance(standing.query, Pipeline) for standing in self._queries.values()):
+            prepare_part("pipelines")  # here, once: the processes of buckets find them compiled
         self._delivery.failure = None
         wanted = self._wanted()
         sources = {stream.name: self._source(stream) for stream in self._catalog.streams()}

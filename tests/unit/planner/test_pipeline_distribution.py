@@ -60,6 +60,8 @@ def test_buckets_compute_all_where_a_column_can_be_traced_to_the_streams(sql: st
 ABOVE = [
     ("SELECT MEDIAN(v) AS m FROM A", ["by the time of A"], ["rows"], "group(sent)"),
     ("SELECT COUNT(*) AS n, AVG(k) AS a FROM A", ["by the time of A"], ["group(rows)"], "select(group(sent))"),
+    ("SELECT COUNT(DISTINCT k) AS n, MIN(v) AS least FROM A", ["by A.k"], ["group(rows)"], "select(group(sent))"),
+    ("SELECT COUNT(DISTINCT k) AS n, COUNT(DISTINCT s) AS m FROM A", ["by the time of A"], ["rows"], "group(sent)"),
     ("SELECT SUM(A.v) AS n FROM A, B WHERE A.k = B.k", ["by A.k", "by B.k"], ["rows"], "group(sent)"),
     (
         "SELECT n, COUNT(*) AS g FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) c GROUP BY n",
