@@ -17,6 +17,7 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.consolidate import consolidate
 from muntin.operators.join import Matches
+from muntin.operators.netting import left_of
 from muntin.operators.pipeline import PipelineOperator
 from muntin.operators.result import sign_column, time_column
 from muntin.operators.signed import Changes, merged
@@ -152,8 +153,7 @@ class RunningPipeline:
 
     def _net(self, changes: Changes) -> pa.Table:
         """The rows that are left of changes, in the order in which they came."""
-        at = Changes(changes.columns, np.zeros(len(changes), np.int64), changes.signs)
-        return consolidate(self._table(at), self._duck).drop_columns(["_op", "_ts"])
+        return changes.columns.take(pa.array(left_of(changes, self.evaluator)))
 
     def take_back(self, tables: Sequence[pa.Table]) -> None:
         """Let go of results that were just made and are known already."""

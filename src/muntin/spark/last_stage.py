@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 
 from muntin.engine.running_pipeline import RunningPipeline
 from muntin.expressions.duck import Duck
+from muntin.expressions.evaluator import Evaluator
 from muntin.kernels.compiling import prepare_part
-from muntin.operators.consolidate import consolidate
+from muntin.operators.netting import left_of
 from muntin.operators.signed import Changes
 from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit
@@ -102,10 +103,13 @@ class LastStage:
     def _net(self, entries: Sequence[Sequence[pa.Table]]) -> list[pa.Table]:
         """The rows that are left of changes, part by part."""
         found = []
+        evaluator = Evaluator(self._duck)
         for tables in zip(*entries, strict=True):
             table = pa.concat_tables(tables)
-            last = pc.max(table.column("_ts")) if len(table) else pa.scalar(None, table.schema.field("_ts").type)
-            found.append(consolidate(table.set_column(1, table.schema.field("_ts"), pa.repeat(last, len(table))), self._duck))
+            # As in changes, which have the order of time; the files of earlier batches have earlier times.
+            order = np.argsort(table.column("_ts").cast(pa.int64()).to_numpy(), kind="stable")
+            table = table.take(pa.array(order))
+            found.append(table.take(pa.array(left_of(_changes(table), evaluator))))
         return found
 
     def _note(self, batch: int, tables: list[pa.Table], following: int | None, *, changed: bool) -> None:
