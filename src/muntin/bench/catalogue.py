@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from muntin.bench.choice import bench_choice
+from muntin.bench.groups import bench_groups
 from muntin.bench.join import bench_join
 from muntin.bench.memory import bench_memory
 from muntin.bench.orders import bench_orders
+from muntin.bench.pipelines import bench_pipelines
 from muntin.bench.replan import bench_replan
 from muntin.bench.report import Progress, Report
 from muntin.bench.shared import bench_shared
 from muntin.bench.spark import bench_spark
+from muntin.bench.spark_aggregate import bench_spark_aggregate
 from muntin.bench.spark_bursts import bench_spark_bursts
 from muntin.bench.spark_shared import bench_spark_shared
 from muntin.bench.start import bench_start
@@ -36,8 +39,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "replan": bench_replan,
     "choice": bench_choice,
     "shared": bench_shared,
+    "groups": bench_groups,
+    "pipelines": bench_pipelines,
     "spark": bench_spark,
     "state": bench_state,
+    "spark-aggregate": bench_spark_aggregate,
     "spark-bursts": bench_spark_bursts,
     "spark-shared": bench_spark_shared,
 }

@@ -32,6 +32,7 @@ from muntin.engine.running_pipeline import RunningLeaf, RunningPipeline
 from muntin.engine.running_query import RunningQuery
 from muntin.engine.standing_query import StandingQuery, Subscriber
 from muntin.engine.stream_state import StreamState, least_watermark
+from muntin.engine.subplans import SubPlans
 from muntin.engine.subscription import Subscription
 from muntin.engine.table_files import load_table
 from muntin.engine.turns import Turns
@@ -41,12 +42,14 @@ from muntin.kernels.compiling import prepare, prepare_part
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL, Instant, format_instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
+from muntin.operators.pipeline import Drive
 from muntin.operators.scheduled_join import Pace
 from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
 from muntin.plan.pipeline import Pipeline
-from muntin.plan.query import Query
+from muntin.plan.query import Emit, Query
 from muntin.plan.statement import Drop
+from muntin.planner.strategies import drive_strategy
 from muntin.sql.streams import make_stream, make_table
 from muntin.sql.types import build_schema
 from muntin.state.batch import Batch
@@ -108,6 +111,8 @@ class Engine:
         self._numbers = count(1)
         self._duck = Duck()
         self._joins = Joins(self._duck)
+        self._subplans = SubPlans()
+        self._turns = count()
         self._live = Live(self._lock, self._joins, self._deliveries, self._trim)
         self._workspace = Workspace()
         self._final = (BEFORE_ALL, -1)
@@ -193,13 +198,16 @@ class Engine:
             return self._add_query(query, own)
 
     def _add_query(self, query: Query, settings: Settings | None = None) -> StandingQuery:
+        """Run a query. One with settings of its own may be told later which rows came before it, so it has no part in others."""
         running: RunningQuery | RunningPipeline
         if isinstance(query, Pipeline):
             running = self._run_pipeline(query, settings)
         else:
             own, plan = self._declared.planned(query, settings)
             self._prepare()
-            running = self._joins.add(query, own, partial(self._make_join, plan, own))
+            if query.emit is Emit.CHANGES:
+                prepare_part("changes")
+            running = self._joins.add(query, own, partial(self._make_join, plan, own), RunningQuery)
         self._queries[query.name.casefold()] = running
         self._declared.add_query(query)
         return StandingQuery(self, query.name)
@@ -219,19 +227,17 @@ class Engine:
         return join
 
     def _run_pipeline(self, query: Pipeline, settings: Settings | None) -> RunningPipeline:
-        """Run a pipeline; each of its leaves has a join of its own."""
+        """Run a pipeline over its leaves."""
         own, plan = self._declared.planned_pipeline(query, settings)
         self._prepare()
+        prepare_part("changes")
         prepare_part("pipelines")
-        leaves = []
+        leaves, alone = [], settings is not None
         for leaf in plan.leaves:
-            join = self._make_join(leaf, own)
-            running = RunningLeaf(leaf.query, join, self._duck)
-            running.sit(None)
-            join.members.append(running)
-            leaves.append(running)
-        self._joins.running += [leaf.join for leaf in leaves]
-        return RunningPipeline(query, leaves, self._tables, self._duck)
+            make = partial(self._joins.add, leaf.query, own, partial(self._make_join, leaf, own), RunningLeaf)
+            leaves.append(self._subplans.leaf(leaf.query, own, make, alone=alone))
+        steps = None if alone else self._subplans.steps
+        return RunningPipeline(query, leaves, self._tables, self._duck, Drive(drive_strategy(own), steps, leaves))
 
     def handle(self, name: str) -> StandingQuery:
         """The handle of a registered query."""
@@ -260,12 +266,18 @@ class Engine:
         with self._lock:
             self._running(query, lambda running: running.let_come_before(counts))
 
+    def begun(self, query: str) -> int | None:
+        """When the first row came that counts in a pipeline, if one has."""
+        with self._lock:
+            running = self._queries[query.casefold()]
+            assert isinstance(running, RunningPipeline), "asked of pipelines"
+            return running.begun
+
     def bytes_held(self) -> int:
         """Bytes of the columns in the logs of all streams and of the windows' state in all queries."""
         with self._lock:
             logs = sum(state.log.nbytes() for state in self._streams.values())
-            pipelines = [running for running in self._queries.values() if isinstance(running, RunningPipeline)]
-            above = sum(size for pipeline in pipelines for _, _, size in pipeline.state())
+            above = sum(pipeline.nbytes() for pipeline in self._queries.values() if isinstance(pipeline, RunningPipeline))
             return logs + above + sum(join.nbytes() for join in self._joins.running)
 
     def drop(self, name: str) -> None:
@@ -278,11 +290,8 @@ class Engine:
             if self._declared.drop_query(name, if_exists=if_exists) is not None:
                 self._live.finish()
                 running = self._queries.pop(name.casefold())
-                if isinstance(running, RunningPipeline):
-                    for leaf in running.leaves:
-                        self._joins.running.remove(leaf.join)
-                else:
-                    self._joins.drop(running)
+                for each in self._subplans.drop(running) if isinstance(running, RunningPipeline) else (running,):
+                    self._joins.drop(each)
                 self._deliveries.forget(name)
                 self._trim()
             return
@@ -381,8 +390,8 @@ class Engine:
             self._catch_up_pipelines(closed, silent=False)
             return
         for join in self._joins.running:
-            if silent and not any(isinstance(member, RunningLeaf) for member in join.members):
-                join.remember(instant, closed)
+            if silent:
+                self._take_silently(join, instant, closed)
                 continue
             for running, table in join.catch_up(instant, closed, Pace() if on_release is not None else None):
                 name = running.query.name
@@ -392,11 +401,20 @@ class Engine:
         self._catch_up_pipelines(closed, silent=silent)
         self._trim()
 
+    def _take_silently(self, join: RunningJoin, instant: int, closed: int) -> None:
+        """Let a join take all that is final, without results for it; they are made where what is kept depends on them."""
+        if not any(member.remembers for member in join.members):
+            join.remember(instant, closed)
+            return
+        for running, table in join.catch_up(instant, closed):
+            running.take_back(table)
+
     def _catch_up_pipelines(self, closed: int, *, silent: bool) -> None:
         """Let the operators above joins take what those have found."""
+        turn = next(self._turns)
         for pipeline in self._queries.values():
             if isinstance(pipeline, RunningPipeline):
-                tables = pipeline.catch_up(closed)
+                tables = pipeline.catch_up(closed, turn)
                 if silent:  # what it keeps depends on every row, so only the results are left out
                     pipeline.take_back(list(tables))
                     continue
@@ -482,7 +500,7 @@ class Engine:
     def _described(self, running: RunningQuery | RunningPipeline) -> Node:
         """The plan of a query; where it is the only one, there is nothing to say about sharing."""
         if isinstance(running, RunningPipeline):
-            return describe_running_pipeline(running)
+            return describe_running_pipeline(running, self._joins.why)
         return describe_query(running, self._joins.why(running) if len(self._queries) > 1 else "")
 
     def _chosen(self, query: str | None) -> list[RunningQuery | RunningPipeline]:
@@ -501,8 +519,7 @@ class Engine:
     def take_measures(self) -> dict[str, tuple[ResponseTimes, dict[str, int]]]:
         """For each query its response times since the last call, and its buffers; for those who add up response times themselves."""
         with self._lock:
-            plain = [running for running in self._queries.values() if isinstance(running, RunningQuery)]
-            return {running.query.name: (running.take_response_times(), running.buffers()) for running in plain}
+            return {running.query.name: (running.take_response_times(), running.buffers()) for running in self._queries.values()}
 
     def _stats(self, running: RunningQuery | RunningPipeline) -> dict[str, object]:
         """What a query counts, with its subscribers."""

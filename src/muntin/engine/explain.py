@@ -38,6 +38,7 @@ def describe_plan(plan: JoinPlan, shown: Query | None = None) -> Node:
         Fact("query", query.name),
         Fact("emit", str(query.emit), f"emits {query.emit} {timing}"),
         Fact("every_seconds", _seconds(query.every)),
+        *((Fact("pipeline", plan.strategy, plan.strategy),) if plan.strategy else ()),
     )
     children = [Node("sharing_group", "sharing group", (Fact("queries", [query.name], "this query alone"),))]
     if len(plan.query.sources) > 1:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from muntin.engine.explain import describe_plan, describe_query
 from muntin.engine.plan_tree import Fact, Node
 from muntin.engine.running_pipeline import RunningPipeline
+from muntin.engine.running_query import RunningQuery
 from muntin.model.clock import format_interval
 from muntin.plan.join import JoinPlan
 from muntin.plan.pipeline import Combine, Distinct, GroupBy, Leaf, PipelinePlan, SetOperation, Stored
@@ -15,6 +16,14 @@ from muntin.plan.pipeline import Node as PlanNode
 from muntin.plan.query import Expression
 
 _SECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What an operator keeps, and whether it does so for other queries too."""
+
+    entries: int
+    shared: bool
 
 
 def describe_any(plan: JoinPlan | PipelinePlan) -> Node:
@@ -27,14 +36,15 @@ def describe_pipeline(plan: PipelinePlan) -> Node:
     return _described(plan, iter([describe_plan(leaf) for leaf in plan.leaves]), iter(()))
 
 
-def describe_running_pipeline(running: RunningPipeline) -> Node:
-    """The plan of a running pipeline, with what its operators keep."""
+def describe_running_pipeline(running: RunningPipeline, why: Callable[[RunningQuery], str]) -> Node:
+    """The plan of a running pipeline, with what its operators keep; ``why`` tells of its leaves why they share their joins or not."""
     plan = PipelinePlan(running.query, tuple(leaf.plan for leaf in running.leaves))
-    leaves = [describe_query(leaf, "it is below a pipeline") for leaf in running.leaves]
-    return _described(plan, iter(leaves), iter([entries for _, entries, _ in running.state()]))
+    leaves = [describe_query(leaf, why(leaf)) for leaf in running.leaves]
+    kept = [Kept(entries, shared) for (_, entries, _), shared in zip(running.state(), running.shared(), strict=True)]
+    return _described(plan, iter(leaves), iter(kept))
 
 
-def _described(plan: PipelinePlan, leaves: Iterator[Node], entries: Iterator[int]) -> Node:
+def _described(plan: PipelinePlan, leaves: Iterator[Node], entries: Iterator[Kept]) -> Node:
     query = plan.query
     timing = f"every {format_interval(query.every)}" if query.every else "at every change"
     facts = (
@@ -45,7 +55,7 @@ def _described(plan: PipelinePlan, leaves: Iterator[Node], entries: Iterator[int
     return Node("query", f"query {query.name}", facts, (_node(query.root, leaves, entries),), ("operators",))
 
 
-def _node(node: PlanNode, leaves: Iterator[Node], entries: Iterator[int]) -> Node:
+def _node(node: PlanNode, leaves: Iterator[Node], entries: Iterator[Kept]) -> Node:
     """An operator with its inputs, which come first in what is told of them."""
     inputs = tuple(_node(child, leaves, entries) for child in node.inputs)
     if isinstance(node, Leaf):
@@ -54,8 +64,19 @@ def _node(node: PlanNode, leaves: Iterator[Node], entries: Iterator[int]) -> Nod
     label, facts = _told(node)
     if not isinstance(node, Stored):
         kept = next(entries, None)
-        facts += () if kept is None else (Fact("entries", kept, f"{kept:,} entries kept"),)
+        facts += () if kept is None else (Fact("entries", kept.entries, f"{kept.entries:,} entries kept"),)
+        facts += (Fact("shared", True, "run once for all queries that have it"),) if kept and kept.shared else ()
     return Node("operators[]", label, (Fact("operator", type(node).__name__), *facts), inputs, ("operators",))
+
+
+def describe_tree(node: PlanNode) -> str:
+    """The operators of a tree in one line, from the top down."""
+    match node:
+        case Leaf(query):
+            return "what buckets send" if not query.sources else "join" if len(query.sources) > 1 else "rows"
+        case _:
+            label = _told(node)[0]
+            return f"{label} ({', '.join(describe_tree(child) for child in node.inputs)})" if node.inputs else label
 
 
 def _told(node: PlanNode) -> tuple[str, tuple[Fact, ...]]:

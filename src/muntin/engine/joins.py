@@ -1,13 +1,15 @@
 """The joins of an engine: a query runs in one of its own, or shares one with others (paper 1, :mod:`muntin.planner.sharing`).
 
-Queries share whose results come when rows come: EMIT INSERTS without EVERY. The join then has the largest windows, and each query takes
-what is inside its own. Queries over partitioned windows, with a plan of the user's making, or whose results would have to be
-sorted anew run beside; so do those with other settings.
+Queries share whose results come when rows come: EMIT INSERTS without EVERY, and changes that are taken back above the join
+(:mod:`muntin.planner.strategies`), also those of pipelines, with others of the same EVERY. The join then has the largest windows, and
+each query takes what is inside its own. Queries over partitioned windows, with a plan of the user's making, or whose results would have
+to be sorted anew run beside; so do those with other settings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias, TypeVar
 
 from muntin.engine.running_join import RunningJoin
 from muntin.engine.running_query import RunningQuery
@@ -16,6 +18,11 @@ from muntin.model.settings import Settings
 from muntin.model.window import PartitionedWindow
 from muntin.plan.query import Emit, Query
 from muntin.planner.sharing import SharingGroup, add_query, drop_query, reasons
+from muntin.planner.strategies import choose_strategy, retracts
+
+Running = TypeVar("Running", bound=RunningQuery)
+Alike: TypeAlias = tuple[Settings, Emit, int | None]
+"""What queries of one join have in common beside its signature: settings, what they emit and when."""
 
 
 class Joins:
@@ -24,33 +31,33 @@ class Joins:
     def __init__(self, duck: Duck) -> None:
         self.running: list[RunningJoin] = []
         self._duck = duck
-        self._groups: dict[Settings, tuple[SharingGroup, ...]] = {}
+        self._groups: dict[Alike, tuple[SharingGroup, ...]] = {}
 
-    def add(self, query: Query, settings: Settings, make: Callable[[], RunningJoin]) -> RunningQuery:
+    def add(
+        self, query: Query, settings: Settings, make: Callable[[], RunningJoin], run: Callable[[Query, RunningJoin, Duck], Running]
+    ) -> Running:
         """Run a query: over a join that runs already, or one that ``make`` makes."""
-        before = self._groups.get(settings, ())
-        after = () if _obstacle(query, settings) else add_query(before, query)
-        group = next((group for group in after if group.members[-1].query is query), None)
-        if group is not None and group.members[-1].keeps_order:
-            self._groups[settings] = after
+        alike = settings, query.emit, query.every
+        before = self._groups.get(alike, ())
+        taken = any(member.query.name == query.name for group in before for member in group.members)
+        after = () if taken or _obstacle(query, settings) else add_query(before, query)
+        place = next((place for place, group in enumerate(after) if group.members[-1].query is query), None)
+        group = None if place is None else after[place]
+        if group is not None and (group.members[-1].keeps_order or query.emit is Emit.CHANGES):
+            self._groups[alike] = after
         else:
             group = None
-        if group is None or len(group.members) == 1:
+        if group is None or place is None or len(group.members) == 1:
             join = make()
             join.group = group
             self.running.append(join)
         else:
-            join = self._of(group)
+            join = next(join for join in self.running if join.group is before[place])
             join.adopt(group)
-        running = RunningQuery(query, join, self._duck)
+        running = run(query, join, self._duck)
         join.members.append(running)
         self._seat(join)
         return running
-
-    def _of(self, group: SharingGroup) -> RunningJoin:
-        """The join of a group that has just got one more member."""
-        names = {member.query.name for member in group.members}
-        return next(join for join in self.running if join.group and names.issuperset(member.query.name for member in join.group.members))
 
     def _seat(self, join: RunningJoin) -> None:
         """Let the queries of a join go by its group as it is now."""
@@ -63,11 +70,11 @@ class Joins:
         join.members.remove(running)
         if not join.members:
             self.running.remove(join)
-        for settings, groups in self._groups.items():
+        for alike, groups in self._groups.items():
             if join.group in groups:
-                self._groups[settings] = drop_query(groups, running.query.name)
+                self._groups[alike] = drop_query(groups, running.query.name)
                 if join.members:
-                    join.adopt(self._groups[settings][groups.index(join.group)])
+                    join.adopt(self._groups[alike][groups.index(join.group)])
                     self._seat(join)
                 return
 
@@ -84,9 +91,9 @@ def _obstacle(query: Query, settings: Settings) -> str:
     planned = [name for name in ("order", "index", "buckets", "index_memory") if getattr(settings, name)]
     if settings.sharing == "off":
         return "sharing is off"
-    if query.emit is not Emit.INSERTS:
-        return f"emits {query.emit}"
-    if query.every is not None:
+    if retracts(query, settings):
+        return f"its join takes back what leaves ({choose_strategy(query, settings)[1]})"
+    if query.every is not None and query.emit is Emit.INSERTS:
         return "is brought up to date by EVERY"
     if planned:
         return f"has a plan of its own by {', '.join(planned)}"

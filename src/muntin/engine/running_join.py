@@ -163,6 +163,8 @@ class RunningJoin:
 
     def _scheduler(self) -> str | None:
         """The scheduler to work by; None: a row after the other, all there is."""
+        if self.query.emit is Emit.CHANGES:
+            return None
         levels = len(self._windows())
         if levels > 1 and self.settings.scheduler != "lwo":
             return self.settings.scheduler
@@ -379,6 +381,18 @@ class RunningJoin:
 
     # -- how far apart the members of a match are ----------------------------------------------------
 
+    @property
+    def now(self) -> int:
+        """The instant it has come to."""
+        return self._operator.now
+
+    def ends(self, matches: Matches, sizes: Sequence[int]) -> Integers:
+        """When matches end under time windows of these sizes: when the first row of each leaves; rows of tables never do."""
+        streams = [(source, size) for source, size in enumerate(sizes) if self._stream_of[source] is not None]
+        ends = [self._times(source, matches.positions[source]) + size for source, size in streams]
+        found: Integers = np.minimum.reduce(ends)
+        return found
+
     def _distances_at_newest(self, matches: Matches) -> Callable[[int], Integers]:
         return partial(self._distance, matches, None)
 
@@ -499,8 +513,8 @@ class RunningJoin:
         return dict(zip((source.alias for source in self.query.sources), self._operator.rows(), strict=True))
 
     def nbytes(self) -> int:
-        """Bytes of state, without the rows themselves."""
-        return self._operator.nbytes()
+        """Bytes of state, without the rows themselves, and of the results that its queries remember."""
+        return self._operator.nbytes() + sum(member.remembered_bytes() for member in self.members)
 
     def _work_at(self, instant: int) -> WorkMark:
         counters = self._operator.state.counters

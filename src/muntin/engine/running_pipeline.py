@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,11 +19,17 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.consolidate import consolidate
 from muntin.operators.join import Matches
-from muntin.operators.pipeline import PipelineOperator
+from muntin.operators.netting import left_of
+from muntin.operators.pipeline import Drive, PipelineOperator
 from muntin.operators.result import sign_column, time_column
 from muntin.operators.signed import Changes, merged
 from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit, Query
+from muntin.plan.strategy import Strategy
+from muntin.planner.strategies import drive_strategy
+
+Arrivals: TypeAlias = tuple[npt.NDArray[np.float64] | float, int]
+"""When rows came, and how many they were."""
 
 
 class RunningLeaf(RunningQuery):
@@ -29,50 +38,72 @@ class RunningLeaf(RunningQuery):
     def __init__(self, query: Query, join: RunningJoin, duck: Duck) -> None:
         super().__init__(query, join, duck)
         self._waiting: list[Changes] = []
-        self._arrivals: list[tuple[np.ndarray[tuple[int], np.dtype[np.float64]] | float, int]] = []
-        self._columns = pa.schema(list(query.output_schema)[2:])
+        self._sends_ends = drive_strategy(join.settings) is not Strategy.NEGATIVE
+        self._arrivals: list[Arrivals] = []
+        self._turn = -1
+        self._taken: tuple[Changes, list[Arrivals]] = Changes.none(self._columns), []
+
+    def is_fresh(self) -> bool:
+        """Whether no row has come since it began, so that it has found nothing yet."""
+        return all(state.log.next == since for state, since in self._since.items())
 
     def taken(self, matches: Matches) -> pa.Table | None:
         """Keep the changes of matches for the pipeline."""
         matches = self._maker.passing(self._since_registered(matches))
         if len(matches):
-            assert matches.signs is not None, "leaves emit changes"
-            times = np.array(matches.times)
-            if self.query.every is not None:
-                times = -(-times // self.query.every) * self.query.every
-            self._waiting.append(Changes(self._maker.select(matches), times, matches.signs.astype(np.int64)))
             self._note_arrivals(matches)
+            if matches.signs is None:
+                self._came.append(self._ending(matches))
+            else:
+                changes = Changes(self._maker.select(matches), np.array(matches.times), matches.signs.astype(np.int64))
+                self._waiting.append(self._every(changes))
         return None
 
     def _note_arrivals(self, matches: Matches) -> None:
-        arrivals = matches.arrivals
-        assert matches.signs is not None, "leaves emit changes"
-        added = matches.signs > 0
-        self._arrivals.append((arrivals if isinstance(arrivals, float) else arrivals[added], int(added.sum())))
+        arrivals, count = matches.arrivals, len(matches)
+        if matches.signs is not None:
+            added = matches.signs > 0
+            count = int(added.sum())
+            arrivals = arrivals if isinstance(arrivals, float) else arrivals[added]
+        self._arrivals.append((arrivals, count))
+
+    @property
+    def remembers(self) -> bool:
+        """Yes: so do the operators above it."""
+        return True
 
     def changes(self) -> pa.Table | None:
         """Nothing: the pipeline takes them by :meth:`take`."""
+        if self._expire is None:
+            return None
+        came = self._take_came()
+        self._waiting.append(self._every(came if self._sends_ends else self._expire.run(came, self.join.now)))
         return None
 
-    def take(self) -> Changes:
-        """The changes since the last call."""
+    def take(self, turn: int) -> tuple[Changes, list[Arrivals]]:
+        """The changes since the turn before, when the rows behind them came, and how many they were; once and for all in a turn."""
+        if self._turn != turn:
+            self._turn = turn
+            self._taken = self._changes_since(), self._arrivals
+            self._arrivals = []
+        return self._taken
+
+    def _changes_since(self) -> Changes:
         found = merged(self._waiting, self._columns)
         if len(found) and (found.times[1:] < found.times[:-1]).any():
             order = np.argsort(found.times, kind="stable")
-            found = Changes(found.columns.take(pa.array(order)), found.times[order], found.signs[order])
+            ends = None if found.ends is None else found.ends[order]
+            found = Changes(found.columns.take(pa.array(order)), found.times[order], found.signs[order], ends)
         self._waiting.clear()
         return found
-
-    def take_arrivals(self) -> list[tuple[np.ndarray[tuple[int], np.dtype[np.float64]] | float, int]]:
-        """When the rows behind the changes since the last call came, and how many they were."""
-        arrivals, self._arrivals = self._arrivals, []
-        return arrivals
 
 
 class RunningPipeline:
     """A pipeline over leaves that run in joins of their own; begins with what is there before any row has come."""
 
-    def __init__(self, query: Pipeline, leaves: Sequence[RunningLeaf], tables: Mapping[str, pa.Table], duck: Duck) -> None:
+    def __init__(
+        self, query: Pipeline, leaves: Sequence[RunningLeaf], tables: Mapping[str, pa.Table], duck: Duck, drive: Drive | None = None
+    ) -> None:
         self.query = query
         self.leaves = leaves
         self.response = ResponseTimes()
@@ -82,31 +113,51 @@ class RunningPipeline:
         self.evaluator = Evaluator(duck)
         self._duck = duck
         self._tables = tables
-        self._operator = self._make()
+        self._operator = self._make(drive)
         self._columns = pa.schema(list(query.output_schema)[2:])
         self._results: list[pa.Table] = []
         self._answer = Changes.none(self._columns)
         self._next: int | None = None
         self._keep(self._operator.begin(), settled=False)
 
-    def _make(self) -> PipelineOperator:
-        return PipelineOperator(self.query, self._tables, self.evaluator, self._duck)
+    def _make(self, drive: Drive | None) -> PipelineOperator:
+        return PipelineOperator(self.query, self._tables, self.evaluator, drive)
+
+    def let_go(self) -> None:
+        """Be no more."""
+        self._operator.let_go()
 
     # -- results -----------------------------------------------------------------------------------
 
-    def catch_up(self, closed: int) -> Iterator[pa.Table]:
-        """Take what the leaves have found, and yield the results; all leaves have come to the same instant."""
-        changes = [leaf.take() for leaf in self.leaves]
-        if any(len(part) for part in changes):
-            if self._next is None:
-                self._next = min(int(part.times[0]) for part in changes if len(part))
-            yield from self._keep(self._operator.run(changes), settled=self._operator.tidy)
+    def catch_up(self, closed: int, turn: int) -> Iterator[pa.Table]:
+        """Take what the leaves have found, and yield the results; all leaves have come to the same instant.
+
+        In one ``turn`` all pipelines are called that have anything in common.
+        """
+        taken = [leaf.take(turn) for leaf in self.leaves]
+        changes = [found for found, _ in taken]
+        came = any(len(part) for part in changes)
+        if came and self._next is None:
+            self._next = min(int(part.times[0]) for part in changes if len(part))
+        if came or self._operator.is_probing:
+            now = closed if self.query.every is None else closed // self.query.every * self.query.every
+            yield from self._keep(self._operator.run(changes, now, turn), settled=self._operator.tidy)
             moment = time.monotonic()
-            for leaf in self.leaves:
-                for arrivals, count in leaf.take_arrivals():
+            for _, noted in taken:
+                for arrivals, count in noted:
                     self.response.add(moment, arrivals, count)
         if self.query.emit is Emit.SNAPSHOT:
-            yield from self._show(closed)
+            yield from self._show(min(closed, self._operator.clock) if self._operator.is_triggered else closed)
+
+    @property
+    def released(self) -> int | None:
+        """The instant up to which all results are out where they come late; None where they never do."""
+        return self._operator.clock if self._operator.is_triggered else None
+
+    @property
+    def begun(self) -> int | None:
+        """The instant of the first change of a leaf; of EMIT SNAPSHOT, that of the next one to be shown."""
+        return self._next
 
     def _keep(self, changes: Changes, *, settled: bool) -> list[pa.Table]:
         """Keep changes as results in the form that the query asks for."""
@@ -146,8 +197,7 @@ class RunningPipeline:
 
     def _net(self, changes: Changes) -> pa.Table:
         """The rows that are left of changes, in the order in which they came."""
-        at = Changes(changes.columns, np.zeros(len(changes), np.int64), changes.signs)
-        return consolidate(self._table(at), self._duck).drop_columns(["_op", "_ts"])
+        return changes.columns.take(pa.array(left_of(changes, self.evaluator)))
 
     def take_back(self, tables: Sequence[pa.Table]) -> None:
         """Let go of results that were just made and are known already."""
@@ -162,7 +212,7 @@ class RunningPipeline:
 
     def answer(self) -> pa.Table:
         """The answer now: the same operators, made anew, over the answers of the leaves."""
-        operator = self._make()
+        operator = self._make(None)
         begun = operator.begin()
         found = operator.run([Changes.coming(leaf.answer(), 0) for leaf in self.leaves])
         return self._net(merged([begun, found], self._columns))
@@ -180,9 +230,29 @@ class RunningPipeline:
 
     # -- looking -----------------------------------------------------------------------------------
 
+    def take_response_times(self) -> ResponseTimes:
+        """The response times since the last call; those of :meth:`stats` begin anew."""
+        taken, self.response = self.response, ResponseTimes()
+        return taken
+
+    def buffers(self) -> dict[str, int]:
+        """Paper 1's buffers, in rows, of all leaves; what is not polled yet is the pipeline's."""
+        found = Counter({"output": sum(len(table) for table in self._results)})
+        for leaf in self.leaves:
+            found.update(leaf.buffers())
+        return dict(found)
+
     def state(self) -> list[tuple[str, int, int]]:
         """For each operator: what it is, how many entries it keeps, and how many bytes."""
         return [(type(node).__name__, entries, size) for node, entries, size in self._operator.state()]
+
+    def shared(self) -> list[bool]:
+        """For each operator whether it is run for other pipelines too."""
+        return self._operator.shared()
+
+    def nbytes(self) -> int:
+        """Bytes of its operators, of those that others have too a part."""
+        return self._operator.nbytes()
 
     def stats(self) -> dict[str, object]:
         """Everything it counts; ``leaves`` has what the joins below it count."""

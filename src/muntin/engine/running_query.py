@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +13,15 @@ from muntin.engine.measures import Measured, ResponseTimes
 from muntin.engine.running_join import RunningJoin
 from muntin.expressions.duck import Duck
 from muntin.operators.consolidate import consolidate
+from muntin.operators.expire import Expire
 from muntin.operators.join import Matches
 from muntin.operators.result import ResultMaker
+from muntin.operators.signed import Changes, merged
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit, Query
+from muntin.plan.strategy import Strategy
 from muntin.planner.sharing import Member, window_size
+from muntin.planner.strategies import drive_strategy
 
 
 class RunningQuery:
@@ -30,9 +35,12 @@ class RunningQuery:
         self.keeps = True
         """Whether results are kept for poll."""
         self._duck = duck
-        self._since = dict(join.read_so_far())
+        self._since = {state: state.log.next for state, _ in join.read_so_far()}
         self._results: list[pa.Table] = []
         self._changes: list[pa.Table] = []
+        self._columns = pa.schema(list(query.output_schema)[2:])
+        self._came: list[Changes] = []
+        self._expire = Expire(self._columns) if query.emit is Emit.CHANGES and not join.plan.retracting else None
         self._seat: tuple[object, ...] = ()
 
     def sit(self, member: Member | None) -> None:
@@ -64,8 +72,11 @@ class RunningQuery:
         if self.query.emit is Emit.CHANGES:
             matches = self._since_registered(matches)
         matches = self._maker.passing(matches)
-        table = self._maker.make(matches)
         self._note_response(matches)
+        if self._expire is not None:
+            self._came.append(self._ending(matches))
+            return None
+        table = self._maker.make(matches)
         if self.query.emit is Emit.CHANGES:
             self._changes.append(table)
             return None
@@ -73,11 +84,57 @@ class RunningQuery:
 
     def changes(self) -> pa.Table | None:
         """The changes since the last call, without those that cancel out."""
+        if self._expire is not None:
+            came = self._take_came()
+            if drive_strategy(self.join.settings) is Strategy.INPUT:
+                if not len(came):
+                    return None  # what ends waits until a row comes
+                until = int(came.times[-1])
+            else:
+                until = self.join.now
+            changes = self._every(self._expire.run(came, until))
+            self._changes += [self._maker.table(changes.signs, changes.times, changes.columns)] if len(changes) else []
         if not self._changes:
             return None
         table = consolidate(pa.concat_tables(self._changes), self._duck)
         self._changes.clear()
         return self._kept(table)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether what it keeps depends on rows that are in no window's store: then they cannot be taken silently."""
+        return self._expire is not None
+
+    def remembered_bytes(self) -> int:
+        """Bytes of the results that are kept until they end."""
+        return self._expire.nbytes() if self._expire else 0
+
+    def _ending(self, matches: Matches) -> Changes:
+        """The rows of matches, with their ends."""
+        sizes = self.sizes or [window_size(source.window) for source in self.query.sources]
+        ones = np.ones(len(matches), np.int64)
+        return Changes(self._maker.select(matches), np.array(matches.times), ones, self.join.ends(matches, sizes))
+
+    def _take_came(self) -> Changes:
+        came, self._came = self._came, []
+        return merged(came, self._columns)
+
+    def _every(self, changes: Changes) -> Changes:
+        """Changes at the instants at which the query shows them."""
+        every = self.query.every
+        if every is None:
+            return changes
+        times = -(-changes.times // every) * every
+        if changes.ends is None:
+            return replace(changes, times=times)
+        ends = -(-changes.ends // every) * every
+        return replace(changes, times=times, ends=ends).where(ends > times)  # what ends before it is shown is never there
+
+    def take_back(self, table: pa.Table) -> None:
+        """Let go of results that were just made and are known already."""
+        self.rows_out -= len(table)
+        if self.keeps:
+            self._results.pop()
 
     def _kept(self, table: pa.Table) -> pa.Table | None:
         if not len(table):
@@ -115,7 +172,7 @@ class RunningQuery:
     def answer(self) -> pa.Table:
         """The select list over the rows inside their windows now."""
         parts = [self._maker.select(self._maker.passing(self._since_registered(found.inside(self.narrow)))) for found in self.join.answer()]
-        return pa.concat_tables([pa.schema(list(self.query.output_schema)[2:]).empty_table(), *parts])
+        return pa.concat_tables([self._columns.empty_table(), *parts])
 
     # -- what came before it -----------------------------------------------------------------------
 
@@ -162,6 +219,7 @@ class RunningQuery:
             "rows_out": self.rows_out,
             "rows_waiting_for_poll": sum(len(table) for table in self._results),
             "response_seconds": self.response.stats(),
+            "results_remembered": len(self._expire) if self._expire else 0,
             "buffers": self.buffers(),
             **self.join.stats(),
         }

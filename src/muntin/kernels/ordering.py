@@ -1,4 +1,4 @@
-"""The values of each group in order, with how often each is there: least, greatest, number of values, value of a rank.
+"""The values of each group in order, with how often each is there: least, greatest, value of a rank.
 
 A group with few values has them in a sorted block of memory, where moving some of them costs less than following links. Blocks
 have sizes of powers of two; one that is outgrown is the next of its size to be given out. A group with many values has a
@@ -43,10 +43,9 @@ DEEPEST = 1 << 12
 
 LEAST = 0
 GREATEST = 1
-DISTINCT = 2
-LOWER = 3
-UPPER = 4
-DISCRETE = 5
+LOWER = 2
+UPPER = 3
+DISCRETE = 4
 
 
 @inline
@@ -286,7 +285,7 @@ def rank_of(kind, count, fraction, numerator, denominator):
 
 
 @inline
-def read_values(pool, blocks, nodes, roots, distinct, group, kinds, fractions, ratios, out, place):
+def read_values(pool, blocks, nodes, roots, group, kinds, fractions, ratios, out, place):
     """Write down what is asked about a group; 0 where it has no values."""
     root = roots[group]
     held = blocks[group, HELD]
@@ -294,8 +293,6 @@ def read_values(pool, blocks, nodes, roots, distinct, group, kinds, fractions, r
         kind = kinds[question]
         if root == NONE and held == 0:
             out[question, place] = 0
-        elif kind == DISTINCT:
-            out[question, place] = distinct[group]
         else:
             count = held if root == NONE else nodes[root, SIZE]
             rank = rank_of(kind, count, fractions[question], ratios[question, 0], ratios[question, 1])
@@ -326,7 +323,7 @@ def order_slots(
         if run > first_run or first_row <= run_rows[run]:
             start = run_rows[run]
             for slot in range(run_slots[run], run_slots[run + 1]):
-                read_values(pool, blocks, nodes, roots, distinct, slot_groups[slot], kinds, fractions, ratios, out, 2 * slot)
+                read_values(pool, blocks, nodes, roots, slot_groups[slot], kinds, fractions, ratios, out, 2 * slot)
         for i in range(start, run_rows[run + 1]):
             group = groups[i]
             if weights[i] > 0:
@@ -347,5 +344,5 @@ def order_slots(
                     if roots[group] == NONE:
                         blocks[group, ROOM] = 0
         for slot in range(run_slots[run], run_slots[run + 1]):
-            read_values(pool, blocks, nodes, roots, distinct, slot_groups[slot], kinds, fractions, ratios, out, 2 * slot + 1)
+            read_values(pool, blocks, nodes, roots, slot_groups[slot], kinds, fractions, ratios, out, 2 * slot + 1)
     return run_rows.shape[0] - 1, 0

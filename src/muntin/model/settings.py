@@ -19,6 +19,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "scheduler": ("lwo", "swf", "mqt"),
     "replan": ("on", "off"),
     "sharing": ("on", "off"),
+    "pipeline": ("auto", "input", "probing", "negative", "hybrid"),
 }
 _FACTORS = ("replan_change", "replan_gain")
 _SINK_OPTIONS = {"sink", "format", "path"}
@@ -51,6 +52,9 @@ DESCRIPTIONS: dict[str, str] = {
     "sharing": "whether queries over the same streams with the same join conditions use one join with the largest windows",
     "scheduler": "order of work among queries of different windows that share a join (paper 1): lwo, the largest window only; swf, the "
     "smallest window first; mqt, what serves most queries in the least time",
+    "pipeline": "who takes back what leaves time windows, where changes are asked for (paper 2): negative, the join looks a row up again "
+    "when it leaves; hybrid, results are kept above the join until they end; probing, every operator lets go of its rows by its own "
+    "clock; input, the same only when rows come, so results are late; auto, the fastest: hybrid for joins by equalities, else negative",
 }
 
 
@@ -71,6 +75,7 @@ class Settings:
     reevaluation: str = ""
     sharing: str = "on"
     scheduler: str = "mqt"
+    pipeline: str = "auto"
     replan: str = "on"
     replan_change: str = "1.5"
     replan_gain: str = "1.2"

@@ -18,10 +18,12 @@ import pyarrow.types as pat
 
 from muntin.kernels import ordering
 from muntin.operators.code_reader import whole_codes
+from muntin.operators.distinct_values import DistinctValues
 from muntin.operators.exact import decimals, fits_decimal, quotients, square_parts, variances
 from muntin.operators.row_keys import decimal_words
 from muntin.operators.value_codes import value_codes
 from muntin.plan.pipeline import Aggregate
+from muntin.state.group_extremes import GroupExtremes
 from muntin.state.group_sums import GroupCounts, PerGroup, RealSums, WholeSums
 from muntin.state.group_table import Slots
 from muntin.state.group_values import GroupValues, Question
@@ -42,12 +44,18 @@ class Result:
 
 
 class Argument:
-    """One argument, a column of the input or nothing, and the aggregates over it."""
+    """One argument, a column of the input or nothing, and the aggregates over it, all with DISTINCT or none.
 
-    def __init__(self, kind: pa.DataType | None, aggregates: Sequence[Aggregate]) -> None:
+    ``in_order``: rows leave in the order in which they came.
+    """
+
+    def __init__(
+        self, kind: pa.DataType | None, aggregates: Sequence[Aggregate], distinct: DistinctValues | None, *, in_order: bool = False
+    ) -> None:
         functions = {aggregate.function for aggregate in aggregates}
         self._kind = kind
         self._aggregates = aggregates
+        self._distinct = distinct
         self._counts = GroupCounts()
         self._real = kind is not None and pat.is_floating(kind)
         summed = bool(functions & {"sum", "avg"})
@@ -56,17 +64,16 @@ class Argument:
         self._squares = RealSums() if functions & _SPREAD else None
         self._questions: list[Question] = []
         self._asked = [self._ask(aggregate) for aggregate in aggregates]
-        self._values = GroupValues(self._questions) if self._questions else None
+        self._values = _kept_values(self._questions, in_order=in_order and distinct is None) if self._questions else None
         self._codes = value_codes(kind) if self._values is not None and kind is not None else None
 
     def _ask(self, aggregate: Aggregate) -> tuple[int, ...]:
         """The questions about ordered values that an aggregate needs, by their numbers."""
-        if not aggregate.distinct and aggregate.function not in _ORDERED:
+        if aggregate.function not in _ORDERED:
             return ()
         ratio = Fraction(aggregate.fraction or "0.5")
         half = (float(ratio), (ratio.numerator, ratio.denominator))
         kinds = {
-            "count": [ordering.DISTINCT],
             "min": [ordering.LEAST],
             "max": [ordering.GREATEST],
             "quantile_disc": [ordering.DISCRETE],
@@ -95,13 +102,15 @@ class Argument:
 
     def nbytes(self) -> int:
         """Bytes of all that is kept."""
-        return sum(part.nbytes() for part in self._parts)
+        return sum(part.nbytes() for part in self._parts) + (self._distinct.nbytes() if self._distinct is not None else 0)
 
     def run(self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None) -> list[Result]:
         """Take changes, and give the results of the aggregates in their order."""
         weights = signs
         if column is not None and column.null_count:
             weights = np.where(column.is_valid().to_numpy(), signs, 0)
+        if column is not None and self._distinct is not None:
+            weights = self._distinct.weights(slots, weights, column)
         counts = self._counts.add(slots, weights)
         if column is None:
             return [Result(pa.array(counts), _differ(counts)) for _ in self._aggregates]
@@ -129,6 +138,12 @@ class Argument:
         return self._whole.add(slots, weights, low, high)
 
 
+def _kept_values(questions: Sequence[Question], *, in_order: bool) -> GroupValues | GroupExtremes:
+    if in_order and all(question.kind in {ordering.LEAST, ordering.GREATEST} for question in questions):
+        return GroupExtremes(questions)
+    return GroupValues(questions)
+
+
 @dataclass(frozen=True)
 class _Found:
     """What the parts of an argument say about slots."""
@@ -144,8 +159,7 @@ class _Found:
 def _result(aggregate: Aggregate, found: _Found, asked: tuple[int, ...], scale: int) -> Result:
     counts = found.counts
     if aggregate.function == "count":
-        numbers = counts if not aggregate.distinct or found.answers is None else found.answers[asked[0]]
-        return Result(pa.array(numbers), _differ(numbers))
+        return Result(pa.array(counts), _differ(counts))
     some = counts > 0
     if aggregate.function in _ORDERED:
         return _ordered(aggregate, found, asked, some)

@@ -1,27 +1,25 @@
 """A select over sub-selects, on signed rows.
 
-One input: conditions and the select list, row by row, nothing is kept. Several: a join. With weights the rows of an input at an
-instant are a sum over all its changes up to then, and a join is linear in each input. So the changes of the join are all
-combinations of changes of which at least one is new, with the product of their signs, at the greatest of their times.
-
-Changes taken before are kept, those that cancel out taken away from time to time. DuckDB joins them with the new ones, so a batch
-costs a look at all that is kept of the other inputs; joins of streams alone are made by the window join instead.
+One input: conditions and the select list, row by row, nothing is kept. Several: joins of two, one after the other, each by the equalities
+between what has been joined and the next input (:mod:`muntin.operators.pair_join`). Conditions are checked as soon as all that they
+read is there. Of the changes that come out, those of one time that cancel out are taken away.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from muntin.expressions.duck import Duck, DuckError
 from muntin.expressions.evaluator import Evaluator
+from muntin.operators.pair_join import Key, PairJoin, key_type
+from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import Changes
 from muntin.plan.pipeline import Combine
-from muntin.plan.query import ColumnRef, quote
-
-_LEAST = 1 << 12
+from muntin.plan.query import ColumnRef, Comparison, Expression
+from muntin.state.group_table import GroupTable
 
 
 class ProjectOperator:
@@ -44,11 +42,11 @@ class ProjectOperator:
         (changes,) = inputs
         if not len(changes):
             return Changes.none(node.schema)
-        changes = Changes(changes.columns.rename_columns(self._flat), changes.times, changes.signs)
+        changes = changes.with_columns(changes.columns.rename_columns(self._flat))
         if node.predicates:
             changes = changes.where(self._evaluator.holds([predicate.expression for predicate in node.predicates], changes.columns))
         columns = self._evaluator.columns([column.expression for column in node.select], changes.columns)
-        return Changes(pa.table(columns, schema=node.schema), changes.times, changes.signs)
+        return changes.with_columns(pa.table(columns, schema=node.schema))
 
     def groups(self) -> int:
         """None."""
@@ -59,47 +57,60 @@ class ProjectOperator:
         return 0
 
 
-class _Kept:
-    """The changes of one input so far; ``place`` is its place in FROM."""
+@dataclass(frozen=True)
+class _Stage:
+    """The next input of a join, how it is joined with those before it, and the conditions that can be checked then."""
 
-    def __init__(self, place: int, schema: pa.Schema, duck: Duck) -> None:
-        self._place = place
-        self._duck = duck
-        self.names = [ColumnRef(place, name).flat for name in schema.names]
-        self.rows = self.named(Changes.none(schema), new=False)
-        self._settled = 0
-
-    def named(self, changes: Changes, *, new: bool) -> pa.Table:
-        """Changes with columns under names that no other input has: values, time, weight, whether they are new."""
-        table = changes.columns.rename_columns(self.names)
-        for name, column in (("t", changes.times), ("w", changes.signs), ("n", np.full(len(changes), new))):
-            table = table.append_column(f"{name}{self._place}", pa.array(column))
-        return table
-
-    def take(self, changes: Changes) -> None:
-        """Keep changes that are no longer new."""
-        self.rows = pa.concat_tables([self.rows, self.named(changes, new=False)])
-        if len(self.rows) < 2 * self._settled + _LEAST:
-            return
-        names, place = ", ".join(map(quote, self.names)), self._place
-        sql = (
-            f"SELECT {names}, max(t{place}) AS t{place}, sum(w{place})::BIGINT AS w{place}, false AS n{place}"
-            f" FROM kept GROUP BY {names} HAVING sum(w{place}) <> 0"
-        )
-        self.rows = self._duck.run(sql, kept=self.rows).cast(self.rows.schema)
-        self._settled = len(self.rows)
+    place: int
+    join: PairJoin | None
+    conditions: list[Expression]
 
 
 class CombineOperator:
-    """A select over several inputs, at least one of them a sub-select."""
+    """A select over several inputs, at least one of them a sub-select; ``ending``: rows may have ends."""
 
-    tidy = True
-
-    def __init__(self, node: Combine, evaluator: Evaluator, duck: Duck) -> None:
+    def __init__(self, node: Combine, evaluator: Evaluator, *, ending: bool = False) -> None:
+        self.tidy = not ending
         self._node = node
         self._evaluator = evaluator
-        self._duck = duck
-        self._kept = [_Kept(place, child.schema, duck) for place, child in enumerate(node.inputs)]
+        self._ending = ending
+        self._flat = [[ColumnRef(place, name).flat for name in child.schema.names] for place, child in enumerate(node.inputs)]
+        conditions = [predicate.expression for predicate in node.predicates]
+        self._alone = [[one for one in conditions if one.sources == {place}] for place in range(len(node.inputs))]
+        self._constant = [one for one in conditions if not one.sources]
+        self._stages = self._plan()
+
+    def _plan(self) -> list[_Stage]:
+        """Inputs in the order in which they are joined: next is one that an equality ties to those before it, if there is one."""
+        left = list(range(len(self._node.inputs)))
+        done = {left.pop(0)}
+        stages = [_Stage(0, None, [])]
+        schema = self._named_schema(0)
+        while left:
+            place = next((place for place in left if self._keys(done, place)), left[0])
+            left.remove(place)
+            own = self._named_schema(place)
+            keys = self._keys(done, place)
+            checked = [
+                predicate.expression
+                for predicate in self._node.predicates
+                if len(predicate.expression.sources) > 1
+                and place in predicate.expression.sources <= done | {place}
+                and _key(predicate.comparison, done, place) is None
+            ]
+            stages.append(_Stage(place, PairJoin(keys, (schema, own), self._evaluator, ending=self._ending), checked))
+            schema = pa.schema([*schema, *own])
+            done.add(place)
+        return stages
+
+    def _named_schema(self, place: int) -> pa.Schema:
+        schema = self._node.inputs[place].schema
+        return pa.schema([field.with_name(flat) for field, flat in zip(schema, self._flat[place], strict=True)])
+
+    def _keys(self, done: set[int], place: int) -> list[Key]:
+        """The equalities between an input and those that are joined already."""
+        found = [_key(predicate.comparison, done, place) for predicate in self._node.predicates]
+        return [key for key in found if key is not None]
 
     def begin(self, inputs: Sequence[Changes]) -> Changes:
         """The changes before any row has come."""
@@ -107,48 +118,54 @@ class CombineOperator:
 
     def run(self, inputs: Sequence[Changes]) -> Changes:
         """The changes of the join that changes of the inputs make, those of one time put together."""
-        node = self._node
         if not any(len(changes) for changes in inputs):
-            return Changes.none(node.schema)
-        tables = {
-            f"i{place}": pa.concat_tables([kept.rows, kept.named(changes, new=True)]) if len(changes) else kept.rows
-            for place, (kept, changes) in enumerate(zip(self._kept, inputs, strict=True))
-        }
-        try:
-            found = self._duck.run(self._sql("{}"), **tables)
-        except DuckError as error:
-            # Some row overflows, divides by zero or cannot be cast: its value is NULL, as in Evaluator.
-            self._evaluator.failures += 1
-            self._evaluator.last_failure = str(error).splitlines()[0]
-            found = self._duck.run(self._sql("TRY({})"), **tables)
-        for kept, changes in zip(self._kept, inputs, strict=True):
-            if len(changes):
-                kept.take(changes)
-        weights = found.column("w").to_numpy()
-        rows = np.repeat(np.arange(len(found)), np.abs(weights))
-        columns = [
-            column if column.type == field.type else column.cast(field.type)
-            for column, field in zip(found.drop_columns(["t", "w"]).take(pa.array(rows)).columns, node.schema, strict=True)
-        ]  # fmt: skip
-        return Changes(pa.table(columns, schema=node.schema), found.column("t").to_numpy()[rows], np.sign(weights)[rows])
+            return Changes.none(self._node.schema)
+        found = self._own(0, inputs[0])
+        for stage in self._stages[1:]:
+            assert stage.join is not None, "all but the first are joined with those before"
+            found = self._where(stage.join.run(found, self._own(stage.place, inputs[stage.place])), stage.conditions)
+        columns = self._evaluator.columns([column.expression for column in self._node.select], found.columns)
+        return self._net(found.with_columns(pa.table(columns, schema=self._node.schema)))
 
-    def _sql(self, form: str) -> str:
-        """The join; ``form`` is what expressions are put into."""
-        places = range(len(self._kept))
-        items = [f"{form.format(column.expression.sql)} AS c{number}" for number, column in enumerate(self._node.select)]
-        conditions = [f"({' OR '.join(f'n{place}' for place in places)})"]
-        conditions += [f"({form.format(predicate.expression.sql)})" for predicate in self._node.predicates]
-        weight = f"sum({' * '.join(f'w{place}' for place in places)})"
-        return (
-            f"SELECT {', '.join(items)}, greatest({', '.join(f't{place}' for place in places)}) AS t, {weight}::BIGINT AS w"
-            f" FROM {', '.join(f'i{place}' for place in places)} WHERE {' AND '.join(conditions)}"
-            f" GROUP BY ALL HAVING {weight} <> 0 ORDER BY t, w"
-        )
+    def _own(self, place: int, changes: Changes) -> Changes:
+        """The changes of one input under the names that expressions know, those that can be in a result."""
+        named = changes.with_columns(changes.columns.rename_columns(self._flat[place]))
+        return self._where(named, [*self._alone[place], *self._constant])
+
+    def _where(self, changes: Changes, conditions: Sequence[Expression]) -> Changes:
+        return changes.where(self._evaluator.holds(conditions, changes.columns)) if conditions and len(changes) else changes
+
+    def _net(self, changes: Changes) -> Changes:
+        """Equal rows of one time put together, and none where nothing is left of them."""
+        if not len(changes):
+            return Changes.none(self._node.schema)
+        named = changes.columns
+        if changes.ends is not None:
+            named = named.append_column("end", pa.array(changes.ends))
+        table = GroupTable()
+        slots = table.touch(table.find(*row_keys(named, self._evaluator)), changes.times)
+        counts = table.count(slots, changes.signs)
+        weights = counts[1::2] - counts[0::2]
+        rows = np.repeat(slots.rows, np.abs(weights))
+        ends = None if changes.ends is None else changes.ends[rows]
+        signs = np.repeat(np.sign(weights), np.abs(weights))
+        return replace(changes, columns=changes.columns.take(pa.array(rows)), times=changes.times[rows], signs=signs, ends=ends)
 
     def groups(self) -> int:
-        """Rows that are kept of all inputs."""
-        return sum(len(kept.rows) for kept in self._kept)
+        """Rows that are kept of all inputs, and of what is joined on the way."""
+        return sum(stage.join.rows() for stage in self._stages if stage.join is not None)
 
     def nbytes(self) -> int:
         """Bytes of state."""
-        return sum(int(kept.rows.nbytes) for kept in self._kept)
+        return sum(stage.join.nbytes() for stage in self._stages if stage.join is not None)
+
+
+def _key(comparison: Comparison | None, done: set[int], place: int) -> Key | None:
+    """A comparison as an equality between inputs that are joined already and the next one, if it is such a one."""
+    if comparison is None or comparison.operator != "=":
+        return None
+    for left, right in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
+        if left.sources and left.sources <= done and right.sources == {place}:
+            kind = key_type(left.type, right.type)
+            return None if kind is None else Key(left, right, kind)
+    return None

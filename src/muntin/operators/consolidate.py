@@ -7,21 +7,16 @@ come or only go are left alone, which is nearly all of them.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from muntin.expressions.duck import Duck
-from muntin.plan.query import quote
+from muntin.expressions.evaluator import Evaluator
+from muntin.operators.row_keys import row_keys
 
-_SQL = """
-SELECT row FROM (
-  SELECT row, sign,
-    row_number() OVER (PARTITION BY {columns}, sign ORDER BY row) AS number,
-    count(*) FILTER (sign = '+') OVER (PARTITION BY {columns}) AS added,
-    count(*) FILTER (sign = '-') OVER (PARTITION BY {columns}) AS removed
-  FROM changes
-) WHERE number > least(added, removed) ORDER BY row
-"""
+Integers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 def consolidate(changes: pa.Table, duck: Duck) -> pa.Table:
@@ -40,10 +35,28 @@ def consolidate(changes: pa.Table, duck: Duck) -> pa.Table:
     if not mixed.any():
         return changes
     touched = np.flatnonzero(mixed)
-    some = changes.take(pa.array(touched))
-    names = [f"c{number}" for number in range(some.num_columns)]
-    named = some.rename_columns(names).append_column("row", pa.array(touched)).append_column("sign", some.column(0))
-    kept = duck.run(_SQL.format(columns=", ".join(quote(name) for name in names[1:])), changes=named).column("row").to_numpy()
     keep = ~mixed
-    keep[kept] = True
+    keep[touched[_uncancelled(changes.take(pa.array(touched)).select(range(1, changes.num_columns)), leaving[touched], duck)]] = True
     return changes.filter(pa.array(keep))
+
+
+def _uncancelled(rows: pa.Table, leaving: Mask, duck: Duck) -> Integers:
+    """The places of changes that no other cancels out: of equal rows the first so many of either sign go, as both signs have."""
+    low, high = row_keys(rows, Evaluator(duck))
+    order = np.lexsort((high, low))  # stable: equal rows stay in their order
+    low, high, minus = low[order], high[order], leaving[order]
+    starts = np.flatnonzero(np.append(True, (low[1:] != low[:-1]) | (high[1:] != high[:-1])))
+    lengths = np.diff(np.append(starts, len(order)))
+    removed = np.add.reduceat(minus.astype(np.int64), starts)
+    cancelled = np.repeat(np.minimum(removed, lengths - removed), lengths)
+    numbers = np.where(minus, _numbered(minus, starts, lengths), _numbered(~minus, starts, lengths))
+    places: Integers = order[numbers > cancelled]
+    return places
+
+
+def _numbered(which: Mask, starts: Integers, lengths: Integers) -> Integers:
+    """Some rows numbered within their groups, from 1."""
+    counted = np.cumsum(which)
+    before: Integers = np.repeat(counted[starts] - which[starts], lengths)
+    numbers: Integers = counted - before
+    return numbers

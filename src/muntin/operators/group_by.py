@@ -9,17 +9,23 @@ O(log n) for what needs the order of n values.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.aggregates import Argument, Result
+from muntin.operators.distinct_values import DistinctValues
+from muntin.operators.first_last import FirstLast
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import BEGINNING, Changes
-from muntin.plan.pipeline import Aggregate, GroupBy
+from muntin.plan.pipeline import Aggregate, GroupBy, leave_in_order
 from muntin.plan.query import ColumnRef
 from muntin.state.group_table import GroupTable, Slots
+
+_Over: TypeAlias = tuple[int | None, bool, tuple[int, ...]]
+"""What aggregates are over: a column, its different values only or all, and for FIRST and LAST the columns of the order."""
 
 _ZERO = np.zeros(1, np.int64)
 _NONE = np.empty(0, np.int64)
@@ -32,16 +38,16 @@ class GroupByOperator:
         self._node = node
         self._evaluator = evaluator
         self._table = GroupTable()
-        self._arguments: dict[int | None, Argument] = {}
-        self._places: list[tuple[int | None, int]] = []
-        by_argument: dict[int | None, list[Aggregate]] = {}
+        self._arguments: dict[_Over, Argument | FirstLast] = {}
+        self._places: list[tuple[_Over, int]] = []
+        by_argument: dict[_Over, list[Aggregate]] = {}
         for aggregate in node.aggregates:
-            mine = by_argument.setdefault(aggregate.argument, [])
-            self._places.append((aggregate.argument, len(mine)))
+            over = aggregate.argument, aggregate.distinct, aggregate.order
+            mine = by_argument.setdefault(over, [])
+            self._places.append((over, len(mine)))
             mine.append(aggregate)
-        for place, aggregates in by_argument.items():
-            kind = None if place is None else node.input.schema.field(place).type
-            self._arguments[place] = Argument(kind, aggregates)
+        for over, aggregates in by_argument.items():
+            self._arguments[over] = self._argument(over, aggregates)
         flat = [ColumnRef(0, name).flat for name in node.groups.names]
         self._flat = flat
         shown = {column.expression.column.flat for column in node.select if column.expression.column}
@@ -49,6 +55,14 @@ class GroupByOperator:
         # Rows of different groups differ in a key, and old and new rows of a group in an aggregate: nothing can cancel out.
         self.tidy = plain and node.having is None and shown == set(flat)
         self._only_group: int | None = None
+
+    def _argument(self, over: _Over, aggregates: Sequence[Aggregate]) -> Argument | FirstLast:
+        place, distinct, order = over
+        kind = None if place is None else self._node.input.schema.field(place).type
+        if order and kind is not None:
+            return FirstLast(kind, [aggregate.function for aggregate in aggregates], self._evaluator)
+        values = DistinctValues(self._evaluator) if distinct else None
+        return Argument(kind, aggregates, values, in_order=leave_in_order(self._node.input))
 
     def begin(self, inputs: Sequence[Changes]) -> Changes:
         """The changes before any row has come: a query without keys has a row over no rows."""
@@ -95,10 +109,14 @@ class GroupByOperator:
 
     def _aggregate(self, slots: Slots, signs: np.ndarray[tuple[int], np.dtype[np.int64]], rows: pa.Table) -> list[Result]:
         found = {}
-        for place, argument in self._arguments.items():
+        for over, argument in self._arguments.items():
+            place, _, order = over
             argument.reserve(self._table.capacity)
-            found[place] = argument.run(slots, signs, None if place is None else rows.column(place))
-        return [found[place][number] for place, number in self._places]
+            if isinstance(argument, FirstLast):
+                found[over] = [Result(*each) for each in argument.run(slots, signs, rows.column(place), rows.select(order))]
+            else:
+                found[over] = argument.run(slots, signs, None if place is None else rows.column(place))
+        return [found[over][number] for over, number in self._places]
 
     def _above(self, groups: Changes) -> Changes:
         """HAVING and the select list."""

@@ -36,7 +36,6 @@ from muntin.operators.program import Program, store_specs
 from muntin.operators.tree import Tree
 from muntin.operators.workspace import Workspace
 from muntin.plan.join import Algorithm, Expiry, JoinPlan
-from muntin.plan.query import Emit
 from muntin.state.batch import Batch
 from muntin.state.join_state import JoinState
 
@@ -107,7 +106,7 @@ class JoinOperator:
         self._workspace = tools.workspace
         self._room = 0
         self.now = BEFORE_ALL
-        self._retracting = plan.query.emit is Emit.CHANGES
+        self._retracting = plan.retracting
         self.state = JoinState(store_specs(plan, {name: number for number, name in enumerate(streams)}), plan.expiry.cleans_buckets)
         self._program = Program(plan, plan.orders, self.state.first_index)
         origin, steps = plan.snapshot

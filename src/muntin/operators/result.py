@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.join import Matches
-from muntin.plan.query import ColumnRef, Expression, Query
+from muntin.plan.query import POSITION, ColumnRef, Expression, Query
 from muntin.state.columns import take
 
 Integers = npt.NDArray[np.int64]
@@ -55,8 +55,14 @@ class ResultMaker:
     def make(self, matches: Matches) -> pa.Table:
         """The result rows of matches that pass, in their order."""
         times = matches.times if self._every is None else -(-matches.times // self._every) * self._every
-        columns = [sign_column(matches.signs, len(matches)), time_column(times)]
-        return pa.table([*columns, *self._values(matches)], schema=self._schema)
+        return self._table(matches.signs, times, self._values(matches))
+
+    def table(self, signs: Integers, times: Integers, rows: pa.Table) -> pa.Table:
+        """The result rows of changes of rows."""
+        return self._table(signs.astype(np.int8), times, rows.columns)
+
+    def _table(self, signs: npt.NDArray[np.int8] | None, times: Integers, values: list[pa.ChunkedArray]) -> pa.Table:
+        return pa.table([sign_column(signs, len(times)), time_column(times), *values], schema=self._schema)
 
     def select(self, matches: Matches) -> pa.Table:
         """The select list alone, of matches that pass."""
@@ -84,8 +90,12 @@ class ResultMaker:
             by_source.setdefault(reference.source, []).append(reference)
         columns: dict[str, pa.ChunkedArray] = {}
         for source, wanted in by_source.items():
-            values = self._rows[source].gather(matches.positions[source], [reference.column for reference in wanted])
-            columns.update(zip((reference.flat for reference in wanted), values, strict=True))
+            positions = matches.positions[source]
+            own = [reference for reference in wanted if reference.column != POSITION]
+            values = self._rows[source].gather(positions, [reference.column for reference in own])
+            columns.update(zip((reference.flat for reference in own), values, strict=True))
+            if len(own) < len(wanted):
+                columns[ColumnRef(source, POSITION).flat] = pa.chunked_array([pa.array(np.array(positions))])
         if not columns:
             return pa.table({"rows": np.zeros(len(matches), np.int8)})
         return pa.table(columns)

@@ -4,8 +4,8 @@ Of every different row it is known how often it is there on the left and on the 
 from these two numbers. Changes of one instant are taken together, and what is sent out is the difference. State: two counts
 for each different row. O(1) a row.
 
-The window-aware forms of the paper look for the duplicate that expires last, so that an answer need not be sent again when an
-older duplicate leaves. Here a row is sent when the first of its duplicates comes and taken back when the last one has gone.
+A row is sent when the first of its duplicates comes and taken back when the last one has gone. The window-aware forms, which say the
+ends of rows instead, are in :mod:`muntin.operators.windowed`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from muntin.state.group_table import GroupTable
 
 Integers = npt.NDArray[np.int64]
 
-_TIMES: dict[SetOperator, Callable[[Integers, Integers], Integers]] = {
+TIMES: dict[SetOperator, Callable[[Integers, Integers], Integers]] = {
     SetOperator.UNION: lambda left, right: (left + right > 0).astype(np.int64),
     SetOperator.INTERSECT: lambda left, right: ((left > 0) & (right > 0)).astype(np.int64),
     SetOperator.INTERSECT_ALL: np.minimum,
@@ -43,7 +43,7 @@ class CountingOperator:
 
     def __init__(self, node: SetOperation | Distinct, evaluator: Evaluator) -> None:
         self._schema = node.schema
-        self._times = _TIMES[node.operator if isinstance(node, SetOperation) else SetOperator.UNION]
+        self._times = TIMES[node.operator if isinstance(node, SetOperation) else SetOperator.UNION]
         self._evaluator = evaluator
         self._table = GroupTable()
         self._left = GroupCounts()
@@ -60,7 +60,7 @@ class CountingOperator:
         slots = self._table.touch(self._table.find(*row_keys(changes.columns, self._evaluator)), changes.times)
         self._left.reserve(self._table.capacity)
         every = self._table.count(slots, changes.signs)
-        left = self._left.add(slots, np.where(_of_left(inputs), changes.signs, 0)) if len(inputs) > 1 else every
+        left = self._left.add(slots, np.where(of_left(inputs), changes.signs, 0)) if len(inputs) > 1 else every
         result = self._times(left, every - left)
         self._left.forget(self._table.release(slots))
         more = result[1::2] - result[0::2]
@@ -102,8 +102,8 @@ class UnionAllOperator:
         return 0
 
 
-def _of_left(inputs: Sequence[Changes]) -> npt.NDArray[np.bool_]:
+def of_left(inputs: Sequence[Changes]) -> npt.NDArray[np.bool_]:
     """Which of the merged changes came from the left; the order is that of :func:`muntin.operators.signed.merged`."""
-    sides = np.repeat([True, False], [len(part) for part in inputs])
+    sides = np.repeat(np.arange(len(inputs)) == 0, [len(part) for part in inputs])
     times = np.concatenate([part.times for part in inputs])
     return sides[np.argsort(times, kind="stable")]

@@ -1,13 +1,15 @@
-"""Changes of rows: columns, the time at which each change takes effect, and its sign."""
+"""Changes of rows: columns, the time at which each change takes effect, its sign, and for some the time at which it ends by itself."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from muntin.state.columns import take_rows
 
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -15,21 +17,50 @@ Mask = npt.NDArray[np.bool_]
 BEGINNING = -62_135_596_800_000_000
 """The instant of changes that were there before any row came: 0001-01-01, the first that calendars know."""
 
+NEVER = 2**63 - 1
+"""The end of a row that stays until it is taken back."""
+
 
 @dataclass(frozen=True)
 class Changes:
-    """Rows that come (+1) and go (-1), sorted by time; a row goes only after an equal one has come."""
+    """Rows that come (+1) and go (-1), sorted by time; a row goes only after an equal one has come.
+
+    Without ``ends`` every row stays until it is taken back. With them, a row that comes is there from its time up to its end, where it goes
+    by itself, unsaid. A row that is taken back earlier goes with the end of the one that came: what both would have said at that end
+    cancels out.
+    """
 
     columns: pa.Table
     times: Integers
     signs: Integers
+    ends: Integers | None = None
 
     def __len__(self) -> int:
         return len(self.times)
 
     def where(self, mask: Mask) -> Changes:
         """Some of them."""
-        return self if mask.all() else Changes(self.columns.filter(pa.array(mask)), self.times[mask], self.signs[mask])
+        if mask.all():
+            return self
+        ends = None if self.ends is None else self.ends[mask]
+        return Changes(self.columns.filter(pa.array(mask)), self.times[mask], self.signs[mask], ends)
+
+    def with_columns(self, columns: pa.Table) -> Changes:
+        """The same changes of other rows."""
+        return replace(self, columns=columns)
+
+    def until(self, instant: int) -> tuple[Changes, Changes]:
+        """Those up to an instant, and those after it."""
+        count = int(np.searchsorted(self.times, instant, side="right"))
+        return self._slice(0, count), self._slice(count, len(self))
+
+    def _slice(self, start: int, stop: int) -> Changes:
+        ends = None if self.ends is None else self.ends[start:stop]
+        return Changes(self.columns.slice(start, stop - start), self.times[start:stop], self.signs[start:stop], ends)
+
+    def explicit_ends(self) -> Integers:
+        """The ends, of rows that stay too."""
+        return np.full(len(self), NEVER, np.int64) if self.ends is None else self.ends
 
     @classmethod
     def none(cls, schema: pa.Schema) -> Changes:
@@ -48,11 +79,13 @@ def merged(parts: Sequence[Changes], schema: pa.Schema) -> Changes:
     if not parts:
         return Changes.none(schema)
     if len(parts) == 1:
-        return Changes(parts[0].columns.rename_columns(schema.names), parts[0].times, parts[0].signs)
+        return parts[0].with_columns(parts[0].columns.rename_columns(schema.names))
     columns = pa.concat_tables([part.columns.rename_columns(schema.names) for part in parts])
     times = np.concatenate([part.times for part in parts])
     signs = np.concatenate([part.signs for part in parts])
+    ending = any(part.ends is not None for part in parts)
+    ends = np.concatenate([part.explicit_ends() for part in parts]) if ending else None
     if (times[1:] >= times[:-1]).all():
-        return Changes(columns, times, signs)
+        return Changes(columns, times, signs, ends)
     order = np.argsort(times, kind="stable")
-    return Changes(columns.take(pa.array(order)), times[order], signs[order])
+    return Changes(take_rows(columns, order), times[order], signs[order], None if ends is None else ends[order])

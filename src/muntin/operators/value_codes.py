@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from muntin.operators.code_reader import real_codes, whole_codes
-from muntin.state.group_values import GroupValues
 
 Integers = npt.NDArray[np.int64]
 
@@ -19,10 +18,22 @@ _GAP = 1 << 40
 _SPARE = 1_000
 
 
+class KeptValues(Protocol):
+    """Who keeps values by their codes."""
+
+    def __len__(self) -> int: ...
+
+    def known(self) -> Integers:
+        """All codes that are kept, ascending."""
+
+    def rename(self, before: Integers, after: Integers) -> None:
+        """Let other codes stand for the same values, in the same order."""
+
+
 class ValueCodes(Protocol):
     """From values to integers and back."""
 
-    def encode(self, column: pa.ChunkedArray, values: GroupValues) -> Integers:
+    def encode(self, column: pa.ChunkedArray, values: KeptValues) -> Integers:
         """The codes of a column; anything for NULL. ``values`` holds codes given before, and is told when they change."""
 
     def decode(self, codes: Integers) -> pa.Array:
@@ -45,7 +56,7 @@ class WholeCodes:
     def __init__(self, kind: pa.DataType) -> None:
         self._kind = kind
 
-    def encode(self, column: pa.ChunkedArray, values: GroupValues) -> Integers:
+    def encode(self, column: pa.ChunkedArray, values: KeptValues) -> Integers:
         """The numbers themselves."""
         del values
         return whole_codes(column)
@@ -66,7 +77,7 @@ class RealCodes:
     def __init__(self, kind: pa.DataType) -> None:
         self._kind = kind
 
-    def encode(self, column: pa.ChunkedArray, values: GroupValues) -> Integers:
+    def encode(self, column: pa.ChunkedArray, values: KeptValues) -> Integers:
         """Bits in an order that integers keep."""
         del values
         return real_codes(column)
@@ -87,7 +98,7 @@ class Labels:
         self._known = pa.array([], kind)
         self._labels = np.empty(0, np.int64)
 
-    def encode(self, column: pa.ChunkedArray, values: GroupValues) -> Integers:
+    def encode(self, column: pa.ChunkedArray, values: KeptValues) -> Integers:
         """Labels, given to values that are new."""
         encoded = pc.dictionary_encode(column.combine_chunks())
         found = encoded.dictionary
@@ -107,11 +118,11 @@ class Labels:
         places = np.minimum(np.searchsorted(self._labels, codes), len(self._labels) - 1)
         return self._known.take(pa.array(places))
 
-    def _forget(self, values: GroupValues) -> None:
+    def _forget(self, values: KeptValues) -> None:
         there = np.isin(self._labels, values.known())
         self._known, self._labels = self._known.filter(pa.array(there)), self._labels[there]
 
-    def _add(self, new: pa.Array, values: GroupValues) -> None:
+    def _add(self, new: pa.Array, values: KeptValues) -> None:
         """Put new values between the known ones; where no gap is left, all labels are given anew."""
         both = pa.concat_arrays([self._known, new])
         order = pc.sort_indices(both).to_numpy()

@@ -169,7 +169,9 @@ class JoinPlan:
     ``orders`` has, for each source as origin of new rows, the steps to take. Under EAGER the new row is bound
     first and the steps are the other sources; under the other algorithms the origin is among the steps, at
     the place where its new rows come in. ``snapshot`` computes the whole answer from one origin. ``equal`` has the codes, as
-    (source, number), that the query forces to be equal; ``reasons`` say why the plan is as it is.
+    (source, number), that the query forces to be equal; ``reasons`` say why the plan is as it is. A join that is ``retracting`` takes
+    back what leaves; with changes and without that, it makes inserts only and what ends is taken back above it. ``strategy`` tells in
+    words how that is done.
     """
 
     query: Query
@@ -185,6 +187,8 @@ class JoinPlan:
     tree: TreePlan | None = None
     equal: tuple[frozenset[tuple[int, int]], ...] = ()
     reasons: tuple[str, ...] = ()
+    retracting: bool = False
+    strategy: str = ""
 
     @cached_property
     def results_in_order(self) -> bool:

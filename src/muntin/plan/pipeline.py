@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from muntin.model.window import PartitionedWindow
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Expression, OutputColumn, Predicate, Query, Source
 
@@ -72,7 +73,8 @@ class Combine:
 class Aggregate:
     """One aggregate: a function by its plain name, and the column of the input that it is over; none for ``COUNT(*)``.
 
-    ``fraction`` is that of a quantile, as the user wrote it; ``text`` is the whole call, for people.
+    ``fraction`` is that of a quantile, as the user wrote it; ``order`` has for FIRST and LAST the columns by which rows are in
+    order; ``text`` is the whole call, for people.
     """
 
     function: str
@@ -80,6 +82,7 @@ class Aggregate:
     type: pa.DataType
     distinct: bool = False
     fraction: str = ""
+    order: tuple[int, ...] = ()
     text: str = ""
 
 
@@ -191,6 +194,18 @@ class PipelinePlan:
 
     query: Pipeline
     leaves: tuple[JoinPlan, ...]
+
+
+def leave_in_order(node: Node) -> bool:
+    """Whether rows that leave at an instant are always the oldest of those there: all come from one stream with one end of its window."""
+    match node:
+        case Leaf():
+            streams = [source for source in node.query.sources if not source.stored]
+            return len(streams) == 1 and not isinstance(streams[0].window, PartitionedWindow)
+        case Combine():
+            return len(node.inputs) == 1 and leave_in_order(node.inputs[0])
+        case _:
+            return False
 
 
 def _walk(node: Node) -> Iterator[Node]:

@@ -11,6 +11,9 @@ import pyarrow as pa
 from muntin.errors import Place
 from muntin.model.window import Window
 
+POSITION = "#row"
+"""A column that every source has beside its own: the place of a row among all rows of its stream or table."""
+
 
 @dataclass(frozen=True, order=True)
 class ColumnRef:

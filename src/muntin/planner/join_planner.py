@@ -24,6 +24,7 @@ from muntin.planner.order_search import local_orders
 from muntin.planner.orders import Connected, Wishes, along_graph, choose_orders
 from muntin.planner.predicates import SortedPredicates, sort_predicates
 from muntin.planner.steps import chain_step, make_step
+from muntin.planner.strategies import choose_strategy, retracts
 from muntin.planner.tree_choice import tree_cost
 from muntin.planner.tree_planner import TreePlanner, parse_shape
 from muntin.planner.unit_costs import DEFAULT_COSTS, UnitCosts
@@ -92,6 +93,7 @@ def plan_join(query: Query, settings: Settings, known: Knowledge | None = None) 
         expiry_interval=interval, reevaluation=query.every or settings.interval("reevaluation"),
         prediction=choice.prediction if choice else None, tree=tree,
         equal=tuple(sorted(set(classes.values()), key=sorted)), reasons=(*choice.reasons, expiry_reason) if choice else (),
+        retracting=retracts(query, settings), strategy=choose_strategy(query, settings)[1] if query.emit is Emit.CHANGES else "",
     )  # fmt: skip
 
 
@@ -162,7 +164,7 @@ def _declared(query: Query, parts: SortedPredicates, declared: Mapping[str, Stre
 
 
 def _choose_algorithm(query: Query, settings: Settings) -> Algorithm:
-    """The algorithm to use: retractions need every row in its turn."""
+    """The algorithm to use: changes need every row in its turn."""
     if query.emit is Emit.CHANGES or settings.algorithm == "auto":
         return Algorithm.EAGER
     return Algorithm(settings.algorithm)
@@ -173,7 +175,7 @@ def _choose_expiry(
 ) -> tuple[Expiry, int | None, str]:
     """The expiry to use, its interval, and why: retractions need every expiry in its turn."""
     interval = settings.interval("expiry_interval")
-    if query.emit is Emit.CHANGES:
+    if retracts(query, settings):
         return Expiry.EAGER, interval, "expiry eager: every retraction comes in its turn"
     expiry = Expiry.OWN if settings.expiry == "auto" else Expiry(settings.expiry)
     if algorithm in {Algorithm.LAZY, Algorithm.GENERAL_LAZY} and expiry not in {Expiry.OWN, Expiry.LAZY}:
@@ -191,7 +193,7 @@ def _limits(query: Query, settings: Settings, algorithm: Algorithm, expiry: Expi
     """What the settings leave to choose."""
     possible = (
         len(query.sources) > 2
-        and query.emit is not Emit.CHANGES
+        and not retracts(query, settings)
         and algorithm is Algorithm.EAGER
         and expiry is Expiry.OWN
         and not any(isinstance(source.window, PartitionedWindow) for source in query.sources)
@@ -203,7 +205,8 @@ def _limits(query: Query, settings: Settings, algorithm: Algorithm, expiry: Expi
         if not possible:
             raise SettingError(
                 f"query {query.name} cannot run as a tree",
-                hint="Trees are for three or more sources without PARTITION BY windows, emitting inserts, algorithm and expiry 'auto'",
+                hint="Trees are for three or more sources without PARTITION BY windows, joins that take nothing back, "
+                "algorithm and expiry 'auto'",
             )
     return Limits(
         orders=tuple(choose_orders(query, Wishes(settings.order, None, lambda _a, _b: True), Algorithm.EAGER)) if settings.order else None,

@@ -20,13 +20,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, combinations
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from muntin.model.settings import NAMES
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Window
-from muntin.plan.query import ColumnRef, Emit, Expression, OutputColumn, Predicate, Query, Source, quote
+from muntin.plan.query import POSITION, ColumnRef, Emit, Expression, OutputColumn, Predicate, Query, Source, quote
 from muntin.planner.signature import Places, Signature, find_places, is_selection, moved, readable, signature_of, text_of
 
 MOST_ALTERNATIVES = 64
@@ -39,6 +39,7 @@ _LOOKED_AT = 8
 """Other groups over the same streams among which a reason looks for the nearest."""
 
 Options: TypeAlias = tuple[tuple[str, str], ...]
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,8 @@ class SharingGroup:
             sources=self.sources,
             predicates=(*self.conditions, *filters),
             select=self._needed(),
-            emit=Emit.INSERTS,
+            emit=_common([member.query.emit for member in self.members], Emit.INSERTS),
+            every=_common([member.query.every for member in self.members], None),
             options=self.options,
         )
 
@@ -100,7 +102,7 @@ class SharingGroup:
         return tuple(OutputColumn(known.flat, self._column(known)) for known in needed)
 
     def _column(self, reference: ColumnRef) -> Expression:
-        kind = self.sources[reference.source].schema.field(reference.column).type
+        kind = pa.int64() if reference.column == POSITION else self.sources[reference.source].schema.field(reference.column).type
         return Expression(quote(reference.flat), (reference,), kind)
 
     @cached_property
@@ -260,6 +262,11 @@ def _may_swap(sources: Sequence[Source], pair: tuple[int, int]) -> bool:
     """Whether one of these two always has the newest row: they are no self-join, and all other sources are tables."""
     others = [source for place, source in enumerate(sources) if place not in pair]
     return sources[pair[0]].relation != sources[pair[1]].relation and all(source.stored for source in others)
+
+
+def _common(values: Sequence[Value], otherwise: Value) -> Value:
+    """The one value that all have."""
+    return values[0] if all(value == values[0] for value in values) else otherwise
 
 
 # -- windows and options -------------------------------------------------------------------------------

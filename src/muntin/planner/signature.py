@@ -12,7 +12,6 @@ out and the rest follows. A mapping is taken only if the conditions are then the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +22,7 @@ from typing import TypeAlias
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Window
 from muntin.plan.join import CodeKind
 from muntin.plan.query import ColumnRef, Expression, Predicate, Query, quote
+from muntin.plan.renaming import pieces_of, renamed
 from muntin.planner.classes import equality_classes
 from muntin.planner.codes import code_kind
 from muntin.planner.steps import FLIPPED
@@ -32,8 +32,6 @@ Places: TypeAlias = tuple[int, ...]
 
 _MOST_TRIED = 256
 """So many ways to map sources that look alike are tried."""
-
-_TOKEN = re.compile(r"[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\w*)\$.*?\$\1\$|\s+|\w+|.", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -180,7 +178,7 @@ def window_kind(window: Window) -> str:
 def text_of(expression: Expression) -> Text:
     """The expression in pieces: even spaces, lower case but for texts and names in quotes, columns apart."""
     columns: dict[str, str | tuple[int, str]] = {quote(known.flat): (known.source, known.column) for known in expression.references}
-    return Text(tuple(columns.get(token) or _plain(token) for token in _tokens(expression.sql)))
+    return Text(tuple(columns.get(token) or _plain(token) for token in pieces_of(expression.sql)))
 
 
 def _plain(token: str) -> str:
@@ -189,21 +187,15 @@ def _plain(token: str) -> str:
     return token if any(mark in token for mark in "'\"$") else token.lower()
 
 
-def _tokens(sql: str) -> Iterator[str]:
-    return (match.group() for match in _TOKEN.finditer(sql))
-
-
 def moved(expression: Expression, places: Places) -> Expression:
     """The expression over other places: its source ``i`` is ``places[i]`` there."""
-    references = tuple(ColumnRef(places[reference.source], reference.column) for reference in expression.references)
-    names = {quote(old.flat): quote(new.flat) for old, new in zip(expression.references, references, strict=True)}
-    return Expression("".join(names.get(token, token) for token in _tokens(expression.sql)), references, expression.type)
+    return renamed(expression, {known: ColumnRef(places[known.source], known.column) for known in expression.references})
 
 
 def readable(expression: Expression, aliases: Sequence[str]) -> str:
     """The expression with columns as users write them."""
     names = {quote(known.flat): f"{aliases[known.source]}.{known.column}" for known in expression.references}
-    return "".join(names.get(token, token) for token in _tokens(expression.sql))
+    return "".join(names.get(token, token) for token in pieces_of(expression.sql))
 
 
 def find_places(mine: Signature, theirs: Signature) -> Places | None:

@@ -32,11 +32,23 @@ FUNCTIONS = {
     "variance": "var_samp",
     "var_samp": "var_samp",
     "var_pop": "var_pop",
+    "percentile_cont": "quantile_cont",
+    "percentile_disc": "quantile_disc",
+    "first": "first",
+    "last": "last",
 }
 """The aggregates there are, each with its plain name; the names are DuckDB's."""
 
 _QUANTILES = {"quantile_cont", "quantile_disc"}
-_KNOWN = "COUNT, SUM, AVG, MIN, MAX, MEDIAN, QUANTILE_CONT, QUANTILE_DISC, STDDEV_SAMP, STDDEV_POP, VAR_SAMP and VAR_POP"
+BY_TIME = {"first", "last"}
+"""Those that depend on when rows came."""
+_WITHIN = {"percentile_cont", "percentile_disc"}
+_PLAIN = {"min", "max"}
+"""Those for which it makes no difference how often a value is there."""
+_KNOWN = (
+    "COUNT, SUM, AVG, MIN, MAX, MEDIAN, QUANTILE_CONT, QUANTILE_DISC, PERCENTILE_CONT, PERCENTILE_DISC, STDDEV_SAMP, STDDEV_POP, VAR_SAMP,"
+    " VAR_POP, FIRST and LAST"
+)
 _NEST = "Aggregate in a sub-select in FROM first"
 
 
@@ -59,7 +71,9 @@ def is_aggregate(tokens: Tokens, index: int) -> bool:
     if index + 1 >= len(tokens) or not is_symbol(tokens[index + 1], "("):
         return False
     before = tokens[index - 1] if index else None
-    return banned_functions().get(tokens[index].text.lower()) is Ban.AGGREGATE and is_called(tokens[index], before)
+    name = tokens[index].text.lower()
+    # DuckDB's catalogue does not list what its parser turns into something else.
+    return (name in _WITHIN or banned_functions().get(name) is Ban.AGGREGATE) and is_called(tokens[index], before)
 
 
 def refuse_aggregates(tokens: Tokens | None, where: str, hint: str) -> None:
@@ -92,21 +106,28 @@ def _read_call(tokens: Tokens, start: int) -> Call:
     if end is None:
         raise tokens.error(tokens[start + 1], "the parenthesis is not closed", f"Write {name.text}(...)")
     inside = tokens.part(start + 2, end)
+    if name.text.lower() in _WITHIN:
+        return _read_within(tokens, start, end, function)
     distinct = len(inside) > 0 and word(inside[0]) == "DISTINCT"
     if len(inside) and word(inside[0]) in {"DISTINCT", "ALL"}:
         inside = inside.part(1)
     for token in inside:
         if word(token) in {"ORDER BY", "ORDER"}:
-            raise tokens.error(token, f"ORDER BY inside {name.text} is not supported", "The order of rows does not change these aggregates")
+            hint = "FIRST and LAST go by time" if function in BY_TIME else "The order of rows does not change this aggregate"
+            raise tokens.error(token, f"ORDER BY inside {name.text} is not supported", f"{hint}; leave it out")
     refuse_aggregates(inside, "inside another one", _NEST)
     argument, fraction = _read_arguments(inside, function, tokens.source(name))
-    if distinct and function not in {"count", "min", "max"}:
-        hint = "Take the different values in a sub-select first: FROM (SELECT DISTINCT ...) AS name"
-        raise tokens.error(name, f"{name.text} with DISTINCT is not supported", hint)
+    if distinct and function in BY_TIME:
+        raise tokens.error(name, f"{name.text} with DISTINCT is not supported", f"It is one value already: write {name.text}(expression)")
     if distinct and argument is None:
         raise tokens.error(name, "DISTINCT needs an expression", f"Write {name.text}(DISTINCT expression)")
+    condition, stop = _read_filter(tokens, end + 1)
+    return Call(start, stop, tokens.part(start, stop), function, distinct and function not in _PLAIN, argument, fraction, condition)
+
+
+def _read_filter(tokens: Tokens, stop: int) -> tuple[Tokens | None, int]:
+    """The condition of a FILTER that may begin here, and where the call then ends."""
     condition = None
-    stop = end + 1
     if stop + 1 < len(tokens) and word(tokens[stop]) == "FILTER" and is_symbol(tokens[stop + 1], "("):
         close = closing(tokens, stop + 1)
         condition = tokens.part(stop + 2, close)
@@ -115,7 +136,39 @@ def _read_call(tokens: Tokens, start: int) -> Call:
         condition = condition.part(1)
         refuse_aggregates(condition, "in FILTER", _NEST)
         stop = close + 1
-    return Call(start, stop, tokens.part(start, stop), function, distinct, argument, fraction, condition)
+    return condition, stop
+
+
+def _read_within(tokens: Tokens, start: int, end: int, function: str) -> Call:
+    """``PERCENTILE_CONT(fraction) WITHIN GROUP (ORDER BY expression)``: the quantile of the standard."""
+    name = tokens[start].text
+    form = f"Write {name}(fraction) WITHIN GROUP (ORDER BY expression), or QUANTILE_CONT(expression, fraction)"
+    parts = split_commas(tokens.part(start + 2, end))
+    begin = next((at + 1 for at in (end + 1, end + 2) if at < len(tokens) and word(tokens[at]) in {"WITHIN GROUP", "GROUP"}), None)
+    close = closing(tokens, begin) if begin is not None and begin < len(tokens) and is_symbol(tokens[begin], "(") else None
+    if len(parts) != 1 or begin is None or close is None:
+        raise tokens.error(tokens[start], f"{name} takes one fraction, and WITHIN GROUP what it is over", form)
+    inside = tokens.part(begin + 1, close)
+    at = next((number + 1 for number, token in enumerate(inside) if word(token) in {"ORDER BY", "BY"}), None)
+    argument = None if at is None else inside.part(at)
+    if argument is None or not len(argument) or len(split_commas(argument)) != 1:
+        raise tokens.error(tokens[begin], f"{name} needs one expression to go by", form)
+    down = word(argument[len(argument) - 1]) == "DESC"
+    if down or word(argument[len(argument) - 1]) == "ASC":
+        argument = argument.part(0, len(argument) - 1)
+    refuse_aggregates(argument, "inside another one", _NEST)
+    fraction = _read_fraction(parts[0], name, form)
+    if down:
+        fraction = str(1 - Decimal(fraction))
+    condition, stop = _read_filter(tokens, close + 1)
+    return Call(start, stop, tokens.part(start, stop), function, distinct=False, argument=argument, fraction=fraction, condition=condition)
+
+
+def _read_fraction(tokens: Tokens, name: str, form: str) -> str:
+    text = plain_text(tokens)
+    if len(tokens) != 1 or not is_number(tokens[0]) or not 0 <= Decimal(text) <= 1:
+        raise tokens.error(tokens.start, f"the fraction of {name} must be a number from 0 to 1", form)
+    return text
 
 
 def _read_arguments(inside: Tokens, function: str, name: str) -> tuple[Tokens | None, str]:
@@ -131,10 +184,7 @@ def _read_arguments(inside: Tokens, function: str, name: str) -> tuple[Tokens | 
         raise inside.error(inside.start, f"{name} needs an expression, not *", f"Write {name}(expression)")
     if wanted == 1:
         return parts[0], ""
-    text = plain_text(parts[1])
-    if len(parts[1]) != 1 or not is_number(parts[1][0]) or not 0 <= Decimal(text) <= 1:
-        raise inside.error(parts[1].start, f"the fraction of {name} must be a number from 0 to 1", f"Write for example {name}(x, 0.9)")
-    return parts[0], text
+    return parts[0], _read_fraction(parts[1], name, f"Write for example {name}(x, 0.9)")
 
 
 def result_type(call: Call, argument: pa.DataType | None) -> pa.DataType:
@@ -159,7 +209,7 @@ def result_type(call: Call, argument: pa.DataType | None) -> pa.DataType:
 def _can(call: Call, kind: pa.DataType) -> bool:
     number = pat.is_integer(kind) or pat.is_floating(kind)
     match call.function:
-        case "count":
+        case "count" | "first" | "last":
             return True
         case "sum":
             return bool(number or pat.is_decimal128(kind) or pat.is_boolean(kind))

@@ -15,7 +15,7 @@ from sqlglot import exp
 from muntin.model.window import Unbounded
 from muntin.plan.pipeline import Aggregate, GroupBy, Node
 from muntin.plan.query import ColumnRef, Expression, OutputColumn, Source, quote
-from muntin.sql.aggregates import Call, find_calls, is_aggregate, refuse_aggregates, result_type
+from muntin.sql.aggregates import BY_TIME, Call, find_calls, is_aggregate, refuse_aggregates, result_type
 from muntin.sql.binder import cut_alias, default_name, name_outputs, predicate_of
 from muntin.sql.conjuncts import unwrap
 from muntin.sql.lexer import Tokens, is_number, is_symbol, is_text, split_commas, word
@@ -60,6 +60,11 @@ class Grouping:
             for call in find_calls(tokens) if tokens is not None else ():
                 self._calls.append((call, self._argument(call)))
         return [*self._keys, *self._arguments()] or [Draft("1", (), self.shape.plain)]
+
+    @property
+    def by_time(self) -> Call | None:
+        """A call of FIRST or LAST, for which the rows below must carry their order."""
+        return next((call for call, _ in self._calls if call.function in BY_TIME), None)
 
     def _arguments(self) -> list[Draft]:
         """The different arguments of the aggregates."""
@@ -125,8 +130,12 @@ class Grouping:
 
     # -- above the groups ----------------------------------------------------------------------------
 
-    def node(self, rows: Callable[[tuple[OutputColumn, ...]], Node], columns: Sequence[OutputColumn]) -> GroupBy:
-        """The node, given what makes the rows below, and their columns in the order of :meth:`columns`."""
+    def node(
+        self, rows: Callable[[tuple[OutputColumn, ...]], Node], columns: Sequence[OutputColumn], order: Sequence[OutputColumn] = ()
+    ) -> GroupBy:
+        """The node, given what makes the rows below, their columns in the order of :meth:`columns`, and those that give their order."""
+        columns = [*columns, *order]
+        last = tuple(range(len(columns) - len(order), len(columns)))
         places = {column.expression.sql: place for place, column in reversed(list(enumerate(columns)))}
         aggregates = []
         for call, draft in self._calls:
@@ -134,7 +143,8 @@ class Grouping:
             kind = result_type(call, None if place is None else columns[place].expression.type)
             function = "count" if place is None else call.function
             text = plain_text(call.tokens)
-            aggregates.append(Aggregate(function, place, kind, call.distinct and call.function == "count", call.fraction, text))
+            by = last if call.function in BY_TIME else ()
+            aggregates.append(Aggregate(function, place, kind, call.distinct, call.fraction, by, text))
         if not aggregates and not self._keys:
             aggregates.append(Aggregate("count", None, pa.int64(), text="COUNT(*)"))  # something to tell that the group is there
         unique = list(dict.fromkeys(replace(aggregate, text="") for aggregate in aggregates))

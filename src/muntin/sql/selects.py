@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from muntin.model.catalog import Catalog
+import pyarrow as pa
+
+from muntin.model.catalog import Catalog, Stream
 from muntin.model.window import Unbounded
-from muntin.plan.pipeline import Combine, Distinct, Leaf, Node, Stored
-from muntin.plan.query import ColumnRef, Emit, Expression, OutputColumn, Predicate, Query, Source, quote
-from muntin.sql.aggregates import is_aggregate, refuse_aggregates
+from muntin.plan.pipeline import Distinct, Leaf, Node
+from muntin.plan.query import POSITION, ColumnRef, Emit, Expression, OutputColumn, Predicate, Query, Source, quote
+from muntin.sql.aggregates import Call, is_aggregate, refuse_aggregates
 from muntin.sql.binder import bind_using, conditions_of, name_outputs, outputs_of, predicate_of
 from muntin.sql.clauses import Clauses
 from muntin.sql.grouping import Grouping
 from muntin.sql.lexer import Tokens, closing, is_symbol, top_level, word
+from muntin.sql.neighbours import Entries, combine_entries
 from muntin.sql.refusals import refuse
 from muntin.sql.scope import Scope
 from muntin.sql.set_operators import combine_selects, split_selects
@@ -101,8 +105,24 @@ class Selects:
             types = find_types(drafts, conditions, scope)
             columns = [OutputColumn(f"c{place}", typed(draft, types)) for place, draft in enumerate(drafts)]
             predicates = self._predicates(conditions, types)
-            rows = grouping.node(lambda select: self._rows(inputs, sources, predicates, select, tokens), columns)
+            order = [] if grouping.by_time is None else self._order(grouping.by_time, inputs, sources)
+            rows = grouping.node(lambda select: self._rows(inputs, sources, predicates, select, tokens), columns, order)
         return Distinct(rows) if shape.distinct else rows
+
+    def _order(self, call: Call, inputs: Sequence[Node | None], sources: tuple[Source, ...]) -> list[OutputColumn]:
+        """What puts rows in order for FIRST and LAST: the time of the newest member, then the places of all in their streams."""
+        if any(inputs):
+            hint = "Take it inside the sub-select, over streams and tables"
+            raise call.tokens.error(call.tokens.start, f"{call.tokens[0].text} over a sub-select is not supported", hint)
+        places = [ColumnRef(place, POSITION) for place in range(len(sources))]
+        order = [Expression(quote(reference.flat), (reference,), pa.int64()) for reference in places]
+        relations = [self.catalog.find(source.relation) for source in sources]
+        times = tuple(ColumnRef(place, relation.time) for place, relation in enumerate(relations) if isinstance(relation, Stream))
+        if len(times) > 1:
+            # Of one stream the places are in the order of time already.
+            instants = ", ".join(f"epoch_us({quote(reference.flat)})" for reference in times)
+            order.insert(0, Expression(f"greatest({instants})", times, pa.int64()))
+        return [OutputColumn(f"o{number}", expression) for number, expression in enumerate(order)]
 
     @staticmethod
     def _predicates(conditions: Sequence[Condition], types: object) -> tuple[Predicate, ...]:
@@ -154,29 +174,12 @@ class Selects:
         if not any(inputs):
             if all(source.stored for source in sources):
                 raise tokens.error(tokens.start, "a select reads no stream", "Stored tables do not change; join them with a stream")
-            return self._leaf(sources, predicates, select, tokens)
-        used = {reference for predicate in predicates for reference in predicate.expression.references}
-        used |= {reference for column in select for reference in column.expression.references}
-        nodes = tuple(
-            node or self._entry(place, source, used, tokens) for place, (node, source) in enumerate(zip(inputs, sources, strict=True))
-        )
-        return Combine(nodes, predicates, select)
-
-    def _entry(self, place: int, source: Source, used: set[ColumnRef], tokens: Tokens) -> Node:
-        """A stream or table beside a sub-select: those of its columns that are used, or any one."""
-        if source.stored:
-            self.tables.append(source)
-            return Stored(source)
-        names = [name for name in source.schema.names if ColumnRef(place, name) in used] or source.schema.names[:1]
-        columns = [(name, ColumnRef(0, name)) for name in names]
-        select = [
-            OutputColumn(name, Expression(quote(reference.flat), (reference,), source.schema.field(name).type))
-            for name, reference in columns
-        ]
-        return self._leaf((source,), (), tuple(select), tokens)
+            return self._leaf(tokens, sources, predicates, select)
+        self.tables += [source for source, node in zip(sources, inputs, strict=True) if node is None and source.stored]
+        return combine_entries(Entries(sources, inputs), predicates, select, partial(self._leaf, tokens))
 
     def _leaf(
-        self, sources: tuple[Source, ...], predicates: tuple[Predicate, ...], select: tuple[OutputColumn, ...], tokens: Tokens
+        self, tokens: Tokens, sources: tuple[Source, ...], predicates: tuple[Predicate, ...], select: tuple[OutputColumn, ...]
     ) -> Leaf:
         query = Query(
             name=f"{self.name}/{len(self.leaves) + 1}",

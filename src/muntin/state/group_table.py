@@ -78,10 +78,18 @@ class GroupTable:
         count_slots(slots.groups, weights, slots.run_rows, slots.run_slots, slots.slot_groups, self._counts, out)
         return out
 
+    def counts(self, groups: Integers) -> Integers:
+        """How many rows groups have."""
+        found: Integers = self._counts[groups]
+        return found
+
+    def live(self) -> Integers:
+        """The numbers of all groups that have rows."""
+        return np.flatnonzero(self._counts)
+
     def release(self, slots: Slots) -> Integers:
         """Let go of the groups of a batch that have no rows left, and return their numbers."""
-        touched = np.unique(slots.slot_groups)
-        empty: Integers = touched[self._counts[touched] == 0]
+        empty: Integers = np.unique(slots.slot_groups[self._counts[slots.slot_groups] == 0])
         release_groups(empty, self._heads, self._lows, self._highs, self._links, self._meta)
         return empty
 

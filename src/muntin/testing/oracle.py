@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from muntin.model.catalog import Catalog, Stream
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
-from muntin.plan.query import Query, Source, quote
+from muntin.plan.query import POSITION, Query, Source, quote
 from muntin.testing.connection import run_sql
 from muntin.testing.watermark import Frontier
 
@@ -209,7 +209,7 @@ def _number(
             none = pa.array([], type=pa.int64())
             rank = ranks.get(name, _Ranks(none, none, 0))
             numbered = numbered.append_column(f"pos{place}", rank.positions).append_column(f"ts{place}", rank.times)
-        inputs[f"input{place}"] = numbered
+        inputs[f"input{place}"] = numbered.append_column(f"{place}.{POSITION}", numbered.column(f"pos{place}"))
     return inputs
 
 

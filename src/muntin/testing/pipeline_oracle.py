@@ -163,5 +163,9 @@ def _group_sql(node: GroupBy, below: str) -> str:
 def _call(aggregate: Aggregate, names: list[str]) -> str:
     if aggregate.argument is None:
         return "count(*)"
+    if aggregate.order:
+        function = {"first": "arg_min", "last": "arg_max"}[aggregate.function]
+        order = ", ".join(quote(names[place]) for place in aggregate.order)
+        return f"{function}({quote(names[aggregate.argument])}, row({order}))"
     fraction = f", {aggregate.fraction}" if aggregate.fraction else ""
     return f"{aggregate.function}({'DISTINCT ' if aggregate.distinct else ''}{quote(names[aggregate.argument])}{fraction})"

@@ -16,16 +16,20 @@ from muntin.testing.strategies import Shape, cases
 _NUMBERS = ("INTEGER", "BIGINT", "DOUBLE")
 _WHOLE = ("COUNT(*)", "COUNT({x})", "SUM({x})", "AVG({x})", "MIN({x})", "MAX({x})", "COUNT(DISTINCT {x})", "MEDIAN({x})")
 _MORE = ("QUANTILE_DISC({x}, 0.3)", "QUANTILE_CONT({x}, 0.75)", "SUM({x}) FILTER (WHERE {y} > 1)", "SUM({x} + {y})", "MAX({x}) - MIN({x})")
+_ONCE = ("SUM(DISTINCT {x})", "AVG(DISTINCT {x})", "MEDIAN(DISTINCT {x})", "COUNT(DISTINCT {x}) FILTER (WHERE {y} > 1)")
+_WITHIN = ("PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY {x})", "PERCENTILE_DISC(0.4) WITHIN GROUP (ORDER BY {x} DESC)")
+_BY_TIME = ("FIRST({x})", "LAST({x})", "LAST({x} + {y}) FILTER (WHERE {y} > 1)", "LAST({x}) - FIRST({x})")
 _SPREAD = ("STDDEV_SAMP({x})", "STDDEV_POP({x})", "VAR_SAMP({x})", "VAR_POP({x})")
 _SETS = ("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL", "MINUS")
 
 
 @dataclass(frozen=True)
 class PipelineShape:
-    """What pipelines may look like: how deeply sub-selects are nested, whether spreads and other windows than one for all occur."""
+    """What pipelines may look like: how deeply sub-selects are nested; whether there are spreads, FIRST and LAST, several windows."""
 
     depth: int = 2
     spreads: bool = False
+    by_time: bool = True
     windows: bool = True
     minus: bool = True
 
@@ -39,6 +43,7 @@ class _Entry:
     numbers: tuple[str, ...]
     texts: tuple[str, ...]
     stored: bool = False
+    select: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,14 +96,15 @@ def _selects(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int | None = N
 @st.composite
 def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
     """One select with so many columns of numbers, called c0, c1."""
-    entries = [draw(_entry(drawn, depth, alias)) for alias in "xy"[: draw(st.sampled_from([1, 1, 2]))]]
+    entries = [draw(_entry(drawn, depth, alias)) for alias in "xyz"[: draw(st.sampled_from([1, 1, 1, 2, 2, 3]))]]
     if all(entry.stored for entry in entries):
         entries[0] = draw(_entry(drawn, 0, "x", streams=True))
     numbers = [number for entry in entries for number in entry.numbers]
     number = st.sampled_from(numbers)
     conditions = [f"{draw(number)} {draw(st.sampled_from(['>', '<=', '<>']))} {draw(st.integers(1, 3))}"] if draw(st.booleans()) else []
-    if len(entries) == 2:
-        pair = f"{draw(st.sampled_from(entries[0].numbers))} = {draw(st.sampled_from(entries[1].numbers))}"
+    for place in range(1, len(entries)):
+        other = entries[draw(st.integers(0, place - 1))]
+        pair = f"{draw(st.sampled_from(other.numbers))} = {draw(st.sampled_from(entries[place].numbers))}"
         conditions += [pair] if draw(st.integers(0, 4)) else []
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     source = f"FROM {', '.join(entry.text for entry in entries)}{where}"
@@ -106,7 +112,9 @@ def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
     if kind in {"plain", "distinct"}:
         items = [f"{draw(number)}{draw(st.sampled_from(['', '', ' * 2', ' + 1']))} AS c{place}" for place in range(columns)]
         return f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{', '.join(items)} {source}"
-    functions = (*_WHOLE, *_MORE, *(_SPREAD if drawn.shape.spreads else ()))
+    functions = (*_WHOLE, *_MORE, *_ONCE, *_WITHIN, *(_SPREAD if drawn.shape.spreads else ()))
+    if drawn.shape.by_time and not any(entry.select for entry in entries):
+        functions = (*functions, *_BY_TIME)
     calls = [draw(st.sampled_from(functions)).format(x=draw(number), y=draw(number)) for _ in range(columns)]
     texts = [text for entry in entries for text in entry.texts]
     if texts and draw(st.integers(0, 3)) == 0:
@@ -126,7 +134,7 @@ def _entry(draw: st.DrawFn, drawn: _Drawn, depth: int, alias: str, *, streams: b
     """A stream, a table or a sub-select."""
     if depth and not streams and draw(st.integers(0, 2)) == 0:
         body, columns = draw(_selects(drawn, depth - 1))
-        return _Entry(f"({body}) AS {alias}", alias, tuple(f"{alias}.c{place}" for place in range(columns)), ())
+        return _Entry(f"({body}) AS {alias}", alias, tuple(f"{alias}.c{place}" for place in range(columns)), (), select=True)
     relations: tuple[StreamDeclaration | StoredTable, ...] = drawn.streams if streams else (*drawn.streams, *drawn.tables)
     relation = draw(st.sampled_from(relations))
     numbers = tuple(f"{alias}.{name}" for name, declared in relation.columns if declared in _NUMBERS)
@@ -134,5 +142,7 @@ def _entry(draw: st.DrawFn, drawn: _Drawn, depth: int, alias: str, *, streams: b
     stored = isinstance(relation, StoredTable)
     window = ""
     if drawn.shape.windows and not stored:
-        window = draw(st.sampled_from(["", "", f" [RANGE {draw(st.integers(1, 8))} SECONDS]", f" [ROWS {draw(st.integers(1, 4))}]"]))
+        column = draw(st.sampled_from([name for name, _ in relation.columns]))
+        widths = [f"RANGE {draw(st.integers(1, 8))} SECONDS", f"ROWS {draw(st.integers(1, 4))}", f"PARTITION BY {column} ROWS 2"]
+        window = draw(st.sampled_from(["", "", *(f" [{width}]" for width in widths)]))
     return _Entry(f"{relation.name} {alias}{window}", alias, numbers, texts, stored)

@@ -181,7 +181,7 @@ def test_a_benchmark_fails_when_a_claim_does_not_hold(
     assert json.loads(shell("bench", "all", "--json", *arguments, "--output", "results").out) == written
 
 
-@pytest.mark.parametrize("name", ["window", "memory"])
+@pytest.mark.parametrize("name", ["window", "memory", "groups"])
 def test_quick_benchmarks_run(shell: Shell, name: str) -> None:
     done = shell("bench", name, "--quick", "--json")
     assert done.code == 0

@@ -9,17 +9,24 @@ from muntin.errors import SettingError
 from muntin.model.catalog import Catalog, Stream
 from muntin.model.settings import Settings
 from muntin.plan.join import Algorithm, CodeKind, Expiry, JoinPlan
+from muntin.plan.query import Query
+from muntin.plan.strategy import Strategy
 from muntin.planner.codes import code_kind
 from muntin.planner.join_planner import plan_join
+from muntin.planner.strategies import choose_strategy
 from muntin.sql.script import read_query
 from muntin.sql.types import build_schema
 
 
-def plan(sql: str, **settings: str) -> JoinPlan:
+def bind(sql: str) -> Query:
     catalog = Catalog()
     for name in "ABCD":
         catalog.add(Stream(name, build_schema({"k": "bigint", "j": "int", "x": "double", "s": "varchar", "ts": "timestamp"}), "ts"))
-    return plan_join(read_query(sql, "q", catalog), Settings(**settings))
+    return read_query(sql, "q", catalog)
+
+
+def plan(sql: str, **settings: str) -> JoinPlan:
+    return plan_join(bind(sql), Settings(**settings))
 
 
 def orders(found: JoinPlan) -> list[list[int]]:
@@ -79,9 +86,30 @@ def test_settings_choose_indexes_and_buckets() -> None:
     assert [(index.codes, index.buckets) for source in chains for index in source.indexes] == [((), 1), ((), 1)]
 
 
-def test_changes_run_eagerly_whatever_is_set() -> None:
-    found = plan("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND EMIT CHANGES", algorithm="lazy", expiry="probe")
-    assert (found.algorithm, found.expiry) == (Algorithm.EAGER, Expiry.EAGER)
+def test_joins_that_take_back_run_eagerly_whatever_is_set() -> None:
+    sql = "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND EMIT CHANGES"
+    found = plan(sql, algorithm="lazy", expiry="probe", pipeline="negative")
+    assert (found.algorithm, found.expiry, found.retracting) == (Algorithm.EAGER, Expiry.EAGER, True)
+    found = plan(sql, algorithm="lazy", expiry="probe")
+    assert (found.algorithm, found.expiry, found.retracting) == (Algorithm.EAGER, Expiry.PROBE, False)
+
+
+@pytest.mark.parametrize(
+    ("sql", "setting", "strategy", "why"),
+    [
+        ("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", "auto", Strategy.HYBRID, "kept until they end"),
+        ("SELECT A.k FROM A, B WHERE A.k < B.k WINDOW 1 SECOND", "auto", Strategy.NEGATIVE, "without equalities"),
+        ("SELECT A.k FROM A, B WHERE A.k < B.k WINDOW 1 SECOND", "hybrid", Strategy.HYBRID, "kept until they end"),
+        ("SELECT A.k FROM A WINDOW 1 SECOND", "hybrid", Strategy.NEGATIVE, "one source"),
+        ("SELECT A.k FROM A WINDOW 1 SECOND", "probing", Strategy.PROBING, "time probing"),
+        ("SELECT A.k FROM A, B [ROWS 3] WHERE A.k = B.k WINDOW 1 SECOND", "probing", Strategy.NEGATIVE, "a window in rows"),
+        ("SELECT A.k FROM A WINDOW 1 SECOND", "input", Strategy.INPUT, "input triggered"),
+    ],
+)
+def test_the_strategy_is_the_one_asked_for_where_windows_allow_it(sql: str, setting: str, strategy: Strategy, why: str) -> None:
+    found, words = choose_strategy(bind(f"{sql} EMIT CHANGES"), Settings(pipeline=setting))
+    assert found is strategy
+    assert why in words
 
 
 @pytest.mark.parametrize(

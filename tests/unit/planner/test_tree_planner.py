@@ -71,7 +71,7 @@ def test_other_texts_are_refused_with_what_is_wrong(text: str, what: str) -> Non
     ("sql", "settings"),
     [
         ("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", {"tree": "(A, B)"}),
-        (f"{THREE} EMIT CHANGES", {}),
+        (f"{THREE} EMIT CHANGES", {"pipeline": "negative"}),
         (THREE, {"algorithm": "naive"}),
         (THREE, {"expiry": "eager"}),
         ("SELECT A.k FROM A [PARTITION BY k ROWS 2], B [ROWS 2], C [ROWS 2] WHERE A.k = B.k AND B.k = C.k", {}),

@@ -52,6 +52,30 @@ def test_an_aggregate_that_is_written_twice_is_kept_once(known: Catalog) -> None
     assert len(group.aggregates) == 1
 
 
+def test_rows_below_first_and_last_carry_their_order(known: Catalog) -> None:
+    alone = read("SELECT FIRST(v), LAST(v), MAX(v) FROM A GROUP BY k", known).root
+    assert isinstance(alone, GroupBy)
+    assert [(aggregate.function, aggregate.order) for aggregate in alone.aggregates] == [("first", (2,)), ("last", (2,)), ("max", ())]
+    joined = read("SELECT FIRST(B.v) FROM A, B, T WHERE A.k = B.k AND T.k = B.k", known).root
+    assert isinstance(joined, GroupBy)
+    assert isinstance(joined.input, Leaf)
+    order = ['greatest(epoch_us("0.ts"), epoch_us("1.ts"))', '"0.#row"', '"1.#row"', '"2.#row"']
+    assert [column.expression.sql for column in joined.input.query.select][1:] == order
+
+
+def test_distinct_is_kept_where_it_makes_a_difference(known: Catalog) -> None:
+    group = read("SELECT SUM(DISTINCT v), SUM(v), MIN(DISTINCT v), MEDIAN(DISTINCT v) FROM A", known).root
+    assert isinstance(group, GroupBy)
+    assert [aggregate.distinct for aggregate in group.aggregates] == [True, False, False, True]
+
+
+def test_percentiles_of_the_standard_are_quantiles(known: Catalog) -> None:
+    text = "SELECT percentile_cont(0.2) WITHIN GROUP (ORDER BY v), percentile_disc(0.2) WITHIN GROUP (ORDER BY v DESC) FROM A"
+    group = read(text, known).root
+    assert isinstance(group, GroupBy)
+    assert [(one.function, one.fraction) for one in group.aggregates] == [("quantile_cont", "0.2"), ("quantile_disc", "0.8")]
+
+
 @pytest.mark.parametrize("keys", ["A.k + 1", "1", "x", "ALL"])
 def test_keys_by_expression_place_name_and_all(known: Catalog, keys: str) -> None:
     group = read(f"SELECT k + 1 AS x, COUNT(*) AS n FROM A GROUP BY {keys}", known).root
@@ -98,6 +122,36 @@ def test_a_sub_select_beside_a_table_and_a_stream(known: Catalog) -> None:
     assert combine.inputs[2].schema.names == ["k"]
 
 
+def test_streams_beside_a_sub_select_are_joined_first(known: Catalog) -> None:
+    """A and T are tied to each other by T.k = A.k, B is not; a condition that reads one leaf only is checked in it."""
+    text = (
+        "SELECT x.n, A.v, T.w, B.s FROM B, A, (SELECT k, COUNT(*) AS n FROM A GROUP BY k) x, T"
+        " WHERE x.k = A.k AND T.k = A.k AND A.v > 1 AND B.k = x.k AND A.s || B.s <> '\"1.s\"' AND B.v > 2"
+    )
+    combine = read(text, known).root
+    assert isinstance(combine, Combine)
+    first, second, third = combine.inputs
+    assert isinstance(first, Leaf)
+    assert isinstance(second, Leaf)
+    assert isinstance(third, GroupBy)
+    assert [source.alias for source in second.query.sources] == ["A", "T"]
+    assert [predicate.expression.sql for predicate in first.query.predicates] == ['"0.v" > 2']
+    assert [predicate.expression.sql for predicate in second.query.predicates] == ['"1.k" = "0.k"', '"0.v" > 1']
+    assert (first.schema.names, second.schema.names) == (["k", "s"], ["A.k", "A.s", "A.v", "T.w"])
+    conditions = [predicate.expression.sql for predicate in combine.predicates]
+    assert conditions == ['"2.k" = "1.A.k"', '"0.k" = "2.k"', """ "1.A.s" || "0.s" <> '"1.s"' """.strip()]
+    assert [column.expression.sql for column in combine.select] == ['"2.n"', '"1.A.v"', '"1.T.w"', '"0.s"']
+    comparison = combine.predicates[0].comparison
+    assert comparison is not None
+    assert (set(comparison.left.sources), set(comparison.right.sources)) == ({2}, {1})
+
+
+def test_tables_that_are_tied_to_sub_selects_only_stay_tables(known: Catalog) -> None:
+    combine = read("SELECT T.w FROM T, T U, (SELECT DISTINCT k FROM A) x WHERE T.k = x.k AND U.w = T.w", known).root
+    assert isinstance(combine, Combine)
+    assert [type(node) for node in combine.inputs] == [Stored, Stored, Distinct]
+
+
 WRONG = [
     ("SELECT k, v FROM A GROUP BY k", "column 11: the column v is neither a key of the groups nor inside an aggregate."),
     ("SELECT * FROM A GROUP BY k", "column 8: * cannot stand beside aggregates or GROUP BY."),
@@ -110,7 +164,16 @@ WRONG = [
     ("SELECT k FROM A GROUP BY ROLLUP (k)", "column 26: sets of groupings are not supported."),
     ("SELECT v.sum() FROM A", "column 10: the aggregate sum cannot be called with a dot."),
     ("SELECT list(v) FROM A", "column 8: the aggregate list is not supported. There are COUNT"),
-    ("SELECT SUM(DISTINCT v) FROM A", "column 8: SUM with DISTINCT is not supported."),
+    ("SELECT LAST(DISTINCT v) FROM A", "column 8: LAST with DISTINCT is not supported. It is one value already"),
+    ("SELECT SUM(DISTINCT) FROM A", "column"),
+    ("SELECT COUNT(DISTINCT *) FROM A", "column"),
+    ("SELECT FIRST(v ORDER BY k) FROM A", "column 16: ORDER BY inside FIRST is not supported. FIRST and LAST go by time"),
+    ("SELECT FIRST(x.k) FROM (SELECT k FROM A) x", "column 8: FIRST over a sub-select is not supported. Take it inside the sub-select"),
+    ("SELECT percentile_cont(0.5) FROM A", "column 8: percentile_cont takes one fraction, and WITHIN GROUP what it is over."),
+    ("SELECT percentile_cont(2) WITHIN GROUP (ORDER BY v) FROM A", "column 24: the fraction of percentile_cont must be a number"),
+    ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY v, k) FROM A", "column 42: percentile_cont needs one expression to go by."),
+    ("SELECT percentile_cont(0.5) WITHIN GROUP (v) FROM A", "column 43: a ) is missing at 'v'."),
+    ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY SUM(v)) FROM A", "column 52: an aggregate cannot stand inside another one."),
     ("SELECT quantile_cont(v) FROM A", "column 22: quantile_cont takes two arguments."),
     ("SELECT SUM(*) FROM A", "column 12: SUM needs an expression, not *."),
     ("SELECT MIN(v ORDER BY k) FROM A", "column 14: ORDER BY inside MIN is not supported."),

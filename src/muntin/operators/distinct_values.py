@@ -1,0 +1,44 @@
+"""The different values of groups, for aggregates with DISTINCT: a value counts once, however often a group has it.
+
+Of every value of a group it is known how often it is there. In a run in which it comes for the first time it counts as one row
+that comes, and as one that leaves when the last of its rows has gone. O(1) a row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from muntin.expressions.evaluator import Evaluator
+from muntin.operators.row_keys import row_keys
+from muntin.state.group_table import GroupTable, Slots
+
+Integers = npt.NDArray[np.int64]
+
+
+class DistinctValues:
+    """Turns the weights of rows into those of different values."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self._table = GroupTable()
+        self._evaluator = evaluator
+
+    def weights(self, slots: Slots, weights: Integers, column: pa.ChunkedArray) -> Integers:
+        """For each row +1 or -1 if it stands for a value that has come or has gone in its run; rows of weight 0 are not looked at."""
+        found = np.zeros(len(weights), np.int64)
+        rows = np.flatnonzero(weights)
+        if len(rows):
+            runs = np.repeat(np.arange(len(slots.run_rows) - 1), np.diff(slots.run_rows))
+            keys = row_keys(
+                pa.table([pa.array(slots.groups[rows]), column.take(pa.array(rows))], names=["group", "value"]), self._evaluator
+            )
+            values = self._table.touch(self._table.find(*keys), runs[rows])
+            there = self._table.count(values, weights[rows]) > 0
+            found[rows[values.rows]] = there[1::2].astype(np.int64) - there[0::2]
+            self._table.release(values)
+        return found
+
+    def nbytes(self) -> int:
+        """Bytes of state."""
+        return self._table.nbytes()

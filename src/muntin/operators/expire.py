@@ -1,0 +1,122 @@
+"""W-Expire (paper 2, section 3.2): rows that end by themselves in, signed rows out.
+
+What ends is remembered until then and goes as a negative row, at its end. State: the rows in runs that are sorted by their ends. A batch
+makes a run; runs of about the same size are merged when there are several, so there are few, and a row is copied a few times
+in its life: O(log n). What is due is the head of every run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from muntin.kernels.ranking import BUCKETS, rank_instants
+from muntin.operators.signed import NEVER, Changes, Integers, merged
+from muntin.state.columns import take_rows
+
+_TOGETHER = 8
+"""So many runs of about the same size become one."""
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Rows sorted by their ends, with the signs they go with; at one end rows come before others go."""
+
+    rows: pa.Table
+    ends: Integers
+    signs: npt.NDArray[np.int8]
+
+    @classmethod
+    def sorted(cls, rows: pa.Table, ends: Integers, signs: npt.NDArray[np.int8]) -> _Run:
+        leaving = bool((signs < 0).all())
+        if leaving and (ends[1:] >= ends[:-1]).all():
+            return cls(rows, ends, signs)
+        order = _by_end(ends) if leaving else np.lexsort((-signs, ends))
+        return cls(take_rows(rows, order), ends[order], signs[order])
+
+    @classmethod
+    def of(cls, runs: list[_Run]) -> _Run:
+        """All rows of several runs."""
+        if len(runs) == 1:
+            return runs[0]
+        rows = pa.concat_tables([run.rows for run in runs])
+        return cls.sorted(rows, np.concatenate([run.ends for run in runs]), np.concatenate([run.signs for run in runs]))
+
+    def cut(self, place: int) -> tuple[_Run, _Run]:
+        """What is before a place, and the rest."""
+        head = _Run(self.rows.slice(0, place), self.ends[:place], self.signs[:place])
+        return head, _Run(self.rows.slice(place), self.ends[place:], self.signs[place:])
+
+    def level(self) -> int:
+        return len(self.ends).bit_length() // (_TOGETHER.bit_length() - 1)
+
+
+def _by_end(ends: Integers) -> Integers:
+    """The order of ends; few of them are not worth the buckets of a radix sort."""
+    if len(ends) < BUCKETS:
+        return np.argsort(ends, kind="stable")
+    least = int(ends.min())
+    order, spare = np.empty(len(ends), np.int64), np.empty(len(ends), np.int64)
+    in_spare = rank_instants(ends, least, int(ends.max()) - least, order, spare, np.empty(BUCKETS, np.int64))
+    return spare if in_spare else order
+
+
+class Expire:
+    """Remembers rows with their ends, and takes them back when these are due."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._runs: list[_Run] = []
+        self._next = NEVER
+
+    def run(self, rows: Changes, until: int) -> Changes:
+        """Rows as they come, and those that end up to an instant; what goes at an instant goes before others come."""
+        self.take(rows)
+        return merged([self.due(until), Changes(rows.columns, rows.times, rows.signs)], self._schema)
+
+    def take(self, rows: Changes) -> None:
+        """Remember rows that have an end."""
+        if rows.ends is None or not len(rows):
+            return
+        rows = rows.where(rows.ends < NEVER)
+        if not len(rows):
+            return
+        assert rows.ends is not None, "they have ends"
+        self._runs.append(_Run.sorted(rows.columns.rename_columns(self._schema.names), rows.ends, (-rows.signs).astype(np.int8)))
+        self._next = min(self._next, int(self._runs[-1].ends[0]))
+        self._merge()
+
+    def _merge(self) -> None:
+        """Put the last runs together while there are many that are not larger than the last."""
+        while True:
+            level = self._runs[-1].level()
+            alike = 0
+            while alike < len(self._runs) and self._runs[-1 - alike].level() <= level:
+                alike += 1
+            if alike < _TOGETHER:
+                return
+            self._runs[-alike:] = [_Run.of(self._runs[-alike:])]
+
+    def due(self, until: int) -> Changes:
+        """What ends up to an instant, and is then forgotten."""
+        if self._next > until:
+            return Changes.none(self._schema)
+        heads, rest = [], []
+        for run in self._runs:
+            head, tail = run.cut(int(np.searchsorted(run.ends, until, side="right")))
+            heads += [head] if len(head.ends) else []
+            rest += [tail] if len(tail.ends) else []
+        self._runs = rest
+        self._next = min((int(run.ends[0]) for run in rest), default=NEVER)
+        gone = _Run.of(heads)
+        return Changes(gone.rows, gone.ends, gone.signs.astype(np.int64))
+
+    def __len__(self) -> int:
+        return sum(len(run.ends) for run in self._runs)
+
+    def nbytes(self) -> int:
+        """Bytes of the rows that are remembered."""
+        return sum(run.rows.nbytes + run.ends.nbytes + run.signs.nbytes for run in self._runs)

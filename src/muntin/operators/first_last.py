@@ -1,0 +1,105 @@
+"""FIRST and LAST: the value of the oldest and of the newest row of a group, NULLs aside.
+
+The time of a row of a join is that of its newest member; among rows of one time those stand first whose members came first, the
+members compared in the order of FROM. Rows are numbered in this order as they come, since later batches are later in time. A
+row that leaves is known by the places of its members in their streams. State: value and number of every row inside the
+windows. Cost: O(log n) a row for n rows of a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from muntin.expressions.evaluator import Evaluator
+from muntin.kernels import ordering
+from muntin.operators.code_reader import whole_codes
+from muntin.operators.row_keys import row_keys
+from muntin.state.group_sums import GroupCounts
+from muntin.state.group_table import GroupTable, Slots, grown
+from muntin.state.group_values import GroupValues, Question
+
+Integers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_KINDS = {"first": ordering.LEAST, "last": ordering.GREATEST}
+_LEAST = 1 << 10
+_PIECES = 64
+"""So many pieces of the log are put together: looking something up takes the longer the more there are."""
+
+
+class FirstLast:
+    """First and last values by an order that columns of the rows give; ``functions`` are those asked for."""
+
+    def __init__(self, kind: pa.DataType, functions: Sequence[str], evaluator: Evaluator) -> None:
+        self._functions = functions
+        self._evaluator = evaluator
+        self._asked = sorted(set(functions))
+        self._counts = GroupCounts()
+        self._numbers = GroupValues([Question(_KINDS[function]) for function in self._asked])
+        self._rows = GroupTable()
+        self._number_of = np.zeros(0, np.int64)
+        self._log = pa.chunked_array([], kind)
+
+    def reserve(self, capacity: int) -> None:
+        """Make room for so many groups."""
+        self._counts.reserve(capacity)
+        self._numbers.reserve(capacity)
+
+    def forget(self, groups: Integers) -> None:
+        """Make groups as if they had never been."""
+        self._counts.forget(groups)
+        self._numbers.forget(groups)
+
+    def nbytes(self) -> int:
+        """Bytes of state."""
+        return self._counts.nbytes() + self._numbers.nbytes() + self._rows.nbytes() + self._number_of.nbytes + int(self._log.nbytes)
+
+    def run(self, slots: Slots, signs: Integers, column: pa.ChunkedArray, order: pa.Table) -> list[tuple[pa.Array, Mask]]:
+        """Take changes; for each function its values before and after each slot, side by side, and where these differ."""
+        weights = np.where(column.is_valid().to_numpy(), signs, 0) if column.null_count else signs
+        some = self._counts.add(slots, weights) > 0
+        answers = self._numbers.add(slots, weights, self._numbered(weights, column, order))
+        found = {}
+        for function, numbers in zip(self._asked, answers, strict=True):
+            values = self._log.take(pa.array(numbers, mask=~some))
+            low, high = row_keys(pa.table({"value": values}), self._evaluator)
+            found[function] = values.combine_chunks(), (low[0::2] != low[1::2]) | (high[0::2] != high[1::2]) | (some[0::2] != some[1::2])
+        self._clean()
+        return [found[function] for function in self._functions]
+
+    def _numbered(self, weights: Integers, column: pa.ChunkedArray, order: pa.Table) -> Integers:
+        """The numbers of rows, given to those that come; anything where the weight is 0."""
+        numbers = np.zeros(len(weights), np.int64)
+        rows = np.flatnonzero(weights)
+        if not len(rows):
+            return numbers
+        named = order.take(pa.array(rows))
+        found = self._rows.find(*row_keys(named, self._evaluator))
+        if len(self._number_of) < self._rows.capacity:
+            self._number_of = grown(self._number_of, self._rows.capacity)
+        coming = np.flatnonzero(weights[rows] > 0)
+        ranked = coming[np.lexsort([whole_codes(part)[coming] for part in reversed(named.columns)])]
+        self._number_of[found[ranked]] = len(self._log) + np.arange(len(ranked))
+        self._log = pa.chunked_array([*self._log.chunks, *column.take(pa.array(rows[ranked])).chunks], self._log.type)
+        if self._log.num_chunks > _PIECES:
+            self._log = pa.chunked_array([self._log.combine_chunks()], self._log.type)
+        numbers[rows] = self._number_of[found]
+        touched = self._rows.touch(found, np.zeros(len(found), np.int64))
+        self._rows.count(touched, weights[rows])
+        self._rows.release(touched)
+        return numbers
+
+    def _clean(self) -> None:
+        """Forget the values of rows that have left, once they are the most."""
+        if len(self._log) < 2 * len(self._rows) + _LEAST:
+            return
+        there = self._numbers.known()
+        after = np.arange(len(there))
+        self._numbers.rename(there, after)
+        places = np.minimum(np.searchsorted(there, self._number_of), max(len(there) - 1, 0))
+        self._number_of = after[places] if len(there) else np.zeros_like(self._number_of)
+        self._log = pa.chunked_array([self._log.take(pa.array(there)).combine_chunks()], self._log.type)

@@ -1,0 +1,79 @@
+"""W-DISTINCT, W-UNION, W-INTERSECT and W-EXCEPT (paper 2, sections 4.1 and 4.3): every row once, said with its end.
+
+The input is signed rows, what ends among them; rows that come have their ends with them. A row that comes into the result is sent with the
+end of the duplicate that stays longest. Nothing is sent when it ends. If a duplicate is then still there, which has come since, the
+row is sent again with the end of the one that stays longest now: paper 2's replacement. A row that goes before its end, since another
+one came on the right or one was taken back, is invalidated: sent with sign minus and the end that was said. State: counts and
+ends for each different row. O(1) a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from muntin.expressions.evaluator import Evaluator
+from muntin.kernels.reporting import GREATER, LEFT, LESSER
+from muntin.operators.row_keys import row_keys
+from muntin.operators.set_operation import TIMES, of_left
+from muntin.operators.signed import Changes, merged
+from muntin.plan.pipeline import Distinct, SetOperation, SetOperator
+from muntin.state.group_ends import GroupEnds
+from muntin.state.group_sums import GroupCounts
+from muntin.state.group_table import GroupTable
+
+_RULES = {SetOperator.UNION: GREATER, SetOperator.INTERSECT: LESSER, SetOperator.EXCEPT: LEFT}
+
+
+def has_ends(node: SetOperation | Distinct) -> bool:
+    """Whether the rows of a node can be said with their ends: those that it has once."""
+    return isinstance(node, Distinct) or node.operator in _RULES
+
+
+class OnceOperator:
+    """Runs one such operator; DISTINCT is a UNION with nothing."""
+
+    tidy = False
+
+    def __init__(self, node: SetOperation | Distinct, evaluator: Evaluator) -> None:
+        operator = node.operator if isinstance(node, SetOperation) else SetOperator.UNION
+        self._schema = node.schema
+        self._times = TIMES[operator]
+        self._evaluator = evaluator
+        self._table = GroupTable()
+        self._left = GroupCounts()
+        self._ends = GroupEnds(_RULES[operator])
+
+    def begin(self, inputs: Sequence[Changes]) -> Changes:
+        """The changes before any row has come."""
+        return self.run(inputs)
+
+    def run(self, inputs: Sequence[Changes]) -> Changes:
+        """What is to be said of the result, given the changes of the inputs."""
+        changes = merged(inputs, self._schema)
+        if not len(changes):
+            return Changes.none(self._schema)
+        slots = self._table.touch(self._table.find(*row_keys(changes.columns, self._evaluator)), changes.times)
+        for kept in (self._left, self._ends):
+            kept.reserve(self._table.capacity)
+        every = self._table.count(slots, changes.signs)
+        lefts = of_left(inputs)
+        left = self._left.add(slots, np.where(lefts, changes.signs, 0))
+        present = self._times(left, every - left)[1::2] > 0
+        signs, ends = self._ends.report(slots, (changes.times, changes.signs, changes.explicit_ends()), lefts, present)
+        gone = self._table.release(slots)
+        self._left.forget(gone)
+        self._ends.forget(gone)
+        said = np.flatnonzero(signs)
+        rows = slots.rows[said]
+        return Changes(changes.columns.take(pa.array(rows)), changes.times[rows], signs[said], ends[said])
+
+    def groups(self) -> int:
+        """Different rows that are kept."""
+        return len(self._table)
+
+    def nbytes(self) -> int:
+        """Bytes of state."""
+        return self._table.nbytes() + self._left.nbytes() + self._ends.nbytes()

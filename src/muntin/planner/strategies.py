@@ -1,0 +1,59 @@
+"""How rows that expire are told of above a join: the four strategies of paper 2, section 3, and which of them a plan can have.
+
+A join that *retracts* looks a row up once more when it leaves, and sends what it finds as negative rows (Negative Tuple). The other
+strategies know in advance when a result ends, namely when the first of its rows leaves. So they need windows in time: a window in rows
+ends when other rows come. The join then makes inserts only, and what ends is taken back above it: by one W-Expire (Hybrid), or by every
+operator for itself (Time Probing, Input Triggered).
+"""
+
+from __future__ import annotations
+
+from muntin.model.settings import Settings
+from muntin.model.window import TimeWindow
+from muntin.plan.query import Emit, Query
+from muntin.plan.strategy import Strategy
+
+_WORDS = {
+    Strategy.INPUT: "input triggered",
+    Strategy.PROBING: "time probing",
+    Strategy.NEGATIVE: "negative tuple",
+    Strategy.HYBRID: "hybrid",
+}
+
+
+def choose_strategy(query: Query, settings: Settings) -> tuple[Strategy, str]:
+    """The strategy for a join with changes, and in words which one it is and why.
+
+    Under ``auto`` it is the one that is measured to be fastest: Hybrid where a join can say when results end. Where nothing says which
+    rows belong together, there are too many results to remember them all.
+    """
+    streams = [source for source in query.sources if not source.stored]
+    if not all(isinstance(source.window, TimeWindow) for source in streams):
+        return _told(Strategy.NEGATIVE, "a window in rows does not tell in advance when a row leaves it")
+    if settings.pipeline in {"auto", "hybrid"}:
+        if len(query.sources) < 2:
+            return _told(Strategy.NEGATIVE, "one source has no join in which a look-up could be saved")
+        if settings.pipeline == "auto" and _equalities(query) < len(query.sources) - 1:
+            return _told(Strategy.NEGATIVE, "a join without equalities has more results than one would remember")
+        return _told(Strategy.HYBRID, "results are kept until they end, and rows that leave are not looked up again")
+    return _told(Strategy(settings.pipeline), "")
+
+
+def retracts(query: Query, settings: Settings) -> bool:
+    """Whether the join of a query takes back what ends itself."""
+    return query.emit is Emit.CHANGES and choose_strategy(query, settings)[0] is Strategy.NEGATIVE
+
+
+def _told(strategy: Strategy, why: str) -> tuple[Strategy, str]:
+    return strategy, f"{_WORDS[strategy]}: {why}" if why else _WORDS[strategy]
+
+
+def _equalities(query: Query) -> int:
+    """How many sources are tied to others by equalities, counted by the conditions that do."""
+    comparisons = [predicate.comparison for predicate in query.predicates if len(predicate.expression.sources) > 1]
+    return sum(comparison is not None and comparison.operator == "=" for comparison in comparisons)
+
+
+def drive_strategy(settings: Settings) -> Strategy:
+    """The strategy by which the operators above joins are run; where joins are Hybrid or take back themselves, they see signed rows."""
+    return Strategy(settings.pipeline) if settings.pipeline in {Strategy.PROBING, Strategy.INPUT} else Strategy.NEGATIVE
