@@ -54,7 +54,7 @@ def distribute_pipeline(query: Pipeline) -> PipelineDistribution:
     sources = [(leaf, place, source) for leaf in query.leaves for place, source in enumerate(leaf.sources)]
     spread = choice.spread
     routes = routes_of([(source, (leaf.name, place) in spread.keys) for leaf, place, source in sources], spread.homes)
-    if choice.roots == (query.root,):
+    if choice.roots[0] is query.root:
         # Two buckets may make changes of an instant that cancel out; so what is inserted shows only where all of them are.
         emit = Emit.CHANGES if query.emit is Emit.INSERTS else query.emit
         return PipelineDistribution(routes, (replace(query, root=_local(query.root, routes, spread), emit=emit),), None)
@@ -148,8 +148,11 @@ def _local(node: Node, routes: tuple[Route, ...], spread: Spread) -> Node:
 
 
 def _above(node: Node, roots: tuple[Node, ...], sent: Callable[[Node], Leaf]) -> Node:
-    """What is above the local sub-trees, with a leaf for each of them."""
-    if node in roots:
+    """What is above the local sub-trees, with a leaf for each of them.
+
+    Roots are told by identity: what buckets begin of a grouping may look just like it.
+    """
+    if any(node is root for root in roots):
         return sent(node)
     if isinstance(node, GroupBy):
         for _, partial, home in _partials(node):

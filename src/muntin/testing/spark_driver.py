@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from pyspark.sql import SparkSession
 
+from muntin.plan.query import Emit
 from muntin.spark.engine import SparkEngine
 from muntin.spark.program import Program
 from muntin.testing.compare import accumulate
@@ -37,6 +38,10 @@ class _Lending(SparkEngine):
 
     def _end_residents(self) -> None:
         self._checkpoint.release()
+
+    def emits_changes(self, query: str) -> bool:
+        """Whether the results of a query add up to its answer."""
+        return self._standing(query).query.emit is Emit.CHANGES
 
     def end(self) -> None:
         """Stop, and end the processes too."""
@@ -70,9 +75,9 @@ class SparkDriver:
         self._told: list[tuple[str, Callable[[SparkEngine], object]]] = []
         """What a new engine has to be told, with the names of queries."""
         self._folders: dict[str, Path] = {}
-        self._changes: set[str] = set()
         self._taken: dict[str, int] = {}
         self._files = 0
+        self._begun = False
         self._settled = False
         for name, value in settings.items():
             self.change(name, f"'{value}'")
@@ -95,8 +100,6 @@ class SparkDriver:
         self._settle()
         self._tell(lambda engine: engine.query(sql, name=name), query=name)
         self._taken[name.casefold()] = 0
-        if "EMIT CHANGES" in sql.upper():
-            self._changes.add(name.casefold())
 
     def execute(self, sql: str) -> None:
         """Run any statements of the dialect."""
@@ -116,6 +119,7 @@ class SparkDriver:
         """Write rows as files, one after the other: Spark takes them in the order of their times of change."""
         for piece in cut(rows, self._random):
             self._files += 1
+            self._begun = True
             part = self._folders[stream.casefold()] / f".{self._files}.part"
             pa.parquet.write_table(piece, part)
             os.utime(part, (self._files, self._files))
@@ -129,6 +133,7 @@ class SparkDriver:
         self._settle()
         self._engine.advance(at)
         self._settled = False
+        self._begun = True
         self._settle()
 
     def take(self, query: str) -> pa.Table:
@@ -140,9 +145,11 @@ class SparkDriver:
         return new
 
     def answer(self, query: str) -> pa.Table | None:
-        """What all changes add up to; nothing where results are inserts only."""
+        """What all changes add up to; nothing where results are inserts only, or no batch has brought any."""
         self._settle()
-        return accumulate(self._engine.results(query)) if query.casefold() in self._changes else None
+        if not self._begun:
+            return None
+        return accumulate(self._engine.results(query)) if self._engine.emits_changes(query) else None
 
     def late(self, stream: str) -> pa.Table:
         """All rows that came too late so far."""

@@ -62,6 +62,13 @@ ABOVE = [
     ("SELECT COUNT(*) AS n, AVG(k) AS a FROM A", ["by the time of A"], ["group(rows)"], "select(group(sent))"),
     ("SELECT COUNT(DISTINCT k) AS n, MIN(v) AS least FROM A", ["by A.k"], ["group(rows)"], "select(group(sent))"),
     ("SELECT COUNT(DISTINCT k) AS n, COUNT(DISTINCT s) AS m FROM A", ["by the time of A"], ["rows"], "group(sent)"),
+    ("SELECT MIN(k) AS a0 FROM A", ["by the time of A"], ["group(rows)"], "select(group(sent))"),
+    (
+        "SELECT n AS c0 FROM (SELECT COUNT(*) AS n FROM A GROUP BY k) c GROUP BY n",
+        ["by A.k"],
+        ["group(select(group(rows)))"],
+        "select(group(sent))",
+    ),
     ("SELECT SUM(A.v) AS n FROM A, B WHERE A.k = B.k", ["by A.k", "by B.k"], ["rows"], "group(sent)"),
     (
         "SELECT n, COUNT(*) AS g FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) c GROUP BY n",
