@@ -7,21 +7,16 @@ come or only go are left alone, which is nearly all of them.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from muntin.expressions.duck import Duck
-from muntin.plan.query import quote
+from muntin.expressions.evaluator import Evaluator
+from muntin.operators.row_keys import row_keys
 
-_SQL = """
-SELECT row FROM (
-  SELECT row, sign,
-    row_number() OVER (PARTITION BY {columns}, sign ORDER BY row) AS number,
-    count(*) FILTER (sign = '+') OVER (PARTITION BY {columns}) AS added,
-    count(*) FILTER (sign = '-') OVER (PARTITION BY {columns}) AS removed
-  FROM changes
-) WHERE number > least(added, removed) ORDER BY row
-"""
+Integers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 def consolidate(changes: pa.Table, duck: Duck) -> pa.Table:
@@ -40,10 +35,25 @@ def consolidate(changes: pa.Table, duck: Duck) -> pa.Table:
     if not mixed.any():
         return changes
     touched = np.flatnonzero(mixed)
-    some = changes.take(pa.array(touched))
-    names = [f"c{number}" for number in range(some.num_columns)]
-    named = some.rename_columns(names).append_column("row", pa.array(touched)).append_column("sign", some.column(0))
-    kept = duck.run(_SQL.format(columns=", ".join(quote(name) for name in names[1:])), changes=named).column("row").to_numpy()
+    values = changes.select(range(2, changes.num_columns)).take(pa.array(touched))
+    kept = touched[_left((times[touched], *row_keys(values, Evaluator(duck))), leaving[touched])]
     keep = ~mixed
     keep[kept] = True
     return changes.filter(pa.array(keep))
+
+
+def _left(words: tuple[Integers, ...], leaving: Mask) -> Mask:
+    """Which rows are left when those with equal words that come and go cancel each other out, the first ones first."""
+    order = np.lexsort((leaving, *words))
+    other = np.zeros(len(order), bool)
+    for word in words:
+        other[1:] |= word[order[1:]] != word[order[:-1]]
+    groups = np.cumsum(other)
+    gone = leaving[order]
+    removed = np.bincount(groups, weights=gone).astype(np.int64)
+    pairs = np.minimum(removed, np.bincount(groups) - removed)
+    starts = np.flatnonzero(other | np.concatenate([[True], gone[1:] != gone[:-1]]))
+    number = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    left = np.zeros(len(order), bool)
+    left[order] = number >= pairs[groups]
+    return left
