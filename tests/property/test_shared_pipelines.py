@@ -31,13 +31,25 @@ SELECTS = [
     "SELECT A.j AS x {} EXCEPT SELECT B.k AS x {}",
     "SELECT S.x, COUNT(*) AS n FROM (SELECT DISTINCT A.j AS x, B.v AS y {}) AS S GROUP BY S.x",
 ]
+SAME = [
+    "SELECT DISTINCT A.j AS x FROM A, B WHERE A.k = B.k WINDOW 4 SECONDS EMIT CHANGES",
+    "SELECT COUNT(*) AS n FROM (SELECT DISTINCT A.j AS x FROM A, B WHERE A.k = B.k) AS S WINDOW 4 SECONDS EMIT CHANGES",
+    "SELECT B.x FROM (SELECT DISTINCT A.j AS x FROM A, B WHERE A.k = B.k) AS B, A WHERE A.k = B.x WINDOW 4 SECONDS EMIT CHANGES",
+    "SELECT DISTINCT v FROM A WINDOW 3 SECONDS EMIT CHANGES",
+    "SELECT COUNT(*) AS n FROM (SELECT DISTINCT A.v FROM A) AS S WINDOW 3 SECONDS EMIT CHANGES",
+    "SELECT v FROM A EXCEPT SELECT v FROM A WHERE k > 0 WINDOW 3 SECONDS EMIT CHANGES",
+    "SELECT DISTINCT v FROM A UNION ALL SELECT DISTINCT v FROM A WINDOW 3 SECONDS EMIT CHANGES",
+]
+"""Queries that have sub-plans in common."""
 MORE = ["", "", " AND A.j > 0", " AND B.j = 1", " AND A.v + B.v > 10"]
 ROWS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=6)
 
 
 @st.composite
 def selects(draw: st.DrawFn, joins: list[str]) -> str:
-    """A query with changes over one of some joins."""
+    """A query with changes over one of some joins, or one that has a part in common with others."""
+    if not joins or draw(st.integers(0, 5)) == 0:
+        return draw(st.sampled_from(SAME))
     join = draw(st.sampled_from(joins)).format(more=draw(st.sampled_from(MORE)), w=draw(st.integers(1, 6)), u=draw(st.integers(1, 6)))
     body, window, size = join.partition(" WINDOW ")
     select = draw(st.sampled_from(SELECTS))
@@ -49,7 +61,7 @@ def selects(draw: st.DrawFn, joins: list[str]) -> str:
 @st.composite
 def stories(draw: st.DrawFn) -> list[tuple[str, object]]:
     """What happens: rows of a stream, time that passes, a query that is added, one that is dropped (by its number)."""
-    joins = draw(st.sampled_from([JOINS[:3], JOINS[:3], JOINS[:4], JOINS[4:5], JOINS[5:6], JOINS[6:], JOINS]))
+    joins = draw(st.sampled_from([JOINS[:3], JOINS[:3], JOINS[:4], JOINS[4:5], JOINS[5:6], JOINS[6:], JOINS, []]))
     added = st.tuples(st.just("add"), selects(joins))
     came = st.tuples(st.sampled_from("ABC"), ROWS)
     passed = st.tuples(st.just("advance"), st.integers(0, 4))
@@ -65,9 +77,9 @@ def made(sharing: str, pipeline: str) -> muntin.Engine:
     return engine
 
 
-@given(stories(), st.sampled_from(["auto", "auto", "hybrid"]), st.sampled_from(["auto", "negative"]))
+@given(stories(), st.sampled_from(["auto", "auto", "hybrid", "negative", "probing"]), st.sampled_from(["auto", "negative"]))
 def test_a_query_gets_the_same_shared_or_alone(story: list[tuple[str, object]], strategy: str, other: str) -> None:
-    """Alone also by joins that take back themselves."""
+    """Alone also by another strategy."""
     engines = made("on", strategy), made("off", other)
     names: list[str] = []
     clock = 0
@@ -126,3 +138,58 @@ def test_joins_below_pipelines_and_queries_with_changes_share() -> None:
     for name in ("count", "plain", "distinct"):
         engine.drop(name)
     assert not engine._joins.running
+
+
+def test_the_same_sub_plan_is_run_once() -> None:
+    engine = made("on", "auto")
+    for number, sql in enumerate(SAME[:3]):
+        engine.query(sql, name=f"q{number}")
+    running = [pipeline for pipeline in engine._queries.values() if isinstance(pipeline, RunningPipeline)]
+    assert len({id(leaf) for pipeline in running for leaf in pipeline.leaves}) == 2, "one join, and A alone"
+    assert [pipeline.shared() for pipeline in running] == [[True], [True, False, False], [True, False]]
+    assert "run once for all queries that have it" in engine.explain("q0")
+    engine.push("A", [(0, 1, 1, SECOND)])
+    engine.advance(SECOND)
+    engine.query(SAME[0], name="later")
+    later = engine._queries["later"]
+    assert isinstance(later, RunningPipeline)
+    assert later.shared() == [False], "rows have come that the others count and it does not"
+    engine.drop("q0")
+    engine.push("B", [(0, 2, 2, 2 * SECOND)])
+    engine.advance(2 * SECOND)
+    assert engine.handle("q1").answer().to_pylist() == [{"n": 1}]
+    for name in ("q1", "q2", "later"):
+        engine.drop(name)
+    assert not engine._joins.running
+    assert not engine._subplans._users
+    assert not engine._subplans.steps._known
+
+
+@given(stories())
+def test_an_engine_that_runs_by_itself_gives_the_same(story: list[tuple[str, object]]) -> None:
+    """Also where queries that emit inserts share and are scheduled beside them."""
+    engines = made("on", "auto"), made("off", "auto")
+    engines[0].start()
+    names: list[str] = []
+    clock = 0
+    for engine in engines:
+        engine.query("SELECT A.v, B.v AS w FROM A, B WHERE A.k = B.k WINDOW 2 SECONDS", name="small")
+        engine.query("SELECT A.v, B.v AS w FROM A, B WHERE A.k = B.k WINDOW 6 SECONDS", name="large")
+    for number, (what, detail) in enumerate(story):
+        if what == "add":
+            note(f"q{number}: {detail}")
+            names.append(f"q{number}")
+            for engine in engines:
+                engine.query(str(detail), name=names[-1])
+        elif isinstance(detail, list):
+            values: list[tuple[int, int, int, int]] = []
+            for k, j, step in detail:
+                clock += step
+                values.append((k, j, number * 10 + len(values), clock * SECOND))
+            note(f"{what} {values}")
+            for engine in engines:
+                engine.push(what, values)
+    for engine in engines:
+        engine.advance((clock + 3) * SECOND)
+    engines[0].stop()
+    check(engines, ["small", "large", *names], answers=True)

@@ -32,6 +32,7 @@ from muntin.engine.running_pipeline import RunningLeaf, RunningPipeline
 from muntin.engine.running_query import RunningQuery
 from muntin.engine.standing_query import StandingQuery, Subscriber
 from muntin.engine.stream_state import StreamState, least_watermark
+from muntin.engine.subplans import SubPlans
 from muntin.engine.subscription import Subscription
 from muntin.engine.table_files import load_table
 from muntin.engine.turns import Turns
@@ -41,11 +42,12 @@ from muntin.kernels.compiling import prepare, prepare_part
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL, Instant, format_instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
+from muntin.operators.pipeline import Drive
 from muntin.operators.scheduled_join import Pace
 from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
 from muntin.plan.pipeline import Pipeline
-from muntin.plan.query import Query
+from muntin.plan.query import Emit, Query
 from muntin.plan.statement import Drop
 from muntin.planner.strategies import drive_strategy
 from muntin.sql.streams import make_stream, make_table
@@ -109,6 +111,8 @@ class Engine:
         self._numbers = count(1)
         self._duck = Duck()
         self._joins = Joins(self._duck)
+        self._subplans = SubPlans()
+        self._turns = count()
         self._live = Live(self._lock, self._joins, self._deliveries, self._trim)
         self._workspace = Workspace()
         self._final = (BEFORE_ALL, -1)
@@ -194,12 +198,15 @@ class Engine:
             return self._add_query(query, own)
 
     def _add_query(self, query: Query, settings: Settings | None = None) -> StandingQuery:
+        """Run a query. One with settings of its own may be told later which rows came before it, so it has no part in others."""
         running: RunningQuery | RunningPipeline
         if isinstance(query, Pipeline):
             running = self._run_pipeline(query, settings)
         else:
             own, plan = self._declared.planned(query, settings)
             self._prepare()
+            if query.emit is Emit.CHANGES:
+                prepare_part("changes")
             running = self._joins.add(query, own, partial(self._make_join, plan, own), RunningQuery)
         self._queries[query.name.casefold()] = running
         self._declared.add_query(query)
@@ -223,9 +230,14 @@ class Engine:
         """Run a pipeline over its leaves."""
         own, plan = self._declared.planned_pipeline(query, settings)
         self._prepare()
+        prepare_part("changes")
         prepare_part("pipelines")
-        leaves = [self._joins.add(leaf.query, own, partial(self._make_join, leaf, own), RunningLeaf) for leaf in plan.leaves]
-        return RunningPipeline(query, leaves, self._tables, self._duck, drive_strategy(own))
+        leaves, alone = [], settings is not None
+        for leaf in plan.leaves:
+            make = partial(self._joins.add, leaf.query, own, partial(self._make_join, leaf, own), RunningLeaf)
+            leaves.append(self._subplans.leaf(leaf.query, own, make, alone=alone))
+        steps = None if alone else self._subplans.steps
+        return RunningPipeline(query, leaves, self._tables, self._duck, Drive(drive_strategy(own), steps, leaves))
 
     def handle(self, name: str) -> StandingQuery:
         """The handle of a registered query."""
@@ -258,8 +270,7 @@ class Engine:
         """Bytes of the columns in the logs of all streams and of the windows' state in all queries."""
         with self._lock:
             logs = sum(state.log.nbytes() for state in self._streams.values())
-            pipelines = [running for running in self._queries.values() if isinstance(running, RunningPipeline)]
-            above = sum(size for pipeline in pipelines for _, _, size in pipeline.state())
+            above = sum(pipeline.nbytes() for pipeline in self._queries.values() if isinstance(pipeline, RunningPipeline))
             return logs + above + sum(join.nbytes() for join in self._joins.running)
 
     def drop(self, name: str) -> None:
@@ -272,7 +283,7 @@ class Engine:
             if self._declared.drop_query(name, if_exists=if_exists) is not None:
                 self._live.finish()
                 running = self._queries.pop(name.casefold())
-                for each in running.leaves if isinstance(running, RunningPipeline) else (running,):
+                for each in self._subplans.drop(running) if isinstance(running, RunningPipeline) else (running,):
                     self._joins.drop(each)
                 self._deliveries.forget(name)
                 self._trim()
@@ -393,9 +404,10 @@ class Engine:
 
     def _catch_up_pipelines(self, closed: int, *, silent: bool) -> None:
         """Let the operators above joins take what those have found."""
+        turn = next(self._turns)
         for pipeline in self._queries.values():
             if isinstance(pipeline, RunningPipeline):
-                tables = pipeline.catch_up(closed)
+                tables = pipeline.catch_up(closed, turn)
                 if silent:  # what it keeps depends on every row, so only the results are left out
                     pipeline.take_back(list(tables))
                     continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from muntin.engine.explain import describe_plan, describe_query
 from muntin.engine.plan_tree import Fact, Node
@@ -16,6 +16,14 @@ from muntin.plan.pipeline import Node as PlanNode
 from muntin.plan.query import Expression
 
 _SECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What an operator keeps, and whether it does so for other queries too."""
+
+    entries: int
+    shared: bool
 
 
 def describe_any(plan: JoinPlan | PipelinePlan) -> Node:
@@ -32,10 +40,11 @@ def describe_running_pipeline(running: RunningPipeline, why: Callable[[RunningQu
     """The plan of a running pipeline, with what its operators keep; ``why`` tells of its leaves why they share their joins or not."""
     plan = PipelinePlan(running.query, tuple(leaf.plan for leaf in running.leaves))
     leaves = [describe_query(leaf, why(leaf)) for leaf in running.leaves]
-    return _described(plan, iter(leaves), iter([entries for _, entries, _ in running.state()]))
+    kept = [Kept(entries, shared) for (_, entries, _), shared in zip(running.state(), running.shared(), strict=True)]
+    return _described(plan, iter(leaves), iter(kept))
 
 
-def _described(plan: PipelinePlan, leaves: Iterator[Node], entries: Iterator[int]) -> Node:
+def _described(plan: PipelinePlan, leaves: Iterator[Node], entries: Iterator[Kept]) -> Node:
     query = plan.query
     timing = f"every {format_interval(query.every)}" if query.every else "at every change"
     facts = (
@@ -46,7 +55,7 @@ def _described(plan: PipelinePlan, leaves: Iterator[Node], entries: Iterator[int
     return Node("query", f"query {query.name}", facts, (_node(query.root, leaves, entries),), ("operators",))
 
 
-def _node(node: PlanNode, leaves: Iterator[Node], entries: Iterator[int]) -> Node:
+def _node(node: PlanNode, leaves: Iterator[Node], entries: Iterator[Kept]) -> Node:
     """An operator with its inputs, which come first in what is told of them."""
     inputs = tuple(_node(child, leaves, entries) for child in node.inputs)
     if isinstance(node, Leaf):
@@ -55,7 +64,8 @@ def _node(node: PlanNode, leaves: Iterator[Node], entries: Iterator[int]) -> Nod
     label, facts = _told(node)
     if not isinstance(node, Stored):
         kept = next(entries, None)
-        facts += () if kept is None else (Fact("entries", kept, f"{kept:,} entries kept"),)
+        facts += () if kept is None else (Fact("entries", kept.entries, f"{kept.entries:,} entries kept"),)
+        facts += (Fact("shared", True, "run once for all queries that have it"),) if kept and kept.shared else ()
     return Node("operators[]", label, (Fact("operator", type(node).__name__), *facts), inputs, ("operators",))
 
 

@@ -513,8 +513,8 @@ class RunningJoin:
         return dict(zip((source.alias for source in self.query.sources), self._operator.rows(), strict=True))
 
     def nbytes(self) -> int:
-        """Bytes of state, without the rows themselves."""
-        return self._operator.nbytes()
+        """Bytes of state, without the rows themselves, and of the results that its queries remember."""
+        return self._operator.nbytes() + sum(member.remembered_bytes() for member in self.members)
 
     def _work_at(self, instant: int) -> WorkMark:
         counters = self._operator.state.counters

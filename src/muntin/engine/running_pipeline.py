@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,13 +18,16 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.consolidate import consolidate
 from muntin.operators.join import Matches
-from muntin.operators.pipeline import PipelineOperator
+from muntin.operators.pipeline import Drive, PipelineOperator
 from muntin.operators.result import sign_column, time_column
 from muntin.operators.signed import Changes, merged
 from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit, Query
 from muntin.plan.strategy import Strategy
 from muntin.planner.strategies import drive_strategy
+
+Arrivals: TypeAlias = tuple[npt.NDArray[np.float64] | float, int]
+"""When rows came, and how many they were."""
 
 
 class RunningLeaf(RunningQuery):
@@ -32,7 +37,13 @@ class RunningLeaf(RunningQuery):
         super().__init__(query, join, duck)
         self._waiting: list[Changes] = []
         self._sends_ends = drive_strategy(join.settings) is not Strategy.NEGATIVE
-        self._arrivals: list[tuple[np.ndarray[tuple[int], np.dtype[np.float64]] | float, int]] = []
+        self._arrivals: list[Arrivals] = []
+        self._turn = -1
+        self._taken: tuple[Changes, list[Arrivals]] = Changes.none(self._columns), []
+
+    def is_fresh(self) -> bool:
+        """Whether no row has come since it began, so that it has found nothing yet."""
+        return all(state.log.next == since for state, since in self._since.items())
 
     def taken(self, matches: Matches) -> pa.Table | None:
         """Keep the changes of matches for the pipeline."""
@@ -67,8 +78,15 @@ class RunningLeaf(RunningQuery):
         self._waiting.append(self._every(came if self._sends_ends else self._expire.run(came, self.join.now)))
         return None
 
-    def take(self) -> Changes:
-        """The changes since the last call."""
+    def take(self, turn: int) -> tuple[Changes, list[Arrivals]]:
+        """The changes since the turn before, when the rows behind them came, and how many they were; once and for all in a turn."""
+        if self._turn != turn:
+            self._turn = turn
+            self._taken = self._changes_since(), self._arrivals
+            self._arrivals = []
+        return self._taken
+
+    def _changes_since(self) -> Changes:
         found = merged(self._waiting, self._columns)
         if len(found) and (found.times[1:] < found.times[:-1]).any():
             order = np.argsort(found.times, kind="stable")
@@ -77,17 +95,12 @@ class RunningLeaf(RunningQuery):
         self._waiting.clear()
         return found
 
-    def take_arrivals(self) -> list[tuple[np.ndarray[tuple[int], np.dtype[np.float64]] | float, int]]:
-        """When the rows behind the changes since the last call came, and how many they were."""
-        arrivals, self._arrivals = self._arrivals, []
-        return arrivals
-
 
 class RunningPipeline:
     """A pipeline over leaves that run in joins of their own; begins with what is there before any row has come."""
 
     def __init__(
-        self, query: Pipeline, leaves: Sequence[RunningLeaf], tables: Mapping[str, pa.Table], duck: Duck, strategy: Strategy
+        self, query: Pipeline, leaves: Sequence[RunningLeaf], tables: Mapping[str, pa.Table], duck: Duck, drive: Drive | None = None
     ) -> None:
         self.query = query
         self.leaves = leaves
@@ -98,30 +111,38 @@ class RunningPipeline:
         self.evaluator = Evaluator(duck)
         self._duck = duck
         self._tables = tables
-        self._operator = self._make(strategy)
+        self._operator = self._make(drive)
         self._columns = pa.schema(list(query.output_schema)[2:])
         self._results: list[pa.Table] = []
         self._answer = Changes.none(self._columns)
         self._next: int | None = None
         self._keep(self._operator.begin(), settled=False)
 
-    def _make(self, strategy: Strategy) -> PipelineOperator:
-        return PipelineOperator(self.query, self._tables, self.evaluator, strategy)
+    def _make(self, drive: Drive | None) -> PipelineOperator:
+        return PipelineOperator(self.query, self._tables, self.evaluator, drive)
+
+    def let_go(self) -> None:
+        """Be no more."""
+        self._operator.let_go()
 
     # -- results -----------------------------------------------------------------------------------
 
-    def catch_up(self, closed: int) -> Iterator[pa.Table]:
-        """Take what the leaves have found, and yield the results; all leaves have come to the same instant."""
-        changes = [leaf.take() for leaf in self.leaves]
+    def catch_up(self, closed: int, turn: int) -> Iterator[pa.Table]:
+        """Take what the leaves have found, and yield the results; all leaves have come to the same instant.
+
+        In one ``turn`` all pipelines are called that have anything in common.
+        """
+        taken = [leaf.take(turn) for leaf in self.leaves]
+        changes = [found for found, _ in taken]
         came = any(len(part) for part in changes)
         if came and self._next is None:
             self._next = min(int(part.times[0]) for part in changes if len(part))
         if came or self._operator.is_probing:
             now = closed if self.query.every is None else closed // self.query.every * self.query.every
-            yield from self._keep(self._operator.run(changes, now), settled=self._operator.tidy)
+            yield from self._keep(self._operator.run(changes, now, turn), settled=self._operator.tidy)
             moment = time.monotonic()
-            for leaf in self.leaves:
-                for arrivals, count in leaf.take_arrivals():
+            for _, noted in taken:
+                for arrivals, count in noted:
                     self.response.add(moment, arrivals, count)
         if self.query.emit is Emit.SNAPSHOT:
             yield from self._show(min(closed, self._operator.clock) if self._operator.is_triggered else closed)
@@ -185,7 +206,7 @@ class RunningPipeline:
 
     def answer(self) -> pa.Table:
         """The answer now: the same operators, made anew, over the answers of the leaves."""
-        operator = self._make(Strategy.NEGATIVE)
+        operator = self._make(None)
         begun = operator.begin()
         found = operator.run([Changes.coming(leaf.answer(), 0) for leaf in self.leaves])
         return self._net(merged([begun, found], self._columns))
@@ -206,6 +227,14 @@ class RunningPipeline:
     def state(self) -> list[tuple[str, int, int]]:
         """For each operator: what it is, how many entries it keeps, and how many bytes."""
         return [(type(node).__name__, entries, size) for node, entries, size in self._operator.state()]
+
+    def shared(self) -> list[bool]:
+        """For each operator whether it is run for other pipelines too."""
+        return self._operator.shared()
+
+    def nbytes(self) -> int:
+        """Bytes of its operators, of those that others have too a part."""
+        return self._operator.nbytes()
 
     def stats(self) -> dict[str, object]:
         """Everything it counts; ``leaves`` has what the joins below it count."""

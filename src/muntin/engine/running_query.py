@@ -105,6 +105,10 @@ class RunningQuery:
         """Whether what it keeps depends on rows that are in no window's store: then they cannot be taken silently."""
         return self._expire is not None
 
+    def remembered_bytes(self) -> int:
+        """Bytes of the results that are kept until they end."""
+        return self._expire.nbytes() if self._expire else 0
+
     def _ending(self, matches: Matches) -> Changes:
         """The rows of matches, with their ends."""
         sizes = self.sizes or [window_size(source.window) for source in self.query.sources]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -15,40 +15,27 @@ from muntin.operators.group_by import GroupByOperator
 from muntin.operators.intake import Intake
 from muntin.operators.set_operation import CountingOperator, UnionAllOperator
 from muntin.operators.signed import BEGINNING, NEVER, Changes
+from muntin.operators.steps import Operator, Step, Steps, what_it_does
 from muntin.operators.windowed import OnceOperator, has_ends
 from muntin.plan.pipeline import Combine, Distinct, GroupBy, Leaf, Node, Pipeline, SetOperation, SetOperator, Stored
 from muntin.plan.strategy import Strategy
 
 
-class Operator(Protocol):
-    """An operator on signed rows."""
+@dataclass(frozen=True)
+class Drive:
+    """How a pipeline is driven, and with which others: the ``steps`` that it may have in common with them, and names of its leaves."""
 
-    @property
-    def tidy(self) -> bool:
-        """Whether, at one instant, no equal row both comes and goes."""
-
-    def begin(self, inputs: Sequence[Changes]) -> Changes:
-        """The changes before any row has come, given those of the inputs; called once, first."""
-
-    def run(self, inputs: Sequence[Changes]) -> Changes:
-        """The changes of the result, given those of the inputs."""
-
-    def groups(self) -> int:
-        """Entries of its state."""
-
-    def nbytes(self) -> int:
-        """Bytes of its state."""
+    strategy: Strategy = Strategy.NEGATIVE
+    steps: Steps | None = None
+    leaves: Sequence[Hashable] = ()
 
 
-@dataclass
-class _Step:
-    """A node, its operator, where among the steps its inputs are, and what has come from them; ``clock`` is how far it has come."""
+@dataclass(frozen=True)
+class _Place:
+    """A step, and where among the steps of the pipeline its inputs are."""
 
-    node: Node
-    operator: Operator | None
+    step: Step
     inputs: tuple[int, ...]
-    intakes: list[Intake]
-    clock: int = BEGINNING
 
 
 class PipelineOperator:
@@ -58,38 +45,52 @@ class PipelineOperator:
     keeps rows lets go of them by its own clock (paper 2, section 3.1). That is the least of the clocks of its inputs, asked one level
     down. By INPUT nobody is asked: the clock of an operator is the least, over its inputs, of the time of the last row that came
     from it; leaves send on what they have up to the last row that has come, and take nothing back after it.
+
+    Steps that pipelines have in common are run once in a round.
     """
 
-    def __init__(
-        self, pipeline: Pipeline, tables: Mapping[str, pa.Table], evaluator: Evaluator, strategy: Strategy = Strategy.NEGATIVE
-    ) -> None:
+    def __init__(self, pipeline: Pipeline, tables: Mapping[str, pa.Table], evaluator: Evaluator, drive: Drive | None = None) -> None:
+        drive = drive or Drive()
+        strategy, self._pool = drive.strategy, drive.steps or Steps()
+        leaves = iter(drive.leaves or range(len(pipeline.leaves)))
         self._tables = tables
         self._windowed = strategy in {Strategy.PROBING, Strategy.INPUT}
         self.is_triggered = strategy is Strategy.INPUT
         """Whether results come only when rows reach the operators."""
-        self._steps: list[_Step] = []
-        self._build(pipeline.root, evaluator)
+        self._places: list[_Place] = []
+        self._build(pipeline.root, leaves, partial(_operator, evaluator=evaluator, windowed=self._windowed))
         self._shown = Intake(pipeline.root.schema, expires=True)
 
-    def _build(self, node: Node, evaluator: Evaluator) -> int:
-        inputs = tuple(self._build(child, evaluator) for child in node.inputs)
-        operator = _operator(node, evaluator, windowed=self._windowed)
+    def _build(self, node: Node, leaves: Iterator[Hashable], make: Callable[[Node], Operator | None]) -> int:
+        inputs = tuple(self._build(child, leaves, make) for child in node.inputs)
+        below = tuple(id(self._places[place].step) for place in inputs)
+        key = what_it_does(node), below, next(leaves) if isinstance(node, Leaf) else None
+        self._places.append(_Place(self._pool.get(key, lambda: self._make(node, make(node))), inputs))
+        return len(self._places) - 1
+
+    def _make(self, node: Node, operator: Operator | None) -> Step:
         expires = isinstance(operator, GroupByOperator | CountingOperator | OnceOperator)
         children = node.inputs or (node,)
-        intakes = [Intake(child.schema, expires=expires) for child in children] if self._windowed else []
-        self._steps.append(_Step(node, operator, inputs, intakes))
-        return len(self._steps) - 1
+        return Step(node, operator, [Intake(child.schema, expires=expires) for child in children] if self._windowed else [])
+
+    def let_go(self) -> None:
+        """Be no more: steps that no other pipeline has go too."""
+        for place in reversed(self._places):
+            self._pool.let_go(place.step)
+
+    @property
+    def _root(self) -> Step:
+        return self._places[-1].step
 
     @property
     def tidy(self) -> bool:
         """Whether the result needs no consolidation."""
-        operator = self._steps[-1].operator
-        return operator is not None and operator.tidy and not self._windowed
+        return self._root.operator is not None and self._root.operator.tidy
 
     @property
     def clock(self) -> int:
         """The instant up to which all results are out; only where operators go by clocks."""
-        return self._shown.newest if self.is_triggered else self._steps[-1].clock
+        return self._shown.newest if self.is_triggered else self._root.clock
 
     @property
     def is_probing(self) -> bool:
@@ -98,31 +99,49 @@ class PipelineOperator:
 
     def begin(self) -> Changes:
         """The changes before any row has come: rows of stored tables, and aggregates over nothing."""
-        found: list[Changes] = []
-        for step in self._steps:
+        for place in self._places:
+            step = place.step
+            if step.begun is not None:
+                continue
             if step.operator is not None:
-                found.append(step.operator.begin([found[place] for place in step.inputs]))
+                step.begun = step.operator.begin([self._begun(below) for below in place.inputs])
             elif isinstance(step.node, Stored):
-                found.append(Changes.coming(self._tables[step.node.source.relation].select(step.node.schema.names), BEGINNING))
+                step.begun = Changes.coming(self._tables[step.node.source.relation].select(step.node.schema.names), BEGINNING)
             else:
-                found.append(Changes.none(step.node.schema))
-        return found[-1]
+                step.begun = Changes.none(step.node.schema)
+        return self._begun(-1)
 
-    def run(self, leaves: Sequence[Changes], now: int = NEVER) -> Changes:
-        """The changes that those of the leaves make; leaves in the order of the query, which have all come to ``now``."""
+    def _begun(self, place: int) -> Changes:
+        begun = self._places[place].step.begun
+        assert begun is not None, "inputs begin first"
+        return begun
+
+    def run(self, leaves: Sequence[Changes], now: int = NEVER, turn: int = -1) -> Changes:
+        """The changes that those of the leaves make; leaves in the order of the query, which have all come to ``now``.
+
+        In one ``turn`` a step is run for the first pipeline that has it.
+        """
         following = iter(leaves)
-        found: list[Changes] = []
-        for step in self._steps:
+        for place in self._places:
+            step = place.step
+            own = next(following) if isinstance(step.node, Leaf) else None
+            if step.turn == turn >= 0:
+                continue
+            step.turn = turn
             if step.operator is None:
-                own = next(following) if isinstance(step.node, Leaf) else Changes.none(step.node.schema)
-                found.append(self._of_leaf(step, own, now) if self._windowed else own)
+                own = own or Changes.none(step.node.schema)
+                step.found = self._of_leaf(step, own, now) if self._windowed else own
             elif self._windowed:
-                found.append(step.operator.run(self._of_inputs(step, found)))
+                step.found = step.operator.run(self._of_inputs(place))
             else:
-                found.append(step.operator.run([found[place] for place in step.inputs]))
-        return self._show(found[-1]) if self._windowed else found[-1]
+                step.found = step.operator.run([self._places[below].step.found for below in place.inputs])
+        found = self._show(self._root.found) if self._windowed else self._root.found
+        for place in self._places:
+            if place.step.users == 1:
+                place.step.found = Changes.none(place.step.node.schema)
+        return found
 
-    def _of_leaf(self, step: _Step, changes: Changes, now: int) -> Changes:
+    def _of_leaf(self, step: Step, changes: Changes, now: int) -> Changes:
         """What a leaf sends on, and its clock: that of the engine, or with INPUT the time of the last row that came."""
         (intake,) = step.intakes
         if isinstance(step.node, Stored) or not self.is_triggered:
@@ -134,13 +153,13 @@ class PipelineOperator:
             step.clock = int(changes.times[coming[-1]])
         return intake.take(step.clock)
 
-    def _of_inputs(self, step: _Step, found: Sequence[Changes]) -> list[Changes]:
+    def _of_inputs(self, place: _Place) -> list[Changes]:
         """What an operator takes from its inputs now: all up to its clock."""
-        clocks = []
-        for intake, place in zip(step.intakes, step.inputs, strict=True):
-            intake.put(found[place])
-            unchanging = isinstance(self._steps[place].node, Stored)
-            clocks.append(intake.newest if self.is_triggered and not unchanging else self._steps[place].clock)
+        step, clocks = place.step, []
+        for intake, below in zip(step.intakes, place.inputs, strict=True):
+            child = self._places[below].step
+            intake.put(child.found)
+            clocks.append(intake.newest if self.is_triggered and not isinstance(child.node, Stored) else child.clock)
         step.clock = max(step.clock, min(clocks))
         return [intake.take(step.clock) for intake in step.intakes]
 
@@ -151,16 +170,20 @@ class PipelineOperator:
 
     def state(self) -> list[tuple[Node, int, int]]:
         """For each node that keeps something: how many entries, and how many bytes."""
-        return [(step.node, step.operator.groups(), self._nbytes(step)) for step in self._steps if step.operator is not None]
+        steps = [place.step for place in self._places]
+        return [(step.node, step.operator.groups(), step.nbytes()) for step in steps if step.operator is not None]
 
-    def _nbytes(self, step: _Step) -> int:
-        """Bytes of an operator and of what it remembers; the last one's are those of the result too."""
-        assert step.operator is not None, "only operators keep something"
-        remembered = [intake.expire for intake in (*step.intakes, *([self._shown] if step is self._steps[-1] else [])) if intake.expire]
-        return step.operator.nbytes() + sum(expire.nbytes() for expire in remembered)
+    def shared(self) -> list[bool]:
+        """For each node that keeps something whether other pipelines have it too."""
+        return [place.step.users > 1 for place in self._places if place.step.operator is not None]
+
+    def nbytes(self) -> int:
+        """Bytes of all steps, of those that others have too a part."""
+        shown = self._shown.expire.nbytes() if self._shown.expire else 0
+        return shown + sum(place.step.nbytes() // place.step.users for place in self._places)
 
 
-def _operator(node: Node, evaluator: Evaluator, *, windowed: bool) -> Operator | None:
+def _operator(node: Node, *, evaluator: Evaluator, windowed: bool) -> Operator | None:
     match node:
         case GroupBy():
             return GroupByOperator(node, evaluator)

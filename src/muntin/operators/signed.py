@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from muntin.state.columns import take_rows
+
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
@@ -86,4 +88,4 @@ def merged(parts: Sequence[Changes], schema: pa.Schema) -> Changes:
     if (times[1:] >= times[:-1]).all():
         return Changes(columns, times, signs, ends)
     order = np.argsort(times, kind="stable")
-    return Changes(columns.combine_chunks().take(pa.array(order)), times[order], signs[order], None if ends is None else ends[order])
+    return Changes(take_rows(columns, order), times[order], signs[order], None if ends is None else ends[order])

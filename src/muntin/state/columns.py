@@ -53,6 +53,11 @@ def take(column: pa.ChunkedArray, ranks: npt.NDArray[np.int64]) -> pa.ChunkedArr
     return pa.chunked_array([pa.Array.from_buffers(kind, len(ranks), [None, pa.py_buffer(out)])])
 
 
+def take_rows(table: pa.Table, ranks: npt.NDArray[np.int64]) -> pa.Table:
+    """The rows of a table at the given places."""
+    return pa.table([take(column, ranks) for column in table.columns], schema=table.schema)
+
+
 def _take_by_arrow(column: pa.ChunkedArray, ranks: npt.NDArray[np.int64]) -> pa.ChunkedArray:
     """Arrow's ``take``; where the texts of all values are more than one chunk can hold, in several."""
     try:

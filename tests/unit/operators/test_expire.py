@@ -61,3 +61,14 @@ def test_what_goes_at_an_instant_goes_before_others_come() -> None:
     found = expire.run(rows([(5, 9, 1)]), 5)
     assert list(zip(found.times.tolist(), found.signs.tolist(), strict=True)) == [(5, -1), (5, 1)]
     assert found.ends is None
+
+
+@given(st.integers(1, 2**40), st.integers(0, 2**31))
+def test_many_rows_are_sorted_by_their_ends(window: int, seed: int) -> None:
+    """More than are compared one by one."""
+    lengths = np.random.default_rng(seed).integers(1, window + 1, 5_000)
+    expire = Expire(SCHEMA)
+    expire.take(Changes(pa.table({"x": lengths}), np.zeros(5_000, np.int64), np.ones(5_000, np.int64), lengths))
+    found = expire.due(window)
+    assert np.array_equal(found.times, np.sort(lengths))
+    assert np.array_equal(found.columns.column("x").to_numpy(), found.times)
