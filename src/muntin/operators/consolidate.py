@@ -35,25 +35,28 @@ def consolidate(changes: pa.Table, duck: Duck) -> pa.Table:
     if not mixed.any():
         return changes
     touched = np.flatnonzero(mixed)
-    values = changes.select(range(2, changes.num_columns)).take(pa.array(touched))
-    kept = touched[_left((times[touched], *row_keys(values, Evaluator(duck))), leaving[touched])]
     keep = ~mixed
-    keep[kept] = True
+    keep[touched[_uncancelled(changes.take(pa.array(touched)).select(range(1, changes.num_columns)), leaving[touched], duck)]] = True
     return changes.filter(pa.array(keep))
 
 
-def _left(words: tuple[Integers, ...], leaving: Mask) -> Mask:
-    """Which rows are left when those with equal words that come and go cancel each other out, the first ones first."""
-    order = np.lexsort((leaving, *words))
-    other = np.zeros(len(order), bool)
-    for word in words:
-        other[1:] |= word[order[1:]] != word[order[:-1]]
-    groups = np.cumsum(other)
-    gone = leaving[order]
-    removed = np.bincount(groups, weights=gone).astype(np.int64)
-    pairs = np.minimum(removed, np.bincount(groups) - removed)
-    starts = np.flatnonzero(other | np.concatenate([[True], gone[1:] != gone[:-1]]))
-    number = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
-    left = np.zeros(len(order), bool)
-    left[order] = number >= pairs[groups]
-    return left
+def _uncancelled(rows: pa.Table, leaving: Mask, duck: Duck) -> Integers:
+    """The places of changes that no other cancels out: of equal rows the first so many of either sign go, as both signs have."""
+    low, high = row_keys(rows, Evaluator(duck))
+    order = np.lexsort((high, low))  # stable: equal rows stay in their order
+    low, high, minus = low[order], high[order], leaving[order]
+    starts = np.flatnonzero(np.append(True, (low[1:] != low[:-1]) | (high[1:] != high[:-1])))
+    lengths = np.diff(np.append(starts, len(order)))
+    removed = np.add.reduceat(minus.astype(np.int64), starts)
+    cancelled = np.repeat(np.minimum(removed, lengths - removed), lengths)
+    numbers = np.where(minus, _numbered(minus, starts, lengths), _numbered(~minus, starts, lengths))
+    places: Integers = order[numbers > cancelled]
+    return places
+
+
+def _numbered(which: Mask, starts: Integers, lengths: Integers) -> Integers:
+    """Some rows numbered within their groups, from 1."""
+    counted = np.cumsum(which)
+    before: Integers = np.repeat(counted[starts] - which[starts], lengths)
+    numbers: Integers = counted - before
+    return numbers
