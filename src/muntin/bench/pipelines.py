@@ -33,7 +33,7 @@ class Scale:
     load: int = 2_056
     load_seconds: int = 100
     marks: tuple[int, ...] = (10_000, 20_000, 30_000, 40_000)
-    batch: int = 500
+    batch: int = 2_056
     repeats: int = 3
 
 

@@ -2,7 +2,8 @@
 
 The time of a row of a join is that of its newest member; among rows of one time those stand first whose members came first, the
 members compared in the order of FROM. Rows are numbered in this order as they come, since later batches are later in time. A
-row that leaves is known by the places of its members in their streams. State: value and number of every row inside the
+row that leaves is known by its value and the places of its members in their streams; where rows come from several buckets these may be
+the same for two rows, which then have one number. State: value and number of every row inside the
 windows. Cost: O(log n) a row for n rows of a group.
 """
 
@@ -77,12 +78,13 @@ class FirstLast:
         rows = np.flatnonzero(weights)
         if not len(rows):
             return numbers
-        named = order.take(pa.array(rows))
+        named = order.append_column("value", column).take(pa.array(rows))
         found = self._rows.find(*row_keys(named, self._evaluator))
         if len(self._number_of) < self._rows.capacity:
             self._number_of = grown(self._number_of, self._rows.capacity)
-        coming = np.flatnonzero(weights[rows] > 0)
-        ranked = coming[np.lexsort([whole_codes(part)[coming] for part in reversed(named.columns)])]
+        coming = np.flatnonzero((weights[rows] > 0) & (self._rows.counts(found) == 0))
+        ranked = coming[np.lexsort([whole_codes(part)[coming] for part in reversed(named.columns[:-1])])]
+        ranked = ranked[np.sort(np.unique(found[ranked], return_index=True)[1])]
         self._number_of[found[ranked]] = len(self._log) + np.arange(len(ranked))
         self._log = pa.chunked_array([*self._log.chunks, *column.take(pa.array(rows[ranked])).chunks], self._log.type)
         if self._log.num_chunks > _PIECES:

@@ -118,8 +118,10 @@ class Selects:
         order = [Expression(quote(reference.flat), (reference,), pa.int64()) for reference in places]
         relations = [self.catalog.find(source.relation) for source in sources]
         times = tuple(ColumnRef(place, relation.time) for place, relation in enumerate(relations) if isinstance(relation, Stream))
-        if len(times) > 1:
-            # Of one stream the places are in the order of time already.
+        if len(times) == 1:
+            kind = sources[times[0].source].schema.field(times[0].column).type
+            order.insert(0, Expression(quote(times[0].flat), times, kind))
+        else:
             instants = ", ".join(f"epoch_us({quote(reference.flat)})" for reference in times)
             order.insert(0, Expression(f"greatest({instants})", times, pa.int64()))
         return [OutputColumn(f"o{number}", expression) for number, expression in enumerate(order)]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from math import inf, isnan, nan
+from math import fsum, inf, isnan, nan
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -162,3 +163,65 @@ def test_what_is_processed_silently_counts_but_is_not_sent() -> None:
     e.advance(20 * SECOND)
     assert q.poll().column("_op").to_pylist() == ["-", "+", "-"]
     assert q.stats()["rows_out"] == first + 3
+
+
+AGGREGATES = [
+    "SUM(v)", "AVG(v)", "MIN(v)", "MAX(s)", "MEDIAN(v)", "QUANTILE_DISC(v, 0.5)", "QUANTILE_CONT(v, 0.5)", "STDDEV(v)", "VAR_POP(v)",
+    "FIRST(v)", "LAST(s)", "SUM(DISTINCT b)", "AVG(DISTINCT v)", "MAX(v) FILTER (WHERE k > 5)",
+    "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY v)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", AGGREGATES)
+def test_aggregates_over_nothing_and_over_null_are_null(call: str) -> None:
+    """Before any row, over rows that are NULL, and when all have left; a group without rows is not there."""
+    e = engine()
+    whole = e.query(f"SELECT {call} AS x, COUNT(v) AS n, COUNT(DISTINCT s) AS d FROM A WINDOW 10 SECONDS")
+    groups = e.query(f"SELECT k, {call} AS x FROM A GROUP BY k WINDOW 10 SECONDS")
+    assert (whole.answer().to_pylist(), groups.answer().to_pylist()) == ([{"x": None, "n": 0, "d": 0}], [])
+    e.push("A", [row(0), row(1)])
+    e.advance(2 * SECOND)
+    assert (whole.answer().to_pylist(), groups.answer().to_pylist()) == ([{"x": None, "n": 0, "d": 0}], [{"k": 1, "x": None}])
+    e.push("A", [row(3, k=9, b=4, v=4.0, s="x"), row(3, k=9, b=4, v=4.0, s="x")])
+    e.advance(3 * SECOND)
+    assert whole.answer().column("n").to_pylist() == [2]
+    e.advance(20 * SECOND)
+    assert (whole.answer().to_pylist(), groups.answer().to_pylist()) == ([{"x": None, "n": 0, "d": 0}], [])
+    for query in (whole, groups):
+        changes = query.poll()
+        values = [tuple(change.values())[2:] for change in changes.to_pylist()]
+        signs = changes.column("_op").to_pylist()
+        for value in set(values):
+            balance = sum(1 if sign == "+" else -1 for sign, other in zip(signs, values, strict=True) if other == value)
+            assert balance == (query is whole and value == (None, 0, 0))
+
+
+def test_a_sum_does_not_drift_while_a_million_rows_pass() -> None:
+    """1e300 passes through the window too; what is left is the sum of the last thousand rows, to the last bit."""
+    e = muntin.Engine()
+    e.stream("N", {"v": "double", "ts": "timestamp"})
+    q = e.query("SELECT SUM(v) AS total, AVG(v) AS mean, SUM(DISTINCT v) AS once FROM N WINDOW 1000 ROWS EVERY 1 SECOND")
+    values = np.random.default_rng(3).normal(0, 1e6, 1_000_000)
+    values[500_000] = 1e300
+    times = pa.array(np.arange(1_000_000) * 100).cast(pa.timestamp("us"))
+    rows = pa.table({"v": values, "ts": times})
+    for start in range(0, 1_000_000, 200_000):
+        e.push("N", rows.slice(start, 200_000))
+    e.advance(100 * SECOND)
+    exact = fsum(values[-1_000:])
+    assert q.answer().to_pylist() == [{"total": exact, "mean": exact / 1_000, "once": exact}]
+    assert q.poll().to_pylist()[-1]["total"] == exact
+
+
+def test_first_and_last_follow_the_rows_of_a_join() -> None:
+    """The row of a join is as old as its newest member; rows of one time are in the order in which their members came."""
+    e = engine()
+    q = e.query("SELECT FIRST(A.v) AS f, LAST(A.v) AS l FROM A, B WHERE A.k = B.k WINDOW 10 SECONDS")
+    e.push("A", [row(0, v=1.0), row(0, v=2.0), row(4, v=3.0)])
+    e.push("B", [(1, 2 * SECOND)])
+    e.advance(5 * SECOND)
+    assert q.answer().to_pylist() == [{"f": 1.0, "l": 3.0}]
+    e.advance(10 * SECOND)
+    assert q.answer().to_pylist() == [{"f": 3.0, "l": 3.0}]
+    e.advance(12 * SECOND)
+    assert q.answer().to_pylist() == [{"f": None, "l": None}]

@@ -75,6 +75,18 @@ def test_first_and_last_follow_their_rows(data: st.DataObject) -> None:
             twin.take(changes, time)
 
 
+def test_rows_that_cannot_be_told_apart_leave_one_by_one() -> None:
+    """As when buckets give different rows the same places."""
+    twin = Twin()
+    same, other = (1, 5, 7, "a"), (1, 5, 8, "b")
+    twin.take([(same, 1), (other, 1)], 5)
+    twin.take([(same, 1)], 6)
+    twin.take([(same, -1)], 7)
+    twin.take([(same, -1)], 8)
+    assert twin.expected(1) == ("b", "b")
+    twin.take([(other, -1)], 9)
+
+
 def test_values_of_rows_that_have_left_are_forgotten() -> None:
     twin = Twin()
     rows = [(number % 3, number, number, f"value {number}") for number in range(4_000)]
