@@ -108,7 +108,8 @@ class Levels:
         begin = np.where(done > 0, self.reach[:, done - 1], 0)
         widths = np.take_along_axis(self.reach, until, axis=1) - begin
         with np.errstate(divide="ignore"):
-            return (self.served[until + 1] - self.served[done]) / widths
+            found: npt.NDArray[np.float64] = (self.served[until + 1] - self.served[done]) / widths
+        return found
 
     def ratios(self, origin: int) -> list[list[tuple[int, int] | None]]:
         """The matrix MaxQT for rows of an origin, as pairs of queries and distance in lowest terms."""
