@@ -77,7 +77,7 @@ class RunningLeaf(RunningQuery):
         if self._expire is None:
             return None
         came = self._take_came()
-        self._waiting.append(self._every(came if self._sends_ends else self._expire.run(came, self.join.now)))
+        self._waiting.append(came if self._sends_ends else self._expire.run(came, self.join.now))
         return None
 
     def take(self, turn: int) -> tuple[Changes, list[Arrivals]]:
