@@ -77,7 +77,6 @@ class SparkDriver:
         self._folders: dict[str, Path] = {}
         self._taken: dict[str, int] = {}
         self._files = 0
-        self._begun = False
         self._settled = False
         for name, value in settings.items():
             self.change(name, f"'{value}'")
@@ -119,7 +118,6 @@ class SparkDriver:
         """Write rows as files, one after the other: Spark takes them in the order of their times of change."""
         for piece in cut(rows, self._random):
             self._files += 1
-            self._begun = True
             part = self._folders[stream.casefold()] / f".{self._files}.part"
             pa.parquet.write_table(piece, part)
             os.utime(part, (self._files, self._files))
@@ -133,7 +131,6 @@ class SparkDriver:
         self._settle()
         self._engine.advance(at)
         self._settled = False
-        self._begun = True
         self._settle()
 
     def take(self, query: str) -> pa.Table:
@@ -145,10 +142,8 @@ class SparkDriver:
         return new
 
     def answer(self, query: str) -> pa.Table | None:
-        """What all changes add up to; nothing where results are inserts only, or no batch has brought any."""
+        """What all changes add up to; nothing where results are inserts only."""
         self._settle()
-        if not self._begun:
-            return None
         return accumulate(self._engine.results(query)) if self._engine.emits_changes(query) else None
 
     def late(self, stream: str) -> pa.Table:
