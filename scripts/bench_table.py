@@ -16,7 +16,21 @@ ROOT = Path(__file__).resolve().parents[1]
 BEGIN = "<!-- bench: begin (python scripts/bench_table.py writes what follows) -->"
 END = "<!-- bench: end -->"
 NONE = "There are no figures yet. `muntin bench all` makes them, `python scripts/bench_table.py` puts them here."
-ORDER = ("join", "window", "memory", "start", "orders", "replan", "choice", "shared", "groups", "pipelines", "spark", "state", "spark-shared")
+ORDER = (
+    "join",
+    "window",
+    "memory",
+    "start",
+    "orders",
+    "replan",
+    "choice",
+    "shared",
+    "groups",
+    "pipelines",
+    "spark",
+    "state",
+    "spark-shared",
+)
 
 Report = Mapping[str, Any]
 
