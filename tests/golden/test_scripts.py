@@ -1,6 +1,6 @@
 """Every golden script, against the definition of correct and against the engine, under every algorithm.
 
-Scripts in ``in_process`` are about what does not run on Spark yet. ``MUNTIN_PROFILE=deep`` adds all settings for all scripts;
+``MUNTIN_PROFILE=deep`` adds all settings for all scripts;
 the other profiles try them on a few.
 """
 
@@ -15,7 +15,7 @@ from muntin.sql.script import read_query
 from muntin.testing.oracle_driver import OracleDriver
 from muntin.testing.runner import run_file
 
-SCRIPTS = [*sorted(Path(__file__).parent.glob("*.cqt")), *sorted((Path(__file__).parent / "in_process").glob("*.cqt"))]
+SCRIPTS = sorted(Path(__file__).parent.glob("*.cqt"))
 TELLING = {"changes_three_way", "four_way", "mixed_windows", "self_join_three", "stored_table_and_two_streams", "three_way_windows"}
 SETTINGS = [
     {"algorithm": "naive"},

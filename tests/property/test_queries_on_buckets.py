@@ -30,6 +30,21 @@ SOURCES = [
 ]
 
 
+ABOVE = [
+    "SELECT A.k AS x, COUNT(*) AS y {} GROUP BY A.k",
+    "SELECT COUNT(*) AS x, SUM(B.v) AS y {}",
+    "SELECT DISTINCT A.j AS x, B.k AS y {}",
+    "SELECT y AS x, COUNT(*) AS y FROM (SELECT A.k AS x, MIN(B.v) AS y {} GROUP BY A.k) c GROUP BY y",
+    "SELECT A.k AS x, A.j AS y {} EXCEPT SELECT B.k AS x, B.j AS y FROM B [RANGE 3 SECONDS]",
+]
+
+
+def query_of(form: str, source: str) -> str:
+    """A select over a source, with the clause of its window at the end."""
+    start, window, width = source.partition(" WINDOW")
+    return form.format(f"FROM {start}") + window + width
+
+
 @dataclass(frozen=True)
 class Story:
     """What happens: a row of a stream at a second, a query that is added, one that is dropped (by its number)."""
@@ -40,7 +55,8 @@ class Story:
 @st.composite
 def stories(draw: st.DrawFn) -> Story:
     queries = st.builds(
-        lambda source, width, emit: f"SELECT A.v AS x, B.v AS y FROM {source.format(w=width)}{emit}",
+        lambda form, source, width, emit: query_of(form, source.format(w=width)) + emit,
+        st.sampled_from(["SELECT A.v AS x, B.v AS y {}", "SELECT A.v AS x, B.v AS y {}", *ABOVE]),
         st.sampled_from(SOURCES),
         st.integers(1, 12),
         st.sampled_from(["", "", " EMIT CHANGES"]),

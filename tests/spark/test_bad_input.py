@@ -35,6 +35,14 @@ def refused(spark: SparkSession, folders: Folders, columns: str, *pieces: str) -
         assert piece in str(caught.value)
 
 
+def test_results_that_come_with_input_only_are_refused(spark: SparkSession) -> None:
+    engine = SparkEngine(spark, buckets=1)
+    engine.execute("CREATE STREAM A (k BIGINT, ts TIMESTAMP) WITH (time = 'ts')")
+    with pytest.raises(SettingError, match="query q cannot be triggered by input alone on Spark"):
+        engine.query("SELECT COUNT(*) AS n FROM A WINDOW 2 SECONDS WITH (pipeline = 'input')", name="q")
+    assert engine.query("SELECT COUNT(*) AS n FROM A WINDOW 2 SECONDS WITH (pipeline = 'probing')", name="q").name == "q"
+
+
 def test_sources_that_do_not_fit_are_refused_before_anything_runs(spark: SparkSession, tmp_path: Path) -> None:
     folders = Folders(tmp_path, ("A",))
     folders.write("A", rows([1, 2]))
@@ -52,8 +60,6 @@ def test_sources_that_do_not_fit_are_refused_before_anything_runs(spark: SparkSe
     bare.query("SELECT k FROM A WINDOW 2 SECONDS")
     with pytest.raises(InputError, match="stream A has no source"):
         bare.process_available()
-    with pytest.raises(SqlError, match=r"query n has DISTINCT, GROUP BY.*which run in process only so far. Use muntin.Engine"):
-        bare.query("SELECT k, COUNT(*) AS n FROM A GROUP BY k WINDOW 2 SECONDS", name="n")
     unknown = SparkEngine(spark, buckets=1)
     unknown.execute(f"CREATE STREAM A (k BIGINT, ts TIMESTAMP) WITH (format = 'nosuch', path = '{tmp_path}', time = 'ts')")
     unknown.query("SELECT k FROM A WINDOW 2 SECONDS")

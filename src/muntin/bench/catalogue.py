@@ -15,6 +15,7 @@ from muntin.bench.replan import bench_replan
 from muntin.bench.report import Progress, Report
 from muntin.bench.shared import bench_shared
 from muntin.bench.spark import bench_spark
+from muntin.bench.spark_aggregate import bench_spark_aggregate
 from muntin.bench.spark_bursts import bench_spark_bursts
 from muntin.bench.spark_shared import bench_spark_shared
 from muntin.bench.start import bench_start
@@ -42,6 +43,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "pipelines": bench_pipelines,
     "spark": bench_spark,
     "state": bench_state,
+    "spark-aggregate": bench_spark_aggregate,
     "spark-bursts": bench_spark_bursts,
     "spark-shared": bench_spark_shared,
 }

@@ -77,8 +77,7 @@ def join_sql(window: float) -> str:
 
 def joined_by_spark(spark: SparkSession, data: Path, window: float, per_trigger: int) -> DataFrame:
     """The streaming DataFrame of Spark's own join over a window of so many seconds."""
-    spark.conf.set("spark.sql.streaming.stateStore.providerClass", _STORE)
-    spark.conf.set("spark.sql.shuffle.partitions", str(BUCKETS))
+    use_own_store(spark)
     frames = {}
     for name in "AB":
         reader = spark.readStream.schema(_DDL).option("maxFilesPerTrigger", per_trigger)
@@ -87,6 +86,12 @@ def joined_by_spark(spark: SparkSession, data: Path, window: float, per_trigger:
     within = f"A.ts > B.ts - INTERVAL {_interval(window)} AND A.ts < B.ts + INTERVAL {_interval(window)}"
     joined = frames["A"].join(frames["B"], on=expr(f"A.k = B.k AND {within}"))
     return joined.selectExpr("A.k AS k", "A.v AS av", "B.v AS bv")
+
+
+def use_own_store(spark: SparkSession) -> None:
+    """Give what is run next Spark's own state store, in as many partitions as Muntin has buckets."""
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", _STORE)
+    spark.conf.set("spark.sql.shuffle.partitions", str(BUCKETS))
 
 
 def _interval(seconds: float) -> str:

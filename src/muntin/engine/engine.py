@@ -266,6 +266,13 @@ class Engine:
         with self._lock:
             self._running(query, lambda running: running.let_come_before(counts))
 
+    def begun(self, query: str) -> int | None:
+        """When the first row came that counts in a pipeline, if one has."""
+        with self._lock:
+            running = self._queries[query.casefold()]
+            assert isinstance(running, RunningPipeline), "asked of pipelines"
+            return running.begun
+
     def bytes_held(self) -> int:
         """Bytes of the columns in the logs of all streams and of the windows' state in all queries."""
         with self._lock:
@@ -512,8 +519,7 @@ class Engine:
     def take_measures(self) -> dict[str, tuple[ResponseTimes, dict[str, int]]]:
         """For each query its response times since the last call, and its buffers; for those who add up response times themselves."""
         with self._lock:
-            plain = [running for running in self._queries.values() if isinstance(running, RunningQuery)]
-            return {running.query.name: (running.take_response_times(), running.buffers()) for running in plain}
+            return {running.query.name: (running.take_response_times(), running.buffers()) for running in self._queries.values()}
 
     def _stats(self, running: RunningQuery | RunningPipeline) -> dict[str, object]:
         """What a query counts, with its subscribers."""

@@ -69,6 +69,16 @@ def _node(node: PlanNode, leaves: Iterator[Node], entries: Iterator[Kept]) -> No
     return Node("operators[]", label, (Fact("operator", type(node).__name__), *facts), inputs, ("operators",))
 
 
+def describe_tree(node: PlanNode) -> str:
+    """The operators of a tree in one line, from the top down."""
+    match node:
+        case Leaf(query):
+            return "what buckets send" if not query.sources else "join" if len(query.sources) > 1 else "rows"
+        case _:
+            label = _told(node)[0]
+            return f"{label} ({', '.join(describe_tree(child) for child in node.inputs)})" if node.inputs else label
+
+
 def _told(node: PlanNode) -> tuple[str, tuple[Fact, ...]]:
     match node:
         case Distinct():

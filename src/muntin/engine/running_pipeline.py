@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -18,6 +19,7 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.consolidate import consolidate
 from muntin.operators.join import Matches
+from muntin.operators.netting import left_of
 from muntin.operators.pipeline import Drive, PipelineOperator
 from muntin.operators.result import sign_column, time_column
 from muntin.operators.signed import Changes, merged
@@ -75,7 +77,7 @@ class RunningLeaf(RunningQuery):
         if self._expire is None:
             return None
         came = self._take_came()
-        self._waiting.append(self._every(came if self._sends_ends else self._expire.run(came, self.join.now)))
+        self._waiting.append(came if self._sends_ends else self._expire.run(came, self.join.now))
         return None
 
     def take(self, turn: int) -> tuple[Changes, list[Arrivals]]:
@@ -152,6 +154,11 @@ class RunningPipeline:
         """The instant up to which all results are out where they come late; None where they never do."""
         return self._operator.clock if self._operator.is_triggered else None
 
+    @property
+    def begun(self) -> int | None:
+        """The instant of the first change of a leaf; of EMIT SNAPSHOT, that of the next one to be shown."""
+        return self._next
+
     def _keep(self, changes: Changes, *, settled: bool) -> list[pa.Table]:
         """Keep changes as results in the form that the query asks for."""
         table = self._table(changes)
@@ -190,8 +197,7 @@ class RunningPipeline:
 
     def _net(self, changes: Changes) -> pa.Table:
         """The rows that are left of changes, in the order in which they came."""
-        at = Changes(changes.columns, np.zeros(len(changes), np.int64), changes.signs)
-        return consolidate(self._table(at), self._duck).drop_columns(["_op", "_ts"])
+        return changes.columns.take(pa.array(left_of(changes, self.evaluator)))
 
     def take_back(self, tables: Sequence[pa.Table]) -> None:
         """Let go of results that were just made and are known already."""
@@ -223,6 +229,18 @@ class RunningPipeline:
             leaf.let_come_before(counts)
 
     # -- looking -----------------------------------------------------------------------------------
+
+    def take_response_times(self) -> ResponseTimes:
+        """The response times since the last call; those of :meth:`stats` begin anew."""
+        taken, self.response = self.response, ResponseTimes()
+        return taken
+
+    def buffers(self) -> dict[str, int]:
+        """Paper 1's buffers, in rows, of all leaves; what is not polled yet is the pipeline's."""
+        found = Counter({"output": sum(len(table) for table in self._results)})
+        for leaf in self.leaves:
+            found.update(leaf.buffers())
+        return dict(found)
 
     def state(self) -> list[tuple[str, int, int]]:
         """For each operator: what it is, how many entries it keeps, and how many bytes."""

@@ -92,7 +92,7 @@ class RunningQuery:
                 until = int(came.times[-1])
             else:
                 until = self.join.now
-            changes = self._every(self._expire.run(came, until))
+            changes = self._expire.run(came, until)
             self._changes += [self._maker.table(changes.signs, changes.times, changes.columns)] if len(changes) else []
         if not self._changes:
             return None
@@ -116,8 +116,9 @@ class RunningQuery:
         return Changes(self._maker.select(matches), np.array(matches.times), ones, self.join.ends(matches, sizes))
 
     def _take_came(self) -> Changes:
+        """What has come since the last call, at the instants at which it is shown and is no longer."""
         came, self._came = self._came, []
-        return merged(came, self._columns)
+        return self._every(merged(came, self._columns))
 
     def _every(self, changes: Changes) -> Changes:
         """Changes at the instants at which the query shows them."""

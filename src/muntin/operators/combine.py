@@ -70,10 +70,10 @@ class CombineOperator:
     """A select over several inputs, at least one of them a sub-select; ``ending``: rows may have ends."""
 
     def __init__(self, node: Combine, evaluator: Evaluator, *, ending: bool = False) -> None:
+        self.tidy = not ending
         self._node = node
         self._evaluator = evaluator
         self._ending = ending
-        self.tidy = not ending
         self._flat = [[ColumnRef(place, name).flat for name in child.schema.names] for place, child in enumerate(node.inputs)]
         conditions = [predicate.expression for predicate in node.predicates]
         self._alone = [[one for one in conditions if one.sources == {place}] for place in range(len(node.inputs))]

@@ -11,6 +11,8 @@ A spread source takes only rows that are at home (the predicate on :data:`OWN`),
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -55,18 +57,33 @@ class Distribution:
         """The route of a stream."""
         return next(route for route in self.routes if route.stream == stream)
 
-    def local(self, query: Query) -> Query:
+    def parts(self, query: Query) -> tuple[Query, ...]:
         """The query as a bucket runs it: over streams that have the mark where they go everywhere."""
-        sources, predicates = [], list(query.predicates)
-        for place, source in enumerate(query.sources):
-            if source.stored or not self.route(source.relation).everywhere:
-                sources.append(source)
-                continue
-            sources.append(replace(source, schema=marked(source.schema)))
-            if place in self.spread:
-                reference = ColumnRef(place, OWN)
-                predicates.append(Predicate(Expression(quote(reference.flat), (reference,), pa.bool_())))
-        return replace(query, sources=tuple(sources), predicates=tuple(predicates))
+        return (local_join(query, self.routes, self.spread),)
+
+    @property
+    def apart(self) -> bool:
+        """Whether rows of different buckets are never equal: nobody has looked."""
+        return False
+
+    @property
+    def last(self) -> None:
+        """Nothing is left to do where the buckets' results come together."""
+
+
+def local_join(query: Query, routes: Iterable[Route], spread: AbstractSet[int]) -> Query:
+    """A join as a bucket runs it; sources that are ``spread`` take only rows at home."""
+    everywhere = {route.stream for route in routes if route.everywhere}
+    sources, predicates = [], list(query.predicates)
+    for place, source in enumerate(query.sources):
+        if source.stored or source.relation not in everywhere:
+            sources.append(source)
+            continue
+        sources.append(replace(source, schema=marked(source.schema)))
+        if place in spread:
+            reference = ColumnRef(place, OWN)
+            predicates.append(Predicate(Expression(quote(reference.flat), (reference,), pa.bool_())))
+    return replace(query, sources=tuple(sources), predicates=tuple(predicates))
 
 
 def marked(schema: pa.Schema) -> pa.Schema:
@@ -75,42 +92,37 @@ def marked(schema: pa.Schema) -> pa.Schema:
 
 
 def distribute(query: Query) -> Distribution:
-    """How to spread a query."""
-    parts = sort_predicates(query)
-    keys = _home_keys(query, parts)
-    streams = dict.fromkeys(source.relation for source in query.sources if not source.stored)
-    return Distribution(tuple(_route(query, stream, keys) for stream in streams), frozenset(keys))
-
-
-def _home_keys(query: Query, parts: SortedPredicates) -> dict[int, Code | None]:
-    """The sources that are spread, each with the code that tells its home."""
-    best: dict[int, Code | None] = {}
-    classes = sorted(set(equality_classes(parts.equalities).values()), key=sorted)
-    for members in classes:
-        keys = _consistent(query, parts, sorted(members))
-        if len(keys) > len(best):
-            best = keys
-    if best:
-        return best
+    """How to spread a join."""
+    tied = home_keys(query)
     first = next(place for place, source in enumerate(query.sources) if not source.stored)
-    return {first: None}
+    keys: Mapping[int, Code | None] = max(tied, key=len) if tied else {first: None}
+    homes = {query.sources[place].relation: key for place, key in keys.items()}
+    return Distribution(routes_of([(source, place in keys) for place, source in enumerate(query.sources)], homes), frozenset(keys))
 
 
-def _consistent(query: Query, parts: SortedPredicates, members: list[Node]) -> dict[int, Code | None]:
+def home_keys(query: Query) -> list[dict[int, Code]]:
+    """For each equality class the sources that can be spread by it, each with the code that tells its home."""
+    parts = sort_predicates(query)
+    classes = sorted(set(equality_classes(parts.equalities).values()), key=sorted)
+    found = [_consistent(query, parts, sorted(members)) for members in classes]
+    return [keys for keys in found if keys]
+
+
+def _consistent(query: Query, parts: SortedPredicates, members: list[Node]) -> dict[int, Code]:
     """The stream sources of a class; of a stream that occurs twice, those with the key that comes first."""
-    keys: dict[int, Code | None] = {}
+    keys: dict[int, Code] = {}
     homes: dict[str, Code] = {}
     for source, number in members:
         relation = query.sources[source]
         if relation.stored or source in keys:
             continue
-        code = _over_first(source, parts.codes.codes[source][number])
+        code = over_first(source, parts.codes.codes[source][number])
         if homes.setdefault(relation.relation, code) == code:
             keys[source] = code
     return keys
 
 
-def _over_first(source: int, code: Code) -> Code:
+def over_first(source: int, code: Code) -> Code:
     """A code as if its source were the first one, so that codes of different sources can be compared."""
     sql = code.expression.sql
     references = []
@@ -122,12 +134,19 @@ def _over_first(source: int, code: Code) -> Code:
     return Code(Expression(sql, tuple(references), code.expression.type), code.kind)
 
 
-def _route(query: Query, stream: str, keys: dict[int, Code | None]) -> Route:
-    places = [place for place, source in enumerate(query.sources) if source.relation == stream]
-    key = next((keys[place] for place in places if place in keys), None)
-    elsewhere = any(place not in keys for place in places)
-    counting = any(_counts_rows(query.sources[place], key) for place in places)
-    whole = any(isinstance(query.sources[place].window, PartitionedWindow) for place in places)
+def routes_of(sources: Sequence[tuple[Source, bool]], keys: Mapping[str, Code | None]) -> tuple[Route, ...]:
+    """The routes of all streams, given their sources, each with whether it is spread, and by what; streams without a key by time."""
+    streams = dict.fromkeys(source.relation for source, _ in sources if not source.stored)
+    return tuple(
+        _route(stream, [(source, spread) for source, spread in sources if source.relation == stream], keys.get(stream))
+        for stream in streams
+    )
+
+
+def _route(stream: str, readers: Sequence[tuple[Source, bool]], key: Code | None) -> Route:
+    elsewhere = not all(spread for _, spread in readers)
+    counting = any(_counts_rows(source, key) for source, _ in readers)
+    whole = any(isinstance(source.window, PartitionedWindow) for source, _ in readers)
     return Route(stream, key, everywhere=elsewhere or counting, counted=counting and not elsewhere and not whole)
 
 

@@ -24,7 +24,7 @@ from muntin.model.catalog import Stream
 from muntin.model.clock import BEFORE_ALL, parse_interval
 from muntin.model.settings import Settings
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
-from muntin.plan.query import Query
+from muntin.plan.query import Emit, Query
 from muntin.planner.distribution import OWN, marked
 from muntin.spark.controls import CONTROLS, HELD, Control
 from muntin.spark.messages import TIMELESS, Output, Part, Share, from_blob, to_blob
@@ -36,6 +36,8 @@ Since = dict[str, dict[str, int]]
 """For each query, how many of the rows of a snapshot came before it, stream by stream."""
 LATE = "late"
 RESULTS = "results"
+CLOCK = "clock"
+"""The kind of output that tells the last stage of a query how far time has come, and when its first row came, if one has."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,8 @@ class Bucket:
 
     def _drop(self, placed: Placed) -> None:
         engine = self._lanes[placed.lane].engine
-        engine.drop(placed.registered.name)
+        for part in placed.parts:
+            engine.drop(part.name)
         if not engine.queries():
             del self._lanes[placed.lane]
 
@@ -103,12 +106,12 @@ class Bucket:
         lane = self._lanes.get(placed.lane)
         if lane is None:
             lane = self._opened(placed, [part for name, part in carried if name == placed.lane])
-        query = placed.how.local(placed.query)
-        for source in query.sources:
+        for source in placed.query.sources:
             if source.stored and source.relation not in lane.tables:
                 lane.engine.table(source.relation, from_blob(self._program.tables[source.relation]))
                 lane.tables.add(source.relation)
-        lane.engine.register(query, placed.registered.settings)
+        for part in placed.parts:
+            lane.engine.register(part, placed.registered.settings)
 
     def _opened(self, placed: Placed, carried: list[Part]) -> _Lane:
         """A new lane; what was late for the buckets before is late for it, too."""
@@ -135,8 +138,7 @@ class Bucket:
                 lane.engine.advance(share.moment, on_release=on_release)
             outputs += self._late(lane, late)
         self._moment = max(self._moment, share.moment if share.moment is not None else BEFORE_ALL)
-        outputs += [output for place in self._active if (output := self._results(self._placed[place])) is not None]
-        return outputs
+        return [*outputs, *(output for place in self._active for output in self._results(self._placed[place]))]
 
     def answers(self, controls: Iterable[str]) -> Iterator[Output]:
         """What control rows ask for: the rows that lanes hold; the first bucket also tells that they came."""
@@ -161,6 +163,7 @@ class Bucket:
         for lane in self._lanes.values():
             self._refill(lane, {stream: table for (scheme, stream), table in rows.items() if scheme == lane.scheme}, share.moment)
         self._moment = max(self._moment, share.moment if share.moment is not None else BEFORE_ALL)
+        self._forget_results()
 
     def snapshot(self, batch: int) -> tuple[Share, Since]:
         """All rows that are held as one share, lane by lane, and how many of them came before each query."""
@@ -177,10 +180,12 @@ class Bucket:
         self.restore(clock)
         for place in self._active:
             placed = self._placed[place]
-            self._lanes[placed.lane].engine.let_come_before(placed.registered.name, since[placed.registered.name])
+            for part in placed.parts:
+                self._lanes[placed.lane].engine.let_come_before(part.name, since[part.name])
         for name, lane in self._lanes.items():
             rows = {part.stream: from_blob(part.blob) for of, part in share.carried if of == name}
             self._refill(lane, rows, clock.moment if clock.moment > BEFORE_ALL else None)
+        self._forget_results()
 
     def _refill(self, lane: _Lane, rows: dict[str, pa.Table], moment: int | None) -> None:
         """Rows into the windows of a lane, without results."""
@@ -205,10 +210,23 @@ class Bucket:
                 places.append((newest - stream.slack if newest > BEFORE_ALL else BEFORE_ALL, order))
         return min(places, default=(BEFORE_ALL, -1))
 
-    def _results(self, placed: Placed) -> Output | None:
-        name = placed.registered.name
-        table = self._lanes[placed.lane].engine.handle(name).poll()
-        return Output(RESULTS, name, table) if len(table) else None
+    def _results(self, placed: Placed) -> Iterator[Output]:
+        """The results of a query since the last share, or the changes of its parts for its last stage."""
+        engine = self._lanes[placed.lane].engine
+        for part in placed.parts:
+            table = engine.handle(part.name).poll()
+            if len(table):
+                yield Output(RESULTS, part.name, table)
+        if placed.how.last is not None and placed.query.emit is Emit.SNAPSHOT:
+            first = min((begun for part in placed.parts if (begun := engine.begun(part.name)) is not None), default=None)
+            times = {"first": pa.array([first], pa.int64()), "closed": [max(self.final[0] - 1, self._moment)]}
+            yield Output(CLOCK, placed.query.name, pa.table(times))
+
+    def _forget_results(self) -> None:
+        """Let go of what pipelines have before any row comes: it is known by now."""
+        for place in self._active:
+            for part in self._placed[place].parts:
+                self._lanes[self._placed[place].lane].engine.handle(part.name).poll()
 
     def _late(self, lane: _Lane, late: dict[str, pa.Table]) -> list[Output]:
         """The late rows of a lane; a stream that goes several ways is told of by the first."""

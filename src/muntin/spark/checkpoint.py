@@ -129,7 +129,7 @@ class Checkpoint:
         if self._lock is not None:
             return
         path = self.program_file.with_name("lock")
-        with _writing(self.folder):
+        with writing(self.folder):
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = path.open("a+", encoding="utf-8")
         try:
@@ -147,7 +147,7 @@ class Checkpoint:
                 f"{path} cannot be locked: {error.strerror}", hint="Put the checkpoint on a file system that has locks"
             ) from error
         self._lock = lock
-        with _writing(self.folder):
+        with writing(self.folder):
             lock.truncate(0)
             lock.write(f"process {os.getpid()} on {os.uname().nodename}\n")
             lock.flush()
@@ -227,7 +227,7 @@ class Checkpoint:
     def write(self, run: str, program: Program) -> None:
         """Replace the program by one with further changes; tasks of batches that are planned from now on see it."""
         part = self.program_file.with_suffix(".part")
-        with _writing(self.folder):
+        with writing(self.folder):
             self.program_file.parent.mkdir(parents=True, exist_ok=True)
             with part.open("wb") as file:
                 file.write(content_of(run, program))
@@ -266,7 +266,7 @@ class Checkpoint:
 
 
 @contextmanager
-def _writing(folder: Path) -> Iterator[None]:
+def writing(folder: Path) -> Iterator[None]:
     """Say which folder it is that cannot be written to."""
     try:
         yield

@@ -17,12 +17,13 @@ from muntin.errors import RunError
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
 from muntin.plan.join import JoinPlan
+from muntin.plan.pipeline import PipelinePlan
 from muntin.plan.query import Query
-from muntin.spark.bucket import LATE, RESULTS
+from muntin.spark.bucket import LATE
 from muntin.spark.controls import HELD
-from muntin.spark.gathering import gathered
+from muntin.spark.last_stage import LastStages
 from muntin.spark.outbox import Outbox
-from muntin.spark.program import Registered
+from muntin.spark.program import Placed, Program, Registered
 from muntin.spark.sinks import FileSink, Sink, SinkError
 from muntin.spark.tally import STATS, Tally
 
@@ -39,7 +40,7 @@ class Standing:
 
     registered: Registered
     query: Query
-    plan: JoinPlan
+    plan: JoinPlan | PipelinePlan
     sink: Sink
 
 
@@ -55,7 +56,11 @@ class Delivery:
         self.failure: RunError | None = None
         self.thread: int | None = None
         self._late = folder / "late"
+        self._last = folder / "last"
         self._duck = Duck()
+        self.stages = LastStages(self._last, self._duck)
+        self._program: Program | None = None
+        self._placed: list[Placed] = []
 
     def collected(self, outputs: DataFrame) -> Found:
         """The outputs of a batch."""
@@ -64,22 +69,40 @@ class Delivery:
             found.setdefault((row["kind"], row["name"]), []).append(row)
         return found
 
+    def begin(self, program: Program, batch: int) -> None:
+        """Make ready for a run that begins with a batch: last stages are as before it."""
+        self.stages = LastStages(self._last, self._duck)
+        self.follow(program)
+        self.stages.begin(program, self._placed, batch)
+
+    def follow(self, program: Program) -> None:
+        """Take a program with further changes."""
+        self._program, self._placed = program, program.placed()
+
     def deliver(self, found: Found, batch: int, queries: Mapping[str, Standing], streams: Iterable[Stream]) -> None:
         """Hand outputs over; raises, with the name of the sink, what a sink raises."""
+        assert self._program is not None, "it has begun"
+        places = self.stages.begin(self._program, self._placed, batch)
         self.thread = threading.get_ident()
         try:
-            results = {key: self._deliver_results(found, batch, standing) for key, standing in list(queries.items())}
+            results = {
+                key: self._deliver_results(found, batch, standing, places.get(standing.query.name))
+                for key, standing in list(queries.items())
+            }
             late = {stream.name: self._deliver_late(found, batch, stream) for stream in streams}
         finally:
             self.thread = None
         self.tally.add(batch, [json.loads(bytes(row["blob"])) for row in found.get((STATS, ""), [])], results, late)
 
-    def _deliver_results(self, found: Found, batch: int, standing: Standing) -> int:
-        query = standing.query
-        tables = self._tables(found.get((RESULTS, query.name), []))
-        with self._named(f"the sink of query {query.name}", batch):
-            standing.sink.write(gathered(query, tables, self._duck), batch)
-        return sum(len(table) for table in tables)
+    def _deliver_results(self, found: Found, batch: int, standing: Standing, place: int | None) -> int:
+        """Hand over the results of a query; one that is not in force yet has no place, and none."""
+        results = standing.query.output_schema.empty_table()
+        if place is not None:
+            tables = lambda kind, name: self._tables(found.get((kind, name), []))  # noqa: E731 (said where it is used)
+            results = self.stages.result(place, self._placed[place], batch, tables)
+        with self._named(f"the sink of query {standing.query.name}", batch):
+            standing.sink.write(results, batch)
+        return len(results)
 
     def _deliver_late(self, found: Found, batch: int, stream: Stream) -> int:
         tables = self._tables(found.get((LATE, stream.name), []))
@@ -118,4 +141,4 @@ class Delivery:
 
     def close(self) -> None:
         """Give back what DuckDB holds: it complains of connections that outlive it."""
-        del self._duck
+        del self._duck, self.stages

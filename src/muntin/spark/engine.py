@@ -27,20 +27,21 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from muntin.engine.declarations import Actions, Declarations, run_script
-from muntin.engine.explain import describe_plan
+from muntin.engine.explain_pipeline import describe_any, describe_tree
 from muntin.engine.input_rows import read_rows
 from muntin.engine.plan_tree import Fact, Node, draw
 from muntin.engine.subscription import Subscription
 from muntin.engine.table_files import load_table
-from muntin.errors import CatalogError, InputError, RunError, SettingError, SqlError
-from muntin.kernels.compiling import prepare
+from muntin.errors import CatalogError, InputError, RunError, SettingError
+from muntin.kernels.compiling import prepare, prepare_part
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import Instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
 from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import Pipeline
+from muntin.plan.pipeline import Pipeline, PipelinePlan
 from muntin.plan.query import Query
-from muntin.planner.distribution import distribute
+from muntin.plan.strategy import Strategy
+from muntin.planner.pipeline_distribution import PipelineDistribution, distribution_of
 from muntin.spark.changing import Wanted, exports, forget_brought, settled
 from muntin.spark.checkpoint import Checkpoint
 from muntin.spark.controls import CONTROLS, Controls, Heartbeat
@@ -195,10 +196,12 @@ class SparkEngine:
             return handle
 
     def _add_query(self, query: Query, sink: SinkChoice) -> SparkQuery:
-        if isinstance(query, Pipeline):
-            fact = f"query {query.name} has DISTINCT, GROUP BY, aggregates, set operators, sub-selects or EMIT SNAPSHOT"
-            raise SqlError(f"{fact}, which run in process only so far", place=query.place, hint="Use muntin.Engine for this query")
-        settings, plan = self._declared.planned(query)
+        settings, plan = self._declared.planned_pipeline(query) if isinstance(query, Pipeline) else self._declared.planned(query)
+        if settings.pipeline == Strategy.INPUT:
+            raise SettingError(
+                f"query {query.name} cannot be triggered by input alone on Spark, where an instant's results come from all buckets at once",
+                hint="Take another value for the setting pipeline, or run the query in process",
+            )
         changed = {name: str(value) for name, value in asdict(settings).items() if value != getattr(_DEFAULT, name)}
         registered = Registered(query.name, query.text, changed)
         made = self.sinks.make(query, sink)
@@ -315,6 +318,8 @@ class SparkEngine:
         if self._streaming is not None and self._streaming.isActive:
             raise CatalogError("the engine is running", hint="Stop it first")
         prepare()
+        if any(isinstance(standing.query, Pipeline) for standing in self._queries.values()):
+            prepare_part("pipelines")  # here, once: the processes of buckets find them compiled
         self._delivery.failure = None
         wanted = self._wanted()
         sources = {stream.name: self._source(stream) for stream in self._catalog.streams()}
@@ -331,6 +336,7 @@ class SparkEngine:
     def _begin(self, wanted: Program, sources: Mapping[str, Source], *, live: bool) -> None:
         program = self._program = self._resumed(wanted)
         self._checkpoint.check_planned()
+        self._delivery.begin(program, self._checkpoint.last_batch() + 1)
         self._delivery.outbox.clear()
         self.sinks.forget_others(standing.sink for standing in self._queries.values())
         # State is in as many partitions as there are buckets, from the first start on.
@@ -480,6 +486,7 @@ class SparkEngine:
         for wanted in came:
             self._program = settled(self._program, wanted, batch + 1, held.get(wanted.name, {}), self._checkpoint.tasks.carried)
         self._checkpoint.write(self._run, self._program)
+        self._delivery.follow(self._program)
         for wanted in came:
             del self._pending[wanted.name]
             wanted.done.set()
@@ -517,12 +524,20 @@ class SparkEngine:
         """What we count, for progress."""
         queries = {key: standing.query.name for key, standing in list(self._queries.items())}
         told = self._delivery.tally.told([stream.name for stream in self._catalog.streams()], queries)
+        for name, rows in self._delivery.stages.rows().items():
+            if name in told["queries"]:
+                told["queries"][name]["last_stage_rows"] = rows
         for name, query in told["queries"].items():
             query["subscribers"] = [subscription.stats() for subscription in self._subscriptions.of(name)]
         return told
 
     def _subscribe(self, name: str, callback: Subscriber, buffer: int) -> Subscription:
-        return self._subscriptions.add(self._standing(name).query.name, callback, buffer)
+        query = self._standing(name).query
+        if isinstance(query, Pipeline):
+            fact = f"query {query.name} has DISTINCT, GROUP BY, aggregates, set operators, sub-selects or EMIT SNAPSHOT"
+            hint = "Give it a sink that is a function, which is called after every batch, or subscribe in process with muntin.Engine"
+            raise InputError(f"{fact}, whose results are complete only with their batch", hint=hint)
+        return self._subscriptions.add(query.name, callback, buffer)
 
     def _query_stats(self, name: str) -> dict[str, Any]:
         found = self._standing(name).query.name
@@ -540,10 +555,18 @@ class SparkEngine:
         chosen = list(self._queries.values()) if query is None else [self._standing(query)]
         return "\n\n".join(draw(self._described(standing.query, standing.plan)) for standing in chosen) or "no queries"
 
-    def _described(self, query: Query, plan: JoinPlan) -> Node:
-        routes = distribute(query).routes
-        spread = Node("spread", f"spread over {self.buckets} buckets", tuple(Fact(r.stream, str(r), str(r)) for r in routes))
-        node = describe_plan(plan)
+    def _described(self, query: Query, plan: JoinPlan | PipelinePlan) -> Node:
+        how = distribution_of(query)
+        facts = [Fact(route.stream, str(route), str(route)) for route in how.routes]
+        if isinstance(how, PipelineDistribution):
+            where = [describe_tree(part.root) for part in how.local]
+            facts.append(Fact("buckets", where, f"buckets compute {' and '.join(where)}"))
+            above = describe_tree(how.last.root) if how.last else None
+            facts.append(
+                Fact("last_stage", above, f"the last stage computes {above}" if above else "buckets' results are put together as they are")
+            )
+        spread = Node("spread", f"spread over {self.buckets} buckets", tuple(facts))
+        node = describe_any(plan)
         return replace(node, children=(spread, *node.children))
 
 

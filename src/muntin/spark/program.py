@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.plan.query import Query
-from muntin.planner.distribution import Distribution, Route, distribute
+from muntin.planner.distribution import Route
+from muntin.planner.pipeline_distribution import AnyDistribution, distribution_of
 from muntin.sql.script import read_query
 
 
@@ -93,7 +95,7 @@ class Program:
         found = []
         for registered, lane in zip(self.all_queries(), lanes, strict=True):
             query = self.bind(registered)
-            how = distribute(query)
+            how = distribution_of(query)
             scheme = Scheme(tuple(sorted(how.routes, key=lambda route: route.stream)))
             number = schemes.setdefault(scheme, len(schemes))
             found.append(Placed(registered, query, how, scheme, number, str(number) if lane is None else lane))
@@ -119,10 +121,15 @@ class Placed:
 
     registered: Registered
     query: Query
-    how: Distribution
+    how: AnyDistribution
     scheme: Scheme
     number: int
     lane: str
+
+    @cached_property
+    def parts(self) -> tuple[Query, ...]:
+        """What buckets run of it: the query itself, or parts whose changes go to its last stage."""
+        return self.how.parts(self.query)
 
     @property
     def streams(self) -> list[str]:

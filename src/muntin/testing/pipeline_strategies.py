@@ -142,5 +142,7 @@ def _entry(draw: st.DrawFn, drawn: _Drawn, depth: int, alias: str, *, streams: b
     stored = isinstance(relation, StoredTable)
     window = ""
     if drawn.shape.windows and not stored:
-        window = draw(st.sampled_from(["", "", f" [RANGE {draw(st.integers(1, 8))} SECONDS]", f" [ROWS {draw(st.integers(1, 4))}]"]))
+        column = draw(st.sampled_from([name for name, _ in relation.columns]))
+        widths = [f"RANGE {draw(st.integers(1, 8))} SECONDS", f"ROWS {draw(st.integers(1, 4))}", f"PARTITION BY {column} ROWS 2"]
+        window = draw(st.sampled_from(["", "", *(f" [{width}]" for width in widths)]))
     return _Entry(f"{relation.name} {alias}{window}", alias, numbers, texts, stored)

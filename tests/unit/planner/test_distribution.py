@@ -53,6 +53,6 @@ def test_routes(sql: str, routes: list[str], spread: set[int]) -> None:
 
 def test_a_bucket_takes_only_rows_at_home_where_a_spread_stream_goes_everywhere() -> None:
     query = read_query("SELECT A.k FROM A [ROWS 3], B [RANGE 1 SECOND] WHERE A.k = B.k", "q", catalog())
-    local = distribute(query).local(query)
+    (local,) = distribute(query).parts(query)
     assert [OWN in source.schema.names for source in local.sources] == [True, False]
     assert [predicate.expression.sql for predicate in local.predicates[len(query.predicates) :]] == [f'"0.{OWN}"']

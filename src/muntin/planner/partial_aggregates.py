@@ -1,0 +1,104 @@
+"""A grouping in two: buckets group what they have, the last stage puts the groups of all buckets together.
+
+Sound for aggregates that can be told from those of parts without rounding: counts, sums and means of whole numbers, sums of short
+decimals, least and greatest values; and distinct counts of what the rows are spread by. For others (floating sums, which are exact
+only as long as they are not rounded; medians) the rows themselves have to come together, and the grouping is left as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from muntin.plan.pipeline import Aggregate, Combine, GroupBy, Node
+from muntin.plan.query import ColumnRef, Expression, OutputColumn, Predicate, quote
+
+_SUM = pa.decimal128(38, 0)
+_SHORT = 18
+"""Digits of decimals whose sums no number of rows brings beyond 38 digits."""
+_TWO_64 = "18446744073709551616"
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """How an aggregate is told from partial ones: these, and how their combinations, in ``form`` as {0}, {1}, are put together."""
+
+    partial: tuple[Aggregate, ...]
+    form: str = "{0}"
+
+
+def partial_groups(node: GroupBy, home: int | None = None) -> GroupBy | None:
+    """What buckets compute of a grouping, if that is enough; ``home`` is the column of its input by which rows are spread."""
+    rules = _rules(node, home)
+    if rules is None:
+        return None
+    aggregates = tuple(aggregate for rule in rules for aggregate in rule.partial)
+    bare = GroupBy(node.input, node.keys, aggregates, None, ())
+    return GroupBy(node.input, node.keys, aggregates, None, tuple(_plain(field) for field in bare.groups))
+
+
+def combined_groups(node: GroupBy, partial: Node, home: int | None = None) -> Combine:
+    """The rows of a grouping from the partial groups of all buckets."""
+    rules = _rules(node, home)
+    assert rules is not None, "there are partial groups"
+    together: list[Aggregate] = []
+    select = [_plain(partial.schema.field(place)) for place in range(node.keys)]
+    for number, (aggregate, rule) in enumerate(zip(node.aggregates, rules, strict=True)):
+        names = []
+        for part in rule.partial:
+            names.append(ColumnRef(0, f"a{len(together)}"))
+            place = node.keys + len(together)
+            together.append(_combining(part, place))
+        sql = rule.form.format(*(quote(name.flat) for name in names))
+        select.append(OutputColumn(f"a{number}", Expression(sql, tuple(names), aggregate.type)))
+    whole = GroupBy(partial, node.keys, tuple(together), None, tuple(select))
+    return Combine((whole,), (Predicate(node.having),) if node.having else (), node.select)
+
+
+def counted_apart(node: GroupBy) -> list[int]:
+    """The columns of the input whose different values are counted: none or one of them can be what rows are spread by."""
+    return sorted({aggregate.argument for aggregate in node.aggregates if aggregate.distinct and aggregate.argument is not None})
+
+
+def _rules(node: GroupBy, home: int | None) -> list[_Rule] | None:
+    found = []
+    for aggregate in node.aggregates:
+        kind = None if aggregate.argument is None else node.input.schema.field(aggregate.argument).type
+        rule = _rule(aggregate, kind, apart=home is not None and aggregate.argument == home)
+        if rule is None:
+            return None
+        found.append(rule)
+    return found
+
+
+def _rule(aggregate: Aggregate, kind: pa.DataType | None, *, apart: bool) -> _Rule | None:
+    """The rule of an aggregate over values of a type; ``apart``: no value is in two buckets."""
+    whole = kind is not None and pat.is_integer(kind)
+    short = kind is not None and pat.is_decimal128(kind) and kind.precision <= _SHORT
+    if aggregate.function in {"min", "max"}:
+        return _Rule((aggregate,))
+    if aggregate.distinct and not (apart and aggregate.function == "count"):
+        return None
+    if aggregate.function == "count":
+        return _Rule((aggregate,), "coalesce({0}, 0)::BIGINT")
+    if aggregate.function == "sum" and (whole or short):
+        return _Rule((aggregate,))
+    if aggregate.function == "avg" and whole:
+        parts = (Aggregate("sum", aggregate.argument, _SUM), Aggregate("count", aggregate.argument, pa.int64()))
+        # The sum is rounded to a floating-point number as it is where all rows are, see muntin.operators.exact.quotients.
+        wide = f"({{0}}::HUGEINT >> 64)::BIGINT::DOUBLE * {_TWO_64}::DOUBLE + ({{0}}::HUGEINT & ({_TWO_64}::HUGEINT - 1))::UBIGINT::DOUBLE"
+        return _Rule(parts, f"coalesce(TRY_CAST({{0}} AS BIGINT)::DOUBLE, {wide}) / {{1}}::BIGINT::DOUBLE")
+    return None
+
+
+def _combining(part: Aggregate, place: int) -> Aggregate:
+    if part.function == "count":
+        return Aggregate("sum", place, _SUM, text="sum of counts")
+    return Aggregate(part.function, place, part.type, text=f"{part.function} of {part.text or part.function}")
+
+
+def _plain(column: pa.Field) -> OutputColumn:
+    reference = ColumnRef(0, column.name)
+    return OutputColumn(column.name, Expression(quote(reference.flat), (reference,), column.type))

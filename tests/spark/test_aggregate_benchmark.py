@@ -1,0 +1,22 @@
+"""The benchmark of sliding aggregates runs on Spark: all three ways give the same answers, and every figure is there."""
+
+from __future__ import annotations
+
+import pytest
+
+from muntin.bench.spark_aggregate import CHANGES, OURS, QUICK, THEIRS, bench_spark_aggregate
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_benchmark_of_aggregates_measures_all_three() -> None:
+    told: list[str] = []
+    report = bench_spark_aggregate(told.append, quick=True)
+    assert [line["system"] for line in report.rows] == [OURS, CHANGES, THEIRS]
+    assert {int(line["batches timed"]) for line in report.rows} == {QUICK.files // QUICK.per_trigger - QUICK.warm_up}
+    assert all(float(line["rows a second"]) > 0 for line in report.rows)
+    seconds = QUICK.file_seconds * QUICK.files - 1
+    assert int(report.rows[0]["results"]) == QUICK.groups * seconds, "every group is in every answer"
+    assert len(report.claims) == 2
+    assert told[-1] == THEIRS

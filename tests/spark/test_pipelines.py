@@ -1,0 +1,81 @@
+"""DISTINCT, GROUP BY, aggregates, set operators and sub-selects on Spark: the results of the engine in process, also after restarts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.support import SECOND, Folders, random_rows, rows
+
+from muntin.errors import InputError
+from muntin.spark import SparkEngine
+from muntin.spark.checkpoint import CheckpointError
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+LOCAL = {
+    "groups": "SELECT k, COUNT(*) AS n, AVG(v) AS a, MEDIAN(v) AS m FROM A GROUP BY k WINDOW 4 SECONDS",
+    "joined": "SELECT A.k, SUM(B.v) AS total FROM A, B WHERE A.k = B.k GROUP BY A.k HAVING COUNT(*) > 1 WINDOW 2 SECONDS EVERY 1 SECOND",
+    "both": "SELECT k FROM A INTERSECT SELECT k FROM B WINDOW 1 SECOND",
+    "shown": "SELECT DISTINCT k FROM B WINDOW 2 SECONDS EVERY 3 SECONDS EMIT SNAPSHOT",
+}
+ABOVE = {
+    "total": "SELECT COUNT(*) AS n, SUM(v * 0.1::DOUBLE) AS s, MIN(v) AS least, COUNT(DISTINCT k) AS keys FROM A WINDOW 3 SECONDS",
+    "counts": "SELECT n, COUNT(*) AS groups FROM (SELECT k, COUNT(*) AS n FROM B GROUP BY k) c GROUP BY n WINDOW 2 SECONDS EMIT INSERTS",
+    "newest": "SELECT MAX(v) AS v FROM A WINDOW 2 SECONDS EVERY 2 SECONDS EMIT SNAPSHOT",
+}
+QUERIES = LOCAL | ABOVE
+
+
+def engine_over(spark: SparkSession, folders: Folders, queries: dict[str, str], buckets: int = 2) -> SparkEngine:
+    engine = SparkEngine(spark, checkpoint=folders.base / "checkpoint", buckets=buckets)
+    engine.execute(folders.declarations())
+    for name, sql in queries.items():
+        engine.query(sql, name=name)
+    return engine
+
+
+def test_results_are_those_in_process_also_from_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    folders = Folders(tmp_path)
+    stages = tmp_path / "checkpoint" / "muntin" / "last"
+    for stream, seed in (("A", 1), ("B", 2)):
+        folders.write(stream, random_rows(seed, 60, 6))
+    engine_over(spark, folders, QUERIES).process_available()
+    assert len(list(stages.iterdir())) == len(ABOVE), "a folder for each query that has a last stage"
+    for stream in "AB":
+        folders.write(stream, rows([7, 7.5, 8, 11], start=100))
+    again = engine_over(spark, folders, QUERIES)
+    again.settle()
+    again.query("SELECT COUNT(*) AS n FROM A WINDOW 1 MINUTE", name="added")
+    assert len(list(stages.iterdir())) == len(ABOVE)
+    for stream in "AB":
+        folders.write(stream, rows([12, 13], start=104))
+    again.settle()
+    again.advance(20 * SECOND)
+    again.settle()
+    assert again.results("added").column("n").to_pylist() == [0, 0, 1, 1, 2], "it counts what came after it"
+    assert len(list(stages.iterdir())) == len(ABOVE) + 1
+    again.drop("added")
+    again.advance(21 * SECOND)
+    again.settle()
+    again.stop()
+    folders.check(QUERIES, {name: again.results(name) for name in QUERIES}, 21 * SECOND)
+    assert len(list(stages.iterdir())) == len(ABOVE), "what a dropped query remembered is gone"
+    assert again.progress is not None
+    told = again.progress["muntin"]["queries"]
+    assert [name for name in QUERIES if "last_stage_rows" in told[name]] == list(ABOVE)
+
+    damaged = max(stages.glob("*/*.changes"))
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    with pytest.raises(CheckpointError, match=rf"{damaged.name} is damaged. Restore the folder"):
+        engine_over(spark, folders, QUERIES).process_available()
+
+
+def test_what_runs_where_is_told_and_subscribers_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    engine = engine_over(spark, Folders(tmp_path), QUERIES)
+    assert "by A.k" in engine.explain("groups")
+    assert "buckets compute group by 1 of the columns below (rows)" in engine.explain("groups")
+    assert "the last stage computes one group (what buckets send)" in engine.explain("total")
+    with pytest.raises(InputError, match=r"results are complete only with their batch. Give it a sink that is a function"):
+        engine.query("SELECT DISTINCT v FROM A WINDOW 1 SECOND").subscribe(print)

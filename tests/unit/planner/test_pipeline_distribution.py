@@ -1,0 +1,119 @@
+"""By what the streams of a pipeline are spread, what buckets compute of it, and what is left to the last stage."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from muntin.model.catalog import Catalog, Stream, Table
+from muntin.plan.pipeline import Combine, Distinct, GroupBy, Leaf, Node, Pipeline, SetOperation, Stored
+from muntin.plan.query import Emit
+from muntin.planner.distribution import OWN
+from muntin.planner.pipeline_distribution import PipelineDistribution, distribution_of
+from muntin.sql.script import read_query
+
+COLUMNS = [("k", pa.int64()), ("j", pa.int32()), ("v", pa.float64()), ("s", pa.string()), ("ts", pa.timestamp("us"))]
+SHORT = {Leaf: "rows", Stored: "table", Combine: "select", GroupBy: "group", Distinct: "distinct", SetOperation: "set"}
+
+
+def distributed(sql: str) -> PipelineDistribution:
+    catalog = Catalog()
+    for name in "AB":
+        catalog.add(Stream(name, pa.schema(COLUMNS), "ts", 0))
+    catalog.add(Table("T", pa.schema([("k", pa.int64()), ("w", pa.int64())])))
+    how = distribution_of(read_query(sql + " WINDOW 1 MINUTE", "q", catalog))
+    assert isinstance(how, PipelineDistribution)
+    return how
+
+
+def drawn(node: Node) -> str:
+    """A tree in one line."""
+    name = "sent" if isinstance(node, Leaf) and not node.query.sources else SHORT[type(node)]
+    return f"{name}({', '.join(map(drawn, node.inputs))})" if node.inputs else name
+
+
+LOCAL = [
+    ("SELECT k, COUNT(*) AS n FROM A GROUP BY k", ["by A.k"]),
+    ("SELECT COUNT(*) AS n FROM A GROUP BY s, k", ["by A.s"]),
+    ("SELECT COUNT(*) AS n FROM A GROUP BY k % 10", ["by A.k % 10"]),
+    ("SELECT B.k, SUM(A.v) AS n FROM A, B WHERE A.k = B.k GROUP BY B.k", ["by A.k", "by B.k"]),
+    ("SELECT A.s, SUM(A.v) AS n FROM A, B WHERE A.k = B.k GROUP BY A.s", ["by A.s", "B sent everywhere, at home by the time of B"]),
+    ("SELECT DISTINCT k, s FROM A", ["by A.k"]),
+    ("SELECT k FROM A INTERSECT SELECT k FROM B", ["by A.k", "by B.k"]),
+    ("SELECT k FROM A EXCEPT SELECT j FROM B", ["by A.k", "by CAST(B.j AS BIGINT)"]),
+    ("SELECT k FROM A UNION ALL SELECT j FROM B", ["by the time of A", "by the time of B"]),
+    ("SELECT n FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) c", ["by A.k"]),
+    ("SELECT x, COUNT(*) AS n FROM (SELECT DISTINCT k + 1 AS x, j AS y FROM A) c GROUP BY x", ["by A.k + 1"]),
+    ("SELECT c.n, B.v FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) c, B WHERE c.k = B.k", ["by A.k", "by B.k"]),
+    ("SELECT c.n, T.w FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) c, T WHERE c.k = T.k", ["by A.k"]),
+]
+
+
+@pytest.mark.parametrize(("sql", "routes"), LOCAL)
+def test_buckets_compute_all_where_a_column_can_be_traced_to_the_streams(sql: str, routes: list[str]) -> None:
+    how = distributed(sql)
+    assert [str(route) for route in how.routes] == routes
+    assert how.last is None
+    assert [part.name for part in how.local] == ["q"]
+
+
+ABOVE = [
+    ("SELECT MEDIAN(v) AS m FROM A", ["by the time of A"], ["rows"], "group(sent)"),
+    ("SELECT COUNT(*) AS n, AVG(k) AS a FROM A", ["by the time of A"], ["group(rows)"], "select(group(sent))"),
+    ("SELECT COUNT(DISTINCT k) AS n, MIN(v) AS least FROM A", ["by A.k"], ["group(rows)"], "select(group(sent))"),
+    ("SELECT COUNT(DISTINCT k) AS n, COUNT(DISTINCT s) AS m FROM A", ["by the time of A"], ["rows"], "group(sent)"),
+    ("SELECT SUM(A.v) AS n FROM A, B WHERE A.k = B.k", ["by A.k", "by B.k"], ["rows"], "group(sent)"),
+    (
+        "SELECT n, COUNT(*) AS g FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) c GROUP BY n",
+        ["by A.k"],
+        ["group(select(group(rows)))"],
+        "select(group(sent))",
+    ),
+    ("SELECT k FROM A UNION SELECT COUNT(*) AS k FROM A GROUP BY j", ["by A.j"], ["rows", "group(rows)"], "set(sent, sent)"),
+    (
+        "SELECT T.w FROM (SELECT MAX(k) AS k FROM A) c, T WHERE c.k = T.k",
+        ["by the time of A"],
+        ["group(rows)"],
+        "select(select(group(sent)), table)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sql", "routes", "parts", "last"), ABOVE)
+def test_what_buckets_cannot_compute_is_left_to_the_last_stage(sql: str, routes: list[str], parts: list[str], last: str) -> None:
+    how = distributed(sql)
+    assert [str(route) for route in how.routes] == routes
+    assert [drawn(part.root) for part in how.local] == parts
+    assert {part.emit for part in how.local} == {Emit.CHANGES}
+    assert how.last is not None
+    assert drawn(how.last.root) == last
+
+
+def test_a_stream_has_one_key_and_other_leaves_take_it() -> None:
+    how = distributed("SELECT k FROM A GROUP BY k EXCEPT ALL SELECT k FROM A, (SELECT MAX(j) AS j FROM A GROUP BY j) c WHERE c.j = A.v")
+    assert [route.stream for route in how.routes] == ["A"]
+    assert how.routes[0].key is not None
+
+
+def test_marks_are_asked_for_in_the_leaves_that_are_spread() -> None:
+    how = distributed("SELECT x.s, COUNT(*) AS n FROM A x, A y WHERE x.k > y.k GROUP BY x.s")
+    assert [str(route) for route in how.routes] == ["A sent everywhere, at home by A.s"]
+    (part,) = how.local
+    assert isinstance(part, Pipeline)
+    (leaf,) = part.leaves
+    assert [OWN in source.schema.names for source in leaf.sources] == [True, True]
+    assert [predicate.expression.sql for predicate in leaf.predicates][-1] == f'"0.{OWN}"'
+
+
+@pytest.mark.parametrize(
+    ("sql", "apart"),
+    [
+        ("SELECT k, COUNT(*) AS n FROM A GROUP BY k", True),
+        ("SELECT COUNT(*) AS n FROM A GROUP BY k", False),
+        ("SELECT DISTINCT s FROM A", True),
+        ("SELECT k FROM A UNION ALL SELECT k FROM B", False),
+        ("SELECT COUNT(*) AS n FROM A", False),
+    ],
+)
+def test_rows_of_buckets_are_apart_where_they_show_by_what_they_are_spread(sql: str, apart: bool) -> None:  # noqa: FBT001 (a parameter of the test)
+    assert distributed(sql).apart is apart
