@@ -45,9 +45,9 @@ class Scale:
     """How much: rows a second by join, new rows of a run, of a run that finds out what a row costs, runs; loads; bursts."""
 
     rates: Mapping[str, int] = field(default_factory=lambda: PAPER_RATES)
-    rows: Mapping[str, int] = field(default_factory=lambda: {"hash": 10_000, "nested_loop": 20_000})
+    rows: Mapping[str, int] = field(default_factory=lambda: {"hash": 6_000, "nested_loop": 12_000})
     trial: int = 3_000
-    repeats: int = 3
+    repeats: int = 5
     loads: tuple[float, ...] = (0.5, 0.8, 0.95)
     bursts: tuple[float, ...] = (1, 2, 3, 4, 5)
     places: tuple[int, ...] = tuple(range(7))
