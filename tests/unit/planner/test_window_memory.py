@@ -50,8 +50,8 @@ def test_the_windows_of_all_sources_and_of_every_select_count() -> None:
 
 def test_a_stream_without_a_rate_and_partitions_are_let_be() -> None:
     engine = made(window_memory="1 kB")
-    engine.query("SELECT k FROM A [RANGE 100 DAYS]")
-    engine.query("SELECT k FROM A [PARTITION BY k ROWS 1000]")
+    let_be = [engine.query(f"SELECT k FROM A [{window}]") for window in ("RANGE 100 DAYS", "PARTITION BY k ROWS 1000")]
+    assert [query.poll().num_rows for query in let_be] == [0, 0]
 
 
 def test_what_is_no_number_of_bytes_is_refused() -> None:
