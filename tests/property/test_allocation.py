@@ -74,23 +74,22 @@ def test_with_saturation_resources_paths_make_everything() -> None:
 
 
 def test_the_greedy_cover_is_near_the_exact_one() -> None:
-    """GH-WMSCP against linear programming on plans of Table 3: at most 20 % more, and far less on average."""
+    """GH-WMSCP against linear programming, with any rates that paths can bring: at most 20 % more (the paper: 19), 11 on average."""
     random = np.random.default_rng(4)
     ratios = []
-    for _ in range(400):
-        leaves = int(random.integers(3, 9))
-        model = table_3_model(random, TreeShape.of(random_tree(random, range(leaves))), float(random.uniform(1.5, 5)))
-        task = Refreshing.of(model)
-        assert task is not None
-        shares = task.least_cost()
-        if shares is None:
-            continue
-        refresh = {h: rate * float(random.uniform(0.3, 1.0)) for h, rate in refresh_rates(model, tuple(shares * model.rates)).items()}
+    for _ in range(1_000):
+        leaves = int(random.integers(4, 9))
+        shape = TreeShape.of(random_tree(random, range(leaves)))
+        productivity = 10.0 ** random.uniform(-1, 1, shape.count)
+        model = PlanModel(shape, tuple(random.uniform(300, 1200, leaves)), tuple(productivity), (100.0,) * shape.count)
+        most = refresh_rates(model, model.rates)
+        refresh = {h: rate * float(random.uniform(0.01, 0.9)) for h, rate in most.items()}
         sent = cover_states(model, refresh)
         assert sent is not None
+        have = refresh_rates(model, sent)
+        assert all(have[h] >= rate * (1 - 1e-9) for h, rate in refresh.items())
         cost = sum(rows * each for rows, each in zip(sent, model.path_costs, strict=True))
         ratios.append(cost / exact_cover(model, refresh))
-    assert len(ratios) > 200
     print(f"greedy over exact cover: mean {np.mean(ratios):.4f}, most {max(ratios):.4f} of {len(ratios)} plans")  # noqa: T201
     assert min(ratios) > 1 - 1e-6
     assert max(ratios) <= 1.2

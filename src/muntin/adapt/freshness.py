@@ -86,6 +86,8 @@ class Refreshing:
     def seconds(self, shares: Vector) -> Vector:
         """The sums of Lemma 1 for each stream; infinite where a state is never refreshed."""
         rates = self.feeding @ shares
+        if np.all(rates > 0):
+            return self.windows + self.on_path @ (self.rows / rates)
         held = np.divide(self.rows, rates, out=np.full(len(rates), inf), where=rates > 0)
         return self.windows + np.array([held[path > 0].sum() for path in self.on_path])
 

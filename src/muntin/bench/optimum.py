@@ -15,10 +15,11 @@ def optimum(model: PlanModel, resources: float, refresh: Mapping[int, float] | N
 
     Figures are divided by those of saturation, so that the solver sees numbers near one.
     """
+    if model.saturation.throughput <= 0:
+        return 0.0
     shape = model.shape
     scales = [arrivals if arrivals > 0 else 1.0 for arrivals in model.saturation.arrivals]
-    best = max(model.saturation.throughput, 1e-300)
-    total = max(model.saturation.resources, 1e-300)
+    best, total = model.saturation.throughput, model.saturation.resources
     value = [-scale * model.productivity[h] / best if shape.parent[h] == ROOT else 0.0 for h, scale in enumerate(scales)]
     rows = [[scale / total for scale in scales]]
     limits = [min(resources / total, 2.0)]
