@@ -1,0 +1,256 @@
+"""The controller: when to analyse, what to recommend, when to act (paper 5, section 4.4).
+
+``observe`` takes one sample a cycle and may ask for an analysis; ``analyse`` is a pure function that the engine may run in a thread of its
+own; ``decide`` says whether its outcome is put into force. A state machine without I/O, clock or threads: the same samples and the same
+moments of decision give the same allowances.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from math import inf
+from typing import Literal
+
+from muntin.adapt.allocation import Allocation
+from muntin.adapt.control import Control
+from muntin.adapt.freshness import is_fresh
+from muntin.adapt.model import PlanModel
+from muntin.adapt.monitor import Monitor, Sample, Statistics, leaves_below
+from muntin.adapt.policies import allocate
+from muntin.adapt.shape import TreeShape
+
+UNLIMITED = -1.0
+_CALM = 0.9
+"""Overload ends when everything needs less than this share of the resources ..."""
+_CALM_CYCLES = 2
+"""... for so many cycles, twice as many after each time that it came back at once."""
+_MOST_CALM_CYCLES = 64
+_SOON = 8
+_HEADROOM = 1.1
+"""What may probe as it comes gets this much more than comes on average, so that chance stops none of it."""
+_EXPLORING = 0.02
+"""Share of the resources for paths through joins of which nothing is known."""
+_SCATTER = 3.0
+_MOST_DECISIONS = 100
+
+
+@dataclass(frozen=True)
+class AnalysisRequest:
+    """What is to be analysed: statistics, resources, and the allowances in force (None: no limits)."""
+
+    cycle: int
+    goal: Literal["limit", "release"]
+    reason: str
+    policy: str
+    statistics: Statistics
+    resources: float
+    current: tuple[float, ...] | None
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to do: allowances (UNLIMITED where all may probe), why, and what is predicted of them and of those in force."""
+
+    request: AnalysisRequest
+    allowances: tuple[float, ...]
+    allocation: Allocation | None
+    predicted: float
+    predicted_now: float
+    keeps_now: bool
+
+
+def analyse(request: AnalysisRequest) -> Recommendation:
+    """Divide the resources anew; pure, may run anywhere."""
+    model = request.statistics.model
+    if request.goal == "release":
+        full = model.saturation.throughput
+        return Recommendation(request, (UNLIMITED,) * model.shape.count, None, full, full, keeps_now=False)
+    if model.saturation.throughput <= 0:
+        return _blind(request)
+    exploring = _explored(request)
+    left = request.resources - sum(model.path_limit(leaf) * share for leaf, share in exploring.items())
+    allocation = allocate(request.policy, model, max(left, 0.0))
+    allowances = list(allocation.allowances)
+    for leaf, share in exploring.items():
+        for h, more in zip(model.shape.paths[leaf], model.division(leaf, model.path_limit(leaf) * share), strict=True):
+            allowances[h] += max(more, model.rates[leaf] * share)
+    arrivals = model.flow(allowances).arrivals
+    given = tuple(
+        _HEADROOM * allowed if allowed >= 0.999 * arrives else allowed for allowed, arrives in zip(allowances, arrivals, strict=True)
+    )
+    if request.current is None:
+        return Recommendation(request, given, allocation, allocation.throughput, 0.0, keeps_now=False)
+    flow = model.flow([inf if allowed < 0 else allowed for allowed in request.current])
+    within = flow.resources <= request.resources * (1 + _HEADROOM - 1)
+    fresh = is_fresh(model, flow.probes) or allocation.infeasible is not None
+    return Recommendation(request, given, allocation, allocation.throughput, flow.throughput, keeps_now=within and fresh)
+
+
+def _blind(request: AnalysisRequest) -> Recommendation:
+    """Where no result was ever seen nothing is known to be productive: the same share of all streams is sent up."""
+    model = request.statistics.model
+    share = min(request.resources / max(model.saturation.resources, 1e-9), 1.0)
+    given = tuple(share * rate for rate in model.rates) + (UNLIMITED,) * len(model.shape.susceptible)
+    return Recommendation(request, given, None, 0.0, 0.0, keeps_now=request.current == given)
+
+
+def _explored(request: AnalysisRequest) -> dict[int, float]:
+    """For leaves below joins that are not measured, the share of their rows that is sent up to see what comes of it."""
+    model = request.statistics.model
+    leaves = {leaf for join in request.statistics.unmeasured for leaf in leaves_below(model.shape, join)}
+    limits = {leaf: model.path_limit(leaf) for leaf in leaves if model.path_limit(leaf) > 0}
+    return {leaf: min(_EXPLORING * request.resources / len(limits) / limit, 1.0) for leaf, limit in limits.items()}
+
+
+@dataclass
+class Adapter:
+    """Decides for one tree of joins.
+
+    ``allowances`` are those in force, None without limits; ``overloaded`` is seen at once, also while an analysis is under way.
+    """
+
+    shape: TreeShape
+    control: Control
+    overloaded: bool = False
+    allowances: tuple[float, ...] | None = None
+    analyses: int = 0
+    actuations: int = 0
+    decisions: deque[dict[str, object]] = field(default_factory=lambda: deque(maxlen=_MOST_DECISIONS))
+    resources: float | None = None
+    infeasible: str | None = None
+    _monitor: Monitor = field(init=False, repr=False)
+    _pending: bool = False
+    _analysed: tuple[Statistics, float] | None = None
+    _calm: int = 0
+    _calm_needed: int = _CALM_CYCLES
+    _left_at: int | None = None
+
+    def __post_init__(self) -> None:
+        self._monitor = Monitor(self.shape, self.control)
+
+    @property
+    def statistics(self) -> Statistics | None:
+        """What is known of the plan; None before the first sample."""
+        return self._monitor.statistics
+
+    @property
+    def model(self) -> PlanModel | None:
+        """The plan without limits, as measured."""
+        return None if self.statistics is None else self.statistics.model
+
+    @property
+    def share(self) -> float:
+        """The estimated share of all results that is produced."""
+        return 1.0 if self.statistics is None or not self.overloaded else self.statistics.share
+
+    def observe(self, sample: Sample) -> AnalysisRequest | None:
+        """Take what a cycle brought; a request when something is to be analysed, and no other analysis is under way."""
+        statistics = self._monitor.take(sample)
+        limit = inf if sample.resources is None else sample.resources
+        self.resources = sample.resources
+        needed = statistics.model.saturation.resources
+        self._note_load(sample.cycle, needed, limit)
+        if self._pending:
+            return None
+        reason = self._reason(statistics, needed, limit)
+        if reason is None:
+            return None
+        self._pending = True
+        self.analyses += 1
+        self._analysed = (statistics, limit)
+        goal: Literal["limit", "release"] = "limit" if self.overloaded else "release"
+        return AnalysisRequest(sample.cycle, goal, reason, self.control.policy, statistics, limit, self.allowances)
+
+    def decide(self, recommendation: Recommendation) -> tuple[float, ...] | None:
+        """The allowances to put into force from now on, None when those in force stay."""
+        self._pending = False
+        request = recommendation.request
+        if (request.goal == "limit") != self.overloaded:
+            self._analysed = None  # the load has changed meanwhile: the next sample asks again
+            return None
+        allocation = recommendation.allocation
+        self.infeasible = None if allocation is None or allocation.infeasible is None else str(allocation.infeasible)
+        better = recommendation.predicted > (1 + self.control.gain) * recommendation.predicted_now
+        if recommendation.keeps_now and not better:
+            return None
+        self.actuations += 1
+        self.allowances = recommendation.allowances if self.overloaded else None
+        self._log(request.cycle, request.goal, request.reason, recommendation)
+        return recommendation.allowances
+
+    def abandon(self) -> None:
+        """Forget an analysis that failed; the next sample asks again."""
+        self._pending = False
+        self._analysed = None
+
+    def report(self) -> dict[str, object]:
+        """For ``stats``: plain numbers and words."""
+        model = self.model
+        return {
+            "overloaded": self.overloaded,
+            "policy": self.control.policy,
+            "resources": self.resources,
+            "resources_needed": None if model is None else _round(model.saturation.resources),
+            "share_of_results": _round(self.share),
+            "allowances": None if self.allowances is None else [_round(allowed) for allowed in self.allowances],
+            "freshness_infeasible": self.infeasible,
+            "analyses": self.analyses,
+            "actuations": self.actuations,
+            "decisions": list(self.decisions),
+        }
+
+    def _note_load(self, cycle: int, needed: float, limit: float) -> None:
+        """Enter overload when all that arrives needs more than there is; leave when it has needed clearly less for a while."""
+        if not self.overloaded:
+            if needed > limit:
+                soon = self._left_at is not None and cycle - self._left_at <= _SOON
+                self._calm_needed = min(2 * self._calm_needed, _MOST_CALM_CYCLES) if soon else _CALM_CYCLES
+                self.overloaded, self._calm = True, 0
+            return
+        self._calm = self._calm + 1 if needed <= _CALM * limit else 0
+        if self._calm >= self._calm_needed:
+            self.overloaded, self._left_at = False, cycle
+
+    def _reason(self, statistics: Statistics, needed: float, limit: float) -> str | None:
+        if not self.overloaded:
+            if self.allowances is None:
+                return None
+            return f"all that arrives needs {_round(needed)} probes a second of {_round(limit)}"
+        if self.allowances is None or self._analysed is None:
+            return f"all that arrives needs {_round(needed)} probes a second, there are {_round(limit)}"
+        before, limit_before = self._analysed
+        if _changed(limit_before, limit, self.control.change):
+            return f"resources: {_round(limit_before)} before, {_round(limit)} now"
+        names = [
+            *(f"rate of source {leaf}" for leaf in range(self.shape.leaves)),
+            *(f"productivity of half-way join {h}" for h in range(self.shape.count)),
+        ]
+        figures = zip(names, before.figures, statistics.figures, before.scatter, statistics.scatter, strict=True)
+        for name, old, new, *scatter in figures:
+            if _changed(old, new, self.control.change + _SCATTER * max(scatter)):
+                return f"{name}: {_round(old)} before, {_round(new)} now"
+        if set(before.unmeasured) != set(statistics.unmeasured):
+            return f"joins that are not measured: {len(before.unmeasured)} before, {len(statistics.unmeasured)} now"
+        return None
+
+    def _log(self, cycle: int, goal: str, reason: str, recommendation: Recommendation) -> None:
+        allocation = recommendation.allocation
+        self.decisions.append({
+            "cycle": cycle,
+            "decision": goal,
+            "reason": reason,
+            "predicted": _round(recommendation.predicted),
+            "predicted_before": _round(recommendation.predicted_now),
+            "allowances": [_round(allowed) for allowed in recommendation.allowances],
+            "for_freshness": _round(allocation.for_freshness) if allocation else 0.0,
+            "freshness_infeasible": self.infeasible,
+        })  # fmt: skip
+
+
+def _changed(old: float, new: float, share: float) -> bool:
+    return abs(new - old) > share * max(old, 1e-12) if old != new else False
+
+
+def _round(number: float) -> float:
+    return float(f"{number:.6g}")

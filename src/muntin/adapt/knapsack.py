@@ -1,0 +1,70 @@
+"""The discrete model: whole multiples of the units of a path productivity table (paper 5, section 4.1, Problem 1).
+
+A greedy choice wastes what is left over when the next unit does not fit; dynamic programming finds the best multiples. Resources are
+divided into so many steps that the work does not depend on how large they are; units are rounded up to whole steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+import numpy as np
+
+from muntin.adapt.model import PlanModel, TableEntry, path_table
+
+PARTS = 16
+"""Units in which the policies take a path: the rows of its leaf in so many parts."""
+STEPS = 6_000
+"""Steps of resources in dynamic programming."""
+
+
+def greedy_multiples(table: Sequence[TableEntry], resources: float) -> tuple[int, ...]:
+    """Units of each path: as many as fit of the most productive one, then of the next."""
+    found = [0] * len(table)
+    for path in sorted(range(len(table)), key=lambda path: -table[path].productivity):
+        entry = table[path]
+        if entry.productivity > 0:
+            found[path] = int(min(resources * (1 + 1e-12) // entry.resources, entry.most))
+            resources -= found[path] * entry.resources
+    return tuple(found)
+
+
+def best_multiples(table: Sequence[TableEntry], resources: float) -> tuple[int, ...]:
+    """Units of each path that give most results."""
+    if resources <= 0:
+        return (0,) * len(table)
+    best = np.zeros(STEPS + 1)
+    taken: list[tuple[int, int, int, np.ndarray]] = []
+    for path, entry in enumerate(table):
+        if entry.productivity <= 0:
+            continue
+        weight = ceil(entry.resources * STEPS / resources - 1e-9)
+        for count in _powers(int(min(entry.most, STEPS // max(weight, 1)))):
+            size, value = count * weight, count * entry.output
+            with_it = best[: STEPS + 1 - size] + value
+            better = with_it > best[size:]
+            taken.append((path, count, size, better))
+            best[size:] = np.where(better, with_it, best[size:])
+    found = [0] * len(table)
+    left = STEPS
+    for path, count, size, better in reversed(taken):
+        if left >= size and better[left - size]:
+            found[path] += count
+            left -= size
+    return tuple(found)
+
+
+def unit_table(model: PlanModel) -> tuple[TableEntry, ...]:
+    """The table that the policies use."""
+    return path_table(model, [rate / PARTS for rate in model.rates])
+
+
+def _powers(most: int) -> list[int]:
+    """Counts of which every number up to ``most`` is a sum, and no more: 1, 2, 4, ... and the rest."""
+    found, count = [], 1
+    while most > 0:
+        found.append(min(count, most))
+        most -= found[-1]
+        count *= 2
+    return found

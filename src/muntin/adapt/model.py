@@ -1,0 +1,225 @@
+"""What a tree of joins produces when only some rows may probe (paper 5, sections 2 to 4.1 and appendix A).
+
+Work is counted in probes, of rows and of intermediate results alike. A half-way join that probes makes ``productivity`` results a
+probe; what it makes arrives at its parent. All numbers are a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+from math import inf, isnan
+from operator import mul
+
+from muntin.adapt.shape import ROOT, TreeShape
+
+MOST = 1e15
+"""No statistic is larger, except for a rate without any limit."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Rows a second at each half-way join: how many arrive, how many of them probe, what a probe finds; and the results that come out."""
+
+    arrivals: tuple[float, ...]
+    probes: tuple[float, ...]
+    productivity: tuple[float, ...]
+    throughput: float
+
+    @property
+    def resources(self) -> float:
+        """All probes."""
+        return sum(self.probes)
+
+
+@dataclass(frozen=True)
+class PlanModel:
+    """A tree and its statistics, all of them by half-way join.
+
+    Parameters
+    ----------
+    shape
+        The tree.
+    rates
+        Arrivals of the leaves.
+    productivity
+        Results a probe, when every state is as full as it is without limits (equation 3).
+    own
+        Rows of the own states, when they are full.
+    freshness
+        For each leaf, how old its rows may be in a result, in seconds; infinity: as old as they like.
+    fixed
+        Whether states of intermediate results hold a fixed number of them, as in the paper. If not, they are as full as they are
+        fed, and an intermediate result leaves when one of its members is too old, so that nothing has to be refreshed.
+    """
+
+    shape: TreeShape
+    rates: tuple[float, ...]
+    productivity: tuple[float, ...]
+    own: tuple[float, ...]
+    freshness: tuple[float, ...] = ()
+    fixed: bool = True
+
+    def __post_init__(self) -> None:
+        leaves, count = self.shape.leaves, self.shape.count
+        for name, length in (("rates", leaves), ("productivity", count), ("own", count), ("freshness", leaves)):
+            values: Sequence[float] = getattr(self, name) or ((inf,) * leaves if name == "freshness" else ())
+            assert len(values) == length, f"{name} has {len(values)} values instead of {length}"
+            most = inf if name in {"rates", "freshness"} else MOST
+            object.__setattr__(self, name, tuple(0.0 if isnan(value) else min(max(float(value), 0.0), most) for value in values))
+
+    @classmethod
+    def of_selectivities(
+        cls, shape: TreeShape, rates: Sequence[float], own: Sequence[float], selectivities: Sequence[float], freshness: Sequence[float] = ()
+    ) -> PlanModel:
+        """A model from the selectivity of each join, in the order of ``shape.joins`` (equation 3).
+
+        >>> PlanModel.of_selectivities(TreeShape.of((0, 1)), [500, 700], [5000, 500], [0.001]).productivity
+        (0.5, 5.0)
+        """
+        found = [0.0] * shape.count
+        for pair, selectivity in zip(shape.joins, selectivities, strict=True):
+            for h in pair:
+                found[h] = selectivity * own[shape.partner[h]]
+        return cls(shape, tuple(rates), tuple(found), tuple(own), tuple(freshness))
+
+    def with_freshness(self, *, factor: float) -> PlanModel:
+        """The same with every freshness so many times the window of its stream."""
+        return replace(self, freshness=tuple(factor * window for window in self.windows))
+
+    @cached_property
+    def windows(self) -> tuple[float, ...]:
+        """For each leaf, how long a row stays in its state: rows over rate, in seconds (appendix A)."""
+        return tuple(_over(self.own[leaf], rate) for leaf, rate in enumerate(self.rates))
+
+    # Output rates ---------------------------------------------------------------------------------------------------------------
+
+    def flow(self, allowances: Sequence[float]) -> Flow:
+        """What happens under allowances (equations 2 and 4): never more rows probe than arrive."""
+        return self._flow(allowances, self._full if not self.fixed else None)
+
+    def throughput(self, allowances: Sequence[float]) -> float:
+        """Results a second under allowances."""
+        return self.flow(allowances).throughput
+
+    def sent_up(self, rows: Sequence[float]) -> Flow:
+        """The flow when so many rows of each leaf probe, and everything that is made of them."""
+        return self.flow((*rows, *[inf] * (self.shape.count - self.shape.leaves)))
+
+    @cached_property
+    def saturation(self) -> Flow:
+        """The flow when all that arrives probes: saturation resources and saturation throughput (equation 1, note 9)."""
+        return self._flow((inf,) * self.shape.count, None)
+
+    @cached_property
+    def _full(self) -> tuple[float, ...]:
+        return self.saturation.arrivals
+
+    def _flow(self, allowances: Sequence[float], full: Sequence[float] | None) -> Flow:
+        """From below; where ``full`` arrivals are given, a state is as full as what arrives in it is of them."""
+        shape = self.shape
+        arrivals = [*self.rates, *[0.0] * (shape.count - shape.leaves)]
+        probes = [0.0] * shape.count
+        productivity = list(self.productivity)
+        throughput = 0.0
+        for pair in shape.joins:
+            for h in pair:
+                probes[h] = min(max(allowances[h], 0.0), arrivals[h])
+            for h in pair:
+                other = shape.partner[h]
+                if full is not None and other >= shape.leaves:
+                    productivity[h] *= min(_over(arrivals[other], full[other], 1.0), 1.0)
+                made = _times(probes[h], productivity[h])
+                if shape.parent[h] == ROOT:
+                    throughput += made
+                else:
+                    arrivals[shape.parent[h]] += made
+        return Flow(tuple(arrivals), tuple(probes), tuple(productivity), throughput)
+
+    # Paths ----------------------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def cardinalities(self) -> tuple[tuple[float, ...], ...]:
+        """For each path, results after its first, second, ... half-way join for one row of the leaf (equation 5)."""
+        return tuple(tuple(accumulate((self.productivity[h] for h in path), mul)) for path in self.shape.paths)
+
+    @cached_property
+    def path_costs(self) -> tuple[float, ...]:
+        """For each path, the probes that one row of the leaf brings about: 1 + phi_1 + ... + phi_(n-1)."""
+        return tuple(1.0 + sum(found[:-1]) for found in self.cardinalities)
+
+    @cached_property
+    def path_productivity(self) -> tuple[float, ...]:
+        """For each path, results a probe anywhere on it (equation 8)."""
+        return tuple(found[-1] / cost for found, cost in zip(self.cardinalities, self.path_costs, strict=True))
+
+    def division(self, path: int, resources: float) -> tuple[float, ...]:
+        """The resources of a path at each of its hops, such that all that is produced is consumed (equations 6 and 7)."""
+        first = resources / self.path_costs[path]
+        return tuple(first * before for before in (1.0, *self.cardinalities[path][:-1]))
+
+    def path_limit(self, path: int) -> float:
+        """Resources with which all rows of the leaf go all the way."""
+        return _times(self.rates[path], self.path_costs[path])
+
+    def allowances(self, assigned: Sequence[Sequence[float]]) -> tuple[float, ...]:
+        """The allowance of each half-way join when resources are assigned by path and hop."""
+        found = [0.0] * self.shape.count
+        for path, hops in zip(self.shape.paths, assigned, strict=True):
+            for h, share in zip(path, hops, strict=True):
+                found[h] += share
+        return tuple(found)
+
+    def selectivity(self, h: int) -> float:
+        """Results for each pair of a probing row and a row of the partner's state."""
+        return _over(self.productivity[h], self.own[self.shape.partner[h]])
+
+    # Cost -----------------------------------------------------------------------------------------------------------------------
+
+    def unit_time_cost(self, costs: Sequence[tuple[float, float, float]], allowances: Sequence[float] | None = None) -> tuple[float, ...]:
+        """The cost of each half-way join a second (equations 13 to 15), from what a probe, an insert and a purge cost there.
+
+        All that arrives is inserted and purged; under allowances only some of it probes.
+        """
+        flow = self.saturation if allowances is None else self.flow(allowances)
+        return tuple(
+            probes * probe + arrivals * (insert + purge)
+            for arrivals, probes, (probe, insert, purge) in zip(flow.arrivals, flow.probes, costs, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class TableEntry:
+    """A path in the path productivity table (Table 2): what a unit of it uses and makes, and how many units its leaf allows."""
+
+    resources: float
+    output: float
+    most: float = inf
+
+    @property
+    def productivity(self) -> float:
+        """Results a probe."""
+        return _over(self.output, self.resources)
+
+
+def path_table(model: PlanModel, units: Sequence[float]) -> tuple[TableEntry, ...]:
+    """The table for units of so many rows of each leaf."""
+    return tuple(_entries(model, units))
+
+
+def _entries(model: PlanModel, units: Sequence[float]) -> Iterator[TableEntry]:
+    for path, unit in enumerate(units):
+        most = inf if model.rates[path] == inf else _over(model.rates[path] * (1 + 1e-12), unit) // 1
+        yield TableEntry(unit * model.path_costs[path], unit * model.cardinalities[path][-1], most)
+
+
+def _over(number: float, divisor: float, nothing: float = 0.0) -> float:
+    """A quotient; ``nothing`` where there is nothing to divide by."""
+    return number / divisor if divisor > 0 else nothing
+
+
+def _times(number: float, factor: float) -> float:
+    """A product in which nothing, however often, is nothing."""
+    return number * factor if number > 0 and factor > 0 else 0.0

@@ -1,0 +1,209 @@
+"""Monitoring: averages over the last cycles, and what they say of the plan without limits (paper 5, section 4.4).
+
+Under limits not everything is seen. A half-way join that does not probe has the selectivity of the other direction of its join, since
+both look at the same pairs; a join of which no direction probes keeps what was last known of it. A state of intermediate results
+that is fed less than without limits is less full, so probes find less in it: its *fill* is what it was fed over what it would have
+been, both averaged over about the time that its results live. Productivity at full states is what is found, over the fill.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, inf, sqrt
+
+from muntin.adapt.control import Control, seconds_of
+from muntin.adapt.model import PlanModel
+from muntin.adapt.shape import TreeShape
+
+_FEW = 20.0
+"""Fewer probes than that do not make a measurement ..."""
+_LONG = 16
+"""... so where they are few, averages run over up to so many times as many cycles."""
+_JUMP = 0.25
+"""Earlier cycles are forgotten when the newest differs by this share from them, and by more than chance."""
+_CHANCE = 5.0
+_LEAST_FILL = 1e-3
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one cycle of event time brought, by half-way join.
+
+    Parameters
+    ----------
+    cycle, seconds
+        Number and length of the cycle.
+    arrivals, probes, matches
+        Rows that came, those of them that probed, and what they found.
+    states
+        Rows in the own states at its end.
+    resources
+        Probes a second that were to be had; None: no limit.
+    """
+
+    cycle: int
+    seconds: float
+    arrivals: Sequence[float]
+    probes: Sequence[float]
+    matches: Sequence[float]
+    states: Sequence[float]
+    resources: float | None = None
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What is known: a model of the plan without limits, by how much chance can move its figures, and joins that are not measured."""
+
+    model: PlanModel
+    scatter: tuple[float, ...]
+    unmeasured: tuple[int, ...]
+    share: float
+
+    @property
+    def figures(self) -> tuple[float, ...]:
+        """The rates and productivities, in the order of ``scatter``."""
+        return (*self.model.rates, *self.model.productivity)
+
+
+class Monitor:
+    """Takes one sample after the other; ``statistics`` has what they add up to, None before the first."""
+
+    def __init__(self, shape: TreeShape, control: Control) -> None:
+        self.shape = shape
+        self.control = control
+        self.statistics: Statistics | None = None
+        self._arrived: list[deque[tuple[float, float]]] = [deque(maxlen=control.cycles) for _ in range(shape.leaves)]
+        self._probed: list[deque[tuple[float, float, float]]] = [deque(maxlen=_LONG * control.cycles) for _ in range(shape.count)]
+        self._made: deque[tuple[float, float]] = deque(maxlen=control.cycles)
+        self._known = [0.0] * shape.count
+        self._size = [0.0] * shape.count
+        self._fed = [0.0] * shape.count
+        self._full = [0.0] * shape.count
+
+    def take(self, sample: Sample) -> Statistics:
+        """Learn from a cycle."""
+        self._remember(sample)
+        rates = [_ratio(sum(rows for rows, _ in cycles), sum(seconds for _, seconds in cycles)) for cycles in self._arrived]
+        fills = [self._fill(h) for h in range(self.shape.count)]
+        own = self._sizes(sample, rates, fills)
+        for h in range(self.shape.count):
+            found = self._productivity(h, sample.states)
+            if found is not None:
+                self._known[h] = found * self._scale(h, sample.states, own)
+        control = self.control
+        model = PlanModel(
+            self.shape,
+            tuple(rates),
+            tuple(self._known),
+            tuple(own),
+            tuple(seconds_of(window, rate) for window, rate in zip(control.freshness, rates, strict=True)),
+            fixed=control.state_rows is not None,
+        )
+        self._follow(sample, model)
+        self._made.append((sum(sample.matches[h] for h in self.shape.top), model.saturation.throughput * sample.seconds))
+        made, full = (sum(numbers) for numbers in zip(*self._made, strict=True))
+        self.statistics = Statistics(model, self._scatter(), self._unmeasured(sample), min(_ratio(made, full, 1.0), 1.0))
+        return self.statistics
+
+    def _remember(self, sample: Sample) -> None:
+        """Add the cycle to the averages, from which earlier ones are dropped when it is nothing like them."""
+        assert sample.seconds > 0, "a cycle has a length"
+        for leaf, cycles in enumerate(self._arrived):
+            expected = _ratio(sum(rows for rows, _ in cycles), sum(seconds for _, seconds in cycles)) * sample.seconds
+            if cycles and _apart(sample.arrivals[leaf], expected):
+                cycles.clear()
+            cycles.append((sample.arrivals[leaf], sample.seconds))
+        for h, probed in enumerate(self._probed):
+            pairs = sample.probes[h] * sample.states[self.shape.partner[h]]
+            probes, matches, _ = self._seen(h)
+            expected = _ratio(matches, probes) * sample.probes[h]
+            if probes >= _FEW and sample.probes[h] >= _FEW and _apart(sample.matches[h], expected):
+                probed.clear()
+            probed.append((sample.probes[h], sample.matches[h], pairs))
+
+    def _productivity(self, h: int, states: Sequence[float]) -> float | None:
+        """Results a probe as things are; None when neither direction of the join has been seen lately.
+
+        Probes of an empty state tell nothing.
+        """
+        probes, matches, pairs = self._seen(h)
+        if probes >= _FEW and pairs > 0:
+            return matches / probes
+        other = self.shape.partner[h]
+        others, other_matches, other_pairs = self._seen(other)
+        if probes + others >= _FEW and pairs + other_pairs > 0:
+            return (matches + other_matches) / (pairs + other_pairs) * states[other]
+        return None
+
+    def _seen(self, h: int) -> tuple[float, float, float]:
+        """Probes, matches and pairs of the last cycles, of more of them where they are few."""
+        probes = matches = pairs = 0.0
+        for number, cycle in enumerate(reversed(self._probed[h])):
+            if number >= self.control.cycles and probes >= _FEW:
+                break
+            probes, matches, pairs = probes + cycle[0], matches + cycle[1], pairs + cycle[2]
+        return probes, matches, pairs
+
+    def _sizes(self, sample: Sample, rates: Sequence[float], fills: Sequence[float]) -> list[float]:
+        """Rows of each own state when it is full."""
+        found = []
+        for h, state in enumerate(sample.states):
+            if h < self.shape.leaves:
+                seconds = seconds_of(self.control.windows[h], rates[h])
+                # A window that is still filling up holds what has come; what is kept beyond it for freshness is not in it.
+                size = min(state, seconds * rates[h]) if 0 < seconds < inf else state
+            elif state > 0:
+                size = min(state / fills[h], self.control.state_rows or inf)
+            else:
+                size = self._size[h]
+            found.append(size)
+        self._size = list(found)
+        return found
+
+    def _scale(self, h: int, states: Sequence[float], own: Sequence[float]) -> float:
+        """By how much more a probe finds when its partner's state is full."""
+        other = self.shape.partner[h]
+        return max(_ratio(own[other], states[other], 1.0), 1.0) if other >= self.shape.leaves else 1.0
+
+    def _fill(self, h: int) -> float:
+        return min(max(_ratio(self._fed[h], self._full[h], 1.0), _LEAST_FILL), 1.0)
+
+    def _follow(self, sample: Sample, model: PlanModel) -> None:
+        """Average what states were fed and would have been, over about half the shortest window of their members."""
+        for h in self.shape.susceptible:
+            lives = min(seconds_of(self.control.windows[leaf], model.rates[leaf]) for leaf in self.shape.members[h])
+            keep = exp(-2 * sample.seconds / lives) if lives > 0 else 0.0
+            self._fed[h] = keep * self._fed[h] + (1 - keep) * sample.arrivals[h] / sample.seconds
+            self._full[h] = keep * self._full[h] + (1 - keep) * max(model.saturation.arrivals[h], sample.arrivals[h] / sample.seconds)
+
+    def _scatter(self) -> tuple[float, ...]:
+        """For each figure the share by which chance moves it."""
+        counts = [sum(rows for rows, _ in cycles) for cycles in self._arrived]
+        counts += [self._seen(h)[1] for h in range(self.shape.count)]
+        return tuple(1 / sqrt(max(count, 1.0)) for count in counts)
+
+    def _unmeasured(self, sample: Sample) -> tuple[int, ...]:
+        """Joins, by their number in ``shape.joins``, at which rows could arrive but none has probed lately."""
+        found = []
+        for number, pair in enumerate(self.shape.joins):
+            seen = [self._seen(h) for h in pair]
+            measured = sum(probes for probes, _, _ in seen) >= _FEW and any(pairs > 0 for _, _, pairs in seen)
+            if not measured and any(sample.arrivals[leaf] > 0 for h in pair for leaf in self.shape.members[h]):
+                found.append(number)
+        return tuple(found)
+
+
+def leaves_below(shape: TreeShape, join: int) -> tuple[int, ...]:
+    """The leaves whose paths lead through a join."""
+    pair = shape.joins[join]
+    return tuple(leaf for leaf in range(shape.leaves) if any(h in shape.paths[leaf] for h in pair))
+
+
+def _ratio(number: float, divisor: float, nothing: float = 0.0) -> float:
+    return number / divisor if divisor > 0 else nothing
+
+
+def _apart(found: float, expected: float) -> bool:
+    return abs(found - expected) > max(_JUMP * expected, _CHANCE * sqrt(max(found, expected, 1.0)))

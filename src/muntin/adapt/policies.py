@@ -1,0 +1,89 @@
+"""All policies by name: a model and resources in, an allocation out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from muntin.adapt.allocation import Allocation, Infeasible, by_paths
+from muntin.adapt.cover import cover_states, refresh_rates
+from muntin.adapt.filling import fill_and_probe
+from muntin.adapt.freshness import Refreshing
+from muntin.adapt.grepp import grepp
+from muntin.adapt.heuristics import best_hjp, ebest_hjp, equal_hj, global_hjpr, sbest_hjp
+from muntin.adapt.knapsack import best_multiples, greedy_multiples, unit_table
+from muntin.adapt.model import PlanModel
+
+Policy = Callable[[PlanModel, float], Allocation]
+
+
+def jaqpot(model: PlanModel, resources: float) -> Allocation:
+    """JAQPOT: what freshness needs first, then GrePP with the rest, added to it (Algorithm 1).
+
+    Where freshness cannot be kept by refreshing, all goes to GrePP and the allocation says so.
+    """
+    task = Refreshing.of(model)
+    if task is None:
+        return replace(_grepp(model, resources), policy="jaqpot")
+    shares = task.least_cost()
+    least = None if shares is None else float(task.costs @ shares)
+    if shares is None or least is None or least > resources * (1 + 1e-9):
+        infeasible = Infeasible(task.least_factor(resources), least)
+        return replace(by_paths("jaqpot", model, grepp(model, resources)), infeasible=infeasible)
+    exact = tuple(float(rate) for rate in np.array(model.rates) * shares)
+    sent = cover_states(model, refresh_rates(model, exact))
+    costs = None if sent is None else [rows * cost for rows, cost in zip(sent, model.path_costs, strict=True)]
+    if costs is None or sum(costs) > resources:
+        costs = [rows * cost for rows, cost in zip(exact, model.path_costs, strict=True)]
+    spent = sum(costs)
+    return by_paths("jaqpot", model, grepp(model, resources - spent, costs), spent)
+
+
+def _grepp(model: PlanModel, resources: float) -> Allocation:
+    """GrePP alone: the most productive path first; where states are as full as they are fed, with that in view."""
+    if model.fixed:
+        return by_paths("grepp", model, grepp(model, resources))
+    sent = fill_and_probe(model, resources)
+    found = replace(model, productivity=model.sent_up(sent).productivity, fixed=True)
+    return by_paths("grepp", found, [rows * cost for rows, cost in zip(sent, found.path_costs, strict=True)])
+
+
+def _greedy(model: PlanModel, resources: float) -> Allocation:
+    """The discrete model, greedily."""
+    table = unit_table(model)
+    multiples = greedy_multiples(table, resources)
+    return by_paths("greedy", model, [count * entry.resources for count, entry in zip(multiples, table, strict=True)])
+
+
+def _knapsack(model: PlanModel, resources: float) -> Allocation:
+    """The discrete model, by dynamic programming."""
+    table = unit_table(model)
+    multiples = best_multiples(table, resources)
+    return by_paths("knapsack", model, [count * entry.resources for count, entry in zip(multiples, table, strict=True)])
+
+
+POLICIES: Mapping[str, Policy] = {
+    "jaqpot": jaqpot,
+    "grepp": _grepp,
+    "greedy": _greedy,
+    "knapsack": _knapsack,
+    "equal_hj": equal_hj,
+    "global_hjpr": global_hjpr,
+    "ebest_hjp": ebest_hjp,
+    "sbest_hjp": sbest_hjp,
+    "best_hjp": best_hjp,
+}
+"""The setting ``policy`` names one of them."""
+
+
+def allocate(policy: str, model: PlanModel, resources: float) -> Allocation:
+    """Divide resources, in probes a second, by a policy.
+
+    >>> from muntin.adapt.shape import TreeShape
+    >>> model = PlanModel.of_selectivities(TreeShape.of((0, 1)), [500, 700], [5000, 500], [0.001])
+    >>> allocate("best_hjp", model, 300).allowances
+    (0.0, 300.0)
+    """
+    return POLICIES[policy](model, resources)

@@ -1,0 +1,79 @@
+"""A tree of joins as plain arithmetic: what a controller sees of it, cycle by cycle, under its allowances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from muntin.adapt.adapter import Adapter, Recommendation, analyse
+from muntin.adapt.control import Control
+from muntin.adapt.monitor import Sample
+from muntin.adapt.shape import ROOT, TreeShape
+from muntin.model.window import TimeWindow
+
+
+@dataclass
+class Plant:
+    """Streams of ``rates`` with windows of ``window`` seconds; each join lets ``selectivities`` of all pairs through."""
+
+    shape: TreeShape
+    rates: list[float]
+    selectivities: list[float]
+    window: int = 10
+    resources: float | None = None
+    state_rows: int | None = None
+    cycle: int = 0
+    fed: dict[int, list[float]] = field(default_factory=dict)
+
+    def states(self) -> list[float]:
+        """Rows in each own state: windows are full; an intermediate result of age ``a`` is alive with probability ``1 - a / window``."""
+        found = [rate * self.window for rate in self.rates]
+        for h in self.shape.susceptible:
+            made = self.fed.get(h, [])[: -self.window - 1 : -1]
+            alive = sum(rows * (1 - age / self.window) for age, rows in enumerate(made))
+            found.append(min(sum(self.fed.get(h, [])), self.state_rows) if self.state_rows else alive)
+        return found
+
+    def run(self, allowances: Sequence[float] | None) -> Sample:
+        """One cycle of a second; the total is held within the resources, those of later half-way joins first."""
+        shape = self.shape
+        states = self.states()
+        arrivals = [*self.rates, *[0.0] * (shape.count - shape.leaves)]
+        probes, matches = [0.0] * shape.count, [0.0] * shape.count
+        left = float("inf") if self.resources is None else self.resources
+        for pair, selectivity in zip(shape.joins, self.selectivities, strict=True):
+            for h in pair:
+                allowed = float("inf") if allowances is None or allowances[h] < 0 else allowances[h]
+                probes[h] = min(allowed, arrivals[h], left)
+                left -= probes[h]
+                matches[h] = probes[h] * selectivity * states[shape.partner[h]]
+                if shape.parent[h] != ROOT:
+                    arrivals[shape.parent[h]] += matches[h]
+        for h in shape.susceptible:
+            self.fed.setdefault(h, []).append(arrivals[h])
+        self.cycle += 1
+        return Sample(self.cycle, 1.0, arrivals, probes, matches, states, self.resources)
+
+    def adapter(self, policy: str = "jaqpot", freshness: float = 1.0) -> Adapter:
+        windows = (TimeWindow(self.window * 1_000_000),) * self.shape.leaves
+        fresh = (TimeWindow(int(self.window * freshness * 1_000_000)),) * self.shape.leaves
+        return Adapter(self.shape, Control(windows, fresh, policy=policy, state_rows=self.state_rows))
+
+
+def settle(plant: Plant, adapter: Adapter, cycles: int) -> list[Sample]:
+    """Run so many cycles with the analysis at once; the samples."""
+    samples = []
+    for _ in range(cycles):
+        sample = plant.run(adapter.allowances)
+        samples.append(sample)
+        request = adapter.observe(sample)
+        if request is not None:
+            adapter.decide(analyse(request))
+    return samples
+
+
+def results(sample: Sample, shape: TreeShape) -> float:
+    return sum(sample.matches[h] for h in shape.top)
+
+
+__all__ = ["Plant", "Recommendation", "results", "settle"]

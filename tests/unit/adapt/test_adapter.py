@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.unit.adapt.plant import Plant, results, settle
+
+from muntin.adapt.adapter import Adapter, AnalysisRequest, analyse
+from muntin.adapt.control import Control, seconds_of
+from muntin.adapt.monitor import Sample
+from muntin.adapt.policies import POLICIES, allocate
+from muntin.adapt.shape import TreeShape
+from muntin.model.window import RowsWindow, TimeWindow, Unbounded
+
+LINEAR = TreeShape.of((((0, 1), 2), 3))
+BUSHY = TreeShape.of(((0, 1), (2, 3)))
+PAIR = TreeShape.of((0, 1))
+
+
+def linear(**changes: object) -> Plant:
+    return replace(Plant(LINEAR, [50.0, 40.0, 30.0, 60.0], [0.004, 0.004, 0.004]), **changes)  # type: ignore[arg-type]
+
+
+def needed(plant: Plant) -> float:
+    """What all that arrives needs, found without limits."""
+    probe = replace(plant, resources=None, fed={}, rates=list(plant.rates), selectivities=list(plant.selectivities))
+    adapter = probe.adapter()
+    return sum(settle(probe, adapter, 30)[-1].probes)
+
+
+def test_without_a_limit_nothing_is_done() -> None:
+    plant = linear()
+    adapter = plant.adapter()
+    settle(plant, adapter, 20)
+    assert not adapter.overloaded
+    assert adapter.allowances is None
+    assert adapter.analyses == 0
+    assert adapter.share == 1.0
+    assert adapter.report()["overloaded"] is False
+
+
+def test_with_enough_nothing_is_done_either() -> None:
+    plant = linear(resources=1.2 * needed(linear()))
+    adapter = plant.adapter()
+    settle(plant, adapter, 40)
+    assert (adapter.overloaded, adapter.analyses) == (False, 0)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_overload_is_entered_held_within_the_resources_and_left(policy: str) -> None:
+    plant = linear(resources=0.3 * needed(linear()))
+    adapter = plant.adapter(policy)
+    samples = settle(plant, adapter, 60)
+    assert adapter.overloaded
+    assert adapter.allowances is not None
+    assert sum(samples[-1].probes) <= plant.resources * (1 + 1e-9)  # type: ignore[operator]
+    assert adapter.share < 1
+    plant.rates = [rate / 10 for rate in plant.rates]
+    samples = settle(plant, adapter, 60)
+    assert not adapter.overloaded
+    assert adapter.allowances is None
+    assert samples[-1].probes == samples[-1].arrivals
+    assert [entry["decision"] for entry in adapter.decisions][-1] == "release"
+
+
+def test_the_share_of_results_is_estimated() -> None:
+    complete = linear()
+    full = results(settle(complete, complete.adapter(), 60)[-1], LINEAR)
+    plant = linear(resources=0.5 * needed(linear()))
+    adapter = plant.adapter()
+    found = results(settle(plant, adapter, 80)[-1], LINEAR)
+    assert adapter.share == pytest.approx(found / full, rel=0.2)
+
+
+def test_under_limits_the_plan_without_them_is_still_known() -> None:
+    complete = linear()
+    whole = complete.adapter()
+    settle(complete, whole, 60)
+    plant = linear(resources=0.4 * needed(linear()))
+    adapter = plant.adapter()
+    settle(plant, adapter, 100)
+    assert whole.model is not None
+    assert adapter.model is not None
+    assert adapter.model.saturation.resources == pytest.approx(whole.model.saturation.resources, rel=0.25)
+
+
+def test_a_switch_of_selectivities_is_followed_within_two_cycles() -> None:
+    plant = linear(resources=0.3 * needed(linear()), state_rows=100)
+    adapter = plant.adapter()
+    settle(plant, adapter, 60)
+    before = adapter.allowances
+    plant.selectivities = [0.012, 0.001, 0.02]
+    settle(plant, adapter, 2)
+    assert adapter.allowances != before
+    assert adapter.model is not None
+    assert plant.resources is not None
+    best = allocate("jaqpot", adapter.model, plant.resources).throughput
+    assert adapter.model.throughput(adapter.allowances or ()) >= 0.9 * best
+
+
+def test_small_changes_are_neither_analysed_nor_acted_upon() -> None:
+    plant = linear(resources=0.3 * needed(linear()))
+    adapter = plant.adapter()
+    settle(plant, adapter, 80)
+    analyses, actuations = adapter.analyses, adapter.actuations
+    plant.rates = [rate * 1.02 for rate in plant.rates]
+    settle(plant, adapter, 5)
+    assert (adapter.analyses, adapter.actuations) == (analyses, actuations)
+
+
+def test_a_stream_that_stops_loses_its_share() -> None:
+    plant = linear(resources=0.3 * needed(linear()), state_rows=50)
+    adapter = plant.adapter()
+    settle(plant, adapter, 60)
+    plant.rates[0] = 0.0
+    samples = settle(plant, adapter, 4)
+    assert adapter.model is not None
+    assert adapter.model.rates[0] == 0
+    assert samples[-1].probes[0] == 0
+    assert all(np.isfinite(adapter.allowances or ()))
+    settle(plant, adapter, 40)
+    plant.rates = [0.0] * 4
+    settle(plant, adapter, 40)
+    assert not adapter.overloaded
+
+
+def test_a_hundredfold_jump_is_answered_in_its_first_cycle() -> None:
+    plant = linear(resources=2.0 * needed(linear()))
+    adapter = plant.adapter()
+    settle(plant, adapter, 30)
+    assert not adapter.overloaded
+    plant.rates = [100 * rate for rate in plant.rates]
+    sample = plant.run(adapter.allowances)
+    request = adapter.observe(sample)
+    assert request is not None
+    assert adapter.overloaded
+    allowances = adapter.decide(analyse(request))
+    assert allowances is not None
+    assert plant.resources is not None
+    assert 0 < sum(allowances) <= 1.1 * plant.resources * (1 + 1e-9)
+
+
+def test_nothing_is_known_before_rows_come() -> None:
+    adapter = Adapter(PAIR, Control((TimeWindow(10_000_000),) * 2))
+    assert adapter.statistics is None
+    assert adapter.share == 1.0
+    assert adapter.report()["resources_needed"] is None
+    empty = Sample(0, 1.0, (0, 0), (0, 0), (0, 0), (0, 0), 100.0)
+    assert adapter.observe(empty) is None
+    assert adapter.model is not None
+    assert adapter.model.saturation.resources == 0
+
+
+def test_a_direction_that_never_probes_is_known_from_the_other() -> None:
+    adapter = Adapter(PAIR, Control((TimeWindow(10_000_000),) * 2))
+    for cycle in range(3):
+        adapter.observe(Sample(cycle, 1.0, (100, 50), (0, 50), (0, 100), (1000, 500), 50.0))
+    assert adapter.model is not None
+    assert adapter.model.productivity == pytest.approx((100 / (50 * 1000) * 500, 2.0))
+
+
+def test_a_join_that_is_not_measured_gets_a_little_to_find_out() -> None:
+    plant = linear(resources=100.0)
+    adapter = plant.adapter()
+    sample = Sample(0, 1.0, (50, 40, 30, 600, 0, 0), (0, 0, 0, 600, 0, 0), (0, 0, 0, 900, 0, 0), (500, 400, 300, 600, 50, 50), 100.0)
+    request = adapter.observe(sample)
+    assert request is not None
+    assert request.statistics.unmeasured == (0, 1)
+    allowances = adapter.decide(analyse(request))
+    assert allowances is not None
+    assert all(allowed > 0 for allowed in allowances[:3])
+    assert sum(allowances[:3]) <= 0.05 * 100
+
+
+def test_while_an_analysis_is_under_way_there_is_no_other() -> None:
+    plant = linear(resources=0.3 * needed(linear()))
+    adapter = plant.adapter()
+    requests = [adapter.observe(plant.run(None)) for _ in range(20)]
+    found = [request for request in requests if request is not None]
+    assert len(found) == 1
+    adapter.abandon()
+    assert isinstance(adapter.observe(plant.run(None)), AnalysisRequest)
+
+
+def test_a_recommendation_that_comes_too_late_is_dropped() -> None:
+    plant = linear(resources=0.3 * needed(linear()))
+    adapter = plant.adapter()
+    settle(plant, adapter, 40)
+    plant.resources = 0.2 * needed(linear())
+    late = None
+    while late is None:
+        late = adapter.observe(plant.run(adapter.allowances))
+    plant.resources = 1e6
+    for _ in range(70):
+        adapter.observe(plant.run(adapter.allowances))
+    assert not adapter.overloaded
+    assert adapter.decide(analyse(late)) is None
+    settle(plant, adapter, 2)
+    assert adapter.allowances is None
+
+
+def test_decisions_are_bounded_and_readable() -> None:
+    plant = linear(resources=0.3 * needed(linear()))
+    adapter = plant.adapter()
+    for turn in range(250):
+        plant.resources = 0.2 * needed(linear()) * (1 + turn % 2)
+        settle(plant, adapter, 1)
+    assert len(adapter.decisions) == 100
+    assert set(adapter.decisions[-1]) >= {"cycle", "decision", "reason", "predicted", "predicted_before", "allowances"}
+
+
+def test_freshness_that_cannot_be_kept_is_reported() -> None:
+    plant = linear(resources=20.0, state_rows=400)
+    adapter = plant.adapter(freshness=1.01)
+    settle(plant, adapter, 40)
+    assert adapter.overloaded
+    assert adapter.infeasible is not None
+    assert "would do" in adapter.infeasible
+
+
+def test_seconds_of_windows() -> None:
+    assert seconds_of(TimeWindow(5_000_000), 0) == 5
+    assert seconds_of(RowsWindow(100), 20) == 5
+    assert seconds_of(RowsWindow(100), 0) == float("inf")
+    assert seconds_of(Unbounded(), 3) == float("inf")
