@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from muntin.engine.governed import Governed
 from muntin.engine.in_flight import InFlight
 from muntin.engine.measures import Measured, WorkMark, measured_between
 from muntin.engine.overload import Overload
@@ -87,6 +88,8 @@ class Shared:
     settings: Settings
     known: Knowledge = field(default_factory=Knowledge)
     live: bool = False
+    governed: bool = False
+    """Whether somebody outside says what limited joins may do."""
 
 
 class Found:
@@ -116,7 +119,8 @@ class RunningJoin:
         self.members: list[RunningQuery] = []
         self.group: SharingGroup | None = None
         self._live = shared.live
-        self.overload: Overload | None = None
+        self.overload: Overload | Governed | None = None
+        self._governed = shared.governed
         self._floor: list[int] = []
         self._in_flight = InFlight(self._handed_out)
         self.settings = shared.settings
@@ -154,7 +158,10 @@ class RunningJoin:
     def _control(self, operator: LimitedTree) -> None:
         """Let the overload of a limited join be watched; where its tree stays, so does what is known of it."""
         if self.overload is None or self.overload.plan.tree != operator.plan.tree or self.overload.plan.query != operator.plan.query:
-            self.overload = Overload(operator.plan, self.settings, live=self._live)
+            if self._governed:
+                self.overload = Governed(operator.plan)
+            else:
+                self.overload = Overload(operator.plan, self.settings, live=self._live)
         self.overload.attach(operator)
 
     # -- scheduling --------------------------------------------------------------------------------
@@ -243,7 +250,9 @@ class RunningJoin:
     def _joined(self, stops: Sequence[int], until: int, frontier: int) -> Iterator[tuple[RunningQuery, pa.Table]]:
         """Join the rows up to some positions, a row after the other; live, what is stale is so as of all that has come."""
         overload = self.overload
-        if overload is not None and self._live:
+        if isinstance(overload, Governed):
+            overload.see(frontier, [state.log.next for state in self._streams])
+        elif overload is not None and self._live:
             newest = max(state.newest for state in self._streams)
             overload.operator.see(min(newest, frontier), [state.log.next for state in self._streams])
         with overload.working() if overload is not None else nullcontext():
