@@ -83,9 +83,11 @@ class NaiveTree:
         while self.sampled < until and self.sampled <= self.cycle.number + EMPTY_CYCLES:
             real = self.sampled == self.cycle.number
             nothing = (0,) * self.joins
-            counts = [tuple(each) if real else nothing for each in (self.cycle.arrivals, self.cycle.probes, self.cycle.matches)]
-            self.new += sum(counts[0])
-            sample = CycleSample(self.sampled, *counts, self._states((self.sampled + 1) * self.limiting.period - 1))
+            arrivals, probes, matches = (
+                tuple(each) if real else nothing for each in (self.cycle.arrivals, self.cycle.probes, self.cycle.matches)
+            )
+            self.new += sum(arrivals)
+            sample = CycleSample(self.sampled, arrivals, probes, matches, self._states((self.sampled + 1) * self.limiting.period - 1))
             self.samples.append(sample)
             decided = self.decide(sample)
             if decided is not None:
