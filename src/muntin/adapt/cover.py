@@ -14,18 +14,14 @@ from muntin.adapt.model import PlanModel
 _ENOUGH = 1e-12
 
 
-def cover_states(model: PlanModel, refresh: Mapping[int, float], weights: Sequence[float] = ()) -> tuple[float, ...] | None:
-    """Rows a second of each leaf that go all the way up, so that so many come in each state; None when too few arrive.
-
-    ``weights`` is what a row of each leaf counts; if none are given, the probes that it costs.
-    """
-    weights = weights or model.path_costs
+def cover_states(model: PlanModel, refresh: Mapping[int, float]) -> tuple[float, ...] | None:
+    """Rows a second of each leaf that go all the way up, so that so many come in each state; None when too few arrive."""
     feeds = _feeds(model)
     lacking = {h: rate for h, rate in refresh.items() if rate > 0}
     sent = [0.0] * model.shape.leaves
     while lacking:
         scores = {
-            leaf: sum(feeds[leaf][h] / refresh[h] for h in lacking if h in feeds[leaf]) / weights[leaf]
+            leaf: sum(feeds[leaf][h] / refresh[h] for h in lacking if h in feeds[leaf]) / model.path_costs[leaf]
             for leaf in range(len(sent))
             if sent[leaf] < model.rates[leaf] * (1 - _ENOUGH)
         }

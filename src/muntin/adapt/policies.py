@@ -37,24 +37,12 @@ def jaqpot(model: PlanModel, resources: float) -> Allocation:
         return replace(by_paths("jaqpot", model, grepp(model, resources)), infeasible=infeasible)
     exact = tuple(float(rate) for rate in np.array(model.rates) * shares)
     refresh = refresh_rates(model, exact)
-    covers = [cover_states(model, refresh), cover_states(model, refresh, _losses(model, resources))]
-    affordable = [sent for sent in covers if sent is not None and _cost(model, sent) <= resources] or [exact]
-    return max((_completed(model, resources, refresh, sent) for sent in affordable), key=lambda found: found.throughput)
-
-
-def _completed(model: PlanModel, resources: float, refresh: Mapping[int, float], sent: Sequence[float]) -> Allocation:
-    """GrePP with what a cover leaves, added to it."""
+    sent = cover_states(model, refresh)
+    if sent is None or _cost(model, sent) > resources:
+        sent = exact
     taken = tuple(rows * cost for rows, cost in zip(sent, model.path_costs, strict=True))
     found = grepp(model, resources - sum(taken), taken)
     return by_paths("jaqpot", model, _without_superfluous(model, refresh, taken, found), sum(taken))
-
-
-def _losses(model: PlanModel, resources: float) -> tuple[float, ...]:
-    """For each leaf, the results that are lost when a row of it goes up instead of what GrePP would take last."""
-    given = grepp(model, resources)
-    last = min((model.path_productivity[path] for path, share in enumerate(given) if share > 0), default=0.0)
-    each = zip(model.path_costs, model.path_productivity, strict=True)
-    return tuple(cost * max(last - productivity, _WORTH * last, 1e-300) for cost, productivity in each)
 
 
 def _without_superfluous(

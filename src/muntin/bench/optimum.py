@@ -31,7 +31,8 @@ def optimum(model: PlanModel, resources: float, refresh: Mapping[int, float] | N
         rows.append(row)
         limits.append(0.0)
     least = refresh or {}
-    bounds = [(min(least.get(h, 0.0) / scales[h], 1.0), 1.0) if arrives else (0.0, 0.0) for h, arrives in enumerate(model.saturation.arrivals)]
+    needed = [min(least.get(h, 0.0) / scale, 1.0) for h, scale in enumerate(scales)]
+    bounds = [(low, 1.0) if arrives else (0.0, 0.0) for low, arrives in zip(needed, model.saturation.arrivals, strict=True)]
     return -_solve(value, rows, limits, bounds) * best
 
 
