@@ -3,7 +3,7 @@
 Queries share whose results come when rows come: EMIT INSERTS without EVERY, and changes that are taken back above the join
 (:mod:`muntin.planner.strategies`), also those of pipelines, with others of the same EVERY. The join then has the largest windows, and
 each query takes what is inside its own. Queries over partitioned windows, with a plan of the user's making, or whose results would have
-to be sorted anew run beside; so do those with other settings.
+to be sorted anew run beside; so do those with other settings, and under overload = 'adapt' those with another freshness.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from muntin.expressions.duck import Duck
 from muntin.model.settings import Settings
 from muntin.model.window import PartitionedWindow
 from muntin.plan.query import Emit, Query
+from muntin.planner.limiting import fresh_sizes, is_adapting
 from muntin.planner.sharing import SharingGroup, add_query, drop_query, reasons
 from muntin.planner.strategies import choose_strategy, retracts
 
@@ -40,7 +41,8 @@ class Joins:
         alike = settings, query.emit, query.every
         before = self._groups.get(alike, ())
         taken = any(member.query.name == query.name for group in before for member in group.members)
-        after = () if taken or _obstacle(query, settings) else add_query(before, query)
+        fresh = fresh_sizes(query) if is_adapting(settings) else ()
+        after = () if taken or _obstacle(query, settings) else add_query(before, query, fresh)
         place = next((place for place, group in enumerate(after) if group.members[-1].query is query), None)
         group = None if place is None else after[place]
         if group is not None and (group.members[-1].keeps_order or query.emit is Emit.CHANGES):
@@ -99,4 +101,6 @@ def _obstacle(query: Query, settings: Settings) -> str:
         return f"has a plan of its own by {', '.join(planned)}"
     if any(isinstance(source.window, PartitionedWindow) for source in query.sources):
         return "counts rows by partition"
+    if is_adapting(settings) and settings.state_rows:
+        return "has intermediate states of a size of its own by state_rows"
     return ""

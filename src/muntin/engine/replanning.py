@@ -86,6 +86,8 @@ class Replanner:
         """A replanner, where there is something to choose and it is ours to choose."""
         if settings.replan == "off" or settings.order or len(plan.sources) < 3 or plan.algorithm is not Algorithm.EAGER:
             return None
+        if plan.limiting is not None:
+            return None  # another tree would have other half-way joins, of which nothing is known
         return cls(settings, known.declared or {})
 
     def consider(self, plan: JoinPlan, measured: JoinStatistics, at: int) -> JoinPlan | None:

@@ -10,6 +10,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -18,7 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from muntin.engine.governed import Governed
+from muntin.engine.in_flight import InFlight
 from muntin.engine.measures import Measured, WorkMark, measured_between
+from muntin.engine.overload import Overload
 from muntin.engine.replanning import Replanner
 from muntin.engine.stream_state import StreamState
 from muntin.expressions.duck import Duck
@@ -29,6 +33,7 @@ from muntin.model.settings import Settings
 from muntin.model.window import RowsWindow, TimeWindow
 from muntin.operators.events import NewRows
 from muntin.operators.join import JoinOperator, Matches, Tools
+from muntin.operators.limited_tree import LimitedTree
 from muntin.operators.result import StoredRows
 from muntin.operators.scheduled_join import Pace, Released, Schedule, ScheduledJoin, obstacle
 from muntin.operators.workspace import Workspace
@@ -59,8 +64,7 @@ _LONGEST_STRETCH = 64
 """Values and selectivities of streams whose rates are steady are measured at least once in so many windows' worth of rows."""
 
 _TWO = 2
-_RESULT_NS = 250
-"""Nanoseconds in which a result is handed out, where there are many."""
+_SECOND = 1_000_000
 _COUNTERS = {
     "probes": layout.N_PROBES,
     "rows_scanned": layout.N_SCANNED,
@@ -84,6 +88,8 @@ class Shared:
     settings: Settings
     known: Knowledge = field(default_factory=Knowledge)
     live: bool = False
+    governed: bool = False
+    """Whether somebody outside says what limited joins may do."""
 
 
 class Found:
@@ -113,8 +119,10 @@ class RunningJoin:
         self.members: list[RunningQuery] = []
         self.group: SharingGroup | None = None
         self._live = shared.live
+        self.overload: Overload | Governed | None = None
+        self._governed = shared.governed
         self._floor: list[int] = []
-        self._handling = 0
+        self._in_flight = InFlight(self._handed_out)
         self.settings = shared.settings
         self._known = shared.known
         self._streams = sorted(streams, key=lambda state: state.stream.order)
@@ -138,10 +146,23 @@ class RunningJoin:
 
     def _make_operator(self, plan: JoinPlan) -> JoinOperator:
         names = [state.stream.name for state in self._streams]
+        if plan.limiting is not None:
+            limited = LimitedTree(plan, names, self._tables, self._tools)
+            self._control(limited)
+            return limited
         schedule = self._schedule(plan)
         if schedule is None:
             return JoinOperator(plan, names, self._tables, self._tools)
         return ScheduledJoin(plan, names, self._tables, self._tools, schedule)
+
+    def _control(self, operator: LimitedTree) -> None:
+        """Let the overload of a limited join be watched; where its tree stays, so does what is known of it."""
+        if self.overload is None or self.overload.plan.tree != operator.plan.tree or self.overload.plan.query != operator.plan.query:
+            if self._governed:
+                self.overload = Governed(operator.plan)
+            else:
+                self.overload = Overload(operator.plan, self.settings, live=self._live)
+        self.overload.attach(operator)
 
     # -- scheduling --------------------------------------------------------------------------------
 
@@ -153,6 +174,8 @@ class RunningJoin:
     def be_live(self, *, live: bool) -> None:
         """Whether the engine runs by itself: then work is cut into turns also where there is only one window."""
         self._live = live
+        if self.overload is not None:
+            self.overload.be_live(live=live)
         self._reschedule()
 
     def _windows(self) -> tuple[tuple[int, ...], ...]:
@@ -163,7 +186,7 @@ class RunningJoin:
 
     def _scheduler(self) -> str | None:
         """The scheduler to work by; None: a row after the other, all there is."""
-        if self.query.emit is Emit.CHANGES:
+        if self.query.emit is Emit.CHANGES or self.plan.limiting is not None:
             return None
         levels = len(self._windows())
         if levels > 1 and self.settings.scheduler != "lwo":
@@ -217,13 +240,24 @@ class RunningJoin:
                 for released in self._operator.release(self._take(stops), until, pace):
                     yield from self._handed_out(released)
             else:
-                for matches in self._operator.run(self._take(stops), until):
-                    yield from self._routed(Found(matches, self._distances_at_newest(matches)))
+                yield from self._joined(stops, until, frontier)
         self._replan()
         for member in self.members:
             table = member.changes()
             if table is not None:
                 yield member, table
+
+    def _joined(self, stops: Sequence[int], until: int, frontier: int) -> Iterator[tuple[RunningQuery, pa.Table]]:
+        """Join the rows up to some positions, a row after the other; live, what is stale is so as of all that has come."""
+        overload = self.overload
+        if isinstance(overload, Governed):
+            overload.see(frontier, [state.log.next for state in self._streams])
+        elif overload is not None and self._live:
+            newest = max(state.newest for state in self._streams)
+            overload.operator.see(min(newest, frontier), [state.log.next for state in self._streams])
+        with overload.working() if overload is not None else nullcontext():
+            for matches in self._operator.run(self._take(stops), until):
+                yield from self._routed(Found(matches, self._distances_at_newest(matches)))
 
     def _routed(self, found: Found) -> Iterator[tuple[RunningQuery, pa.Table]]:
         """What the join found, to every query that has it inside its windows."""
@@ -248,7 +282,7 @@ class RunningJoin:
 
     def is_busy(self) -> bool:
         """Whether rows have been taken that are not done."""
-        return isinstance(self._operator, ScheduledJoin) and self._operator.is_busy()
+        return isinstance(self._operator, ScheduledJoin) and (bool(self._in_flight) or self._operator.is_busy())
 
     def offer(self, frontier: int, closed: int) -> Iterator[tuple[RunningQuery, pa.Table]]:
         """Take all that is final and leave the work to :meth:`turn`; a join that cannot be scheduled works it off at once."""
@@ -256,25 +290,24 @@ class RunningJoin:
         if not isinstance(operator, ScheduledJoin):
             yield from self.catch_up(frontier, closed)
             return
-        if not operator.is_busy():
+        if not self.is_busy():
             self._floor = [self._needed(number, operator.now) for number in range(len(self._streams))]
         for stops, until in self._due(frontier, closed):
             for released in operator.absorb(self._take(stops), until):
-                yield from self._handed_out(released)
+                self._in_flight.put(released)
 
     def turn(self, pace: Pace) -> Iterator[tuple[RunningQuery, pa.Table]]:
-        """Work for a turn, if there is anything to do."""
+        """Work for a turn, if there is anything to do, or hand out what a query gets of earlier turns."""
         operator = self._operator
-        if not isinstance(operator, ScheduledJoin) or not operator.is_busy():
+        if not isinstance(operator, ScheduledJoin) or not self.is_busy():
             return
-        # Where results take long to hand out, there are more of them at a time: so most of the time is never spent on that.
-        handling = self._handling
-        released = operator.work(Pace(max(pace.first, handling), max(pace.longest, handling), max(pace.results, handling // _RESULT_NS)))
-        if released is not None:
+        if self._in_flight.is_due() or not operator.is_busy():
+            yield from self._in_flight.next()
+        else:
             begin = time.monotonic_ns()
-            yield from self._handed_out(released)
-            self._handling = time.monotonic_ns() - begin
-        if not operator.is_busy():
+            released = operator.work(pace)
+            self._in_flight.put(released, time.monotonic_ns() - begin)
+        if not self.is_busy():
             operator.rest()
             self._replan()
 
@@ -286,7 +319,7 @@ class RunningJoin:
     def remember(self, frontier: int, closed: int) -> None:
         """Take all that is final into the windows, as :meth:`catch_up` does, without results for it."""
         for stops, until in self._due(frontier, closed):
-            self._operator.fill(self._take(stops), until)
+            self._operator.repeat(self._take(stops), until)
 
     def _due(self, frontier: int, closed: int, most: int = _SLICE) -> Iterator[tuple[list[int], int]]:
         """What is to be processed now, in slices of so many rows.
@@ -478,9 +511,11 @@ class RunningJoin:
         """The first position of a stream that a time or count window still reaches."""
         state = self._streams[number]
         needed = self._read[number]
-        for source, stream in zip(self.query.sources, self._stream_of, strict=True):
+        for place, (source, stream) in enumerate(zip(self.query.sources, self._stream_of, strict=True)):
             if stream != number:
                 continue
+            kept = self._operator.first_kept(place)
+            needed = needed if kept is None else min(needed, kept)
             if isinstance(source.window, TimeWindow):
                 needed = min(needed, state.log.position_after(now - source.window.micros))
             elif isinstance(source.window, RowsWindow):
@@ -548,8 +583,17 @@ class RunningJoin:
             "hints_overruled": [str(hint) for hint in self._replanner.overruled] if self._replanner else [],
             "measured": self._measured(),
             "scheduler": self.scheduler,
+            "overload": self._overload_stats(),
             "work": {name: int(counters[place]) for name, place in _COUNTERS.items()},
         }
+
+    def _overload_stats(self) -> dict[str, object]:
+        """How it stands between what comes and what can be done; the lag is that of event time."""
+        newest = max((state.newest for state in self._streams), default=BEFORE_ALL)
+        behind = newest > BEFORE_ALL and self._operator.now > BEFORE_ALL
+        lag = max(newest - self._operator.now, 0) / _SECOND if behind else 0.0
+        mode = "adapt" if self.overload is not None else "queue"
+        return {"mode": mode, "lag_seconds": lag, **(self.overload.stats() if self.overload is not None else {})}
 
     def agenda(self) -> dict[str, int]:
         """Rows that wait for their turn and results that wait for older ones, where the join is scheduled."""

@@ -25,13 +25,13 @@ class StreamState:
         self.log = StreamLog(stream.schema)
         self.rows_in = 0
         self._inbox = Inbox(stream.schema)
-        self._newest = BEFORE_ALL
+        self.newest = BEFORE_ALL
         self._late: list[pa.Table] = []
 
     @property
     def watermark(self) -> int:
         """Nothing earlier is expected: the newest time seen minus the slack."""
-        return self._newest - self.stream.slack if self._newest > BEFORE_ALL else BEFORE_ALL
+        return self.newest - self.stream.slack if self.newest > BEFORE_ALL else BEFORE_ALL
 
     def take(self, batch: Batch, others: Place, floor: Place) -> None:
         """Sort rows in order of arrival into waiting and late ones.
@@ -43,10 +43,10 @@ class StreamState:
         if not len(batch):
             return
         newest = np.maximum.accumulate(batch.times)
-        before = np.maximum(np.concatenate(([self._newest], newest[:-1])), self._newest)
+        before = np.maximum(np.concatenate(([self.newest], newest[:-1])), self.newest)
         own = np.where(before > BEFORE_ALL, before - self.stream.slack, BEFORE_ALL)
         late = ((batch.times < own) & self._is_before(batch.times, others)) | self._is_before(batch.times, floor)
-        self._newest = max(self._newest, int(newest[-1]))
+        self.newest = max(self.newest, int(newest[-1]))
         self.rows_in += len(batch)
         if late.any():
             self._late.append(batch.rows.filter(pa.array(late)))

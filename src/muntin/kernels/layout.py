@@ -108,6 +108,58 @@ NODE_BUCKETS = 6
 NODE_KEY_COUNT = 7
 NODE_SOURCES = 8
 
+# Fields of a half-way join under allowances (one row of their table): it is numbered by who probes, a store, or the number of
+# stores plus a node. Counts are those of the present cycle; BEFORE has the arrivals of the last one, EXPECTED those of the cycle
+# before this; INSIDE is the size of the prober's own state when it was last counted.
+H_BUDGET = 0
+H_ARRIVED = 1
+H_PROBED = 2
+H_MATCHED = 3
+H_BEFORE = 4
+H_EXPECTED = 5
+H_INSIDE = 6
+H_ALL_ARRIVED = 7
+H_ALL_PROBED = 8
+H_ALL_MATCHED = 9
+H_FIELDS = 10
+
+# Fields of the pace of a limited join: length of a cycle, who may probe, seed; then the cycle of the last row, the first one without a
+# sample, the one from which rates hold, probes of all in this cycle and the most of them (-1: any number); composites that a node keeps
+# (0: as the windows say), whether freshness is enforced, stale results; what came since nodes were counted, what there was then, and when
+# that was.
+P_PERIOD = 0
+P_CHOICE = 1
+P_SEED = 2
+P_CYCLE = 3
+P_NEXT = 4
+P_BASE = 5
+P_USED = 6
+P_MOST = 7
+P_KEEP = 8
+P_ENFORCE = 9
+P_STALE = 10
+P_NEW = 11
+P_COUNTED = 12
+P_COUNTED_AT = 13
+P_FIELDS = 14
+
+# Who may probe.
+OLDEST_FIRST = 0
+NEWEST_FIRST = 1
+RANDOMLY = 2
+
+# What is known of each store's freshness (rows of a table with a column for each store): its size, where the engine is (a time or a
+# count of rows), what is to be kept whatever the windows say, the count at the last row, the greatest age of a result's row.
+F_SIZE = 0
+F_PRESENT = 1
+F_HOLD = 2
+F_SEEN = 3
+F_AGE = 4
+F_FIELDS = 5
+
+# A sample: the number of the cycle, then for each half-way join its arrivals, probes, matches, and the size of its own state.
+SAMPLE_FIELDS = 4
+
 # Expiry policies.
 OWN = 0
 EAGER = 1
@@ -139,6 +191,7 @@ FULL = 1
 GROW = 2
 OVERFLOW = 3
 WIDEN = 4
+CYCLE = 5
 
 # Value of ``resume`` that makes join_interval insert without joining.
 SILENT = 2

@@ -20,11 +20,19 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "replan": ("on", "off"),
     "sharing": ("on", "off"),
     "pipeline": ("auto", "input", "probing", "negative", "hybrid"),
+    "overload": ("queue", "adapt"),
+    "policy": ("jaqpot", "grepp", "greedy", "knapsack", "equal_hj", "global_hjpr", "ebest_hjp", "sbest_hjp", "best_hjp"),
+    "probe_choice": ("oldest", "newest", "random"),
+    "freshness": ("enforce", "measure"),
 }
 _FACTORS = ("replan_change", "replan_gain")
+_SHARES = ("adapt_change", "adapt_gain")
 _SINK_OPTIONS = {"sink", "format", "path"}
 _BYTES = ("index_memory", "window_memory")
-_INTERVALS = ("expiry_interval", "reevaluation")
+_INTERVALS = ("expiry_interval", "reevaluation", "monitoring")
+_MOST_ROWS = 2**31 - 1
+_MOST_SEED = 2**62
+_LEAST_RESOURCES = 1e-9
 
 DESCRIPTIONS: dict[str, str] = {
     "algorithm": "paper 3's join algorithm; auto is eager, which is the fastest here",
@@ -55,6 +63,21 @@ DESCRIPTIONS: dict[str, str] = {
     "pipeline": "who takes back what leaves time windows, where changes are asked for (paper 2): negative, the join looks a row up again "
     "when it leaves; hybrid, results are kept above the join until they end; probing, every operator lets go of its rows by its own "
     "clock; input, the same only when rows come, so results are late; auto, the fastest: hybrid for joins by equalities, else negative",
+    "overload": "what happens when streams outrun the machine (paper 5): queue, nothing is left out and results come later; adapt, every "
+    "row is stored, but only as many look for partners as there are resources for, so some results are not made",
+    "resources": "under adapt, how many rows and intermediate results may look for partners in a second of event time, e.g. '300'; empty: "
+    "no limit, or in an engine that runs by itself as many as this machine is measured to manage",
+    "monitoring": "under adapt, the length of a cycle of event time: budgets hold for a cycle, and what was counted in it may change them",
+    "policy": "under adapt, who may probe: jaqpot, first what keeps results fresh, then the most productive paths; grepp, the most "
+    "productive paths only; greedy and knapsack, whole paths; equal_hj, global_hjpr, ebest_hjp, sbest_hjp, best_hjp, by half-way joins",
+    "adapt_change": "under adapt, work out allowances anew when a statistic has changed by this share (the paper's epsilon)",
+    "adapt_gain": "under adapt, use new allowances when they are predicted to give this share of results more (the paper's p)",
+    "probe_choice": "under adapt, which rows of a cycle probe when not all may: the oldest, the newest, or random ones",
+    "probe_seed": "under adapt, the seed of probe_choice = 'random': the same seed and rows give the same results",
+    "state_rows": "under adapt, composites that each intermediate state keeps, the last so many however old, as in paper 5; results may "
+    "then hold rows that have left their windows, though none older than FRESHNESS; empty: as long as all their rows are inside",
+    "freshness": "under adapt, what becomes of results with a row older than FRESHNESS: enforce, they are not made; measure, they are made "
+    "and counted",
 }
 
 
@@ -79,6 +102,16 @@ class Settings:
     replan: str = "on"
     replan_change: str = "1.5"
     replan_gain: str = "1.2"
+    overload: str = "queue"
+    resources: str = ""
+    monitoring: str = "1 second"
+    policy: str = "jaqpot"
+    adapt_change: str = "0.05"
+    adapt_gain: str = "0.05"
+    probe_choice: str = "oldest"
+    probe_seed: str = "0"
+    state_rows: str = ""
+    freshness: str = "enforce"
 
     def having(self, name: str, value: object) -> Settings:
         """The settings with one changed.
@@ -96,7 +129,7 @@ class Settings:
             text = text.lower()
             if text not in _CHOICES[key]:
                 raise SettingError(f"setting {key} cannot be {value!r}", hint=f"It is one of {', '.join(_CHOICES[key])}")
-        if key in _INTERVALS and text:
+        if key in _INTERVALS and (text or key == "monitoring"):
             _check_interval(key, text)
         if key == "buckets":
             parse_buckets(text)
@@ -104,6 +137,12 @@ class Settings:
             parse_bytes(text)
         if key in _FACTORS:
             _check_factor(key, text)
+        if key in _SHARES:
+            _check_number(key, text, "a share of at least 0, for example 0.05", least=0.0)
+        if key == "resources" and text:
+            _check_number(key, text, "rows a second, more than 0, for example 300", least=_LEAST_RESOURCES)
+        if key == "probe_seed" or (key == "state_rows" and text):
+            _check_whole(key, text)
         return replace(self, **{key: text})
 
     def of_query(self, options: tuple[tuple[str, str], ...]) -> Settings:
@@ -125,8 +164,13 @@ class Settings:
         return parse_bytes(text) if text else None
 
     def factor(self, name: str) -> float:
-        """A factor setting as a number."""
+        """A factor or share setting as a number."""
         return float(getattr(self, name))
+
+    def number(self, name: str) -> float | None:
+        """A setting that is a number, None when it is empty."""
+        text = getattr(self, name)
+        return float(text) if text else None
 
 
 def _check_interval(name: str, text: str) -> None:
@@ -145,6 +189,21 @@ def _check_factor(name: str, text: str) -> None:
         factor = 0.0
     if not 1.0 <= factor < float("inf"):
         raise SettingError(f"setting {name} cannot be {text!r}", hint="Give a factor of at least 1, for example 1.5")
+
+
+def _check_number(name: str, text: str, wanted: str, *, least: float) -> None:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not least <= number < float("inf"):
+        raise SettingError(f"setting {name} cannot be {text!r}", hint=f"Give {wanted}")
+
+
+def _check_whole(name: str, text: str) -> None:
+    least, most = (1, _MOST_ROWS) if name == "state_rows" else (0, _MOST_SEED)
+    if not text.isdecimal() or not least <= int(text) <= most:
+        raise SettingError(f"setting {name} cannot be {text!r}", hint=f"Give a whole number of at least {least}")
 
 
 def parse_buckets(text: str) -> tuple[int | None, dict[str, int]]:

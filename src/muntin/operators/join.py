@@ -117,7 +117,7 @@ class JoinOperator:
         ]
         self._maker = EventMaker(self.state, readers, counting=plan.algorithm is not Algorithm.EAGER, retracting=self._retracting)
         self._is_pair = is_pair(plan)
-        self._tree = Tree(plan.tree, self.state) if plan.tree else None
+        self._tree = self._make_tree(plan)
         self._meter = Meter(self.state, plan.equal)
         self._seen = np.zeros(len(streams), np.int64)
         self._scratch = np.zeros(5 * len(plan.sources) + layout.SCRATCH, np.int64)
@@ -126,6 +126,9 @@ class JoinOperator:
         for number, source in enumerate(plan.query.sources):
             if source.stored:
                 self._load_table(number, tables[source.relation])
+
+    def _make_tree(self, plan: JoinPlan) -> Tree | None:
+        return Tree(plan.tree, self.state) if plan.tree else None
 
     def _load_table(self, source: int, table: pa.Table) -> None:
         positions = np.arange(len(table), dtype=np.int64)
@@ -144,6 +147,10 @@ class JoinOperator:
         self._refer_to(news)
         self._insert_only(self._maker.make(news))
         self._advance(news, now)
+
+    def repeat(self, news: Sequence[NewRows], now: int) -> None:
+        """Take rows whose results are known from a run before; what that had kept is kept again."""
+        self.fill(news, now)
 
     def run(self, news: Sequence[NewRows], now: int) -> Iterator[Matches]:
         """Take new rows, given per stream, and yield their matches in order; time moves on to ``now``.
@@ -395,6 +402,10 @@ class JoinOperator:
     def kept(self, source: int) -> Integers:
         """The positions of the rows in the partitioned window of a source, also of those that do not join and only count."""
         return self._maker.kept(source)
+
+    def first_kept(self, source: int) -> int | None:  # noqa: ARG002 (some operators keep more)
+        """The position of the first row of a source that is kept beyond its window; None if none is."""
+        return None
 
     def nbytes(self) -> int:
         """Bytes of state, without the rows themselves."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
+from muntin.plan.limiting import Limiting
 from muntin.plan.query import Expression, Query
 
 
@@ -171,7 +172,7 @@ class JoinPlan:
     the place where its new rows come in. ``snapshot`` computes the whole answer from one origin. ``equal`` has the codes, as
     (source, number), that the query forces to be equal; ``reasons`` say why the plan is as it is. A join that is ``retracting`` takes
     back what leaves; with changes and without that, it makes inserts only and what ends is taken back above it. ``strategy`` tells in
-    words how that is done.
+    words how that is done. A tree that is ``limiting`` can be told how many rows may probe.
     """
 
     query: Query
@@ -189,6 +190,7 @@ class JoinPlan:
     reasons: tuple[str, ...] = ()
     retracting: bool = False
     strategy: str = ""
+    limiting: Limiting | None = None
 
     @cached_property
     def results_in_order(self) -> bool:

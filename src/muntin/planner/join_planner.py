@@ -14,10 +14,12 @@ from muntin.model.settings import Settings, parse_buckets
 from muntin.model.statistics import JoinStatistics, SourceStatistics, StreamStatistics
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
 from muntin.plan.join import Algorithm, Expiry, Index, JoinPlan, SourcePlan, Step
+from muntin.plan.limiting import Limiting
 from muntin.plan.query import Emit, Query
 from muntin.planner.choices import Choice, Limits, choose, choose_expiry, least_work
 from muntin.planner.classes import Node, equality_classes
 from muntin.planner.join_graph import JoinGraph
+from muntin.planner.limiting import choose_shape, is_adapting, not_limited, plan_limiting
 from muntin.planner.local_orders import join_cost
 from muntin.planner.multi_join_cost import WindowStatistics
 from muntin.planner.order_search import local_orders
@@ -58,12 +60,20 @@ def plan_join(query: Query, settings: Settings, known: Knowledge | None = None) 
     indexed = _indexed_sources(query, settings)
     limits = _limits(query, settings, algorithm, expiry)
     aliases = [source.alias for source in query.sources]
-    choice = choose(graph, limits, _weighed(settings, known.costs), aliases) if graph and len(query.sources) > 1 else None
-    if choice:
-        indexed = {source for source in indexed if choice.buckets[source] != 1}
 
     def connected(bound: int, source: int) -> bool:
         return any(node[0] == source and any(other[0] == bound for other in members) for node, members in classes.items())
+
+    limiting: Limiting | None = None
+    told: tuple[str, ...] = ()
+    if is_adapting(settings):
+        limiting, told = _limited(query, settings, algorithm)
+    if limiting is not None and limits.tree is None:
+        shape, why = choose_shape(along_graph(len(aliases), 0, connected), graph, known.costs)
+        limits, told = replace(limits, tree=shape), (f"{told[0]}; the tree is {why}",)
+    choice = choose(graph, limits, _weighed(settings, known.costs), aliases) if graph and len(query.sources) > 1 else None
+    if choice:
+        indexed = {source for source in indexed if choice.buckets[source] != 1}
 
     cheapest = choice.orders if choice else None
     if algorithm is Algorithm.GENERAL_LAZY and graph:
@@ -92,9 +102,18 @@ def plan_join(query: Query, settings: Settings, known: Knowledge | None = None) 
         query, sources, tuple(steps), tuple(parts.residuals), snapshot, algorithm, expiry,
         expiry_interval=interval, reevaluation=query.every or settings.interval("reevaluation"),
         prediction=choice.prediction if choice else None, tree=tree,
-        equal=tuple(sorted(set(classes.values()), key=sorted)), reasons=(*choice.reasons, expiry_reason) if choice else (),
+        equal=tuple(sorted(set(classes.values()), key=sorted)), reasons=((*choice.reasons, expiry_reason) if choice else ()) + told,
         retracting=retracts(query, settings), strategy=choose_strategy(query, settings)[1] if query.emit is Emit.CHANGES else "",
+        limiting=limiting,
     )  # fmt: skip
+
+
+def _limited(query: Query, settings: Settings, algorithm: Algorithm) -> tuple[Limiting | None, tuple[str, ...]]:
+    """How the join is limited under overload, and what there is to say about it."""
+    obstacle = not_limited(query, settings, algorithm)
+    if obstacle:
+        return None, (f"not limited under overload: {obstacle}",)
+    return plan_limiting(query, settings), ("overload adapt: a tree, whose half-way joins may be told how many rows may probe",)
 
 
 def compare_work(plan: JoinPlan, settings: Settings, known: Knowledge) -> tuple[float, float]:
@@ -178,6 +197,8 @@ def _choose_expiry(
     if retracts(query, settings):
         return Expiry.EAGER, interval, "expiry eager: every retraction comes in its turn"
     expiry = Expiry.OWN if settings.expiry == "auto" else Expiry(settings.expiry)
+    if is_adapting(settings) and not not_limited(query, settings, algorithm):
+        return expiry, interval, "expiry own: a tree lets rows go as others come"
     if algorithm in {Algorithm.LAZY, Algorithm.GENERAL_LAZY} and expiry not in {Expiry.OWN, Expiry.LAZY}:
         raise SettingError(
             f"algorithm {algorithm} cannot expire rows by {expiry}",
@@ -192,7 +213,7 @@ def _choose_expiry(
 def _limits(query: Query, settings: Settings, algorithm: Algorithm, expiry: Expiry) -> Limits:
     """What the settings leave to choose."""
     possible = (
-        len(query.sources) > 2
+        len(query.sources) > (1 if is_adapting(settings) else 2)
         and not retracts(query, settings)
         and algorithm is Algorithm.EAGER
         and expiry is Expiry.OWN

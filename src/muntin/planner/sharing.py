@@ -48,7 +48,8 @@ class Member:
 
     Everything but ``query`` is in terms of the group's sources: ``places`` has the group's source for each of the query's, ``windows`` the
     query's window for each of the group's sources; ``selections`` (each with a text that is the same however it is spaced), ``residuals``
-    and ``select`` read the group's columns. ``residuals`` are the selections that are left to test above the join.
+    and ``select`` read the group's columns. ``residuals`` are the selections that are left to test above the join. ``freshness`` has,
+    where it counts, how old the rows of each source may be in a result.
     """
 
     query: Query
@@ -58,6 +59,7 @@ class Member:
     residuals: tuple[Expression, ...]
     select: tuple[OutputColumn, ...]
     keeps_order: bool
+    freshness: tuple[int, ...] = ()
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -80,6 +82,11 @@ class SharingGroup:
     filters: tuple[tuple[Expression, ...], ...]
     members: tuple[Member, ...]
 
+    @property
+    def freshness(self) -> tuple[int, ...]:
+        """How old the rows of each source may be in a result, where that counts: the same for all members."""
+        return self.members[0].freshness
+
     @cached_property
     def join(self) -> Query:
         """The shared join as a query: it selects the columns that any member needs."""
@@ -92,6 +99,7 @@ class SharingGroup:
             select=self._needed(),
             emit=_common([member.query.emit for member in self.members], Emit.INSERTS),
             every=_common([member.query.every for member in self.members], None),
+            freshness=tuple((place, _resized(self.sources[place].window, size)) for place, size in enumerate(self.freshness) if size),
             options=self.options,
         )
 
@@ -151,11 +159,14 @@ def share(queries: Iterable[Query]) -> tuple[SharingGroup, ...]:
     return tuple(_with_members(group, mine) if len(mine) > 1 else group for group, mine in zip(founded, members, strict=True))
 
 
-def add_query(groups: Sequence[SharingGroup], query: Query) -> tuple[SharingGroup, ...]:
-    """The groups with one more query: in the first group that it can share with, or in a new one at the end."""
-    found = _seat(query, signature_of(query), groups)
+def add_query(groups: Sequence[SharingGroup], query: Query, freshness: tuple[int, ...] = ()) -> tuple[SharingGroup, ...]:
+    """The groups with one more query: in the first group that it can share with, or in a new one at the end.
+
+    ``freshness`` has how old the rows of the query's sources may be in a result, where that counts: those who share have the same.
+    """
+    found = _seat(query, signature_of(query), groups, freshness)
     if found is None:
-        return (*groups, _found(query))
+        return (*groups, _found(query, freshness))
     number, member = found
     return (*groups[:number], _with_members(groups[number], (*groups[number].members, member)), *groups[number + 1 :])
 
@@ -175,26 +186,28 @@ def drop_query(groups: Sequence[SharingGroup], name: str) -> tuple[SharingGroup,
 # -- a group -------------------------------------------------------------------------------------------
 
 
-def _seat(query: Query, signature: Signature, groups: Sequence[SharingGroup]) -> tuple[int, Member] | None:
+def _seat(query: Query, signature: Signature, groups: Sequence[SharingGroup], freshness: tuple[int, ...] = ()) -> tuple[int, Member] | None:
     """The first group that a query can share with, and the member it becomes there."""
     if len(query.sources) < 2:
         return None
     for number, group in enumerate(groups):
         if group.signature.key == signature.key and group.options == join_options(query):
             places = find_places(signature, group.signature)
-            if places is not None:
-                return number, _member(query, places)
+            member = _member(query, places, freshness) if places is not None else None
+            if member is not None and member.freshness == group.freshness:
+                return number, member
     return None
 
 
-def _found(query: Query) -> SharingGroup:
+def _found(query: Query, freshness: tuple[int, ...] = ()) -> SharingGroup:
     """The group of a query that shares with nobody yet."""
-    member = _member(query, tuple(range(len(query.sources))))
+    member = _member(query, tuple(range(len(query.sources))), freshness)
     conditions = tuple(predicate for predicate in query.predicates if not is_selection(predicate))
     return _with_members(SharingGroup(query.name, query.sources, conditions, join_options(query), (), ()), [member])
 
 
-def _member(query: Query, places: Places) -> Member:
+def _member(query: Query, places: Places, freshness: tuple[int, ...]) -> Member:
+    fresh = dict(zip(places, freshness, strict=False))
     windows = dict(zip(places, (source.window for source in query.sources), strict=True))
     names = [str(place) for place in range(len(places))]
     selections = [moved(predicate.expression, places) for predicate in query.predicates if is_selection(predicate)]
@@ -206,6 +219,7 @@ def _member(query: Query, places: Places) -> Member:
         residuals=(),
         select=tuple(replace(column, expression=moved(column.expression, places)) for column in query.select),
         keeps_order=_keeps_order(query.sources, places),
+        freshness=tuple(fresh[place] for place in sorted(fresh)),
     )
 
 
@@ -287,6 +301,11 @@ def window_size(window: Window) -> int:
             return 0
 
 
+def _resized(window: Window, size: int) -> Window:
+    """A window of the same kind, of another size."""
+    return TimeWindow(size) if isinstance(window, TimeWindow) else RowsWindow(size)
+
+
 def join_options(query: Query) -> Options:
     """The options of a query that say how its join is run; where its results go is its own business."""
     return tuple(sorted((name.lower(), value) for name, value in query.options if name.lower() in NAMES))
@@ -331,6 +350,8 @@ def _obstacle(group: SharingGroup, other: SharingGroup) -> tuple[int, str]:
         return 2, f"{name} joins the same streams under windows of other kinds: {_windows(theirs)} instead of {_windows(mine)}"
     if find_places(group.signature, other.signature) is None:
         return 1, f"{name} joins the same streams on other conditions: {_conditions(other)} instead of {_conditions(group)}"
+    if group.options == other.options:
+        return 0, f"{name} joins the same, but its results may be of another age: {_freshness(other)} instead of {_freshness(group)}"
     return 0, f"{name} joins the same, but is to be run with other options: {_options(other)} instead of {_options(group)}"
 
 
@@ -354,6 +375,11 @@ def _options(group: SharingGroup) -> str:
 def _conditions(group: SharingGroup) -> str:
     aliases = [source.alias for source in group.sources]
     return " AND ".join(readable(predicate.expression, aliases) for predicate in group.conditions) or "none"
+
+
+def _freshness(group: SharingGroup) -> str:
+    sizes = zip(group.sources, group.freshness, strict=True)
+    return ", ".join(f"{source.alias} {_resized(source.window, size)}" for source, size in sizes if size)
 
 
 def _windows(query: Query) -> str:

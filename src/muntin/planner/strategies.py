@@ -33,7 +33,8 @@ def choose_strategy(query: Query, settings: Settings) -> tuple[Strategy, str]:
     if settings.pipeline in {"auto", "hybrid"}:
         if len(query.sources) < 2:
             return _told(Strategy.NEGATIVE, "one source has no join in which a look-up could be saved")
-        if settings.pipeline == "auto" and _equalities(query) < len(query.sources) - 1:
+        limited = settings.overload == "adapt"  # a join that takes back what it found must have found everything
+        if settings.pipeline == "auto" and not limited and _equalities(query) < len(query.sources) - 1:
             return _told(Strategy.NEGATIVE, "a join without equalities has more results than one would remember")
         return _told(Strategy.HYBRID, "results are kept until they end, and rows that leave are not looked up again")
     return _told(Strategy(settings.pipeline), "")
