@@ -14,6 +14,7 @@ from muntin.adapt.model import PlanModel
 from muntin.adapt.policies import POLICIES, allocate
 from muntin.adapt.shape import Nested, TreeShape
 from muntin.bench.optimum import exact_cover, optimum
+from muntin.bench.overload_model import TABLE_3
 
 
 def random_tree(random: np.random.Generator, leaves: Sequence[int]) -> Nested:
@@ -34,10 +35,7 @@ def random_model(random: np.random.Generator, streams: int | None = None) -> Pla
 
 def table_3_model(random: np.random.Generator, shape: TreeShape, factor: float) -> PlanModel:
     """Parameters from the ranges of Table 3, own states of intermediate results among them."""
-    own = random.uniform(200, 5000, shape.count)
-    selectivities = random.uniform(0.01, 0.1, len(shape.joins))
-    model = PlanModel.of_selectivities(shape, random.uniform(300, 1200, shape.leaves), own, selectivities)
-    return model.with_freshness(factor=factor)
+    return TABLE_3.draw(shape, random).with_freshness(factor=factor)
 
 
 def test_grepp_is_the_optimum_of_linear_programming_on_a_thousand_plans() -> None:
@@ -99,7 +97,7 @@ def test_the_greedy_cover_is_near_the_exact_one() -> None:
 def test_refresh_rates_keep_lemma_1_and_nothing_cheaper_does() -> None:
     random = np.random.default_rng(5)
     feasible = 0
-    for _ in range(150):
+    for _ in range(60):
         leaves = int(random.integers(3, 7))
         model = table_3_model(random, TreeShape.of(random_tree(random, range(leaves))), float(random.uniform(1.2, 5)))
         task = Refreshing.of(model)
@@ -119,13 +117,13 @@ def test_refresh_rates_keep_lemma_1_and_nothing_cheaper_does() -> None:
             scale = float(np.max((task.seconds(other) - task.windows)[concerned] / slack[concerned]))
             if np.all(other * scale <= 1.0):
                 assert float(task.costs @ other) * scale >= least * (1 - 1e-5)
-    assert feasible > 50
+    assert feasible > 20
 
 
 def test_jaqpot_is_fresh_wherever_it_can_be_and_says_where_it_cannot() -> None:
     random = np.random.default_rng(6)
     said = 0
-    for _ in range(150):
+    for _ in range(60):
         model = table_3_model(random, TreeShape.of(random_tree(random, range(int(random.integers(3, 7))))), float(random.uniform(1.2, 5)))
         resources = float(10 ** random.uniform(-3, 0)) * model.saturation.resources
         found = allocate("jaqpot", model, resources)
@@ -136,7 +134,7 @@ def test_jaqpot_is_fresh_wherever_it_can_be_and_says_where_it_cannot() -> None:
         assert found.infeasible.factor > 1
         if found.infeasible.resources is not None:
             assert allocate("jaqpot", model, found.infeasible.resources * 1.0001).infeasible is None
-    assert 5 < said < 145
+    assert 2 < said < 58
 
 
 def test_an_analysis_of_ten_streams_takes_less_than_50_milliseconds() -> None:
