@@ -45,13 +45,13 @@ def test_figure_2a_productivities_and_best_hjp() -> None:
     assert FIGURE_2A.saturation.resources == 1200
     assert FIGURE_2A.saturation.throughput == 500 * 2.5 + 700 * 5
     found = allocate("best_hjp", FIGURE_2A, 300)
-    assert found.allowances == (0, 300)
+    assert found.allowances == pytest.approx((0, 300))
     assert found.throughput == 1500
 
 
 def test_figure_2a_best_hjp_never_gives_more_than_arrives() -> None:
     found = allocate("best_hjp", FIGURE_2A, 800)
-    assert found.allowances == (100, 700)
+    assert found.allowances == pytest.approx((100, 700))
     assert found.throughput == 250 + 3500
 
 
@@ -178,7 +178,7 @@ def test_lemma_1_sums_the_seconds_in_every_state_of_a_path() -> None:
 @pytest.mark.parametrize("leaves", range(3, 9))
 def test_lemma_1_holds_for_every_stream_and_shape_under_jaqpot(leaves: int) -> None:
     shapes = [shape for shape in EVERY_SHAPE if shape.leaves == leaves]
-    for shape in shapes[:: max(len(shapes) // 30, 1)]:
+    for shape in shapes[:: max(len(shapes) // 12, 1)]:
         own = [100.0 + 10 * h for h in range(shape.count)]
         rates = [20.0 + leaf for leaf in range(leaves)]
         model = PlanModel(shape, tuple(rates), tuple(0.7 + 0.1 * (h % 5) for h in range(shape.count)), tuple(own)).with_freshness(factor=6)

@@ -14,6 +14,7 @@ from muntin.adapt.model import PlanModel
 from muntin.adapt.policies import POLICIES, allocate
 from muntin.adapt.shape import Nested, TreeShape
 from muntin.bench.optimum import exact_cover, optimum
+from muntin.bench.overload_model import TABLE_3
 
 
 def random_tree(random: np.random.Generator, leaves: Sequence[int]) -> Nested:
@@ -34,10 +35,7 @@ def random_model(random: np.random.Generator, streams: int | None = None) -> Pla
 
 def table_3_model(random: np.random.Generator, shape: TreeShape, factor: float) -> PlanModel:
     """Parameters from the ranges of Table 3, own states of intermediate results among them."""
-    own = random.uniform(200, 5000, shape.count)
-    selectivities = random.uniform(0.01, 0.1, len(shape.joins))
-    model = PlanModel.of_selectivities(shape, random.uniform(300, 1200, shape.leaves), own, selectivities)
-    return model.with_freshness(factor=factor)
+    return TABLE_3.draw(shape, random).with_freshness(factor=factor)
 
 
 def test_grepp_is_the_optimum_of_linear_programming_on_a_thousand_plans() -> None:
@@ -74,23 +72,22 @@ def test_with_saturation_resources_paths_make_everything() -> None:
 
 
 def test_the_greedy_cover_is_near_the_exact_one() -> None:
-    """GH-WMSCP against linear programming on plans of Table 3: at most 20 % more, and far less on average."""
+    """GH-WMSCP against linear programming, with any rates that paths can bring: at most 20 % more (the paper: 19), 11 on average."""
     random = np.random.default_rng(4)
     ratios = []
-    for _ in range(400):
-        leaves = int(random.integers(3, 9))
-        model = table_3_model(random, TreeShape.of(random_tree(random, range(leaves))), float(random.uniform(1.5, 5)))
-        task = Refreshing.of(model)
-        assert task is not None
-        shares = task.least_cost()
-        if shares is None:
-            continue
-        refresh = {h: rate * float(random.uniform(0.3, 1.0)) for h, rate in refresh_rates(model, tuple(shares * model.rates)).items()}
+    for _ in range(1_000):
+        leaves = int(random.integers(4, 9))
+        shape = TreeShape.of(random_tree(random, range(leaves)))
+        productivity = 10.0 ** random.uniform(-1, 1, shape.count)
+        model = PlanModel(shape, tuple(random.uniform(300, 1200, leaves)), tuple(productivity), (100.0,) * shape.count)
+        most = refresh_rates(model, model.rates)
+        refresh = {h: rate * float(random.uniform(0.01, 0.9)) for h, rate in most.items()}
         sent = cover_states(model, refresh)
         assert sent is not None
+        have = refresh_rates(model, sent)
+        assert all(have[h] >= rate * (1 - 1e-9) for h, rate in refresh.items())
         cost = sum(rows * each for rows, each in zip(sent, model.path_costs, strict=True))
         ratios.append(cost / exact_cover(model, refresh))
-    assert len(ratios) > 200
     print(f"greedy over exact cover: mean {np.mean(ratios):.4f}, most {max(ratios):.4f} of {len(ratios)} plans")  # noqa: T201
     assert min(ratios) > 1 - 1e-6
     assert max(ratios) <= 1.2
@@ -100,7 +97,7 @@ def test_the_greedy_cover_is_near_the_exact_one() -> None:
 def test_refresh_rates_keep_lemma_1_and_nothing_cheaper_does() -> None:
     random = np.random.default_rng(5)
     feasible = 0
-    for _ in range(150):
+    for _ in range(60):
         leaves = int(random.integers(3, 7))
         model = table_3_model(random, TreeShape.of(random_tree(random, range(leaves))), float(random.uniform(1.2, 5)))
         task = Refreshing.of(model)
@@ -120,13 +117,13 @@ def test_refresh_rates_keep_lemma_1_and_nothing_cheaper_does() -> None:
             scale = float(np.max((task.seconds(other) - task.windows)[concerned] / slack[concerned]))
             if np.all(other * scale <= 1.0):
                 assert float(task.costs @ other) * scale >= least * (1 - 1e-5)
-    assert feasible > 50
+    assert feasible > 20
 
 
 def test_jaqpot_is_fresh_wherever_it_can_be_and_says_where_it_cannot() -> None:
     random = np.random.default_rng(6)
     said = 0
-    for _ in range(150):
+    for _ in range(60):
         model = table_3_model(random, TreeShape.of(random_tree(random, range(int(random.integers(3, 7))))), float(random.uniform(1.2, 5)))
         resources = float(10 ** random.uniform(-3, 0)) * model.saturation.resources
         found = allocate("jaqpot", model, resources)
@@ -137,7 +134,7 @@ def test_jaqpot_is_fresh_wherever_it_can_be_and_says_where_it_cannot() -> None:
         assert found.infeasible.factor > 1
         if found.infeasible.resources is not None:
             assert allocate("jaqpot", model, found.infeasible.resources * 1.0001).infeasible is None
-    assert 5 < said < 145
+    assert 2 < said < 58
 
 
 def test_an_analysis_of_ten_streams_takes_less_than_50_milliseconds() -> None:

@@ -66,6 +66,8 @@ def analyse(request: AnalysisRequest) -> Recommendation:
     if request.goal == "release":
         full = model.saturation.throughput
         return Recommendation(request, (UNLIMITED,) * model.shape.count, None, full, full, keeps_now=False)
+    if model.saturation.throughput <= 0:
+        return _blind(request)
     exploring = _explored(request)
     left = request.resources - sum(model.path_limit(leaf) * share for leaf, share in exploring.items())
     allocation = allocate(request.policy, model, max(left, 0.0))
@@ -83,6 +85,14 @@ def analyse(request: AnalysisRequest) -> Recommendation:
     within = flow.resources <= request.resources * (1 + _HEADROOM - 1)
     fresh = is_fresh(model, flow.probes) or allocation.infeasible is not None
     return Recommendation(request, given, allocation, allocation.throughput, flow.throughput, keeps_now=within and fresh)
+
+
+def _blind(request: AnalysisRequest) -> Recommendation:
+    """Where no result was ever seen nothing is known to be productive: the same share of all streams is sent up."""
+    model = request.statistics.model
+    share = min(request.resources / max(model.saturation.resources, 1e-9), 1.0)
+    given = tuple(share * rate for rate in model.rates) + (UNLIMITED,) * len(model.shape.susceptible)
+    return Recommendation(request, given, None, 0.0, 0.0, keeps_now=request.current == given)
 
 
 def _explored(request: AnalysisRequest) -> dict[int, float]:

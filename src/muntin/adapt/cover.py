@@ -2,12 +2,12 @@
 
 Again and again the path that covers most for its cost, counting only states that lack something, is used as often as it takes
 until one of them has enough. So there are no more rounds than states and leaves together. Rows that later choices have made
-superfluous are taken back, dearest path first.
+superfluous are taken back, the least productive path first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from muntin.adapt.model import PlanModel
 
@@ -33,7 +33,7 @@ def cover_states(model: PlanModel, refresh: Mapping[int, float]) -> tuple[float,
         sent[leaf] += more
         lacking = {h: rate - more * feed.get(h, 0.0) for h, rate in lacking.items()}
         lacking = {h: rate for h, rate in lacking.items() if rate > _ENOUGH * refresh[h]}
-    return _without_waste(model, refresh, sent)
+    return take_back(model, refresh, sent, sent)
 
 
 def refresh_rates(model: PlanModel, sent: tuple[float, ...]) -> dict[int, float]:
@@ -49,14 +49,16 @@ def _feeds(model: PlanModel) -> list[dict[int, float]]:
     return [dict(zip(path[1:], model.cardinalities[leaf], strict=False)) for leaf, path in enumerate(model.shape.paths)]
 
 
-def _without_waste(model: PlanModel, refresh: Mapping[int, float], sent: list[float]) -> tuple[float, ...]:
+def take_back(model: PlanModel, refresh: Mapping[int, float], sent: Sequence[float], most: Sequence[float]) -> tuple[float, ...]:
+    """The rows of each leaf without what no state needs, at most so many of each; the least productive paths, then the dearest, first."""
+    left = list(sent)
     have = refresh_rates(model, tuple(sent))
     feeds = _feeds(model)
-    for leaf in sorted(range(len(sent)), key=lambda leaf: -model.path_costs[leaf]):
+    for leaf in sorted(range(len(left)), key=lambda leaf: (model.path_productivity[leaf], -model.path_costs[leaf])):
         spare = [(have[h] - refresh.get(h, 0.0)) / feed for h, feed in feeds[leaf].items() if feed > 0 and h in have]
-        less = min([sent[leaf], *(max(rows, 0.0) for rows in spare)])
-        sent[leaf] -= less
+        less = min([most[leaf], left[leaf], *(max(rows, 0.0) for rows in spare)])
+        left[leaf] -= less
         for h, feed in feeds[leaf].items():
             if h in have:
                 have[h] -= less * feed
-    return tuple(sent)
+    return tuple(left)

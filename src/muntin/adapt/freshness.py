@@ -86,8 +86,11 @@ class Refreshing:
     def seconds(self, shares: Vector) -> Vector:
         """The sums of Lemma 1 for each stream; infinite where a state is never refreshed."""
         rates = self.feeding @ shares
-        held = np.divide(self.rows, rates, out=np.full(len(rates), inf), where=rates > 0)
-        return self.windows + np.array([held[path > 0].sum() for path in self.on_path])
+        if np.all(rates > 0):
+            together: Vector = self.windows + self.on_path @ (self.rows / rates)
+            return together
+        each = np.divide(self.rows, rates, out=np.full(len(rates), inf), where=rates > 0)
+        return self.windows + np.array([each[path > 0].sum() for path in self.on_path])
 
     def least_cost(self) -> Vector | None:
         """Shares of the leaves' rows at the least cost; None when even all rows do not refresh the states in time."""
@@ -159,7 +162,8 @@ class Refreshing:
     @property
     def _bounding(self) -> NDArray[np.bool_]:
         """The streams whose freshness bounds anything but their own window."""
-        return self.on_path.any(axis=1)
+        found: NDArray[np.bool_] = np.any(self.on_path > 0, axis=1)
+        return found
 
     def _barrier(self, point: Vector, budget: float) -> tuple[Vector, NDArray[np.float64]]:
         """Slope and curvature of the sum of minus the logarithms of all slacks."""

@@ -15,10 +15,12 @@ from math import exp, inf, sqrt
 
 from muntin.adapt.control import Control, seconds_of
 from muntin.adapt.model import PlanModel
-from muntin.adapt.shape import ROOT, TreeShape
+from muntin.adapt.shape import TreeShape
 
 _FEW = 20.0
-"""Fewer probes than that in the last cycles do not make a measurement."""
+"""Fewer probes than that do not make a measurement ..."""
+_LONG = 16
+"""... so where they are few, averages run over up to so many times as many cycles."""
 _JUMP = 0.25
 """Earlier cycles are forgotten when the newest differs by this share from them, and by more than chance."""
 _CHANCE = 5.0
@@ -73,7 +75,7 @@ class Monitor:
         self.control = control
         self.statistics: Statistics | None = None
         self._arrived: list[deque[tuple[float, float]]] = [deque(maxlen=control.cycles) for _ in range(shape.leaves)]
-        self._probed: list[deque[tuple[float, float, float]]] = [deque(maxlen=control.cycles) for _ in range(shape.count)]
+        self._probed: list[deque[tuple[float, float, float]]] = [deque(maxlen=_LONG * control.cycles) for _ in range(shape.count)]
         self._made: deque[tuple[float, float]] = deque(maxlen=control.cycles)
         self._known = [0.0] * shape.count
         self._size = [0.0] * shape.count
@@ -115,22 +117,34 @@ class Monitor:
             cycles.append((sample.arrivals[leaf], sample.seconds))
         for h, probed in enumerate(self._probed):
             pairs = sample.probes[h] * sample.states[self.shape.partner[h]]
-            probes = sum(numbers[0] for numbers in probed)
-            expected = _ratio(sum(numbers[1] for numbers in probed), probes) * sample.probes[h]
+            probes, matches, _ = self._seen(h)
+            expected = _ratio(matches, probes) * sample.probes[h]
             if probes >= _FEW and sample.probes[h] >= _FEW and _apart(sample.matches[h], expected):
                 probed.clear()
             probed.append((sample.probes[h], sample.matches[h], pairs))
 
     def _productivity(self, h: int, states: Sequence[float]) -> float | None:
-        """Results a probe as things are; None when neither direction of the join has been seen lately."""
-        probes, matches, pairs = _sums(self._probed[h])
-        if probes >= _FEW:
+        """Results a probe as things are; None when neither direction of the join has been seen lately.
+
+        Probes of an empty state tell nothing.
+        """
+        probes, matches, pairs = self._seen(h)
+        if probes >= _FEW and pairs > 0:
             return matches / probes
         other = self.shape.partner[h]
-        others, other_matches, other_pairs = _sums(self._probed[other])
+        others, other_matches, other_pairs = self._seen(other)
         if probes + others >= _FEW and pairs + other_pairs > 0:
             return (matches + other_matches) / (pairs + other_pairs) * states[other]
         return None
+
+    def _seen(self, h: int) -> tuple[float, float, float]:
+        """Probes, matches and pairs of the last cycles, of more of them where they are few."""
+        probes = matches = pairs = 0.0
+        for number, cycle in enumerate(reversed(self._probed[h])):
+            if number >= self.control.cycles and probes >= _FEW:
+                break
+            probes, matches, pairs = probes + cycle[0], matches + cycle[1], pairs + cycle[2]
+        return probes, matches, pairs
 
     def _sizes(self, sample: Sample, rates: Sequence[float], fills: Sequence[float]) -> list[float]:
         """Rows of each own state when it is full."""
@@ -167,16 +181,16 @@ class Monitor:
     def _scatter(self) -> tuple[float, ...]:
         """For each figure the share by which chance moves it."""
         counts = [sum(rows for rows, _ in cycles) for cycles in self._arrived]
-        counts += [sum(numbers[1] for numbers in probed) for probed in self._probed]
+        counts += [self._seen(h)[1] for h in range(self.shape.count)]
         return tuple(1 / sqrt(max(count, 1.0)) for count in counts)
 
     def _unmeasured(self, sample: Sample) -> tuple[int, ...]:
         """Joins, by their number in ``shape.joins``, at which rows could arrive but none has probed lately."""
         found = []
         for number, pair in enumerate(self.shape.joins):
-            probes = sum(_sums(self._probed[h])[0] for h in pair)
-            coming = any(sample.arrivals[leaf] > 0 for h in pair for leaf in self.shape.members[h])
-            if probes < _FEW and coming:
+            seen = [self._seen(h) for h in pair]
+            measured = sum(probes for probes, _, _ in seen) >= _FEW and any(pairs > 0 for _, _, pairs in seen)
+            if not measured and any(sample.arrivals[leaf] > 0 for h in pair for leaf in self.shape.members[h]):
                 found.append(number)
         return tuple(found)
 
@@ -187,16 +201,9 @@ def leaves_below(shape: TreeShape, join: int) -> tuple[int, ...]:
     return tuple(leaf for leaf in range(shape.leaves) if any(h in shape.paths[leaf] for h in pair))
 
 
-def _sums(cycles: deque[tuple[float, float, float]]) -> tuple[float, float, float]:
-    return sum(n[0] for n in cycles), sum(n[1] for n in cycles), sum(n[2] for n in cycles)
-
-
 def _ratio(number: float, divisor: float, nothing: float = 0.0) -> float:
     return number / divisor if divisor > 0 else nothing
 
 
 def _apart(found: float, expected: float) -> bool:
     return abs(found - expected) > max(_JUMP * expected, _CHANCE * sqrt(max(found, expected, 1.0)))
-
-
-assert ROOT < 0, "half-way joins are numbered from 0"

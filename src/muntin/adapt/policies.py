@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from muntin.adapt.allocation import Allocation, Infeasible, by_paths
-from muntin.adapt.cover import cover_states, refresh_rates
+from muntin.adapt.cover import cover_states, refresh_rates, take_back
 from muntin.adapt.filling import fill_and_probe
 from muntin.adapt.freshness import Refreshing
 from muntin.adapt.grepp import grepp
 from muntin.adapt.heuristics import best_hjp, ebest_hjp, equal_hj, global_hjpr, sbest_hjp
 from muntin.adapt.knapsack import best_multiples, greedy_multiples, unit_table
 from muntin.adapt.model import PlanModel
+
+_WORTH = 1e-9
+"""A division has to make this share more to be better."""
 
 Policy = Callable[[PlanModel, float], Allocation]
 
@@ -33,12 +36,37 @@ def jaqpot(model: PlanModel, resources: float) -> Allocation:
         infeasible = Infeasible(task.least_factor(resources), least)
         return replace(by_paths("jaqpot", model, grepp(model, resources)), infeasible=infeasible)
     exact = tuple(float(rate) for rate in np.array(model.rates) * shares)
-    sent = cover_states(model, refresh_rates(model, exact))
-    costs = None if sent is None else [rows * cost for rows, cost in zip(sent, model.path_costs, strict=True)]
-    if costs is None or sum(costs) > resources:
-        costs = [rows * cost for rows, cost in zip(exact, model.path_costs, strict=True)]
-    spent = sum(costs)
-    return by_paths("jaqpot", model, grepp(model, resources - spent, costs), spent)
+    refresh = refresh_rates(model, exact)
+    sent = cover_states(model, refresh)
+    if sent is None or _cost(model, sent) > resources:
+        sent = exact
+    taken = tuple(rows * cost for rows, cost in zip(sent, model.path_costs, strict=True))
+    found = grepp(model, resources - sum(taken), taken)
+    return by_paths("jaqpot", model, _without_superfluous(model, refresh, taken, found), sum(taken))
+
+
+def _without_superfluous(
+    model: PlanModel, refresh: Mapping[int, float], taken: tuple[float, ...], found: tuple[float, ...]
+) -> tuple[float, ...]:
+    """What was taken for freshness and is superfluous now, since the productive paths refresh the same states, goes to GrePP too."""
+    resources = sum(found)
+    for _ in range(model.shape.leaves):
+        rows = [share / cost for share, cost in zip(found, model.path_costs, strict=True)]
+        least = take_back(model, refresh, rows, [share / cost for share, cost in zip(taken, model.path_costs, strict=True)])
+        left = tuple(max(number, 0.0) * cost for number, cost in zip(least, model.path_costs, strict=True))
+        better = grepp(model, resources - sum(left), left)
+        if model.throughput(_allowed(model, better)) <= model.throughput(_allowed(model, found)) * (1 + _WORTH):
+            break
+        found = better
+    return found
+
+
+def _allowed(model: PlanModel, resources: Sequence[float]) -> tuple[float, ...]:
+    return model.allowances([model.division(path, share) for path, share in enumerate(resources)])
+
+
+def _cost(model: PlanModel, sent: Sequence[float]) -> float:
+    return sum(rows * cost for rows, cost in zip(sent, model.path_costs, strict=True))
 
 
 def _grepp(model: PlanModel, resources: float) -> Allocation:
@@ -86,4 +114,4 @@ def allocate(policy: str, model: PlanModel, resources: float) -> Allocation:
     >>> allocate("best_hjp", model, 300).allowances
     (0.0, 300.0)
     """
-    return POLICIES[policy](model, resources)
+    return POLICIES[policy](model, float(resources))

@@ -11,14 +11,15 @@ from muntin.errors import RunError
 
 
 def optimum(model: PlanModel, resources: float, refresh: Mapping[int, float] | None = None) -> float:
-    """Most results a second: over what probes at each half-way join, and with so many rows a second coming in states.
+    """Most results a second: over what probes at each half-way join, where ``refresh`` says how much has to at some (equation 12).
 
     Figures are divided by those of saturation, so that the solver sees numbers near one.
     """
+    if model.saturation.throughput <= 0:
+        return 0.0
     shape = model.shape
     scales = [arrivals if arrivals > 0 else 1.0 for arrivals in model.saturation.arrivals]
-    best = max(model.saturation.throughput, 1e-300)
-    total = max(model.saturation.resources, 1e-300)
+    best, total = model.saturation.throughput, model.saturation.resources
     value = [-scale * model.productivity[h] / best if shape.parent[h] == ROOT else 0.0 for h, scale in enumerate(scales)]
     rows = [[scale / total for scale in scales]]
     limits = [min(resources / total, 2.0)]
@@ -26,13 +27,12 @@ def optimum(model: PlanModel, resources: float, refresh: Mapping[int, float] | N
         row = [0.0] * shape.count
         for child in shape.children[h]:
             row[child] = -model.productivity[child] * scales[child] / scales[h]
-        if refresh and h in refresh:
-            rows.append(list(row))
-            limits.append(-refresh[h] / scales[h])
         row[h] = 1.0
         rows.append(row)
         limits.append(0.0)
-    bounds = [(0.0, 1.0 if arrivals > 0 else 0.0) for arrivals in model.saturation.arrivals]
+    least = refresh or {}
+    needed = [min(least.get(h, 0.0) / scale, 1.0) for h, scale in enumerate(scales)]
+    bounds = [(low, 1.0) if arrives else (0.0, 0.0) for low, arrives in zip(needed, model.saturation.arrivals, strict=True)]
     return -_solve(value, rows, limits, bounds) * best
 
 

@@ -12,8 +12,8 @@ from muntin.adapt.shape import TreeShape
 LINEAR = TreeShape.of((((0, 1), 2), 3))
 
 
-def model(**fixed: bool) -> PlanModel:
-    return PlanModel(LINEAR, (100, 100, 100, 100), (0.5, 0.5, 2, 8, 2, 2), (1000,) * 6, **fixed)
+def model(*, fixed: bool) -> PlanModel:
+    return PlanModel(LINEAR, (100, 100, 100, 100), (0.5, 0.5, 2, 8, 2, 2), (1000,) * 6, fixed=fixed)
 
 
 def test_a_state_that_nobody_feeds_gives_nothing() -> None:
@@ -47,7 +47,7 @@ def test_nothing_found_by_chance_is_much_better() -> None:
         resources = float(random.uniform(0.1, 0.9)) * plan.saturation.resources
         found = allocate("grepp", plan, resources).throughput
         for _ in range(300):
-            rows = random.random(4) * (random.random(4) > 0.3) * plan.rates
+            rows = (random.random(4) * (random.random(4) > 0.3) * plan.rates).tolist()
             flow = plan.sent_up(rows)
             if flow.resources <= resources:
                 assert flow.throughput <= found * 1.1
