@@ -26,7 +26,6 @@ from muntin.engine.input_rows import Rows, read_rows, read_times
 from muntin.engine.joins import Joins
 from muntin.engine.live import Live
 from muntin.engine.measures import ResponseTimes
-from muntin.engine.overload import Overload
 from muntin.engine.plan_tree import Node, draw, to_dict
 from muntin.engine.running_join import RunningJoin, Shared
 from muntin.engine.running_pipeline import RunningLeaf, RunningPipeline
@@ -273,13 +272,6 @@ class Engine:
             running = self._queries[query.casefold()]
             assert isinstance(running, RunningPipeline), "asked of pipelines"
             return running.begun
-
-    def limited(self, query: str) -> list[Overload]:
-        """What limits the joins of a query under overload, in the order of its leaves; for those who control them from elsewhere."""
-        with self._lock:
-            running = self._running(query, lambda running: running)
-            leaves = running.leaves if isinstance(running, RunningPipeline) else [running]
-            return [leaf.join.overload for leaf in leaves if leaf.join.overload is not None]
 
     def bytes_held(self) -> int:
         """Bytes of the columns in the logs of all streams and of the windows' state in all queries."""

@@ -68,9 +68,6 @@ class Overload:
         self._work = self._probes = 0.0
         self._probed_before = 0
         self._rates: tuple[float | None, ...] = (None,) * self.adapter.shape.count
-        self._told: Allowances | None = None
-        self._samples: list[CycleSample] = []
-        self._lagging = False
 
     def attach(self, operator: LimitedTree) -> None:
         """Control this operator from now on."""
@@ -86,26 +83,6 @@ class Overload:
         if not live:
             self._take(wait=True)
             self.operator.see(layout.EVER, [layout.EVER] * (1 + max(spec.stream for spec in self.operator.state.specs)))
-
-    @property
-    def counts_lag(self) -> bool:
-        """Whether freshness is measured from the newest row that has come, not from the one that is worked on."""
-        return self._live or self._lagging
-
-    # -- control from elsewhere --------------------------------------------------------------------
-
-    def obey(self, allowances: Allowances, *, lagging: bool = False) -> None:
-        """Go by these allowances from the next cycle on, and decide nothing any more; for those who divide resources among several joins.
-
-        With ``lagging``, freshness is measured as in an engine that runs by itself.
-        """
-        self._told, self._lagging = allowances, lagging
-        self._set()
-
-    def take_samples(self) -> list[CycleSample]:
-        """The cycles that were finished since the last call, where it obeys."""
-        taken, self._samples = self._samples, []
-        return taken
 
     # -- resources ---------------------------------------------------------------------------------
 
@@ -132,9 +109,6 @@ class Overload:
     # -- monitoring, analysis, actuation -----------------------------------------------------------
 
     def _on_sample(self, sample: CycleSample) -> None:
-        if self._told is not None:
-            self._samples.append(sample)
-            return
         resources = self.resources
         self._take(wait=False)
         request = self.adapter.observe(
@@ -166,7 +140,7 @@ class Overload:
             _log.info("query %s: %s", self.plan.query.name, self.adapter.decisions[-1])
 
     def _set(self) -> None:
-        allowances = self._told or Allowances(self._rates, self.resources)
+        allowances = Allowances(self._rates, self.resources)
         if allowances != self.operator.allowances:
             self.operator.set_allowances(allowances)
 

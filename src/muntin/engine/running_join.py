@@ -234,19 +234,19 @@ class RunningJoin:
                 for released in self._operator.release(self._take(stops), until, pace):
                     yield from self._handed_out(released)
             else:
-                yield from self._joined(stops, until)
+                yield from self._joined(stops, until, frontier)
         self._replan()
         for member in self.members:
             table = member.changes()
             if table is not None:
                 yield member, table
 
-    def _joined(self, stops: Sequence[int], until: int) -> Iterator[tuple[RunningQuery, pa.Table]]:
+    def _joined(self, stops: Sequence[int], until: int, frontier: int) -> Iterator[tuple[RunningQuery, pa.Table]]:
         """Join the rows up to some positions, a row after the other; live, what is stale is so as of all that has come."""
         overload = self.overload
-        if overload is not None and overload.counts_lag:
-            newest = max((state.log.newest for state in self._streams if state.log.newest is not None), default=until)
-            overload.operator.see(newest, [state.log.next for state in self._streams])
+        if overload is not None and self._live:
+            newest = max(state.newest for state in self._streams)
+            overload.operator.see(min(newest, frontier), [state.log.next for state in self._streams])
         with overload.working() if overload is not None else nullcontext():
             for matches in self._operator.run(self._take(stops), until):
                 yield from self._routed(Found(matches, self._distances_at_newest(matches)))

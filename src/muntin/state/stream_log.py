@@ -54,8 +54,6 @@ class StreamLog:
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
         self.next = 0
-        self.newest: int | None = None
-        """The time of the last row that came."""
         self._segments: list[Segment] = []
         self._kept = 0
 
@@ -65,7 +63,6 @@ class StreamLog:
             return
         self._segments.append(Segment(self.next, batch))
         self.next += len(batch)
-        self.newest = int(batch.times[-1])
         # Small batches are put together so that a long run of single rows does not make a long list.
         while len(self._segments) > 1:
             before, last = self._segments[-2:]

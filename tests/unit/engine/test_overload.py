@@ -11,7 +11,6 @@ import pytest
 
 import muntin
 from muntin.errors import SettingError, SqlError
-from muntin.operators.limited_tree import Allowances
 
 SECOND = 1_000_000
 THREE = "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 3 SECONDS"
@@ -263,40 +262,3 @@ def test_an_engine_that_runs_by_itself_derives_its_resources() -> None:
     told = overload(q)["resources"]
     engine.stop()
     assert told > 10_000
-
-
-def test_a_join_that_is_controlled_from_elsewhere_obeys_and_hands_over_what_it_counts() -> None:
-    engine, q = engine_of(TWO, "AB", overload="adapt")
-    (control,) = engine.limited("q")
-    control.obey(Allowances((0.0, 2.0), 5.0))
-    feed(engine, "AB", [(4, 10)])
-    samples = control.take_samples()
-    assert [sample.probes for sample in samples] == [(0, 2)] * 4
-    assert [sample.arrivals for sample in samples] == [(10, 10)] * 4
-    assert not control.take_samples()
-    assert overload(q)["analyses"] == 0
-
-
-@pytest.mark.parametrize(("lagging", "found"), [(False, 2), (True, 1)])
-def test_where_lag_counts_results_are_fresh_as_of_the_newest_row(lagging: bool, found: int) -> None:  # noqa: FBT001 (a parameter of a test)
-    engine, q = engine_of(f"{TWO} FRESHNESS 4 SECONDS", "AB", overload="adapt")
-    engine.limited("q")[0].obey(Allowances((None, None)), lagging=lagging)
-    engine.push("A", [(1, 0), (2, 6 * SECOND)])
-    engine.push("B", [(1, SECOND), (2, 7 * SECOND)])
-    engine.advance(8 * SECOND)
-    assert q.poll().num_rows == found
-    assert overload(q)["stale_results"] == 0
-
-
-def test_pipelines_above_a_limited_join_take_back_what_ends() -> None:
-    sql = "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k < B.k GROUP BY A.k WINDOW 3 SECONDS"
-    engine, q = engine_of(sql, "AB", overload="adapt", resources=1)
-    (control,) = engine.limited("q")
-    control.obey(Allowances((None, 1.0)))
-    engine.push("A", [(1, 0), (1, 1)])
-    engine.push("B", [(2, 2), (2, 3)])
-    engine.advance(SECOND)
-    assert q.poll().select(["_op", "k", "n"]).to_pylist() == [{"_op": "+", "k": 1, "n": 2}]
-    engine.advance(10 * SECOND)
-    assert q.poll().column("_op").to_pylist()[-1] == "-"
-    assert q.answer().num_rows == 0
