@@ -27,6 +27,7 @@ ORDER = (
     "shared",
     "groups",
     "pipelines",
+    "overload",
     "spark",
     "state",
     "spark-shared",

@@ -31,7 +31,7 @@ _HEADROOM = 1.1
 """What may probe as it comes gets this much more than comes on average, so that chance stops none of it."""
 _EXPLORING = 0.02
 """Share of the resources for paths through joins of which nothing is known."""
-_SCATTER = 3.0
+_SCATTER = 1.0
 _MOST_DECISIONS = 100
 
 
@@ -45,6 +45,7 @@ class AnalysisRequest:
     policy: str
     statistics: Statistics
     resources: float
+    tolerance: float
     current: tuple[float, ...] | None
 
 
@@ -82,8 +83,8 @@ def analyse(request: AnalysisRequest) -> Recommendation:
     if request.current is None:
         return Recommendation(request, given, allocation, allocation.throughput, 0.0, keeps_now=False)
     flow = model.flow([inf if allowed < 0 else allowed for allowed in request.current])
-    within = flow.resources <= request.resources * (1 + _HEADROOM - 1)
-    fresh = is_fresh(model, flow.probes) or allocation.infeasible is not None
+    within = flow.resources <= request.resources * _HEADROOM
+    fresh = is_fresh(model, flow.probes, request.tolerance) or allocation.infeasible is not None
     return Recommendation(request, given, allocation, allocation.throughput, flow.throughput, keeps_now=within and fresh)
 
 
@@ -160,7 +161,7 @@ class Adapter:
         self.analyses += 1
         self._analysed = (statistics, limit)
         goal: Literal["limit", "release"] = "limit" if self.overloaded else "release"
-        return AnalysisRequest(sample.cycle, goal, reason, self.control.policy, statistics, limit, self.allowances)
+        return AnalysisRequest(sample.cycle, goal, reason, self.control.policy, statistics, limit, self.control.change, self.allowances)
 
     def decide(self, recommendation: Recommendation) -> tuple[float, ...] | None:
         """The allowances to put into force from now on, None when those in force stay."""

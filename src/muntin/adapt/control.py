@@ -24,6 +24,8 @@ class Control:
         The paper's p: act when more results by this share are predicted.
     state_rows
         Intermediate results that each state keeps; None: as long as their members live.
+    enforced
+        Whether what is too old for freshness is let go.
     cycles
         Statistics are averages over so many monitoring cycles.
     """
@@ -34,6 +36,7 @@ class Control:
     change: float = 0.05
     gain: float = 0.05
     state_rows: int | None = None
+    enforced: bool = True
     cycles: int = 4
 
     def __post_init__(self) -> None:

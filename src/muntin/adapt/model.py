@@ -53,6 +53,8 @@ class PlanModel:
     fixed
         Whether states of intermediate results hold a fixed number of them, as in the paper. If not, they are as full as they are
         fed, and an intermediate result leaves when one of its members is too old, so that nothing has to be refreshed.
+    purged
+        Whether what is too old for freshness is let go from fixed states too, so that they are not full when they are fed too little.
     """
 
     shape: TreeShape
@@ -61,6 +63,7 @@ class PlanModel:
     own: tuple[float, ...]
     freshness: tuple[float, ...] = ()
     fixed: bool = True
+    purged: bool = False
 
     def __post_init__(self) -> None:
         leaves, count = self.shape.leaves, self.shape.count
@@ -98,7 +101,7 @@ class PlanModel:
 
     def flow(self, allowances: Sequence[float]) -> Flow:
         """What happens under allowances (equations 2 and 4): never more rows probe than arrive."""
-        return self._flow(allowances, self._full if not self.fixed else None)
+        return self._flow(allowances, self.filling)
 
     def throughput(self, allowances: Sequence[float]) -> float:
         """Results a second under allowances."""
@@ -114,8 +117,18 @@ class PlanModel:
         return self._flow((inf,) * self.shape.count, None)
 
     @cached_property
-    def _full(self) -> tuple[float, ...]:
-        return self.saturation.arrivals
+    def filling(self) -> tuple[float, ...] | None:
+        """What has to come in each state for it to be full; None where states are full whatever comes.
+
+        An intermediate result leaves a fixed state when the first member is too old; members are half their window old on average.
+        """
+        if not self.fixed:
+            return self.saturation.arrivals
+        if not self.purged:
+            return None
+        left = [fresh - window / 2 for fresh, window in zip(self.freshness, self.windows, strict=True)]
+        lives = [min(left[leaf] for leaf in members) for members in self.shape.members]
+        return tuple(_over(size, life) for size, life in zip(self.own, lives, strict=True))
 
     def _flow(self, allowances: Sequence[float], full: Sequence[float] | None) -> Flow:
         """From below; where ``full`` arrivals are given, a state is as full as what arrives in it is of them."""

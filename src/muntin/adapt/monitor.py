@@ -3,7 +3,7 @@
 Under limits not everything is seen. A half-way join that does not probe has the selectivity of the other direction of its join, since
 both look at the same pairs; a join of which no direction probes keeps what was last known of it. A state of intermediate results
 that is fed less than without limits is less full, so probes find less in it: its *fill* is what it was fed over what it would have
-been, both averaged over about the time that its results live. Productivity at full states is what is found, over the fill.
+been, both averaged over about the time that its results live. Full, it would hold what it holds over its fill.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FEW = 20.0
 """Fewer probes than that do not make a measurement ..."""
 _LONG = 16
 """... so where they are few, averages run over up to so many times as many cycles."""
-_JUMP = 0.25
+_JUMP = 0.4
 """Earlier cycles are forgotten when the newest differs by this share from them, and by more than chance."""
 _CHANCE = 5.0
 _LEAST_FILL = 1e-3
@@ -79,6 +79,7 @@ class Monitor:
         self._made: deque[tuple[float, float]] = deque(maxlen=control.cycles)
         self._known = [0.0] * shape.count
         self._size = [0.0] * shape.count
+        self._states: list[float] = []
         self._fed = [0.0] * shape.count
         self._full = [0.0] * shape.count
 
@@ -88,10 +89,10 @@ class Monitor:
         rates = [_ratio(sum(rows for rows, _ in cycles), sum(seconds for _, seconds in cycles)) for cycles in self._arrived]
         fills = [self._fill(h) for h in range(self.shape.count)]
         own = self._sizes(sample, rates, fills)
-        for h in range(self.shape.count):
-            found = self._productivity(h, sample.states)
+        for h, other in enumerate(self.shape.partner):
+            found = self._productivity(h, sample.states[other], own[other])
             if found is not None:
-                self._known[h] = found * self._scale(h, sample.states, own)
+                self._known[h] = found
         control = self.control
         model = PlanModel(
             self.shape,
@@ -100,6 +101,7 @@ class Monitor:
             tuple(own),
             tuple(seconds_of(window, rate) for window, rate in zip(control.freshness, rates, strict=True)),
             fixed=control.state_rows is not None,
+            purged=control.enforced,
         )
         self._follow(sample, model)
         self._made.append((sum(sample.matches[h] for h in self.shape.top), model.saturation.throughput * sample.seconds))
@@ -115,26 +117,31 @@ class Monitor:
             if cycles and _apart(sample.arrivals[leaf], expected):
                 cycles.clear()
             cycles.append((sample.arrivals[leaf], sample.seconds))
+        before = self._states or sample.states
+        states = [(old + new) / 2 for old, new in zip(before, sample.states, strict=True)]
+        self._states = list(sample.states)
         for h, probed in enumerate(self._probed):
-            pairs = sample.probes[h] * sample.states[self.shape.partner[h]]
+            pairs = sample.probes[h] * states[self.shape.partner[h]]
             probes, matches, _ = self._seen(h)
             expected = _ratio(matches, probes) * sample.probes[h]
-            if probes >= _FEW and sample.probes[h] >= _FEW and _apart(sample.matches[h], expected):
+            spread = 1 + _ratio(matches, probes)  # what one probe finds comes in lumps
+            if probes >= _FEW and sample.probes[h] >= _FEW and _apart(sample.matches[h], expected, spread):
                 probed.clear()
             probed.append((sample.probes[h], sample.matches[h], pairs))
 
-    def _productivity(self, h: int, states: Sequence[float]) -> float | None:
-        """Results a probe as things are; None when neither direction of the join has been seen lately.
+    def _productivity(self, h: int, state: float, full: float) -> float | None:
+        """Results a probe when the partner's state is full; None when neither direction of the join has been seen lately.
 
-        Probes of an empty state tell nothing.
+        Probes of an empty state tell nothing. What is found in a state of intermediate results, which may not be full, is related to
+        its size: the share of pairs that match, times the size it would have.
         """
         probes, matches, pairs = self._seen(h)
-        if probes >= _FEW and pairs > 0:
-            return matches / probes
         other = self.shape.partner[h]
+        if probes >= _FEW and pairs > 0:
+            return matches / probes if other < self.shape.leaves else matches / pairs * full
         others, other_matches, other_pairs = self._seen(other)
         if probes + others >= _FEW and pairs + other_pairs > 0:
-            return (matches + other_matches) / (pairs + other_pairs) * states[other]
+            return (matches + other_matches) / (pairs + other_pairs) * (state if other < self.shape.leaves else full)
         return None
 
     def _seen(self, h: int) -> tuple[float, float, float]:
@@ -162,11 +169,6 @@ class Monitor:
         self._size = list(found)
         return found
 
-    def _scale(self, h: int, states: Sequence[float], own: Sequence[float]) -> float:
-        """By how much more a probe finds when its partner's state is full."""
-        other = self.shape.partner[h]
-        return max(_ratio(own[other], states[other], 1.0), 1.0) if other >= self.shape.leaves else 1.0
-
     def _fill(self, h: int) -> float:
         return min(max(_ratio(self._fed[h], self._full[h], 1.0), _LEAST_FILL), 1.0)
 
@@ -181,7 +183,7 @@ class Monitor:
     def _scatter(self) -> tuple[float, ...]:
         """For each figure the share by which chance moves it."""
         counts = [sum(rows for rows, _ in cycles) for cycles in self._arrived]
-        counts += [self._seen(h)[1] for h in range(self.shape.count)]
+        counts += [min(self._seen(h)[:2]) for h in range(self.shape.count)]
         return tuple(1 / sqrt(max(count, 1.0)) for count in counts)
 
     def _unmeasured(self, sample: Sample) -> tuple[int, ...]:
@@ -205,5 +207,5 @@ def _ratio(number: float, divisor: float, nothing: float = 0.0) -> float:
     return number / divisor if divisor > 0 else nothing
 
 
-def _apart(found: float, expected: float) -> bool:
-    return abs(found - expected) > max(_JUMP * expected, _CHANCE * sqrt(max(found, expected, 1.0)))
+def _apart(found: float, expected: float, spread: float = 1.0) -> bool:
+    return abs(found - expected) > max(_JUMP * expected, _CHANCE * sqrt(spread * max(found, expected, 1.0)))

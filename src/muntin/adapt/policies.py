@@ -34,7 +34,7 @@ def jaqpot(model: PlanModel, resources: float) -> Allocation:
     least = None if shares is None else float(task.costs @ shares)
     if shares is None or least is None or least > resources * (1 + 1e-9):
         infeasible = Infeasible(task.least_factor(resources), least)
-        return replace(by_paths("jaqpot", model, grepp(model, resources)), infeasible=infeasible)
+        return replace(_grepp(model, resources), policy="jaqpot", infeasible=infeasible)
     exact = tuple(float(rate) for rate in np.array(model.rates) * shares)
     refresh = refresh_rates(model, exact)
     sent = cover_states(model, refresh)
@@ -71,10 +71,10 @@ def _cost(model: PlanModel, sent: Sequence[float]) -> float:
 
 def _grepp(model: PlanModel, resources: float) -> Allocation:
     """GrePP alone: the most productive path first; where states are as full as they are fed, with that in view."""
-    if model.fixed:
+    if model.filling is None:
         return by_paths("grepp", model, grepp(model, resources))
     sent = fill_and_probe(model, resources)
-    found = replace(model, productivity=model.sent_up(sent).productivity, fixed=True)
+    found = replace(model, productivity=model.sent_up(sent).productivity, fixed=True, purged=False)
     return by_paths("grepp", found, [rows * cost for rows, cost in zip(sent, found.path_costs, strict=True)])
 
 

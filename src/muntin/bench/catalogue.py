@@ -10,6 +10,7 @@ from muntin.bench.groups import bench_groups
 from muntin.bench.join import bench_join
 from muntin.bench.memory import bench_memory
 from muntin.bench.orders import bench_orders
+from muntin.bench.overload import bench_overload
 from muntin.bench.pipelines import bench_pipelines
 from muntin.bench.replan import bench_replan
 from muntin.bench.report import Progress, Report
@@ -41,6 +42,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "shared": bench_shared,
     "groups": bench_groups,
     "pipelines": bench_pipelines,
+    "overload": bench_overload,
     "spark": bench_spark,
     "state": bench_state,
     "spark-aggregate": bench_spark_aggregate,

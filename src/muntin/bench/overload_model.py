@@ -80,7 +80,7 @@ def measure_curves(ranges: Ranges, shape: str, plans: int, factor: float) -> Cur
     found: dict[str, list[list[float]]] = {name: [[] for _ in LEVELS] for name in (*POLICIES, _FRESH, _FREE)}
     for _ in range(plans):
         model = ranges.draw(SHAPES[shape], random).with_freshness(factor=factor)
-        refresh = _refresh(model)
+        refresh = needed_refresh(model)
         for place, level in enumerate(LEVELS):
             resources = level * model.saturation.resources
             made = {policy: allocate(policy, model, resources) for policy in POLICIES}
@@ -96,7 +96,7 @@ def measure_curves(ranges: Ranges, shape: str, plans: int, factor: float) -> Cur
     return Curves(shape, ranges.name, shares, singly)
 
 
-def _refresh(model: PlanModel) -> dict[int, float]:
+def needed_refresh(model: PlanModel) -> dict[int, float]:
     """The refresh rates that freshness asks for; none when it cannot be kept."""
     task = Refreshing.of(model)
     shares = None if task is None else task.least_cost()
@@ -128,7 +128,7 @@ def measure_freshness(ranges: Ranges, shape: str, plans: int) -> list[dict[str, 
 
 def run_models(progress: Progress, *, quick: bool) -> tuple[list[dict[str, Figure]], list[Claim], list[Plot]]:
     """Rows, claims and plots of the computed part."""
-    plans = 8 if quick else 200
+    plans = 2 if quick else 100
     rows: list[dict[str, Figure]] = []
     claims: list[Claim] = []
     plots: list[Plot] = []

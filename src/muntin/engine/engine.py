@@ -22,6 +22,7 @@ from muntin.engine.declarations import Actions, Declarations, run_script
 from muntin.engine.deliveries import Deliveries
 from muntin.engine.explain import describe_query
 from muntin.engine.explain_pipeline import describe_running_pipeline
+from muntin.engine.governed import Governed
 from muntin.engine.input_rows import Rows, read_rows, read_times
 from muntin.engine.joins import Joins
 from muntin.engine.live import Live
@@ -118,6 +119,14 @@ class Engine:
         self._final = (BEFORE_ALL, -1)
         self._frontier = self._final
         self._advanced = BEFORE_ALL
+        self._is_governed = False
+
+    @classmethod
+    def governed_from_outside(cls) -> Engine:
+        """An engine whose limited joins do what :meth:`governed` is told, and do not adapt by themselves."""
+        engine = cls()
+        engine._is_governed = True
+        return engine
 
     # -- declarations ------------------------------------------------------------------------------
 
@@ -221,7 +230,7 @@ class Engine:
 
     def _make_join(self, plan: JoinPlan, settings: Settings) -> RunningJoin:
         streams = {source.relation: self._streams[source.relation] for source in plan.query.sources if not source.stored}
-        shared = Shared(self._duck, self._workspace, settings, self._declared.knowledge(), self._deliveries.live)
+        shared = Shared(self._duck, self._workspace, settings, self._declared.knowledge(), self._deliveries.live, self._is_governed)
         join = RunningJoin(plan, list(streams.values()), self._tables, shared)
         join.begin(self._frontier[0])
         return join
@@ -535,6 +544,12 @@ class Engine:
                     if not source.stored:
                         rows[source.relation] = max(rows[source.relation], held[source.alias])
             return rows
+
+    def governed(self) -> dict[str, Governed]:
+        """The limited joins that are governed from outside, by the names of their queries."""
+        with self._lock:
+            joins = {join.query.name: join.overload for join in self._joins.running}
+            return {name: overload for name, overload in joins.items() if isinstance(overload, Governed)}
 
     def queries(self) -> list[StandingQuery]:
         """The standing queries in the order they were registered."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from muntin.engine.explain_overload import describe_overload
 from muntin.engine.measures import Measured
+from muntin.engine.overload import Overload
 from muntin.engine.plan_tree import Fact, Node
 from muntin.engine.running_query import RunningQuery
 from muntin.model.clock import format_instant, format_interval
@@ -25,7 +26,7 @@ def describe_query(running: RunningQuery, why: str) -> Node:
     alone = f"this query alone: {why}" if why else "this query alone"
     shared = (Fact("queries", names, f"one join for {', '.join(names)}" if len(names) > 1 else alone), Fact("why", why or None))
     children = [replace(child, facts=shared) if child.key == "sharing_group" else child for child in children]
-    if running.join.overload is not None:
+    if isinstance(running.join.overload, Overload):
         children.append(describe_overload(running.join.overload))
     measured = running.measured()
     if measured is not None:

@@ -18,8 +18,8 @@ from muntin.engine.turns import Turns
 from muntin.errors import CatalogError
 from muntin.operators.scheduled_join import Pace
 
-_TURN = Pace(first=500_000, longest=500_000, results=1 << 12)
-"""A turn of the executor: half a millisecond of joining, and as many results as are made in about as long."""
+_TURN = Pace(first=400_000, longest=400_000, results=1 << 12)
+"""A turn of the executor: less than half a millisecond of joining; what was found is handed out in other turns."""
 _LONG_TURN = Pace(first=50_000_000, longest=50_000_000)
 
 
@@ -44,6 +44,7 @@ class Live:
         # Weak: an engine that nobody holds any more goes at once, with the connections of DuckDB, which complains of late ones.
         self._rest = WeakMethod(rest)
         self._executor: Executor | None = None
+        self._turn = 0
 
     def start(self) -> None:
         """Work in a thread from now on."""
@@ -108,14 +109,17 @@ class Live:
             join.be_live(live=live)
 
     def _work(self) -> bool:
-        """A turn of work on every join that has any; whether something is left."""
-        for join in self._joins.running:
-            self._hand(join.turn(_TURN))
-        busy = any(join.is_busy() for join in self._joins.running)
+        """A turn of work on the next join that has any; whether something is left."""
+        busy = [join for join in self._joins.running if join.is_busy()]
+        if busy:
+            self._turn += 1
+            self._hand(busy[self._turn % len(busy)].turn(_TURN))
+            if any(join.is_busy() for join in busy):
+                return True
         rest = self._rest()
-        if not busy and rest is not None:
+        if rest is not None:
             rest()
-        return busy
+        return False
 
     def _hand(self, results: Iterable[tuple[RunningQuery, pa.Table]]) -> None:
         for running, table in results:

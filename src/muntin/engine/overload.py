@@ -12,7 +12,7 @@ of event time for a second of the clock, as it is with streams that come as they
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -52,17 +52,7 @@ class Overload:
         self.plan, self._limiting, self._tree = plan, plan.limiting, plan.tree
         self._given = settings.number("resources")
         self._seconds = self._limiting.period / _SECOND
-        fresh = dict(plan.query.freshness)
-        windows = tuple(source.window for source in plan.query.sources)
-        control = Control(
-            windows=windows,
-            freshness=tuple(fresh.get(place, window) for place, window in enumerate(windows)),
-            policy=settings.policy,
-            change=settings.factor("adapt_change"),
-            gain=settings.factor("adapt_gain"),
-            state_rows=self._limiting.state_rows,
-        )
-        self.adapter = Adapter(TreeShape.of(plan.tree), control)
+        self.adapter = Adapter(TreeShape.of(plan.tree), control_of(plan, settings))
         self._live = live
         self._pending: Future[Recommendation] | None = None
         self._work = self._probes = 0.0
@@ -155,7 +145,6 @@ class Overload:
         """What it measured and decided."""
         operator, names = self.operator, half_way_names(self.plan, self._tree)
         totals = operator.totals()
-        aliases = [source.alias for source in self.plan.query.sources]
         return {
             **self.adapter.report(),
             "resources": operator.allowances.cap,
@@ -164,12 +153,31 @@ class Overload:
             "probes": dict(zip(names, totals.probes, strict=True)),
             "matches": dict(zip(names, totals.matches, strict=True)),
             "stale_results": operator.stale_results(),
-            "oldest_rows": dict(zip(aliases, map(self._age, range(len(aliases)), operator.oldest_rows()), strict=True)),
+            "oldest_rows": ages_in_words(self.plan, operator.oldest_rows()),
         }
 
-    def _age(self, source: int, age: int) -> str:
-        window = self.plan.query.sources[source].window
-        return format_interval(age) if isinstance(window, TimeWindow) else f"{age} ROWS"
+
+def control_of(plan: JoinPlan, settings: Settings) -> Control:
+    """What a controller is told about a plan."""
+    assert plan.limiting is not None, "the plan says how it is limited"
+    fresh = dict(plan.query.freshness)
+    windows = tuple(source.window for source in plan.query.sources)
+    return Control(
+        windows=windows,
+        freshness=tuple(fresh.get(place, window) for place, window in enumerate(windows)),
+        policy=settings.policy,
+        change=settings.factor("adapt_change"),
+        gain=settings.factor("adapt_gain"),
+        state_rows=plan.limiting.state_rows,
+    )
+
+
+def ages_in_words(plan: JoinPlan, ages: Sequence[int]) -> dict[str, str]:
+    """How old rows in results were, by alias: a time or rows, as the window is."""
+    return {
+        source.alias: format_interval(age) if isinstance(source.window, TimeWindow) else f"{age} ROWS"
+        for source, age in zip(plan.query.sources, ages, strict=False)
+    }
 
 
 def half_way_names(plan: JoinPlan, tree: TreePlan) -> list[str]:

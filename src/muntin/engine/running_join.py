@@ -19,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from muntin.engine.governed import Governed
+from muntin.engine.in_flight import InFlight
 from muntin.engine.measures import Measured, WorkMark, measured_between
 from muntin.engine.overload import Overload
 from muntin.engine.replanning import Replanner
@@ -63,8 +65,6 @@ _LONGEST_STRETCH = 64
 
 _TWO = 2
 _SECOND = 1_000_000
-_RESULT_NS = 250
-"""Nanoseconds in which a result is handed out, where there are many."""
 _COUNTERS = {
     "probes": layout.N_PROBES,
     "rows_scanned": layout.N_SCANNED,
@@ -88,6 +88,8 @@ class Shared:
     settings: Settings
     known: Knowledge = field(default_factory=Knowledge)
     live: bool = False
+    governed: bool = False
+    """Whether somebody outside says what limited joins may do."""
 
 
 class Found:
@@ -117,9 +119,10 @@ class RunningJoin:
         self.members: list[RunningQuery] = []
         self.group: SharingGroup | None = None
         self._live = shared.live
-        self.overload: Overload | None = None
+        self.overload: Overload | Governed | None = None
+        self._governed = shared.governed
         self._floor: list[int] = []
-        self._handling = 0
+        self._in_flight = InFlight(self._handed_out)
         self.settings = shared.settings
         self._known = shared.known
         self._streams = sorted(streams, key=lambda state: state.stream.order)
@@ -155,7 +158,10 @@ class RunningJoin:
     def _control(self, operator: LimitedTree) -> None:
         """Let the overload of a limited join be watched; where its tree stays, so does what is known of it."""
         if self.overload is None or self.overload.plan.tree != operator.plan.tree or self.overload.plan.query != operator.plan.query:
-            self.overload = Overload(operator.plan, self.settings, live=self._live)
+            if self._governed:
+                self.overload = Governed(operator.plan)
+            else:
+                self.overload = Overload(operator.plan, self.settings, live=self._live)
         self.overload.attach(operator)
 
     # -- scheduling --------------------------------------------------------------------------------
@@ -244,7 +250,9 @@ class RunningJoin:
     def _joined(self, stops: Sequence[int], until: int, frontier: int) -> Iterator[tuple[RunningQuery, pa.Table]]:
         """Join the rows up to some positions, a row after the other; live, what is stale is so as of all that has come."""
         overload = self.overload
-        if overload is not None and self._live:
+        if isinstance(overload, Governed):
+            overload.see(frontier, [state.log.next for state in self._streams])
+        elif overload is not None and self._live:
             newest = max(state.newest for state in self._streams)
             overload.operator.see(min(newest, frontier), [state.log.next for state in self._streams])
         with overload.working() if overload is not None else nullcontext():
@@ -274,7 +282,7 @@ class RunningJoin:
 
     def is_busy(self) -> bool:
         """Whether rows have been taken that are not done."""
-        return isinstance(self._operator, ScheduledJoin) and self._operator.is_busy()
+        return isinstance(self._operator, ScheduledJoin) and (bool(self._in_flight) or self._operator.is_busy())
 
     def offer(self, frontier: int, closed: int) -> Iterator[tuple[RunningQuery, pa.Table]]:
         """Take all that is final and leave the work to :meth:`turn`; a join that cannot be scheduled works it off at once."""
@@ -282,25 +290,24 @@ class RunningJoin:
         if not isinstance(operator, ScheduledJoin):
             yield from self.catch_up(frontier, closed)
             return
-        if not operator.is_busy():
+        if not self.is_busy():
             self._floor = [self._needed(number, operator.now) for number in range(len(self._streams))]
         for stops, until in self._due(frontier, closed):
             for released in operator.absorb(self._take(stops), until):
-                yield from self._handed_out(released)
+                self._in_flight.put(released)
 
     def turn(self, pace: Pace) -> Iterator[tuple[RunningQuery, pa.Table]]:
-        """Work for a turn, if there is anything to do."""
+        """Work for a turn, if there is anything to do, or hand out what a query gets of earlier turns."""
         operator = self._operator
-        if not isinstance(operator, ScheduledJoin) or not operator.is_busy():
+        if not isinstance(operator, ScheduledJoin) or not self.is_busy():
             return
-        # Where results take long to hand out, there are more of them at a time: so most of the time is never spent on that.
-        handling = self._handling
-        released = operator.work(Pace(max(pace.first, handling), max(pace.longest, handling), max(pace.results, handling // _RESULT_NS)))
-        if released is not None:
+        if self._in_flight.is_due() or not operator.is_busy():
+            yield from self._in_flight.next()
+        else:
             begin = time.monotonic_ns()
-            yield from self._handed_out(released)
-            self._handling = time.monotonic_ns() - begin
-        if not operator.is_busy():
+            released = operator.work(pace)
+            self._in_flight.put(released, time.monotonic_ns() - begin)
+        if not self.is_busy():
             operator.rest()
             self._replan()
 

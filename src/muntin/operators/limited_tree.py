@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -228,6 +229,15 @@ class LimitedTree(JoinOperator):
         address = int(store[layout.ROWS] + store[layout.TAIL_SLOT] * store[layout.WIDTH])
         last = int(store[layout.LAST])
         return last - ((last - int(self.state.halves[2 * address + layout.POSITION])) & 0xFFFFFFFF)
+
+    def counts(self) -> list[npt.NDArray[Any]]:
+        """What decides which of the next rows may probe, besides the allowances."""
+        return [self._halfway.copy(), self._rates.copy(), self._pace.copy()]
+
+    def load_counts(self, counts: Sequence[npt.NDArray[Any]]) -> None:
+        """Go on from the counts of another operator of this plan."""
+        for mine, kept in zip((self._halfway, self._rates, self._pace), counts, strict=True):
+            mine[:] = kept
 
     # -- what it counts ----------------------------------------------------------------------------
 

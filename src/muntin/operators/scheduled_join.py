@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -111,6 +111,18 @@ class Released:
     count: int
     sources: int
     in_order: bool
+
+    def kept(self) -> Released:
+        """The same, valid for as long as it is held."""
+        return replace(self, out=self.out[: self.count].copy())
+
+    @staticmethod
+    def together(pieces: Sequence[Released]) -> Released:
+        """Results of several pieces of work, one after the other."""
+        if len(pieces) == 1:
+            return pieces[0]
+        out = np.concatenate([piece.out[: piece.count] for piece in pieces])
+        return replace(pieces[0], out=out, count=len(out))
 
     def of_level(self, level: int) -> Matches:
         """What a level gets."""

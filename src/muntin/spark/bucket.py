@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from muntin.engine.engine import Engine, OnRelease
+from muntin.engine.governed import LimitState
 from muntin.model.catalog import Stream
 from muntin.model.clock import BEFORE_ALL, parse_interval
 from muntin.model.settings import Settings
@@ -42,11 +43,15 @@ CLOCK = "clock"
 
 @dataclass(frozen=True)
 class Clock:
-    """How far time has come in a bucket: the place up to which all is final, the newest time of each stream, the last moment."""
+    """How far time has come in a bucket: the place up to which all is final, the newest time of each stream, the last moment.
+
+    ``limits``: what limited queries are allowed, and how much of it is used, see :class:`muntin.engine.governed.Governed`.
+    """
 
     final: Place
     newest: dict[str, int]
     moment: int
+    limits: Mapping[str, LimitState] = field(default_factory=dict)
 
 
 @dataclass
@@ -74,6 +79,8 @@ class Bucket:
         self._newest: dict[str, int] = {}
         self._moment = BEFORE_ALL
         self._came: dict[str, int] = {}
+        self._limits: Mapping[str, LimitState] = {}
+        """What was allowed before the first share, if it is not the first of all."""
         self.final: Place = (BEFORE_ALL, -1)
 
     # -- program -----------------------------------------------------------------------------------
@@ -116,7 +123,7 @@ class Bucket:
     def _opened(self, placed: Placed, carried: list[Part]) -> _Lane:
         """A new lane; what was late for the buckets before is late for it, too."""
         everywhere = frozenset(route.stream for route in placed.scheme.routes if route.everywhere)
-        lane = self._lanes[placed.lane] = _Lane(Engine(), placed.number, frozenset(placed.streams), everywhere)
+        lane = self._lanes[placed.lane] = _Lane(Engine.governed_from_outside(), placed.number, frozenset(placed.streams), everywhere)
         for stream in self._program.streams:
             lane.engine.declare(_as_sent(stream, everywhere))
         lane.engine.restore({stream: table for (_, stream), table in _rows_of(carried).items()}, self.final, self._moment)
@@ -194,8 +201,16 @@ class Bucket:
             lane.engine.advance(moment, silent=True)
 
     def _move(self, share: Share) -> None:
-        """Bring program and watermark up to a share."""
+        """Bring program, limits and watermark up to a share."""
         self._follow(share)
+        governed = {name: one for lane in self._lanes.values() for name, one in lane.engine.governed().items()}
+        for name, state in self._limits.items():
+            if name in governed:
+                governed[name].load(state)
+        self._limits = {}
+        for limits in (limits for text in share.controls for limits in Control.from_text(text).limits):
+            if limits.query in governed:
+                governed[limits.query].limit(limits.rates[self.number], limits.caps[self.number])
         for stream, newest in share.newest.items():
             self._newest[stream] = max(self._newest.get(stream, BEFORE_ALL), newest)
         self.final = max(self.final, self._watermark())
@@ -244,7 +259,8 @@ class Bucket:
 
     def clock(self) -> Clock:
         """How far time has come."""
-        return Clock(self.final, dict(self._newest), self._moment)
+        limits = {name: one.state() for lane in self._lanes.values() for name, one in lane.engine.governed().items()}
+        return Clock(self.final, dict(self._newest), self._moment, limits)
 
     def _teller(self, stream: str) -> _Lane | None:
         """The lane that tells of a stream which may go several ways."""
@@ -267,13 +283,16 @@ class Bucket:
         for lane in self._lanes.values():
             for name, (times, buffers) in lane.engine.take_measures().items():
                 queries[name] = {"response": times.to_json(), "buffers": buffers}
-        return Stats(self._came, self.rows(), max(self.final[0], self._moment), newest, held, self.number, queries=queries)
+        overload = {name: one.take() for lane in self._lanes.values() for name, one in lane.engine.governed().items()}
+        final = max(self.final[0], self._moment)
+        return Stats(self._came, self.rows(), final, newest, held, self.number, queries=queries, overload=overload)
 
     def restore(self, clock: Clock) -> None:
         """Begin where an older bucket was, before the first share that is kept is applied again."""
         self.final = clock.final
         self._newest = dict(clock.newest)
         self._moment = clock.moment
+        self._limits = clock.limits
 
     def rows(self) -> int:
         """Rows that the engines hold."""
@@ -423,9 +442,10 @@ def reach_of(queries: Iterable[Placed]) -> dict[tuple[int, str], Reach]:
 def reach_into(stream: str, placed: Placed, known: Reach) -> Reach:
     """The reach into a stream with the windows of one more query."""
     every = max(placed.query.every or 0, _reevaluation(placed.registered, placed.query))
-    for source in placed.query.sources:
+    fresh = dict(placed.query.freshness)
+    for place, source in enumerate(placed.query.sources):
         if source.relation == stream:
-            known = known.with_window(source.window, every)
+            known = known.with_window(fresh.get(place, source.window), every)
     return known
 
 

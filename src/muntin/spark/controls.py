@@ -2,7 +2,7 @@
 
 A *moment* promises that nothing up to an instant will come any more, so that time moves on without rows. A *control* announces
 a change of the program: it is in force after the batch in which the control came, and buckets tell the rows that a new query
-begins with.
+begins with. Or it sets limits, which hold from its batch on.
 
 Both are a source of the streaming query like any other, a folder of files in the checkpoint, so that they are durable, ordered
 with the rows, replayed with them and in force once. The folder is always read, used or not: Spark refuses to go on with another
@@ -31,11 +31,21 @@ _BEAT = 1.0
 
 
 @dataclass(frozen=True)
+class Limits:
+    """Probes a second of event time that a query may have in each bucket: of each half-way join, and of all; None: as many as come."""
+
+    query: str
+    rates: tuple[tuple[float | None, ...], ...]
+    caps: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
 class Control:
-    """Announces the change ``name``; asks for the rows that lanes hold of streams."""
+    """Announces the change ``name``; asks for the rows that lanes hold of streams; sets limits."""
 
     name: str
     exports: tuple[tuple[str, str], ...] = ()
+    limits: tuple[Limits, ...] = ()
 
     def to_text(self) -> str:
         """As JSON."""
@@ -45,7 +55,8 @@ class Control:
     def from_text(cls, text: str) -> Control:
         """Of such a text."""
         told = json.loads(text)
-        return cls(told["name"], tuple((lane, stream) for lane, stream in told["exports"]))
+        limits = tuple(Limits(one["query"], tuple(map(tuple, one["rates"])), tuple(one["caps"])) for one in told.get("limits", ()))
+        return cls(told["name"], tuple((lane, stream) for lane, stream in told["exports"]), limits)
 
 
 class Controls:

@@ -11,6 +11,7 @@ import json
 import shutil
 import tempfile
 import threading
+import time
 import uuid
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,12 +42,14 @@ from muntin.plan.join import JoinPlan
 from muntin.plan.pipeline import Pipeline, PipelinePlan
 from muntin.plan.query import Query
 from muntin.plan.strategy import Strategy
+from muntin.planner.join_planner import plan_join
 from muntin.planner.pipeline_distribution import PipelineDistribution, distribution_of
 from muntin.spark.changing import Wanted, exports, forget_brought, settled
 from muntin.spark.checkpoint import Checkpoint
 from muntin.spark.controls import CONTROLS, Controls, Heartbeat
 from muntin.spark.delivery import Delivery, Found, Standing
 from muntin.spark.failures import fact_of
+from muntin.spark.governing import Governor
 from muntin.spark.listener import PATIENCE, OnProgress, Run, RunListener
 from muntin.spark.messages import to_blob
 from muntin.spark.outbox import Outbox
@@ -112,6 +115,8 @@ class SparkEngine:
         self._checkpoint = Checkpoint(_local_folder(checkpoint if checkpoint is not None else self._temporary_folder()))
         self._trigger = f"{parse_interval(trigger) // 1000} milliseconds"
         self._controls = Controls(self._checkpoint.folder / "muntin" / "controls")
+        self._governor = Governor(self.buckets, parse_interval(trigger) / 1e6, self._controls.send)
+        weakref.finalize(self, self._governor.close)
         self._delay = parse_interval(heartbeat) if heartbeat else None
         self._heartbeat: Heartbeat | None = None
         self._on_progress = on_progress
@@ -202,14 +207,29 @@ class SparkEngine:
                 f"query {query.name} cannot be triggered by input alone on Spark, where an instant's results come from all buckets at once",
                 hint="Take another value for the setting pipeline, or run the query in process",
             )
+        settings, plan = self._limited(settings, query, plan)
         changed = {name: str(value) for name, value in asdict(settings).items() if value != getattr(_DEFAULT, name)}
         registered = Registered(query.name, query.text, changed)
         made = self.sinks.make(query, sink)
         _check_unshared(made, self._queries.values())
         self._queries[query.name.casefold()] = Standing(registered, query, plan, made)
+        if isinstance(plan, JoinPlan) and plan.limiting is not None:
+            self._governor.add(plan, settings)
         self._declared.add_query(query)
         self._announce(Wanted(added=registered))
         return SparkQuery(self, query.name)
+
+    def _limited(self, settings: Settings, query: Query, plan: JoinPlan | PipelinePlan) -> tuple[Settings, JoinPlan | PipelinePlan]:
+        """The settings and the plan of a query under overload: all buckets and the driver have one tree, which stays.
+
+        Answers of pipelines are put together from all buckets; they are never limited here.
+        """
+        if isinstance(plan, PipelinePlan):
+            return settings.having("overload", "queue"), plan
+        if plan.limiting is None or plan.tree is None:
+            return settings, plan
+        fixed = settings.having("sharing", "off").having("replan", "off").having("tree", plan.tree.text)
+        return fixed, plan_join(query, fixed)
 
     def _announce(self, wanted: Wanted) -> None:
         """Send the control row of a change, if the engine runs; otherwise the next start finds it."""
@@ -239,6 +259,7 @@ class SparkEngine:
             if self._declared.drop_query(name, if_exists=if_exists) is not None:
                 standing = self._queries.pop(name.casefold())
                 self._delivery.tally.forget(name.casefold())
+                self._governor.drop(standing.query.name)
                 self._subscriptions.forget(name)
                 self._announce(Wanted(dropped=standing.registered.name))
                 if isinstance(standing.sink, MemorySink):
@@ -321,6 +342,8 @@ class SparkEngine:
         if any(isinstance(standing.query, Pipeline) for standing in self._queries.values()):
             prepare_part("pipelines")  # here, once: the processes of buckets find them compiled
         self._delivery.failure = None
+        if live:
+            self._governor.check_pace()
         wanted = self._wanted()
         sources = {stream.name: self._source(stream) for stream in self._catalog.streams()}
         check_repeatable(sources, begun=self._checkpoint.begun(), live=live)
@@ -464,10 +487,17 @@ class SparkEngine:
         """Deliver the outputs of a batch; then settle the changes that came with it."""
         found = self._delivery.collected(outputs)
         self._delivery.deliver(found, batch, self._queries, self._catalog.streams())
+        self._govern(found, batch)
         self._delivery.tally.note(batch, self._counts())
         self._settle_changes(found, batch)
         self._delivery.outbox.clear()
         self._clear_carried(batch, ran=(STATS, "") in found)
+
+    def _govern(self, found: Found, batch: int) -> None:
+        """Let limits follow how a batch went; it began when Spark wrote down what is in it."""
+        begun = self._checkpoint.spark / "offsets" / str(batch)
+        seconds = time.time() - begun.stat().st_mtime if begun.exists() else 0.0
+        self._governor.observe(batch, seconds, [json.loads(row["blob"]) for row in found.get((STATS, ""), ())])
 
     def _clear_carried(self, batch: int, *, ran: bool) -> None:
         """Remove rows that lanes began with in an earlier batch, which is complete since this one came."""
@@ -527,7 +557,10 @@ class SparkEngine:
         for name, rows in self._delivery.stages.rows().items():
             if name in told["queries"]:
                 told["queries"][name]["last_stage_rows"] = rows
+        limited = self._governor.told()
         for name, query in told["queries"].items():
+            if name in limited:
+                query["overload"] = limited[name]
             query["subscribers"] = [subscription.stats() for subscription in self._subscriptions.of(name)]
         return told
 

@@ -56,3 +56,15 @@ def test_nothing_found_by_chance_is_much_better() -> None:
 def test_with_saturation_resources_everything_is_made() -> None:
     plan = model(fixed=False)
     assert allocate("jaqpot", plan, plan.saturation.resources).throughput == pytest.approx(plan.saturation.throughput, rel=1e-3)
+
+
+def test_a_fixed_state_that_freshness_empties_is_fed_too() -> None:
+    """D would be the most productive path, but 500 intermediate results that live for 10 s want 50 a second."""
+    plan = PlanModel(LINEAR, (100,) * 4, (0.5, 0.5, 0.1, 8, 1, 2), (1000, 1000, 1000, 1000, 10, 500), (15,) * 4, purged=True)
+    assert plan.filling is not None
+    assert plan.filling[5] == pytest.approx(500 / (15 - 5))
+    assert plan.throughput((0, 0, 0, 100, 0, 0)) == 0
+    found = allocate("grepp", plan, 150)
+    assert found.allowances[3] > 0
+    assert plan.flow(found.allowances).arrivals[5] > 0
+    assert found.throughput > 100

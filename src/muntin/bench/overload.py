@@ -1,0 +1,253 @@
+"""What overload handling is worth: paper 5's experiments, computed on its models and executed by the engine.
+
+Executed are joins of four Poisson streams, in a linear and a bushy tree, and of five groups of the Intel lab's sensors. States of
+intermediate results hold a fixed number of them, as in the paper. Throughput is results a second of event time, resources are probes
+a second of event time: both do not depend on the machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from statistics import mean, median
+
+import numpy as np
+
+from muntin.adapt import POLICIES, PlanModel, TreeShape, allocate
+from muntin.bench.optimum import optimum
+from muntin.bench.overload_model import FACTORS, HEURISTICS, TABLE_3, needed_refresh, run_models
+from muntin.bench.overload_run import Run, Setup, run
+from muntin.bench.overload_workload import LAB_TREE, TREES, Chain, Lab
+from muntin.bench.plots import Plot
+from muntin.bench.report import Claim, Figure, Progress, Report
+
+_SELECTIVITIES = {
+    "linear": ((0.01, 0.01, 0.05), (0.03, 0.03, 0.05), (0.03, 0.03, 0.1)),
+    # The joins of a chain are AB, BC, CD; those of the bushy tree AB, CD and BC at the root.
+    "bushy": ((0.01, 0.05, 0.01), (0.03, 0.05, 0.03), (0.03, 0.1, 0.03)),
+}
+"""SEL1, SEL2 and SEL3 of the paper, by column of the chain."""
+_STATE_ROWS = 15
+_ADAPTED = 0.9
+_LAB_RESOURCES = (300, 600, 900)
+_SHOWN = ("jaqpot", "grepp", *HEURISTICS)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is run: seconds of streams, levels of resources, rows of the lab, and what is compared."""
+
+    seconds: int
+    levels: tuple[float, ...]
+    lab_rows: int
+    policies: tuple[str, ...]
+    filled: int = 5
+    """Seconds until windows are full and the first decisions made; they are not counted."""
+
+    def switches(self) -> tuple[int, int]:
+        """When selectivities change: at 3 and 7 of 10 minutes in the paper."""
+        return 3 * self.seconds // 10, 7 * self.seconds // 10
+
+
+QUICK = Scale(20, (0.3,), 2_000, ("jaqpot", "equal_hj"))
+WHOLE = Scale(60, (0.1, 0.2, 0.4, 0.6, 0.8, 1.0), 24_000, tuple(POLICIES))
+
+
+@dataclass
+class Found:
+    """What a benchmark reports, as it grows."""
+
+    rows: list[dict[str, Figure]]
+    claims: list[Claim]
+    plots: list[Plot]
+
+
+def bench_overload(progress: Progress, *, quick: bool = False) -> Report:
+    """Compute, then run."""
+    found = Found(*run_models(progress, quick=quick))
+    scale = QUICK if quick else WHOLE
+    for shape in TREES:
+        _switch(scale, shape, found, progress)
+        _levels(scale, shape, found, progress)
+    _lab(scale, found, progress)
+    _stale(scale, found, progress)
+    _overhead(scale, found, progress)
+    return Report(
+        "overload", "What do joins produce under overload, by policy, and is it fresh?", found.rows, found.claims, plots=found.plots
+    )
+
+
+def _switch(scale: Scale, shape: str, found: Found, progress: Progress) -> None:
+    """Selectivities change at run time (Figure 6); resources are 30 % of what saturation needs at first."""
+    first, second = scale.switches()
+    phases = tuple(zip((0, first, second), _SELECTIVITIES[shape], strict=True))
+    load = Chain(scale.seconds, phases, seed=11)
+    base = Setup(TREES[shape], state_rows=_STATE_ROWS)
+    full = run(load, base)
+    setup = replace(base, resources=0.3 * full.probes(scale.filled, first))
+    runs = {}
+    for policy in scale.policies:
+        progress(f"switched selectivities: {shape}, {policy}")
+        runs[policy] = run(load, replace(setup, policy=policy))
+    settled = {"SEL1": (scale.filled, first), "SEL2": (first + 5, second), "SEL3": (second + 5, scale.seconds)}
+    for policy, ran in runs.items():
+        row: dict[str, Figure] = {"part": "switched selectivities", "plan": shape, "policy": policy, "results": ran.results()}
+        for name, (begin, end) in settled.items():
+            row[f"{name} results/s"] = round(ran.results(begin, end) / max(end - begin, 1), 1)
+            row |= dict(zip((f"{name} of optimum", f"{name} of fresh"), _rounded(_of_optimum(ran, full, begin, end)), strict=True))
+        found.rows.append(row)
+    jaqpot = runs["jaqpot"]
+    best = max(runs[policy].results() for policy in HEURISTICS if policy in runs)
+    waits = [_periods_until_adapted(jaqpot, full, at, settled[name]) for at, name in ((first, "SEL2"), (second, "SEL3"))]
+    plan, ratio = f"{shape} plan, executed, selectivities switched", round(jaqpot.results() / max(best, 1), 3)
+    found.claims += [
+        Claim(f"{plan}: monitoring periods from a switch until allowances fit, most", max(waits), 2.0),
+        Claim(f"{plan}: results of jaqpot over the best heuristic's", ratio, 1.0, "at least"),
+        Claim(f"{plan}: stale results of jaqpot", sum(second.stale for second in jaqpot.seconds), 0.0),
+    ]
+    series = {policy: _cumulated(ran) for policy, ran in runs.items() if policy in _SHOWN}
+    found.plots.append(Plot(f"overload-switched-{shape}", f"Selectivities switched, {shape} plan", "seconds", "results so far", series))
+
+
+def _levels(scale: Scale, shape: str, found: Found, progress: Progress) -> None:
+    """Throughput against resources, executed (Figure 7)."""
+    load = Chain(max(scale.seconds // 2, 12), ((0, _SELECTIVITIES[shape][0]),), seed=12)
+    base = Setup(TREES[shape], state_rows=_STATE_ROWS)
+    full = run(load, base)
+    begin, end = scale.filled, load.seconds
+    shares: dict[str, list[tuple[float, float]]] = {policy: [] for policy in scale.policies}
+    of_optimum: list[tuple[float, float]] = []
+    for level in scale.levels:
+        for policy in scale.policies:
+            progress(f"resources of {level:.0%}: {shape}, {policy}")
+            ran = run(load, replace(base, policy=policy, resources=level * full.probes(begin, end)))
+            shares[policy].append((level, ran.results(begin, end) / full.results(begin, end)))
+            if policy == "jaqpot":
+                of_optimum.append(_of_optimum(ran, full, begin, end))
+    for policy, points in shares.items():
+        row: dict[str, Figure] = {"part": "executed", "plan": shape, "parameters": "SEL1", "policy": policy}
+        found.rows.append(row | {f"{level:.0%}": round(share, 4) for level, share in points})
+    for place, kind in enumerate(("optimum for what was measured", "optimum that keeps freshness")):
+        row = {"part": "executed", "plan": shape, "parameters": "SEL1", "policy": f"jaqpot over the {kind}"}
+        found.rows.append(row | {f"{level:.0%}": round(both[place], 4) for level, both in zip(scale.levels, of_optimum, strict=True)})
+    limited = [place for place, level in enumerate(scale.levels) if level < 1]
+    ratio = mean(shares["jaqpot"][p][1] / max(*(shares[h][p][1] for h in HEURISTICS if h in shares), 1e-9) for p in limited)
+    found.rows.append({"part": "executed", "plan": shape, "policy": "jaqpot over best heuristic, mean", "ratio": round(ratio, 3)})
+    text = f"{shape} plan, executed: throughput of jaqpot over the optimum for the measured statistics that keeps freshness, mean of all levels"
+    found.claims.append(Claim(text, round(mean(fresh for _, fresh in of_optimum), 4), 0.95, "at least"))
+    series = {policy: [(100 * level, 100 * share) for level, share in points] for policy, points in shares.items()}
+    title = f"Throughput of a {shape} plan, executed"
+    found.plots.append(Plot(f"overload-executed-{shape}", title, "resources, % of saturation", "throughput, % of saturation", series))
+
+
+def _lab(scale: Scale, found: Found, progress: Progress) -> None:
+    """Five groups of sensors (Figure 8)."""
+    load = Lab(scale.lab_rows)
+    data = "readings of the Intel lab" if load.real else "made-up readings"
+    base = Setup(LAB_TREE, state_rows=load.window, freshness=3.0)
+    full = run(load, base)
+    begin = len(full.seconds) // 5
+    for resources in _LAB_RESOURCES:
+        runs = {}
+        for policy in scale.policies:
+            progress(f"{data}: {resources} probes a second, {policy}")
+            runs[policy] = run(load, replace(base, policy=policy, resources=float(resources)))
+        for policy, ran in runs.items():
+            found.rows.append({
+                "part": data, "plan": "five groups", "resources": resources, "policy": policy, "results": ran.results(begin),
+                "share of saturation": round(ran.results(begin) / max(full.results(begin), 1), 4), "stale": round(ran.stale_share(), 4),
+            })  # fmt: skip
+        best = max(runs[policy].results(begin) for policy in HEURISTICS if policy in runs)
+        row: dict[str, Figure] = {"part": data, "plan": "five groups", "resources": resources, "policy": "jaqpot over best heuristic"}
+        found.rows.append(row | {"ratio": round(runs["jaqpot"].results(begin) / max(best, 1), 3)})
+        series = {policy: _cumulated(ran) for policy, ran in runs.items() if policy in _SHOWN}
+        title = f"{data.capitalize()}, {resources} probes a second"
+        found.plots.append(Plot(f"overload-lab-{resources}", title, "seconds", "results so far", series))
+    found.rows.append({
+        "part": data, "plan": "five groups", "policy": "saturation",
+        "resources": round(full.probes(begin)), "results": full.results(begin),
+    })  # fmt: skip
+
+
+def _stale(scale: Scale, found: Found, progress: Progress) -> None:
+    """Results that are too old, where they are counted instead of kept back (Figure 9)."""
+    loads: Mapping[str, tuple[Chain | Lab, str, int]] = {
+        "linear": (Chain(max(scale.seconds // 2, 12), ((0, _SELECTIVITIES["linear"][0]),), seed=3), TREES["linear"], _STATE_ROWS),
+        "bushy": (Chain(max(scale.seconds // 2, 12), ((0, _SELECTIVITIES["bushy"][0]),), seed=3), TREES["bushy"], _STATE_ROWS),
+        "five groups": (Lab(scale.lab_rows // 2), LAB_TREE, 1_000),
+    }
+    of_jaqpot = 0
+    for plan, (load, tree, state_rows) in loads.items():
+        for policy in (policy for policy in scale.policies if policy in _SHOWN):
+            row: dict[str, Figure] = {"part": "stale results, counted", "plan": plan, "policy": policy}
+            for factor in FACTORS:
+                progress(f"stale results: {plan}, {policy}, freshness of {factor:g} windows")
+                setup = Setup(tree, policy, 300.0, factor, state_rows, measure=True)
+                row[f"{factor:g} windows"] = round(run(load, setup).stale_share(), 4)
+                enforced = run(load, replace(setup, measure=False)) if policy == "jaqpot" else None
+                of_jaqpot += sum(second.stale for second in enforced.seconds) if enforced else 0
+            found.rows.append(row)
+    found.claims.append(Claim("stale results of jaqpot, at any freshness and plan", of_jaqpot, 0.0))
+
+
+def _overhead(scale: Scale, found: Found, progress: Progress) -> None:
+    """What an analysis costs; the worst of the models of Table 3 counts."""
+    progress("overhead of an analysis")
+    random = np.random.default_rng(13)
+    slowest = 0.0
+    for streams in (4, 5, 10):
+        shape = TreeShape.of(_left_deep(streams))
+        models = [TABLE_3.draw(shape, random).with_freshness(factor=3.0) for _ in range(5 if scale is QUICK else 30)]
+        row: dict[str, Figure] = {"part": "milliseconds of an analysis", "plan": f"linear, {streams} streams"}
+        for policy in scale.policies:
+            row[policy] = round(1000 * median(_timed(policy, model) for model in models), 3)
+        slowest = max(slowest, *(float(row[policy]) for policy in scale.policies))
+        found.rows.append(row)
+    found.claims.append(Claim("milliseconds of an analysis, slowest policy, up to ten streams", slowest, 50.0))
+
+
+def _timed(policy: str, model: PlanModel) -> float:
+    begin = time.process_time()
+    allocate(policy, model, 0.3 * model.saturation.resources)
+    return time.process_time() - begin
+
+
+def _left_deep(streams: int) -> tuple[object, ...]:
+    tree: object = 0
+    for leaf in range(1, streams):
+        tree = (tree, leaf)
+    return tree  # type: ignore[return-value]
+
+
+def _of_optimum(ran: Run, full: Run, begin: int, end: int) -> tuple[float, float]:
+    """Results over the optimum for the statistics that this run measured in the same seconds: over any, and over one that keeps freshness."""
+    model = ran.model(begin, end, full.model(begin, end))
+    resources = ran.setup.resources or float("inf")
+    made = ran.results(begin, end) / max(end - begin, 1)
+    best = optimum(model, resources)
+    feasible = allocate("jaqpot", model, resources).infeasible is None
+    fresh = optimum(model, resources, needed_refresh(model)) if feasible else best
+    return (made / best, made / fresh) if fresh > 0 else (1.0, 1.0)
+
+
+def _periods_until_adapted(ran: Run, full: Run, switch: int, settled: tuple[int, int]) -> float:
+    """Cycles from a switch until allowances are in force that make, with what is measured later, as much as those of the end, but 10 %."""
+    model = ran.model(*settled, full.model(*settled))
+    wanted = _ADAPTED * model.throughput(ran.seconds[settled[1] - 1].allowances)
+    for cycles, second in enumerate(ran.seconds[switch : settled[1]], 1):
+        if second.allowances and model.throughput(second.allowances) >= wanted:
+            return float(cycles)
+    return float("inf")
+
+
+def _rounded(numbers: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(round(number, 3) for number in numbers)
+
+
+def _cumulated(ran: Run) -> list[tuple[float | str, float]]:
+    total, points = 0.0, []
+    for second, found in enumerate(ran.seconds):
+        total += found.results
+        points.append((float(second + 1), total))
+    return list(points[:: max(len(points) // 20, 1)])

@@ -1,0 +1,248 @@
+"""Overload on Spark (paper 5): after every batch the driver divides what the next ones may do among the half-way joins.
+
+Buckets count what arrives, probes and matches. The driver adds it up, and has one adapter for each limited query. What it decides goes to
+the buckets as a control row: durable, ordered with the rows, and repeated with them, so that a replay makes the same choices.
+
+Resources are probes a second of event time: given by the setting ``resources``, or derived from the time that a batch may take. A batch
+that takes longer than its share of the trigger interval has its probes cut in proportion, one that has time left gets more. How
+long a batch takes besides its probes is what the shortest one took.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from muntin.adapt import Adapter, AnalysisRequest, Sample, TreeShape, analyse
+from muntin.engine.overload import ages_in_words, control_of, half_way_names
+from muntin.errors import SettingError
+from muntin.model.settings import Settings
+from muntin.plan.join import JoinPlan
+from muntin.spark.controls import Control, Limits
+
+_log = logging.getLogger("muntin")
+
+_TARGET = 0.75
+"""The share of the trigger interval that a batch is to take."""
+_LEAST_CUT, _MOST_RAISE = 0.2, 1.3
+_USED = 0.8
+"""A limit of which less than this was used says nothing about what is possible."""
+
+
+@dataclass
+class Pace:
+    """How many probes a batch may have, learned from how long batches take; ``most`` is None as long as they take no longer than they may.
+
+    Parameters
+    ----------
+    interval : float
+        Seconds from one batch to the next, by the trigger; 0: a batch may take as long as it takes.
+    """
+
+    interval: float
+    most: float | None = None
+    _last: float = field(default=0.0, repr=False)
+    _shortest: float = field(default=float("inf"), repr=False)
+    _speed: float = field(default=1.0, repr=False)
+
+    def learn(self, seconds: float, probes: float, passed: float) -> None:
+        """Take a batch: how long it took, the probes it had, the seconds of event time it covered."""
+        if not self.interval:
+            return
+        target = _TARGET * self.interval
+        self._shortest = min(self._shortest, seconds, 0.9 * target)
+        if passed > 0:
+            self._speed = passed / max(seconds, self.interval)
+        left = (target - self._shortest) / max(seconds - self._shortest, 1e-3)
+        if seconds > target and probes > 0:
+            self.most = min(self.most or probes, probes) * max(min(left, 1.0), _LEAST_CUT)
+        elif self.most is not None and probes >= _USED * self.most:
+            self.most *= min(max(left, 1.0), _MOST_RAISE)
+        self._last = seconds
+
+    def resources(self) -> float | None:
+        """Probes a second of event time for the next batch, which has all that came while the last one was worked on."""
+        if self.most is None:
+            return None
+        return self.most / max(self._speed * max(self.interval, self._last), 1e-3)
+
+    def release(self) -> None:
+        """Forget the limit: everything fits again."""
+        self.most = None
+
+
+@dataclass
+class _Governed:
+    """A limited query: its adapter, what was sent last, and how its arrivals were spread over the buckets."""
+
+    plan: JoinPlan
+    adapter: Adapter
+    given: float | None
+    seconds: float
+    rates: tuple[float | None, ...]
+    sent: tuple[tuple[float | None, ...], float | None] = ((), None)
+    spread: Sequence[Sequence[float]] = ()
+    stale: int = 0
+    oldest: Sequence[int] = ()
+
+
+class Governor:
+    """Governs the limited queries of an engine; ``send`` takes control rows. Analyses have a thread of their own."""
+
+    def __init__(self, buckets: int, interval: float, send: Callable[[Control], None]) -> None:
+        self._buckets = buckets
+        self._send = send
+        self._pace = Pace(interval)
+        self._queries: dict[str, _Governed] = {}
+        self._analysts = ThreadPoolExecutor(1, thread_name_prefix="muntin-governor")
+        self._lock = threading.Lock()
+        self._batch = -1
+
+    def add(self, plan: JoinPlan, settings: Settings) -> None:
+        """Govern one more query."""
+        assert plan.tree is not None, "only trees are limited"
+        assert plan.limiting is not None, "the plan says how it is limited"
+        shape = TreeShape.of(plan.tree)
+        adapter = Adapter(shape, control_of(plan, settings))
+        period = plan.limiting.period / 1e6
+        self._queries[plan.query.name] = _Governed(plan, adapter, settings.number("resources"), period, (None,) * shape.count)
+
+    def check_pace(self) -> None:
+        """Raise when there is nothing from which limits could follow."""
+        for name, query in self._queries.items():
+            if query.given is None and not self._pace.interval:
+                raise SettingError(
+                    f"query {name} cannot adapt to overload: batches begin as soon as the last one is done, so none takes too long",
+                    hint="Give the engine a trigger, for example trigger='2 seconds', or set resources to a number of rows a second",
+                )
+
+    def drop(self, name: str) -> None:
+        """Govern a query no more."""
+        self._queries.pop(name, None)
+
+    def close(self) -> None:
+        """Make no more analyses."""
+        self._analysts.shutdown(wait=True, cancel_futures=True)
+
+    def observe(self, batch: int, seconds: float, told: Sequence[Mapping[str, Any]]) -> None:
+        """Take what buckets told of a batch that took so long; a batch that is done again counts once."""
+        with self._lock:
+            if batch > self._batch:
+                self._batch = batch
+                self._observe(seconds, told)
+
+    def _observe(self, seconds: float, told: Sequence[Mapping[str, Any]]) -> None:
+        taken = [(name, self._sample(name, query, told)) for name, query in self._queries.items()]
+        samples = {name: sample for name, sample in taken if sample is not None}
+        if not samples:
+            return
+        probes = float(sum(sum(sample.probes) for sample in samples.values()))
+        self._pace.learn(seconds, probes, max(sample.seconds for sample in samples.values()))
+        derived = self._pace.resources()
+        needs = {name: self._need(self._queries[name], sample) for name, sample in samples.items()}
+        whole = sum(needs.values())
+        for name, sample in samples.items():
+            query = self._queries[name]
+            resources = query.given
+            if resources is None and derived is not None:
+                resources = derived * (needs[name] / whole if whole > 0 else 1 / len(needs))
+            self._follow(query, sample, resources)
+        if self._pace.most is not None and not any(query.adapter.overloaded for query in self._queries.values()):
+            self._pace.release()
+
+    def _sample(self, name: str, query: _Governed, told: Sequence[Mapping[str, Any]]) -> _Taken | None:
+        """What all buckets counted together."""
+        parts = [stats["overload"][name] for stats in told if name in stats["overload"]]
+        if not parts or not max(part["cycles"] for part in parts):
+            return None
+        counts = {what: [sum(numbers) for numbers in zip(*(part[what] for part in parts), strict=True)] for what in _COUNTED}
+        query.spread = [part["arrivals"] for part in parts]
+        query.stale = sum(part["stale"] for part in parts)
+        query.oldest = [max(ages) for ages in zip(*(part["oldest"] for part in parts), strict=True)]
+        return _Taken(self._batch, query.seconds * max(part["cycles"] for part in parts), **counts)
+
+    @staticmethod
+    def _need(query: _Governed, sample: _Taken) -> float:
+        """Probes a second that a query would have without limits, as far as that is known."""
+        model = query.adapter.model
+        return model.saturation.resources if model is not None else sum(sample.arrivals) / sample.seconds
+
+    def _follow(self, query: _Governed, sample: _Taken, resources: float | None) -> None:
+        """Let the adapter see the sample; what is limited holds at once, how it is divided once that is analysed."""
+        request = query.adapter.observe(sample.with_resources(resources))
+        if request is None:
+            self._tell(query)
+        else:
+            self._analysts.submit(self._analysed, query, request)
+
+    def _analysed(self, query: _Governed, request: AnalysisRequest) -> None:
+        """Analyse, and act upon it; batches go on meanwhile."""
+        try:
+            recommendation = analyse(request)
+        except Exception:  # noqa: BLE001 (whatever it is, batches go on)
+            _log.exception("query %s: the analysis of overload failed, allowances stay as they are", query.plan.query.name)
+            with self._lock:
+                query.adapter.abandon()
+            return
+        with self._lock:
+            decided = query.adapter.decide(recommendation)
+            if decided is not None:
+                query.rates = tuple(None if rate < 0 else rate for rate in decided)
+                _log.info("query %s: %s", query.plan.query.name, query.adapter.decisions[-1])
+            self._tell(query)
+
+    def _tell(self, query: _Governed) -> None:
+        """Send what is in force now, if that is not what was sent last."""
+        cap = query.adapter.resources if query.adapter.overloaded or query.given is not None else None
+        if (query.rates, cap) == query.sent:
+            return
+        query.sent = (query.rates, cap)
+        arrived = [sum(numbers) for numbers in zip(*query.spread, strict=True)]
+        whole = sum(arrived)
+        rates, caps = [], []
+        for bucket in range(self._buckets):
+            own = query.spread[bucket] if bucket < len(query.spread) else [0.0] * len(arrived)
+            shares = [mine / all_of_it if all_of_it > 0 else 1 / self._buckets for mine, all_of_it in zip(own, arrived, strict=True)]
+            rates.append(tuple(None if rate is None else rate * share for rate, share in zip(query.rates, shares, strict=True)))
+            caps.append(None if cap is None else cap * (sum(own) / whole if whole > 0 else 1 / self._buckets))
+        self._send(Control(uuid.uuid4().hex, limits=(Limits(query.plan.query.name, tuple(rates), tuple(caps)),)))
+
+    def told(self) -> dict[str, dict[str, Any]]:
+        """What is reported of each limited query."""
+        found = {}
+        for name, query in list(self._queries.items()):
+            tree = query.plan.tree
+            assert tree is not None, "only trees are limited"
+            allowances = dict(zip(half_way_names(query.plan, tree), query.rates, strict=True)) if query.adapter.overloaded else {}
+            found[name] = {
+                "mode": "adapt",
+                **query.adapter.report(),
+                "allowances": allowances,
+                "stale_results": query.stale,
+                "oldest_rows": ages_in_words(query.plan, query.oldest),
+            }
+        return found
+
+
+_COUNTED = ("arrivals", "probes", "matches", "states")
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """What the buckets counted in a batch: as a sample, without the resources."""
+
+    cycle: int
+    seconds: float
+    arrivals: Sequence[float]
+    probes: Sequence[float]
+    matches: Sequence[float]
+    states: Sequence[float]
+
+    def with_resources(self, resources: float | None) -> Sample:
+        """As the adapter takes it."""
+        return Sample(self.cycle, self.seconds, self.arrivals, self.probes, self.matches, self.states, resources)
