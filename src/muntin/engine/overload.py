@@ -179,6 +179,7 @@ def control_of(plan: JoinPlan, settings: Settings) -> Control:
         change=settings.factor("adapt_change"),
         gain=settings.factor("adapt_gain"),
         state_rows=plan.limiting.state_rows,
+        enforced=plan.limiting.enforce,
     )
 
 
