@@ -27,8 +27,10 @@ _CALM_CYCLES = 2
 """... for so many cycles, twice as many after each time that it came back at once."""
 _MOST_CALM_CYCLES = 64
 _SOON = 8
-_HEADROOM = 1.1
-"""What may probe as it comes gets this much more than comes on average, so that chance stops none of it."""
+_HEADROOM = 2.0
+"""What may probe as it comes gets so many times what comes on average, so that chance stops none of it; all together are capped."""
+_OVERSPENT = 1.1
+"""Allowances that are expected to use more than this share of the resources are not kept."""
 _EXPLORING = 0.02
 """Share of the resources for paths through joins of which nothing is known."""
 _SCATTER = 1.0
@@ -83,9 +85,10 @@ def analyse(request: AnalysisRequest) -> Recommendation:
     if request.current is None:
         return Recommendation(request, given, allocation, allocation.throughput, 0.0, keeps_now=False)
     flow = model.flow([inf if allowed < 0 else allowed for allowed in request.current])
-    within = flow.resources <= request.resources * _HEADROOM
+    within = flow.resources <= request.resources * _OVERSPENT
+    makes = flow.throughput * min(request.resources / max(flow.resources, 1e-9), 1.0)
     fresh = is_fresh(model, flow.probes, request.tolerance) or allocation.infeasible is not None
-    return Recommendation(request, given, allocation, allocation.throughput, flow.throughput, keeps_now=within and fresh)
+    return Recommendation(request, given, allocation, allocation.throughput, makes, keeps_now=within and fresh)
 
 
 def _blind(request: AnalysisRequest) -> Recommendation:

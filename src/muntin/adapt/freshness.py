@@ -65,8 +65,8 @@ class Refreshing:
     def of(cls, model: PlanModel) -> Refreshing | None:
         """The task of a plan; None when nothing has to be refreshed."""
         shape = model.shape
-        states = [h for h in shape.susceptible if model.own[h] > 0]
         leaves = [leaf for leaf in range(shape.leaves) if model.freshness[leaf] < inf]
+        states = [h for h in shape.susceptible if model.own[h] > 0 and any(h in shape.paths[leaf] for leaf in leaves)]
         if not model.fixed or not leaves or not states:
             return None
         feeding = np.zeros((len(states), shape.leaves))

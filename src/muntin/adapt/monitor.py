@@ -122,7 +122,7 @@ class Monitor:
         self._states = list(sample.states)
         for h, probed in enumerate(self._probed):
             pairs = sample.probes[h] * states[self.shape.partner[h]]
-            probes, matches, _ = self._seen(h)
+            probes, matches, _ = self._seen(h, self.control.cycles)
             expected = _ratio(matches, probes) * sample.probes[h]
             spread = 1 + _ratio(matches, probes)  # what one probe finds comes in lumps
             if probes >= _FEW and sample.probes[h] >= _FEW and _apart(sample.matches[h], expected, spread):
@@ -135,20 +135,22 @@ class Monitor:
         Probes of an empty state tell nothing. What is found in a state of intermediate results, which may not be full, is related to
         its size: the share of pairs that match, times the size it would have.
         """
-        probes, matches, pairs = self._seen(h)
         other = self.shape.partner[h]
-        if probes >= _FEW and pairs > 0:
-            return matches / probes if other < self.shape.leaves else matches / pairs * full
-        others, other_matches, other_pairs = self._seen(other)
-        if probes + others >= _FEW and pairs + other_pairs > 0:
-            return (matches + other_matches) / (pairs + other_pairs) * (state if other < self.shape.leaves else full)
+        inner = other >= self.shape.leaves
+        for cycles in (self.control.cycles, _LONG * self.control.cycles):
+            probes, matches, pairs = self._seen(h, cycles)
+            if probes >= _FEW and pairs > 0:
+                return matches / pairs * full if inner else matches / probes
+            others, other_matches, other_pairs = self._seen(other, cycles)
+            if probes + others >= _FEW and pairs + other_pairs > 0:
+                return (matches + other_matches) / (pairs + other_pairs) * (full if inner else state)
         return None
 
-    def _seen(self, h: int) -> tuple[float, float, float]:
-        """Probes, matches and pairs of the last cycles, of more of them where they are few."""
+    def _seen(self, h: int, most: int) -> tuple[float, float, float]:
+        """Probes, matches and pairs of the last cycles; of more than are averaged only until they are enough."""
         probes = matches = pairs = 0.0
         for number, cycle in enumerate(reversed(self._probed[h])):
-            if number >= self.control.cycles and probes >= _FEW:
+            if number >= most or (number >= self.control.cycles and probes >= _FEW):
                 break
             probes, matches, pairs = probes + cycle[0], matches + cycle[1], pairs + cycle[2]
         return probes, matches, pairs
@@ -183,14 +185,14 @@ class Monitor:
     def _scatter(self) -> tuple[float, ...]:
         """For each figure the share by which chance moves it."""
         counts = [sum(rows for rows, _ in cycles) for cycles in self._arrived]
-        counts += [min(self._seen(h)[:2]) for h in range(self.shape.count)]
+        counts += [min(self._seen(h, self.control.cycles)[:2]) for h in range(self.shape.count)]
         return tuple(1 / sqrt(max(count, 1.0)) for count in counts)
 
     def _unmeasured(self, sample: Sample) -> tuple[int, ...]:
         """Joins, by their number in ``shape.joins``, at which rows could arrive but none has probed lately."""
         found = []
         for number, pair in enumerate(self.shape.joins):
-            seen = [self._seen(h) for h in pair]
+            seen = [self._seen(h, _LONG * self.control.cycles) for h in pair]
             measured = sum(probes for probes, _, _ in seen) >= _FEW and any(pairs > 0 for _, _, pairs in seen)
             if not measured and any(sample.arrivals[leaf] > 0 for h in pair for leaf in self.shape.members[h]):
                 found.append(number)

@@ -134,7 +134,7 @@ def _levels(scale: Scale, shape: str, found: Found, progress: Progress) -> None:
     limited = [place for place, level in enumerate(scale.levels) if level < 1]
     ratio = mean(shares["jaqpot"][p][1] / max(*(shares[h][p][1] for h in HEURISTICS if h in shares), 1e-9) for p in limited)
     found.rows.append({"part": "executed", "plan": shape, "policy": "jaqpot over best heuristic, mean", "ratio": round(ratio, 3)})
-    text = f"{shape} plan, executed: throughput of jaqpot over the optimum for the measured statistics that keeps freshness, mean of all levels"
+    text = f"{shape} plan, executed: throughput of jaqpot over the optimum that keeps freshness, for what was measured, mean of all levels"
     found.claims.append(Claim(text, round(mean(fresh for _, fresh in of_optimum), 4), 0.95, "at least"))
     series = {policy: [(100 * level, 100 * share) for level, share in points] for policy, points in shares.items()}
     title = f"Throughput of a {shape} plan, executed"
@@ -221,7 +221,7 @@ def _left_deep(streams: int) -> tuple[object, ...]:
 
 
 def _of_optimum(ran: Run, full: Run, begin: int, end: int) -> tuple[float, float]:
-    """Results over the optimum for the statistics that this run measured in the same seconds: over any, and over one that keeps freshness."""
+    """Results over the optimum for the statistics measured in the same seconds: over any, and over one that keeps freshness."""
     model = ran.model(begin, end, full.model(begin, end))
     resources = ran.setup.resources or float("inf")
     made = ran.results(begin, end) / max(end - begin, 1)

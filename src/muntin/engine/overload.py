@@ -72,7 +72,17 @@ class Overload:
         self._live = live
         if not live:
             self._take(wait=True)
-            self.operator.see(layout.EVER, [layout.EVER] * (1 + max(spec.stream for spec in self.operator.state.specs)))
+            self._see_nothing()
+
+    def see(self, now: int, counts: Sequence[int]) -> None:
+        """Freshness counts from ``now`` while there is overload; without it results are complete, however many rows come at once."""
+        if self.adapter.overloaded:
+            self.operator.see(now, counts)
+        else:
+            self._see_nothing()
+
+    def _see_nothing(self) -> None:
+        self.operator.see(layout.EVER, [layout.EVER] * (1 + max(spec.stream for spec in self.operator.state.specs)))
 
     # -- resources ---------------------------------------------------------------------------------
 
@@ -169,6 +179,7 @@ def control_of(plan: JoinPlan, settings: Settings) -> Control:
         change=settings.factor("adapt_change"),
         gain=settings.factor("adapt_gain"),
         state_rows=plan.limiting.state_rows,
+        enforced=plan.limiting.enforce,
     )
 
 

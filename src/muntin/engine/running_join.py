@@ -254,7 +254,7 @@ class RunningJoin:
             overload.see(frontier, [state.log.next for state in self._streams])
         elif overload is not None and self._live:
             newest = max(state.newest for state in self._streams)
-            overload.operator.see(min(newest, frontier), [state.log.next for state in self._streams])
+            overload.see(min(newest, frontier), [state.log.next for state in self._streams])
         with overload.working() if overload is not None else nullcontext():
             for matches in self._operator.run(self._take(stops), until):
                 yield from self._routed(Found(matches, self._distances_at_newest(matches)))

@@ -262,3 +262,38 @@ def test_an_engine_that_runs_by_itself_derives_its_resources() -> None:
     told = overload(q)["resources"]
     engine.stop()
     assert told > 10_000
+
+
+def test_pipelines_above_a_limited_join_take_back_what_ends() -> None:
+    engine = muntin.Engine.governed_from_outside()
+    engine.execute("SET overload = 'adapt'")
+    for name in "AB":
+        engine.stream(name, {"k": "bigint", "ts": "timestamp"}, time="ts")
+    q = engine.query("SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k < B.k GROUP BY A.k WINDOW 3 SECONDS", name="q")
+    (governed,) = engine.governed().values()
+    governed.limit([None, 1.0], None)
+    engine.push("A", [(1, 0), (1, 1)])
+    engine.push("B", [(2, 2), (2, 3)])
+    engine.advance(SECOND)
+    assert q.poll().select(["_op", "k", "n"]).to_pylist() == [{"_op": "+", "k": 1, "n": 2}]
+    engine.advance(10 * SECOND)
+    assert q.poll().column("_op").to_pylist()[-1] == "-"
+    assert q.answer().num_rows == 0
+    assert governed.take()["probes"] == [2, 1]
+
+
+@pytest.mark.parametrize(("resources", "late"), [(1_000_000, [11.0, 15.0]), (50, [15.0])])
+def test_live_no_stale_results_are_made_while_overloaded_and_all_of_them_otherwise(resources: int, late: list[float]) -> None:
+    sql = "SELECT A.ts AS a, B.ts AS b FROM A, B WHERE A.k = B.k WINDOW 3 SECONDS FRESHNESS 4 SECONDS"
+    engine, q = engine_of(sql, "AB", overload="adapt", resources=resources)
+    engine.start()
+    feed(engine, "AB", [(10, 100)], keys=20)
+    assert engine.settle(30)
+    assert q.poll().num_rows > 0
+    engine.push("A", [(-1, 10 * SECOND), (-2, 14 * SECOND)])
+    engine.push("B", [(-1, 11 * SECOND), (-2, 15 * SECOND)])
+    engine.advance(16 * SECOND)
+    assert engine.settle(30)
+    found = [moment(row) for row in pairs(q.poll())]
+    engine.stop()
+    assert found == late
