@@ -328,6 +328,7 @@ def _rows_of(parts: Iterable[Part]) -> dict[tuple[int, str], pa.Table]:
 # -- what has to be kept ------------------------------------------------------------------------------
 
 
+_CYCLES = 3
 _SHARE = 64
 """A share costs about as much to keep and to repeat as so many rows, however few it has."""
 
@@ -471,7 +472,8 @@ def reach_into(stream: str, placed: Placed, known: Reach) -> Reach:
     """The reach into a stream with the windows of one more query.
 
     In a limited join of k streams, what an intermediate result of n members may do depends on those of n - 1 members that came in its
-    cycle, and these on others up to a window before: so choices are the same when rows of k - 1 windows are repeated.
+    cycle, and these on others up to a window before: so choices are the same when rows of k - 1 windows are repeated. How many are
+    expected in a cycle, and what is left of a limit, depends on the cycle before.
     """
     settings = _settings(placed)
     every = max(placed.query.every or 0, settings.interval("reevaluation") or 0)
@@ -483,7 +485,8 @@ def reach_into(stream: str, placed: Placed, known: Reach) -> Reach:
     fresh, own = dict(placed.query.freshness), Reach()
     for place, source in enumerate(sources):
         own = own.with_window(fresh.get(place, source.window), every) if source.relation == stream else own
-    return known.joined(own.times(max(len(sources) - 1, 1)))
+    own = own.times(max(len(sources) - 1, 1))
+    return known.joined(replace(own, micros=own.micros + _CYCLES * (settings.interval("monitoring") or 0)))
 
 
 def _settings(placed: Placed) -> Settings:
