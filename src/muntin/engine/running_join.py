@@ -389,8 +389,11 @@ class RunningJoin:
     def ends(self, matches: Matches, sizes: Sequence[int]) -> Integers:
         """When matches end under time windows of these sizes: when the first row of each leaves; rows of tables never do."""
         streams = [(source, size) for source, size in enumerate(sizes) if self._stream_of[source] is not None]
+        if len(streams) == 1:
+            found: Integers = matches.times + streams[0][1]
+            return found
         ends = [self._times(source, matches.positions[source]) + size for source, size in streams]
-        found: Integers = np.minimum.reduce(ends)
+        found = np.minimum.reduce(ends)
         return found
 
     def _distances_at_newest(self, matches: Matches) -> Callable[[int], Integers]:
@@ -416,10 +419,7 @@ class RunningJoin:
         return behind
 
     def _times(self, source: int, positions: Integers) -> Integers:
-        state = self._streams[self._stream_of[source] or 0]
-        (column,) = state.log.gather(positions, [state.stream.time])
-        times: Integers = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_numpy()
-        return times
+        return self._streams[self._stream_of[source] or 0].log.times(positions)
 
     def _counted(self, matches: Matches, stream: int) -> Integers:
         """How many rows of a stream there were when the newest row of each match came, itself included.
