@@ -30,8 +30,9 @@ class ResponseTimes:
         if not count:
             return
         self.count += count
-        if isinstance(arrivals, float):  # numpy takes ten times as long for one number
-            wait = max(moment - arrivals, 0.0)
+        first = arrivals if isinstance(arrivals, float) else float(arrivals[0])
+        if isinstance(arrivals, float) or (arrivals == first).all():  # numpy takes ten times as long for one number
+            wait = max(moment - first, 0.0)
             self.total += wait * count
             self.longest = max(self.longest, wait)
             step = log10(max(wait, _LEAST) / _LEAST) * _BUCKETS_PER_DECADE

@@ -389,11 +389,9 @@ class RunningJoin:
     def ends(self, matches: Matches, sizes: Sequence[int]) -> Integers:
         """When matches end under time windows of these sizes: when the first row of each leaves; rows of tables never do."""
         streams = [(source, size) for source, size in enumerate(sizes) if self._stream_of[source] is not None]
-        if len(streams) == 1:
-            found: Integers = matches.times + streams[0][1]
-            return found
-        ends = [self._times(source, matches.positions[source]) + size for source, size in streams]
-        found = np.minimum.reduce(ends)
+        # With one stream the time of a match is that of its row.
+        times = [matches.times] if len(streams) == 1 else [self._times(source, matches.positions[source]) for source, _ in streams]
+        found: Integers = np.minimum.reduce([own + size for own, (_, size) in zip(times, streams, strict=True)])
         return found
 
     def _distances_at_newest(self, matches: Matches) -> Callable[[int], Integers]:

@@ -65,7 +65,7 @@ class Snapshots:
             last = first + (count - 1) * every
             if len(rows):
                 yield take_rows(changes.columns, rows), np.repeat(np.arange(first, last + 1, every), sizes)
-            kept = np.where(changes.times <= last, coming & (ends > last), True)  # noqa: FBT003 (numpy's way to say or)
+            kept = (changes.times > last) | (coming & (ends > last))
             self._parts = [changes.where(kept)]
             first = last + every
 
@@ -97,4 +97,4 @@ class Snapshots:
     def nbytes(self) -> int:
         """Bytes of the answer and of changes that are not shown yet."""
         kept = sum(part.columns.nbytes + 3 * part.times.nbytes for part in self._parts)
-        return kept + self._table.nbytes() + self._firsts.nbytes + self._lasts.nbytes
+        return int(kept) + self._table.nbytes() + self._firsts.nbytes + self._lasts.nbytes

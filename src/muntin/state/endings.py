@@ -30,8 +30,8 @@ class Endings:
         self._entries = np.empty((0, self._words), np.int64)
         self._heads = self._tails = np.empty(0, np.int64)
         self._resize(_LEAST)
-        self._room = 0
-        self._make_room(_LEAST)
+        self._ends: Integers = np.empty(_LEAST, np.int64)
+        self._positions: Integers = np.empty((sources, _LEAST), np.int64)
 
     def __len__(self) -> int:
         return int(self._meta[COUNT])
@@ -53,18 +53,21 @@ class Endings:
         count = 0
         while True:
             count = pop_endings(self._entries, self._heads, self._tails, self._meta, until, self._ends, self._positions, count)
-            if count < self._room:
+            if count < len(self._ends):
                 break
-            self._make_room(2 * self._room, count)
+            self._make_room(count)
         if len(self._entries) > _LEAST and _SPARE * len(self) < len(self._entries):
             self._resize(max(2 * len(self), _LEAST))
-        return self._ends[:count], self._positions[:, :count]
+        ends, positions = self._ends[:count], self._positions[:, :count]
+        if len(self._ends) > _LEAST and _SPARE * count < len(self._ends):
+            self._ends, self._positions = np.empty(_LEAST, np.int64), np.empty((len(positions), _LEAST), np.int64)
+        return ends, positions
 
-    def _make_room(self, room: int, count: int = 0) -> None:
-        ends, positions = np.empty(room, np.int64), np.empty((self._words - MEMBERS, room), np.int64)
-        if count:
-            ends[:count], positions[:, :count] = self._ends[:count], self._positions[:, :count]
-        self._room, self._ends, self._positions = room, ends, positions
+    def _make_room(self, count: int) -> None:
+        """Double the room for what ends, of which there is so much already."""
+        ends, positions = np.empty(2 * count, np.int64), np.empty((len(self._positions), 2 * count), np.int64)
+        ends[:count], positions[:, :count] = self._ends, self._positions
+        self._ends, self._positions = ends, positions
 
     def _resize(self, capacity: int) -> None:
         """Move everything into a wheel for so many matches."""

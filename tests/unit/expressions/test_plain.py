@@ -31,7 +31,7 @@ def test_as_duckdb_decides(kind: pa.DataType, sign: str, data: st.DataObject) ->
     mask = plain_mask(text, table)
     assert mask is not None
     (column,) = _DUCK.run(f"SELECT ({text})::BOOLEAN FROM batch", batch=table).columns
-    assert mask.tolist() == column.fill_null(False).to_pylist()  # noqa: FBT003 (Arrow's way to say false)
+    assert mask.tolist() == column.fill_null(False).to_pylist()
 
 
 @pytest.mark.parametrize(

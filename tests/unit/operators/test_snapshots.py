@@ -28,10 +28,10 @@ def _changes(rows: list[tuple[int, int, Row]], numbers: list[int] | None) -> Cha
     return Changes(table, times, signs, numbers=None if numbers is None else np.array(numbers, np.int64))
 
 
-@pytest.mark.parametrize("numbered", [False, True])
+@pytest.mark.parametrize("equal", ["by values", "by numbers"])
 @pytest.mark.parametrize("at_once", [1, 1 << 20])
 @given(every=st.integers(1, 4), data=st.data())
-def test_answers_are_what_has_come_and_not_gone(numbered: bool, at_once: int, every: int, data: st.DataObject) -> None:
+def test_answers_are_what_has_come_and_not_gone(equal: str, at_once: int, every: int, data: st.DataObject) -> None:
     """Rows are equal by their values, or by numbers that somebody else gives."""
     taken = Snapshots(_SCHEMA, _EVALUATOR)
     there: list[tuple[int, Row]] = []
@@ -46,7 +46,8 @@ def test_answers_are_what_has_come_and_not_gone(numbered: bool, at_once: int, ev
                 before = now
                 now += data.draw(st.integers(0, 3))
                 _show(answers, there, before, now)
-                if there and data.draw(st.booleans()):
+                leaves: bool = bool(there) and data.draw(st.booleans())
+                if leaves:
                     gone, row = there.pop(data.draw(st.integers(0, len(there) - 1)))
                     came.append((now, -1, row))
                     numbers.append(gone)
@@ -55,7 +56,7 @@ def test_answers_are_what_has_come_and_not_gone(numbered: bool, at_once: int, ev
                     came.append((now, 1, there[-1][1]))
                     numbers.append(number)
                     number += 1
-            taken.take(_changes(came, numbers if numbered else None))
+            taken.take(_changes(came, numbers if equal == "by numbers" else None))
             until = max(now, following) + data.draw(st.integers(0, 9))
             _show(answers, there, now, until + 1)
             now = until + 1
