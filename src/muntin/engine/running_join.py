@@ -427,8 +427,9 @@ class RunningJoin:
     def ends(self, matches: Matches, sizes: Sequence[int]) -> Integers:
         """When matches end under time windows of these sizes: when the first row of each leaves; rows of tables never do."""
         streams = [(source, size) for source, size in enumerate(sizes) if self._stream_of[source] is not None]
-        ends = [self._times(source, matches.positions[source]) + size for source, size in streams]
-        found: Integers = np.minimum.reduce(ends)
+        # With one stream the time of a match is that of its row.
+        times = [matches.times] if len(streams) == 1 else [self._times(source, matches.positions[source]) for source, _ in streams]
+        found: Integers = np.minimum.reduce([own + size for own, (_, size) in zip(times, streams, strict=True)])
         return found
 
     def _distances_at_newest(self, matches: Matches) -> Callable[[int], Integers]:
@@ -454,10 +455,7 @@ class RunningJoin:
         return behind
 
     def _times(self, source: int, positions: Integers) -> Integers:
-        state = self._streams[self._stream_of[source] or 0]
-        (column,) = state.log.gather(positions, [state.stream.time])
-        times: Integers = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_numpy()
-        return times
+        return self._streams[self._stream_of[source] or 0].log.times(positions)
 
     def _counted(self, matches: Matches, stream: int) -> Integers:
         """How many rows of a stream there were when the newest row of each match came, itself included.
