@@ -10,6 +10,7 @@ from muntin.bench.groups import bench_groups
 from muntin.bench.join import bench_join
 from muntin.bench.memory import bench_memory
 from muntin.bench.orders import bench_orders
+from muntin.bench.peers_bench import bench_peers
 from muntin.bench.pipelines import bench_pipelines
 from muntin.bench.replan import bench_replan
 from muntin.bench.report import Progress, Report
@@ -46,4 +47,5 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "spark-aggregate": bench_spark_aggregate,
     "spark-bursts": bench_spark_bursts,
     "spark-shared": bench_spark_shared,
+    "peers": bench_peers,
 }
