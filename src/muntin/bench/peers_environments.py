@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 SCRIPTS = Path(__file__).parent / "peers"
+_ERROR = re.compile(r"[\w.]*(Error|Exception)\b|ERROR:")
+_LONGEST = 200
 _STAMP = "muntin-peer.txt"
 _INSTALL_SECONDS = 1_200.0
 
@@ -104,10 +107,13 @@ def _do(runner: Runner, what: str, arguments: Sequence[str]) -> None:
 
 
 def last_line(text: str) -> str:
-    r"""The last line that says something, for a reason in a table.
+    r"""The line of a program's last words that says most, for a reason in a table: the last error, or else the last line.
 
     >>> last_line("WARNING: old\nERROR: No matching distribution found for x\n[notice] new pip\n")
     'ERROR: No matching distribution found for x'
+    >>> last_line("some.AnalysisException: [UNSUPPORTED] no\n+- the plan\n")
+    'some.AnalysisException: [UNSUPPORTED] no'
     """
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("WARNING", "[notice]", "\tat "))]
-    return lines[-1][:300] if lines else "it said nothing"
+    errors = [line for line in lines if _ERROR.match(line)]
+    return (errors or lines or ["it said nothing"])[-1][:_LONGEST]

@@ -133,7 +133,7 @@ def entry(place: str, kind: str = "join") -> dict[str, dict[str, object]]:
 
 @pytest.fixture
 def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    real = peers_runs.SCRIPTS
+    real = peers_environments.SCRIPTS
     monkeypatch.setattr(peers_runs, "SCRIPTS", tmp_path)
     (tmp_path / "main.py").write_text((real / "main.py").read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "made_up.py").write_text(PEER, encoding="utf-8")

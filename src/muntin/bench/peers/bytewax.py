@@ -175,14 +175,15 @@ def _moment(value: Any) -> datetime:
 
 
 def _sliding(job: Mapping[str, Any], window: int, moment: Callable[[Any], datetime] = _moment) -> tuple[Any, Any]:
-    clock = windowing.EventClock(moment, wait_for_system_duration=timedelta(0))
+    # The two sides of a join come batch by batch, one after the other, and what comes late would be lost.
+    clock = windowing.EventClock(moment, wait_for_system_duration=timedelta(minutes=1))
     length, offset = timedelta(milliseconds=window), timedelta(seconds=job["every"])
     return clock, windowing.SlidingWindower(length=length, offset=offset, align_to=_EPOCH)
 
 
 def _end(window_id: int, job: Mapping[str, Any], window: int) -> int:
     """The second at which a window closes."""
-    return window_id * job["every"] + window // 1_000
+    return window_id * int(job["every"]) + window // 1_000
 
 
 def _distinct(rows: Any, job: Mapping[str, Any], window: int) -> Any:

@@ -61,10 +61,11 @@ def _rows(job: Mapping[str, Any], _: int) -> str:
         near = f"{new}.{place} >= {old}.{place} AND {new}.{place} - {old}.{place} < {size}"
         return f"SELECT a.v AS av, b.v AS bv FROM {olds}, {buckets} WHERE a.k = b.k AND a.bucket = b.bucket AND {near}"
 
-    placed = (
-        "SELECT *, count(*) FILTER (s = 'a') OVER up AS na, count(*) FILTER (s = 'b') OVER up AS nb "
-        "FROM (SELECT 'a' AS s, * FROM A UNION ALL SELECT 'b', * FROM B) WINDOW up AS (ORDER BY ts, s, v ROWS UNBOUNDED PRECEDING)"
+    numbered = (
+        "SELECT *, row_number() OVER (ORDER BY ts, s, v) AS place, row_number() OVER (PARTITION BY s ORDER BY ts, v) AS own "
+        "FROM (SELECT 'a' AS s, * FROM A UNION ALL SELECT 'b', * FROM B)"
     )
+    placed = f"SELECT *, if(s = 'a', own, place - own) AS na, if(s = 'b', own, place - own) AS nb FROM ({numbered})"
     return (
         f"WITH placed AS MATERIALIZED ({placed}) SELECT count(*), sum({_mixed('av * 7919 + bv * 104729')}) "
         f"FROM ({older('a', 'b', 'na')} UNION ALL {older('b', 'a', 'nb')})"

@@ -10,21 +10,33 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from pyflink.java_gateway import get_gateway
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
 CANNOT: Mapping[str, str] = {"rows": "Flink SQL has no join of the last n rows of a stream; OVER windows of rows are of one stream"}
 
 
-def begin(job: Mapping[str, Any]) -> Any:
-    """A table environment, and with it Java."""
+def begin(_: Mapping[str, Any]) -> Any:
+    """A table environment, and with it Java; and a local cluster, which would otherwise be started anew for every job."""
     environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    cores = os.cpu_count() or 1
+    runtime = get_gateway().jvm.org.apache.flink.runtime.minicluster
+    settings = get_gateway().jvm.org.apache.flink.configuration.Configuration()
+    settings.setString("rest.bind-address", "127.0.0.1")
+    settings.setString("rest.bind-port", "0")
+    settings.setString("taskmanager.memory.network.max", "256mb")
+    settings.setString("taskmanager.memory.network.min", "256mb")
+    wanted = runtime.MiniClusterConfiguration.Builder().setConfiguration(settings)
+    cluster = runtime.MiniCluster(wanted.setNumTaskManagers(1).setNumSlotsPerTaskManager(cores).build())
+    cluster.start()
     for name, value in {
-        "parallelism.default": str(os.cpu_count() or 1),
+        "execution.target": "remote",
+        "rest.address": "127.0.0.1",
+        "rest.port": str(cluster.getRestAddress().get().getPort()),
+        "parallelism.default": str(cores),
         "table.local-time-zone": "UTC",
-        "taskmanager.memory.network.fraction": "0.2",
     }.items():
         environment.get_config().set(name, value)
-    assert job, "there is a job"
     return environment
 
 
@@ -55,7 +67,9 @@ def _interval(milliseconds: int) -> str:
 
 def _mixed(number: str) -> str:
     """What a result adds to the checksum: a square, so that partners cannot be swapped unseen."""
-    return f"MOD(MOD({number}, 1000003) * MOD({number}, 1000003), 1000003)"
+    # A remainder has the type of what is divided by.
+    rest = f"MOD({number}, CAST(1000003 AS BIGINT))"
+    return f"MOD({rest} * {rest}, CAST(1000003 AS BIGINT))"
 
 
 def _near(one: str, other: str, window: int) -> str:
@@ -92,7 +106,7 @@ def _hop(name: str, job: Mapping[str, Any], window: int) -> str:
     return f"TABLE(HOP(TABLE {name}, DESCRIPTOR(ts), {_interval(job['every'] * 1_000)}, {_interval(window)}))"
 
 
-_END = "(TIMESTAMPDIFF(SECOND, TIMESTAMP '1970-01-01 00:00:00', window_end))"
+_END = "CAST(TIMESTAMPDIFF(SECOND, TIMESTAMP '1970-01-01 00:00:00', window_end) AS BIGINT)"
 
 
 def _per_window(query: str, checksum: str, job: Mapping[str, Any]) -> str:

@@ -67,6 +67,7 @@ def _load(script: str) -> ModuleType:
     assert specification is not None, "the script is a Python file"
     assert specification.loader is not None, "the script is a Python file"
     peer = importlib.util.module_from_spec(specification)
+    sys.modules[peer.__name__] = peer  # dataclasses look for their module there
     specification.loader.exec_module(peer)
     return peer
 
