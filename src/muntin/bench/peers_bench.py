@@ -84,7 +84,7 @@ class Measured:
 def bench_peers(progress: Progress, *, quick: bool = False, environments: Path | None = None) -> Report:
     """All workloads in all systems; quickly, only in those that are installed already."""
     workloads = quick_workloads() if quick else all_workloads()
-    limits = Limits(30.0, 1, 0.0) if quick else Limits()
+    limits = Limits(120.0, 1, 0.0) if quick else Limits()
     place = Place(environments or default_folder(), install=not quick)
     with temporary_folder() as data:
         progress(f"writing the data of {len(workloads)} workloads")

@@ -1,9 +1,9 @@
 """Runs workloads in one system and prints lines of JSON about them: ``python -P main.py SCRIPT JOBS``.
 
 ``-P`` keeps this folder out of the module path, where ``duckdb.py`` would hide the package of that name. What ``begin`` does is not
-timed (imports, Java, sessions), nor is one run over little data before the first workload of a kind and number
-of windows. A workload is repeated until it has
-been run ``repeats`` times or for ``enough`` seconds.
+timed (imports, Java, sessions), nor is one run over little data before the first workload of a kind and number of windows.
+A workload is repeated until it has been run ``repeats`` times or for ``enough`` seconds; who asks for one run wants no figures, and
+nothing is run before it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main(script: str, jobs: str) -> None:
             tell(event="done", cannot=peer.CANNOT[kind])
             continue
         form = (kind, len(entry["job"]["windows"]))
-        if form not in warmed:
+        if entry["repeats"] > 1 and form not in warmed:
             warmed.add(form)
             peer.run(system, entry["warm"])
         tell(event="warmed")
