@@ -31,6 +31,11 @@ _HEADROOM = 2.0
 """What may probe as it comes gets so many times what comes on average, so that chance stops none of it; all together are capped."""
 _OVERSPENT = 1.1
 """Allowances that are expected to use more than this share of the resources are not kept."""
+_IDLE = 0.75
+"""Where paths use less than this share of the resources for two cycles, they get more than the model says ..."""
+_BUSY = 0.95
+"""... until they use this share; it is wrong then, as where matches come in bursts."""
+_MOST_BOOST = 64.0
 _EXPLORING = 0.02
 """Share of the resources for paths through joins of which nothing is known."""
 _SCATTER = 1.0
@@ -39,7 +44,11 @@ _MOST_DECISIONS = 100
 
 @dataclass(frozen=True)
 class AnalysisRequest:
-    """What is to be analysed: statistics, resources, and the allowances in force (None: no limits)."""
+    """What is to be analysed: statistics, resources, and the allowances in force (None: no limits).
+
+    ``boost`` is how many times the resources are to be given out, since less is used than foreseen; if it has changed, the outcome is
+    ``forced``.
+    """
 
     cycle: int
     goal: Literal["limit", "release"]
@@ -48,6 +57,8 @@ class AnalysisRequest:
     statistics: Statistics
     resources: float
     tolerance: float
+    boost: float
+    forced: bool
     current: tuple[float, ...] | None
 
 
@@ -73,7 +84,7 @@ def analyse(request: AnalysisRequest) -> Recommendation:
         return _blind(request)
     exploring = _explored(request)
     left = request.resources - sum(model.path_limit(leaf) * share for leaf, share in exploring.items())
-    allocation = allocate(request.policy, model, max(left, 0.0))
+    allocation = allocate(request.policy, model, request.boost * max(left, 0.0))
     allowances = list(allocation.allowances)
     for leaf, share in exploring.items():
         for h, more in zip(model.shape.paths[leaf], model.division(leaf, model.path_limit(leaf) * share), strict=True):
@@ -82,19 +93,20 @@ def analyse(request: AnalysisRequest) -> Recommendation:
     given = tuple(
         _HEADROOM * allowed if allowed >= 0.999 * arrives else allowed for allowed, arrives in zip(allowances, arrivals, strict=True)
     )
+    predicted = allocation.throughput / request.boost
     if request.current is None:
-        return Recommendation(request, given, allocation, allocation.throughput, 0.0, keeps_now=False)
+        return Recommendation(request, given, allocation, predicted, 0.0, keeps_now=False)
     flow = model.flow([inf if allowed < 0 else allowed for allowed in request.current])
-    within = flow.resources <= request.resources * _OVERSPENT
+    within = flow.resources <= request.resources * _OVERSPENT * request.boost
     makes = flow.throughput * min(request.resources / max(flow.resources, 1e-9), 1.0)
     fresh = is_fresh(model, flow.probes, request.tolerance) or allocation.infeasible is not None
-    return Recommendation(request, given, allocation, allocation.throughput, makes, keeps_now=within and fresh)
+    return Recommendation(request, given, allocation, predicted, makes, keeps_now=within and fresh and not request.forced)
 
 
 def _blind(request: AnalysisRequest) -> Recommendation:
     """Where no result was ever seen nothing is known to be productive: the same share of all streams is sent up."""
     model = request.statistics.model
-    share = min(request.resources / max(model.saturation.resources, 1e-9), 1.0)
+    share = min(request.boost * request.resources / max(model.saturation.resources, 1e-9), 1.0)
     given = tuple(share * rate for rate in model.rates) + (UNLIMITED,) * len(model.shape.susceptible)
     return Recommendation(request, given, None, 0.0, 0.0, keeps_now=request.current == given)
 
@@ -129,6 +141,9 @@ class Adapter:
     _calm: int = 0
     _calm_needed: int = _CALM_CYCLES
     _left_at: int | None = None
+    _used: deque[float] = field(default_factory=lambda: deque(maxlen=2))
+    _boost: float = 1.0
+    _by_paths: bool = True
 
     def __post_init__(self) -> None:
         self._monitor = Monitor(self.shape, self.control)
@@ -157,14 +172,25 @@ class Adapter:
         self._note_load(sample.cycle, needed, limit)
         if self._pending:
             return None
-        reason = self._reason(statistics, needed, limit)
+        forced = self._rebalance(sample, limit)
+        reason = forced or self._reason(statistics, needed, limit)
         if reason is None:
             return None
         self._pending = True
         self.analyses += 1
         self._analysed = (statistics, limit)
-        goal: Literal["limit", "release"] = "limit" if self.overloaded else "release"
-        return AnalysisRequest(sample.cycle, goal, reason, self.control.policy, statistics, limit, self.control.change, self.allowances)
+        return AnalysisRequest(
+            cycle=sample.cycle,
+            goal="limit" if self.overloaded else "release",
+            reason=reason,
+            policy=self.control.policy,
+            statistics=statistics,
+            resources=limit,
+            tolerance=self.control.change,
+            boost=self._boost,
+            forced=forced is not None,
+            current=self.allowances,
+        )
 
     def decide(self, recommendation: Recommendation) -> tuple[float, ...] | None:
         """The allowances to put into force from now on, None when those in force stay."""
@@ -175,11 +201,13 @@ class Adapter:
             return None
         allocation = recommendation.allocation
         self.infeasible = None if allocation is None or allocation.infeasible is None else str(allocation.infeasible)
+        self._by_paths = allocation is None or allocation.assigned is not None
         better = recommendation.predicted > (1 + self.control.gain) * recommendation.predicted_now
         if recommendation.keeps_now and not better:
             return None
         self.actuations += 1
         self.allowances = recommendation.allowances if self.overloaded else None
+        self._used.clear()
         self._log(request.cycle, request.goal, request.reason, recommendation)
         return recommendation.allowances
 
@@ -215,6 +243,24 @@ class Adapter:
         self._calm = self._calm + 1 if needed <= _CALM * limit else 0
         if self._calm >= self._calm_needed:
             self.overloaded, self._left_at = False, cycle
+
+    def _rebalance(self, sample: Sample, limit: float) -> str | None:
+        """Whether paths use the resources as foreseen; if not, change by how much they get more, and say why."""
+        if not self.overloaded or self.allowances is None or not self._by_paths:
+            self._boost = self._boost if self.overloaded else 1.0
+            return None
+        self._used.append(sum(sample.probes) / sample.seconds)
+        used = max(sum(self._used) / len(self._used), 1e-9)
+        if len(self._used) < 2:
+            return None
+        left = any(sample.probes[leaf] < sample.arrivals[leaf] for leaf in range(self.shape.leaves))
+        if used < _IDLE * limit and left and self._boost < _MOST_BOOST:
+            self._boost = min(self._boost * min(limit / used, 2.0), _MOST_BOOST)
+            return f"only {_round(used)} of {_round(limit)} probes a second were used"
+        if used >= _BUSY * limit and self._boost > 1:
+            self._boost = max(self._boost / 1.25, 1.0)
+            return f"{_round(used)} of {_round(limit)} probes a second were used"
+        return None
 
     def _reason(self, statistics: Statistics, needed: float, limit: float) -> str | None:
         if not self.overloaded:

@@ -97,7 +97,7 @@ class Run:
 def run(load: Chain | Lab, setup: Setup) -> Run:
     """Push all rows, a second at a time."""
     engine = muntin.Engine(**setup.settings())
-    types = {"p": "bigint", "n": "bigint", "ts": "timestamp"} if isinstance(load, Chain) else {"epoch": "int", "ts": "timestamp"}
+    types = {"p": "bigint", "n": "bigint", "ts": "timestamp"} if isinstance(load, Chain) else {load.by: "bigint", "ts": "timestamp"}
     for name in load.streams:
         engine.stream(name, types, time="ts")
     q = engine.query(load.query(setup.freshness), name="q")

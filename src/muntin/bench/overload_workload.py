@@ -69,9 +69,14 @@ class Chain:
 
 @dataclass(frozen=True)
 class Lab:
-    """Readings of five groups of sensors, joined by epoch, as many of a week as asked for and sped up to so many rows a second."""
+    """Readings of five groups of sensors, as many of a week as asked for and sped up to so many rows a second.
+
+    They are joined by equal humidity, in steps of 0.05 %, or by epoch. By epoch a reading matches those of the same 31 s only, so
+    what a probe finds depends on what has come just now, and not on how many rows a state holds, as the models assume.
+    """
 
     rows: int
+    by: str = "humidity"
     rate: float = 400.0
     window: int = 1_000
 
@@ -82,7 +87,7 @@ class Lab:
 
     @cached_property
     def streams(self) -> Mapping[str, pa.Table]:
-        """Columns ``epoch`` and ``ts``."""
+        """The column of the join and ``ts``."""
         readings = _read_lab(self.rows) if self.real else _made_up_lab(self.rows)
         times = readings.column("ts").cast(pa.int64()).to_numpy()
         span = max(int(times[-1] - times[0]), 1)
@@ -90,32 +95,36 @@ class Lab:
         readings = readings.set_column(readings.schema.get_field_index("ts"), "ts", pa.array(moved).cast(pa.timestamp("us")))
         kind = readings.schema.field("moteid").type
         chosen = {name: pc.is_in(readings.column("moteid"), pa.array(motes, kind)) for name, motes in LAB_GROUPS.items()}
-        return {name: readings.filter(mask).select(["epoch", "ts"]) for name, mask in chosen.items()}
+        return {name: readings.filter(mask).select([self.by, "ts"]) for name, mask in chosen.items()}
 
     def query(self, freshness: float) -> str:
-        """The join of all groups by epoch."""
+        """The join of all groups."""
         sources = ", ".join(f"{name} [ROWS {self.window}]" for name in LAB_GROUPS)
         fresh = ", ".join(f"{name} {round(freshness * self.window)} ROWS" for name in LAB_GROUPS)
-        equal = " AND ".join(f"A.epoch = {name}.epoch" for name in "BCDE")
+        equal = " AND ".join(f"A.{self.by} = {name}.{self.by}" for name in "BCDE")
         return f"SELECT A.ts AS a FROM {sources} WHERE {equal} FRESHNESS {fresh}"
 
 
 def _read_lab(rows: int) -> pa.Table:
     """The first rows of a week in which all motes worked, with what is plausible only."""
-    table = pq.read_table(LAB_FOLDER / "readings_clean.parquet", columns=["ts", "epoch", "moteid", "plausible"])
+    table = pq.read_table(LAB_FOLDER / "readings_clean.parquet", columns=["ts", "epoch", "humidity", "moteid", "plausible"])
     begin = pa.scalar(np.datetime64("2004-03-01T00:00:00", "us").astype(np.int64), pa.int64()).cast(pa.timestamp("us"))
     table = table.filter(pc.and_(table.column("plausible"), pc.greater_equal(table.column("ts"), begin)))
-    return table.slice(0, rows).combine_chunks()
+    table = table.slice(0, rows).combine_chunks()
+    return table.set_column(table.schema.get_field_index("humidity"), "humidity", _levels(table.column("humidity").to_numpy()))
 
 
 def _made_up_lab(rows: int) -> pa.Table:
-    """Readings of the same form: every mote once an epoch of 31 s, at any moment of it, four of ten lost."""
+    """Readings of the same form: motes at random, each with a humidity of its own that moves slowly."""
     random = np.random.default_rng(1)
     motes = np.array([mote for group in LAB_GROUPS.values() for mote in group], np.int16)
-    epochs = rows // len(motes) * 2 + 1
-    epoch, mote = (values.ravel() for values in np.meshgrid(np.arange(epochs, dtype=np.int32), motes, indexing="ij"))
-    times = (epoch * 31.0 * SECOND + random.uniform(0, 31 * SECOND, len(epoch))).astype(np.int64)
-    kept = random.random(len(epoch)) < 0.6
-    order = np.argsort(times[kept], kind="stable")[:rows]
-    columns = {"ts": pa.array(times[kept][order]).cast(pa.timestamp("us")), "epoch": epoch[kept][order], "moteid": mote[kept][order]}
+    place = random.integers(0, len(motes), rows)
+    times = np.cumsum(random.exponential(6 * SECOND, rows)).astype(np.int64)
+    humidity = 38 + 0.8 * place + 4 * np.sin(2 * np.pi * times / (86_400 * SECOND)) + random.normal(0, 1.0, rows)
+    epoch = (times // (31 * SECOND)).astype(np.int32)
+    columns = {"ts": pa.array(times).cast(pa.timestamp("us")), "moteid": motes[place], "epoch": epoch, "humidity": _levels(humidity)}
     return pa.table(columns)
+
+
+def _levels(humidity: np.ndarray) -> pa.Array:
+    return pa.array(np.round(humidity * 20).astype(np.int64))

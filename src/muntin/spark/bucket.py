@@ -47,12 +47,14 @@ class Clock:
     """How far time has come in a bucket: the place up to which all is final, the newest time of each stream, the last moment.
 
     ``limits``: what limited queries are allowed, and how much of it is used, see :class:`muntin.engine.governed.Governed`.
+    ``positions`` is for each lane how many rows of its streams there were: FIRST and LAST in a last stage know rows by their positions.
     """
 
     final: Place
     newest: dict[str, int]
     moment: int
     limits: Mapping[str, LimitState] = field(default_factory=dict)
+    positions: dict[str, dict[str, int]] | None = None
 
 
 @dataclass
@@ -82,6 +84,7 @@ class Bucket:
         self._came: dict[str, int] = {}
         self._limits: Mapping[str, LimitState] = {}
         """What was allowed before the first share, if it is not the first of all."""
+        self._begins: dict[str, dict[str, int]] = {}
         self.final: Place = (BEFORE_ALL, -1)
 
     # -- program -----------------------------------------------------------------------------------
@@ -102,6 +105,7 @@ class Bucket:
                 self._add(self._placed[place], share.carried)
             self._active, self._epoch = wanted, epoch
             self.reach = reach_of(self._placed[place] for place in wanted)
+        self._begins = {}
 
     def _drop(self, placed: Placed) -> None:
         engine = self._lanes[placed.lane].engine
@@ -127,6 +131,7 @@ class Bucket:
         lane = self._lanes[placed.lane] = _Lane(Engine.governed_from_outside(), placed.number, frozenset(placed.streams), everywhere)
         for stream in self._program.streams:
             lane.engine.declare(_as_sent(stream, everywhere))
+        lane.engine.begin_at(self._begins.get(placed.lane, {}))
         lane.engine.restore({stream: table for (_, stream), table in _rows_of(carried).items()}, self.final, self._moment)
         return lane
 
@@ -185,7 +190,7 @@ class Bucket:
     def load(self, share: Share, clock: Clock, since: Since) -> None:
         """Take a snapshot into a new bucket. Time moves when the queries are there: so nothing of it is late."""
         self._follow(replace(share, carried=()))
-        self.restore(clock)
+        self.restore(replace(clock, positions=None))  # rows that partitioned windows keep are counted anew
         for place in self._active:
             placed = self._placed[place]
             for part in placed.parts:
@@ -272,7 +277,8 @@ class Bucket:
 
     def clock(self) -> Clock:
         """How far time has come."""
-        return Clock(self.final, dict(self._newest), self._moment, self.limits())
+        positions = {name: lane.engine.positions() for name, lane in self._lanes.items()}
+        return Clock(self.final, dict(self._newest), self._moment, self.limits(), positions)
 
     def _teller(self, stream: str) -> _Lane | None:
         """The lane that tells of a stream which may go several ways."""
@@ -300,11 +306,15 @@ class Bucket:
         return Stats(self._came, self.rows(), final, newest, held, self.number, queries=queries, overload=overload)
 
     def restore(self, clock: Clock) -> None:
-        """Begin where an older bucket was, before the first share that is kept is applied again."""
+        """Begin where an older bucket was, before the first share that is kept is applied again.
+
+        Rows that still waited then belong to shares that are gone by now, so all rows that count come after them.
+        """
         self.final = clock.final
         self._newest = dict(clock.newest)
         self._moment = clock.moment
         self._limits = clock.limits
+        self._begins = clock.positions or {}
 
     def rows(self) -> int:
         """Rows that the engines hold."""
@@ -328,6 +338,7 @@ def _rows_of(parts: Iterable[Part]) -> dict[tuple[int, str], pa.Table]:
 # -- what has to be kept ------------------------------------------------------------------------------
 
 
+_CYCLES = 3
 _SHARE = 64
 """A share costs about as much to keep and to repeat as so many rows, however few it has."""
 
@@ -471,7 +482,8 @@ def reach_into(stream: str, placed: Placed, known: Reach) -> Reach:
     """The reach into a stream with the windows of one more query.
 
     In a limited join of k streams, what an intermediate result of n members may do depends on those of n - 1 members that came in its
-    cycle, and these on others up to a window before: so choices are the same when rows of k - 1 windows are repeated.
+    cycle, and these on others up to a window before: so choices are the same when rows of k - 1 windows are repeated. How many are
+    expected in a cycle, and what is left of a limit, depends on the cycle before.
     """
     settings = _settings(placed)
     every = max(placed.query.every or 0, settings.interval("reevaluation") or 0)
@@ -483,7 +495,8 @@ def reach_into(stream: str, placed: Placed, known: Reach) -> Reach:
     fresh, own = dict(placed.query.freshness), Reach()
     for place, source in enumerate(sources):
         own = own.with_window(fresh.get(place, source.window), every) if source.relation == stream else own
-    return known.joined(own.times(max(len(sources) - 1, 1)))
+    own = own.times(max(len(sources) - 1, 1))
+    return known.joined(replace(own, micros=own.micros + _CYCLES * (settings.interval("monitoring") or 0)))
 
 
 def _settings(placed: Placed) -> Settings:

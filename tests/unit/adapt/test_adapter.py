@@ -225,3 +225,30 @@ def test_seconds_of_windows() -> None:
     assert seconds_of(RowsWindow(100), 20) == 5
     assert seconds_of(RowsWindow(100), 0) == float("inf")
     assert seconds_of(Unbounded(), 3) == float("inf")
+
+
+def test_paths_that_use_too_little_get_more_until_they_use_it() -> None:
+    """The model is told ten times the matches that there are."""
+    plant = linear(resources=0.3 * needed(linear()), state_rows=100)
+    adapter = plant.adapter()
+    settle(plant, adapter, 40)
+    plant.selectivities = [0.0004, 0.0004, 0.0004]
+    used = []
+    for _ in range(12):
+        sample = plant.run(adapter.allowances)
+        lied = replace(sample, matches=[10 * found for found in sample.matches])
+        request = adapter.observe(lied)
+        if request is not None:
+            adapter.decide(analyse(request))
+        used.append(sum(sample.probes) / float(plant.resources or 0))
+    assert used[-1] > max(0.75, 1.2 * used[1])
+    assert any("were used" in str(entry["reason"]) for entry in adapter.decisions)
+
+
+def test_where_no_result_was_seen_all_streams_are_sent_up_alike() -> None:
+    plant = linear(resources=20.0, selectivities=[0.0, 0.0, 0.0])
+    adapter = plant.adapter()
+    samples = settle(plant, adapter, 12)
+    assert adapter.overloaded
+    shares = [probes / rate for probes, rate in zip(samples[-1].probes, plant.rates, strict=False)]
+    assert shares == pytest.approx([20 / sum(plant.rates)] * 4)

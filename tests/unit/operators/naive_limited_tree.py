@@ -71,7 +71,6 @@ class NaiveTree:
         self.sampled = 0
         self.new = self.counted_at = 0
         self.counted: tuple[int, ...] = (0,) * len(self.nodes)
-        self.numbers = [0] * self.joins
 
     # -- cycles ------------------------------------------------------------------------------------
 
@@ -115,7 +114,6 @@ class NaiveTree:
         cycle = self.cycle
         assert cycle is not None
         cycle.arrivals[h] += 1
-        self.numbers[h] += 1
         if cycle.cap is not None and cycle.used >= floor(cycle.cap):
             return False
         budget, expected = cycle.budgets[h], cycle.expected[h]
@@ -125,7 +123,7 @@ class NaiveTree:
             if self.limiting.choice is Choice.NEWEST and cycle.arrivals[h] <= expected - budget:
                 return False
             if self.limiting.choice is Choice.RANDOM and expected > budget:
-                drawn = mixed(mixed(mixed(self.limiting.seed) ^ h) ^ self.numbers[h])
+                drawn = mixed(mixed(mixed(mixed(self.limiting.seed) ^ h) ^ self.cycle.number) ^ self.cycle.arrivals[h])
                 if (drawn >> 11) * 2.0**-53 * expected >= budget:
                     return False
         cycle.probes[h] += 1
