@@ -33,6 +33,7 @@ ORDER = (
     "spark-shared",
     "spark-bursts",
     "spark-aggregate",
+    "peers",
 )
 
 Report = Mapping[str, Any]

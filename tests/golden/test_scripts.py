@@ -30,6 +30,8 @@ SETTINGS = [
     {"expiry": "probe_insert"},
     {"expiry": "probe_all"},
     {"expiry": "all"},
+    {"overload": "adapt"},
+    {"overload": "adapt", "resources": "1000", "monitoring": "3 seconds"},
 ]
 
 

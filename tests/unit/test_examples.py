@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +21,7 @@ def test_an_example_prints_what_its_readme_says(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)  # an example must not depend on where it is run
+    monkeypatch.setattr(sys, "argv", [f"{folder.name}.py"])
     expected = re.search(r"^```text output\n(.*?)^```$", (folder / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert expected, "the README says what you should see"
     with suppress(SystemExit):

@@ -11,6 +11,7 @@ from muntin.bench.join import bench_join
 from muntin.bench.memory import bench_memory
 from muntin.bench.orders import bench_orders
 from muntin.bench.overload import bench_overload
+from muntin.bench.peers_bench import bench_peers
 from muntin.bench.pipelines import bench_pipelines
 from muntin.bench.replan import bench_replan
 from muntin.bench.report import Progress, Report
@@ -18,6 +19,7 @@ from muntin.bench.shared import bench_shared
 from muntin.bench.spark import bench_spark
 from muntin.bench.spark_aggregate import bench_spark_aggregate
 from muntin.bench.spark_bursts import bench_spark_bursts
+from muntin.bench.spark_overload import bench_spark_overload
 from muntin.bench.spark_shared import bench_spark_shared
 from muntin.bench.start import bench_start
 from muntin.bench.state import bench_state
@@ -47,5 +49,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "state": bench_state,
     "spark-aggregate": bench_spark_aggregate,
     "spark-bursts": bench_spark_bursts,
+    "spark-overload": bench_spark_overload,
     "spark-shared": bench_spark_shared,
+    "peers": bench_peers,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,8 @@ from rich.markup import escape
 from rich.table import Table as TextTable
 
 from muntin import __version__
-from muntin.bench.catalogue import BENCHMARKS
+from muntin.bench.catalogue import BENCHMARKS, Benchmark
+from muntin.bench.peers_bench import bench_peers
 from muntin.bench.plots import PlotError
 from muntin.bench.plots import draw as draw_plot
 from muntin.bench.report import Report
@@ -136,6 +138,9 @@ def bench(
     *,
     output: Annotated[Path | None, typer.Option("--output", help="folder for NAME.json and plots")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="less data, to see that it works; its figures mean little")] = False,
+    environments: Annotated[
+        Path | None, typer.Option("--environments", help="for peers: where other systems are installed; by default in the user's cache")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a benchmark, print a table and write JSON and plots; exit 1 when a claim does not hold."""
@@ -144,7 +149,10 @@ def bench(
     folder = output or Path("benchmarks")
     failed = False
     for chosen in BENCHMARKS if name == "all" else [name]:
-        report = BENCHMARKS[chosen](lambda text: _progress.print(f"[dim]{text}[/dim]"), quick=quick)
+        run: Benchmark = BENCHMARKS[chosen]
+        if environments is not None and chosen == "peers":
+            run = partial(bench_peers, environments=environments)
+        report = run(lambda text: _progress.print(f"[dim]{escape(text)}[/dim]"), quick=quick)
         if as_json:
             typer.echo(report.to_json())
         else:

@@ -358,6 +358,17 @@ class Engine:
         self._deliveries.deliver()
         return late
 
+    def positions(self) -> dict[str, int]:
+        """For each stream how many rows of it have come that were not late: the position of the next one, if it is the newest."""
+        with self._lock:
+            return {name: state.accepted for name, state in self._streams.items()}
+
+    def begin_at(self, positions: Mapping[str, int]) -> None:
+        """Count the rows of streams from these positions on; for new engines only."""
+        with self._lock:
+            for name, position in positions.items():
+                self._state(name).log.next = position
+
     def held(self, stream: str) -> pa.Table:
         """The rows of a stream that the windows of queries reach or that wait, in order."""
         with self._lock:

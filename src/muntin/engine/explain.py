@@ -223,7 +223,7 @@ def _measured(measured: Measured, prediction: Prediction | None, *, tree: bool) 
 
 def _method(plan: JoinPlan) -> str:
     if plan.tree is not None:
-        return f"tree {plan.tree.text} that keeps intermediate results"
+        return f"tree {plan.tree.text} that keeps intermediate results" if plan.tree.nodes else f"tree {plan.tree.text}"
     steps = [step for origin, order in enumerate(plan.orders) for step in order if step.source != origin]
     indexed = sum(bool(_step_keys(plan, step)) for step in steps)
     if not indexed:

@@ -9,43 +9,35 @@ from muntin.model.clock import format_interval
 
 def describe_overload(overload: Overload) -> Node:
     """Whether a join is overloaded, who may probe then, and what was decided last."""
-    found = overload.stats()
-    limiting = overload.operator.limiting
-    resources = found["resources"]
-    limit = f"{resources:,.4g} probes a second" if isinstance(resources, float) else "no limit"
+    adapter, operator = overload.adapter, overload.operator
+    policy, period, stale = adapter.control.policy, operator.limiting.period, operator.stale_results()
+    limit = operator.allowances.cap
     facts = [
-        Fact("overloaded", found["overloaded"]),
-        Fact("resources", resources, limit),
-        Fact("policy", found["policy"], f"policy {found['policy']}"),
-        Fact("cycle_seconds", limiting.period / 1e6, f"cycles of {format_interval(limiting.period)}"),
-        Fact("share_of_results", found["share_of_results"], f"about {found['share_of_results']:.0%} of the results made"),
-        Fact("stale_results", found["stale_results"], f"{found['stale_results']} stale results"),
+        Fact("overloaded", adapter.overloaded),
+        Fact("resources", limit, "no limit" if limit is None else f"{limit:,.4g} probes a second"),
+        Fact("policy", policy, f"policy {policy}"),
+        Fact("cycle_seconds", period / 1e6, f"cycles of {format_interval(period)}"),
+        Fact("share_of_results", adapter.share, f"about {adapter.share:.0%} of the results made"),
+        Fact("stale_results", stale, f"{stale} stale results"),
+        Fact("freshness_infeasible", adapter.infeasible, adapter.infeasible or ""),
     ]
-    if found["freshness_infeasible"]:
-        facts.append(Fact("freshness_infeasible", found["freshness_infeasible"], str(found["freshness_infeasible"])))
-    return Node(
-        "overload",
-        "overload adapt: limited now" if found["overloaded"] else "overload adapt: not limited now",
-        tuple(facts),
-        (*_allowances(found["allowances"]), *_decisions(found["decisions"])),
-        ("allowances", "decisions"),
-    )
+    label = "overload adapt: limited now" if adapter.overloaded else "overload adapt: not limited now"
+    return Node("overload", label, tuple(facts), (*_allowances(overload), *_decisions(overload)), ("allowances", "decisions"))
 
 
-def _allowances(rates: object) -> list[Node]:
-    assert isinstance(rates, dict), "by half-way join"
+def _allowances(overload: Overload) -> list[Node]:
     nodes = []
-    for name, rate in rates.items():
+    for name, rate in overload.allowances().items():
         text = "all" if rate is None else f"{rate:,.4g} a second"
-        nodes.append(Node("allowances[]", f"{name}: {text}", (Fact("half_way_join", name), Fact("rate", rate))))
+        nodes.append(Node("allowances[]", f"{name}: {text}", (Fact("half_way_join", name), Fact("probes_a_second", rate))))
     return nodes
 
 
-def _decisions(decisions: object) -> list[Node]:
+def _decisions(overload: Overload) -> list[Node]:
     """The last decision."""
-    assert isinstance(decisions, list), "a log"
     nodes = []
-    for last in decisions[-1:]:
-        facts = tuple(Fact(name, last[name]) for name in ("cycle", "decision", "reason", "predicted", "predicted_before"))
-        nodes.append(Node("decisions[]", f"decided after cycle {last['cycle']}: {last['decision']}, since {last['reason']}", facts))
+    for last in list(overload.adapter.decisions)[-1:]:
+        told = {name: str(last[name]) for name in ("cycle", "decision", "reason")}
+        label = f"decided after cycle {told['cycle']}: {told['decision']}, since {told['reason']}"
+        nodes.append(Node("decisions[]", label, tuple(Fact(name, text) for name, text in told.items())))
     return nodes

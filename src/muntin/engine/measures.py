@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import log10
 from typing import Any
 
 import numpy as np
@@ -28,17 +29,20 @@ class ResponseTimes:
         """Note results that were released at a moment."""
         if not count:
             return
-        if isinstance(arrivals, float):
-            waits = np.full(1, max(moment - arrivals, 0.0))
-            weights = np.full(1, count, np.int64)
-        else:
-            waits = np.maximum(moment - arrivals, 0.0)
-            weights = np.ones(len(waits), np.int64)
         self.count += count
-        self.total += float((waits * weights).sum())
+        first = arrivals if isinstance(arrivals, float) else float(arrivals[0])
+        if isinstance(arrivals, float) or (arrivals == first).all():  # numpy takes ten times as long for one number
+            wait = max(moment - first, 0.0)
+            self.total += wait * count
+            self.longest = max(self.longest, wait)
+            step = log10(max(wait, _LEAST) / _LEAST) * _BUCKETS_PER_DECADE
+            self._histogram[min(int(step), len(self._histogram) - 1)] += count
+            return
+        waits = np.maximum(moment - arrivals, 0.0)
+        self.total += float(waits.sum())
         self.longest = max(self.longest, float(waits.max()))
-        places = np.clip(np.log10(np.maximum(waits, _LEAST) / _LEAST) * _BUCKETS_PER_DECADE, 0, len(self._histogram) - 1)
-        np.add.at(self._histogram, places.astype(np.int64), weights)
+        steps = np.clip(np.log10(np.maximum(waits, _LEAST) / _LEAST) * _BUCKETS_PER_DECADE, 0, len(self._histogram) - 1)
+        np.add.at(self._histogram, steps.astype(np.int64), 1)
 
     def merge(self, other: ResponseTimes) -> None:
         """Take the results that another has noted, as if they had been noted here."""

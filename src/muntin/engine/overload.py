@@ -72,7 +72,17 @@ class Overload:
         self._live = live
         if not live:
             self._take(wait=True)
-            self.operator.see(layout.EVER, [layout.EVER] * (1 + max(spec.stream for spec in self.operator.state.specs)))
+            self._see_nothing()
+
+    def see(self, now: int, counts: Sequence[int]) -> None:
+        """Freshness counts from ``now`` while there is overload; without it results are complete, however many rows come at once."""
+        if self.adapter.overloaded:
+            self.operator.see(now, counts)
+        else:
+            self._see_nothing()
+
+    def _see_nothing(self) -> None:
+        self.operator.see(layout.EVER, [layout.EVER] * (1 + max(spec.stream for spec in self.operator.state.specs)))
 
     # -- resources ---------------------------------------------------------------------------------
 
@@ -136,16 +146,19 @@ class Overload:
 
     # -- looking -----------------------------------------------------------------------------------
 
+    def allowances(self) -> dict[str, float | None]:
+        """Probes a second of each half-way join in words, None: all; nothing while it is not overloaded."""
+        names = half_way_names(self.plan, self._tree)
+        return dict(zip(names, self.operator.allowances.rates, strict=True)) if self.adapter.overloaded else {}
+
     def stats(self) -> dict[str, object]:
         """What it measured and decided."""
         operator, names = self.operator, half_way_names(self.plan, self._tree)
         totals = operator.totals()
-        report = self.adapter.report()
-        allowances = dict(zip(names, operator.allowances.rates, strict=True)) if self.adapter.overloaded else {}
         return {
-            **report,
+            **self.adapter.report(),
             "resources": operator.allowances.cap,
-            "allowances": allowances,
+            "allowances": self.allowances(),
             "arrivals": dict(zip(names, totals.arrivals, strict=True)),
             "probes": dict(zip(names, totals.probes, strict=True)),
             "matches": dict(zip(names, totals.matches, strict=True)),

@@ -250,14 +250,18 @@ class RunningJoin:
     def _joined(self, stops: Sequence[int], until: int, frontier: int) -> Iterator[tuple[RunningQuery, pa.Table]]:
         """Join the rows up to some positions, a row after the other; live, what is stale is so as of all that has come."""
         overload = self.overload
-        if isinstance(overload, Governed):
-            overload.see(frontier, [state.log.next for state in self._streams])
-        elif overload is not None and self._live:
-            newest = max(state.newest for state in self._streams)
-            overload.operator.see(min(newest, frontier), [state.log.next for state in self._streams])
+        self._see(frontier)
         with overload.working() if overload is not None else nullcontext():
             for matches in self._operator.run(self._take(stops), until):
                 yield from self._routed(Found(matches, self._distances_at_newest(matches)))
+
+    def _see(self, frontier: int) -> None:
+        """Tell a limited join where the engine is: what is older than its freshness there is stale."""
+        if isinstance(self.overload, Governed):
+            self.overload.see(frontier, [state.log.next for state in self._streams])
+        elif self.overload is not None and self._live:
+            newest = max(state.newest for state in self._streams)
+            self.overload.see(min(newest, frontier), [state.log.next for state in self._streams])
 
     def _routed(self, found: Found) -> Iterator[tuple[RunningQuery, pa.Table]]:
         """What the join found, to every query that has it inside its windows."""
@@ -318,6 +322,7 @@ class RunningJoin:
 
     def remember(self, frontier: int, closed: int) -> None:
         """Take all that is final into the windows, as :meth:`catch_up` does, without results for it."""
+        self._see(frontier)
         for stops, until in self._due(frontier, closed):
             self._operator.repeat(self._take(stops), until)
 
@@ -422,8 +427,9 @@ class RunningJoin:
     def ends(self, matches: Matches, sizes: Sequence[int]) -> Integers:
         """When matches end under time windows of these sizes: when the first row of each leaves; rows of tables never do."""
         streams = [(source, size) for source, size in enumerate(sizes) if self._stream_of[source] is not None]
-        ends = [self._times(source, matches.positions[source]) + size for source, size in streams]
-        found: Integers = np.minimum.reduce(ends)
+        # With one stream the time of a match is that of its row.
+        times = [matches.times] if len(streams) == 1 else [self._times(source, matches.positions[source]) for source, _ in streams]
+        found: Integers = np.minimum.reduce([own + size for own, (_, size) in zip(times, streams, strict=True)])
         return found
 
     def _distances_at_newest(self, matches: Matches) -> Callable[[int], Integers]:
@@ -449,10 +455,7 @@ class RunningJoin:
         return behind
 
     def _times(self, source: int, positions: Integers) -> Integers:
-        state = self._streams[self._stream_of[source] or 0]
-        (column,) = state.log.gather(positions, [state.stream.time])
-        times: Integers = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_numpy()
-        return times
+        return self._streams[self._stream_of[source] or 0].log.times(positions)
 
     def _counted(self, matches: Matches, stream: int) -> Integers:
         """How many rows of a stream there were when the newest row of each match came, itself included.

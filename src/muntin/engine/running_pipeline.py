@@ -18,15 +18,15 @@ from muntin.engine.running_query import RunningQuery
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.consolidate import consolidate
+from muntin.operators.expire_matches import ExpireMatches
 from muntin.operators.join import Matches
 from muntin.operators.netting import left_of
 from muntin.operators.pipeline import Drive, PipelineOperator
 from muntin.operators.result import sign_column, time_column
 from muntin.operators.signed import Changes, merged
+from muntin.operators.snapshots import Snapshots
 from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit, Query
-from muntin.plan.strategy import Strategy
-from muntin.planner.strategies import drive_strategy
 
 Arrivals: TypeAlias = tuple[npt.NDArray[np.float64] | float, int]
 """When rows came, and how many they were."""
@@ -38,7 +38,6 @@ class RunningLeaf(RunningQuery):
     def __init__(self, query: Query, join: RunningJoin, duck: Duck) -> None:
         super().__init__(query, join, duck)
         self._waiting: list[Changes] = []
-        self._sends_ends = drive_strategy(join.settings) is not Strategy.NEGATIVE
         self._arrivals: list[Arrivals] = []
         self._turn = -1
         self._taken: tuple[Changes, list[Arrivals]] = Changes.none(self._columns), []
@@ -53,10 +52,9 @@ class RunningLeaf(RunningQuery):
         if len(matches):
             self._note_arrivals(matches)
             if matches.signs is None:
-                self._came.append(self._ending(matches))
+                self._remember(matches)
             else:
-                changes = Changes(self._maker.select(matches), np.array(matches.times), matches.signs.astype(np.int64))
-                self._waiting.append(self._every(changes))
+                self._waiting.append(self._every(self._signed(matches)))
         return None
 
     def _note_arrivals(self, matches: Matches) -> None:
@@ -74,11 +72,17 @@ class RunningLeaf(RunningQuery):
 
     def changes(self) -> pa.Table | None:
         """Nothing: the pipeline takes them by :meth:`take`."""
-        if self._expire is None:
-            return None
-        came = self._take_came()
-        self._waiting.append(came if self._sends_ends else self._expire.run(came, self.join.now))
+        if isinstance(self._expire, ExpireMatches):
+            found = self._expire.run(self.join.now)
+            if len(found):
+                self._waiting.append(self._signed(found))
+        elif self._expire is not None:
+            self._waiting.append(self._take_came())
         return None
+
+    def _signed(self, matches: Matches) -> Changes:
+        assert matches.signs is not None, "they come and go"
+        return Changes(self._maker.select(matches), np.array(matches.times), matches.signs.astype(np.int64))
 
     def take(self, turn: int) -> tuple[Changes, list[Arrivals]]:
         """The changes since the turn before, when the rows behind them came, and how many they were; once and for all in a turn."""
@@ -116,7 +120,7 @@ class RunningPipeline:
         self._operator = self._make(drive)
         self._columns = pa.schema(list(query.output_schema)[2:])
         self._results: list[pa.Table] = []
-        self._answer = Changes.none(self._columns)
+        self._snapshots = Snapshots(self._columns, self.evaluator)
         self._next: int | None = None
         self._keep(self._operator.begin(), settled=False)
 
@@ -161,12 +165,16 @@ class RunningPipeline:
 
     def _keep(self, changes: Changes, *, settled: bool) -> list[pa.Table]:
         """Keep changes as results in the form that the query asks for."""
+        snapshot = self.query.emit is Emit.SNAPSHOT
+        if snapshot and (settled or changes.numbers is not None):
+            self._snapshots.take(changes)
+            return []
         table = self._table(changes)
         table = table if settled else consolidate(table, self._duck)
-        if self.query.emit is Emit.SNAPSHOT:
+        if snapshot:
             signs = np.where(pc.equal(table.column("_op"), "+").to_numpy(), 1, -1)
             times = table.column("_ts").cast(pa.int64()).to_numpy()
-            self._answer = merged([self._answer, Changes(table.drop_columns(["_op", "_ts"]), times, signs)], self._columns)
+            self._snapshots.take(Changes(table.drop_columns(["_op", "_ts"]), times, signs))
             return []
         if self.query.emit is Emit.INSERTS:
             table = table.filter(pc.equal(table.column("_op"), "+"))
@@ -188,12 +196,12 @@ class RunningPipeline:
         """The whole answer at each multiple of EVERY that is closed, from the first one at which a leaf has had a row on."""
         every = self.query.every
         assert every is not None, "snapshots come with EVERY"
-        while self._next is not None and self._next <= closed:
-            due = self._answer.times <= self._next
-            rows = Changes.coming(self._net(self._answer.where(due)), self._next)
-            self._answer = merged([rows, self._answer.where(~due)], self._columns)
-            yield from self._send(self._table(rows))
-            self._next += every
+        if self._next is None or self._next > closed:
+            return
+        for rows, times in self._snapshots.show(self._next, every, closed):
+            columns = [sign_column(None, len(rows)), time_column(times), *rows.columns]
+            yield from self._send(pa.table(columns, schema=self.query.output_schema))
+        self._next += ((closed - self._next) // every + 1) * every
 
     def _net(self, changes: Changes) -> pa.Table:
         """The rows that are left of changes, in the order in which they came."""
@@ -208,7 +216,7 @@ class RunningPipeline:
     def poll(self) -> pa.Table:
         """The results since the last poll."""
         results, self._results = self._results, []
-        return pa.concat_tables([self.query.output_schema.empty_table(), *results])
+        return results[0] if len(results) == 1 else pa.concat_tables([self.query.output_schema.empty_table(), *results])
 
     def answer(self) -> pa.Table:
         """The answer now: the same operators, made anew, over the answers of the leaves."""
@@ -251,8 +259,8 @@ class RunningPipeline:
         return self._operator.shared()
 
     def nbytes(self) -> int:
-        """Bytes of its operators, of those that others have too a part."""
-        return self._operator.nbytes()
+        """Bytes of its operators, of those that others have too a part, and of an answer that is shown whole."""
+        return self._operator.nbytes() + (self._snapshots.nbytes() if self.query.emit is Emit.SNAPSHOT else 0)
 
     def stats(self) -> dict[str, object]:
         """Everything it counts; ``leaves`` has what the joins below it count."""

@@ -14,6 +14,7 @@ from muntin.engine.running_join import RunningJoin
 from muntin.expressions.duck import Duck
 from muntin.operators.consolidate import consolidate
 from muntin.operators.expire import Expire
+from muntin.operators.expire_matches import ExpireMatches
 from muntin.operators.join import Matches
 from muntin.operators.result import ResultMaker
 from muntin.operators.signed import Changes, merged
@@ -40,7 +41,11 @@ class RunningQuery:
         self._changes: list[pa.Table] = []
         self._columns = pa.schema(list(query.output_schema)[2:])
         self._came: list[Changes] = []
-        self._expire = Expire(self._columns) if query.emit is Emit.CHANGES and not join.plan.retracting else None
+        self._expire: Expire | ExpireMatches | None = None
+        if query.emit is Emit.CHANGES and not join.plan.retracting:
+            horizon = max(window_size(source.window) for source in query.sources)
+            by_rows = drive_strategy(join.settings) is not Strategy.NEGATIVE
+            self._expire = Expire(self._columns) if by_rows else ExpireMatches(len(query.sources), horizon)
         self._seat: tuple[object, ...] = ()
 
     def sit(self, member: Member | None) -> None:
@@ -74,7 +79,7 @@ class RunningQuery:
         matches = self._maker.passing(matches)
         self._note_response(matches)
         if self._expire is not None:
-            self._came.append(self._ending(matches))
+            self._remember(matches)
             return None
         table = self._maker.make(matches)
         if self.query.emit is Emit.CHANGES:
@@ -84,7 +89,10 @@ class RunningQuery:
 
     def changes(self) -> pa.Table | None:
         """The changes since the last call, without those that cancel out."""
-        if self._expire is not None:
+        if isinstance(self._expire, ExpireMatches):
+            found = self._expire.run(self.join.now)
+            self._changes += [self._maker.make(found)] if len(found) else []
+        elif self._expire is not None:
             came = self._take_came()
             if drive_strategy(self.join.settings) is Strategy.INPUT:
                 if not len(came):
@@ -109,11 +117,20 @@ class RunningQuery:
         """Bytes of the results that are kept until they end."""
         return self._expire.nbytes() if self._expire else 0
 
-    def _ending(self, matches: Matches) -> Changes:
-        """The rows of matches, with their ends."""
+    def _remember(self, matches: Matches) -> None:
+        """Keep matches, with their ends, for the next call of :meth:`changes`."""
         sizes = self.sizes or [window_size(source.window) for source in self.query.sources]
-        ones = np.ones(len(matches), np.int64)
-        return Changes(self._maker.select(matches), np.array(matches.times), ones, self.join.ends(matches, sizes))
+        ends = self.join.ends(matches, sizes)
+        if not isinstance(self._expire, ExpireMatches):
+            ones = np.ones(len(matches), np.int64)
+            self._came.append(Changes(self._maker.select(matches), np.array(matches.times), ones, ends))
+            return
+        times, positions, every = matches.times, matches.positions, self.query.every
+        if every is not None:
+            times, ends = -(-times // every) * every, -(-ends // every) * every
+            shown = np.flatnonzero(ends > times)  # what ends before it is shown is never there
+            times, ends, positions = times[shown], ends[shown], positions.take(shown, axis=1)
+        self._expire.take(times, ends, positions)
 
     def _take_came(self) -> Changes:
         """What has come since the last call, at the instants at which it is shown and is no longer."""

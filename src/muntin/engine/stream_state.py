@@ -33,6 +33,11 @@ class StreamState:
         """Nothing earlier is expected: the newest time seen minus the slack."""
         return self.newest - self.stream.slack if self.newest > BEFORE_ALL else BEFORE_ALL
 
+    @property
+    def accepted(self) -> int:
+        """How many rows have come that were not late."""
+        return self.log.next + self._inbox.waiting()
+
     def take(self, batch: Batch, others: Place, floor: Place) -> None:
         """Sort rows in order of arrival into waiting and late ones.
 

@@ -9,11 +9,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.expressions.duck import Duck, DuckError
+from muntin.expressions.plain import plain_mask
 from muntin.plan.query import Expression
 
 
 class Evaluator:
-    """Computes expressions; plain columns are passed through without asking DuckDB.
+    """Computes expressions; plain columns are passed through, and plain conditions decided, without asking DuckDB.
 
     ``failures`` counts the batches in which some row had no value for an expression, because a number did not fit or
     a cast was impossible; ``last_failure`` is DuckDB's reason for the last of them.
@@ -54,6 +55,10 @@ class Evaluator:
 
     def holds(self, predicates: Sequence[Expression], batch: pa.Table) -> npt.NDArray[np.bool_]:
         """Whether all predicates are true (not false, not NULL), row by row."""
+        masks = [plain_mask(predicate.sql, batch) for predicate in predicates]
+        plain = [mask for mask in masks if mask is not None]
+        if plain and len(plain) == len(masks):
+            return np.logical_and.reduce(plain) if len(plain) > 1 else plain[0]
         text = " AND ".join(f"({predicate.sql})" for predicate in predicates)
         (column,) = self.raw([f"({text})::BOOLEAN"], batch)
         mask: npt.NDArray[np.bool_] = column.fill_null(False).to_numpy()

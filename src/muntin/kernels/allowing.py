@@ -249,8 +249,8 @@ def may_probe(halfway, pace, h):
             if pace[P_CHOICE] == NEWEST_FIRST and halfway[h, H_ARRIVED] <= expected - budget:
                 return False
             if pace[P_CHOICE] == RANDOMLY:
-                number = halfway[h, H_ALL_ARRIVED] + halfway[h, H_ARRIVED]
-                drawn = mix(np.int64(mix(np.int64(mix(pace[P_SEED])) ^ h)) ^ number)
+                # By the number in the cycle: what came before it makes no difference, so a replay from any cycle draws the same.
+                drawn = mix(np.int64(mix(np.int64(mix(np.int64(mix(pace[P_SEED])) ^ h)) ^ pace[P_CYCLE])) ^ halfway[h, H_ARRIVED])
                 if float(drawn >> np.uint64(11)) * 2.0**-53 * float(expected) >= float(budget):
                     return False
     halfway[h, H_PROBED] += 1

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from muntin.kernels.ranking import BUCKETS, rank_instants
+from muntin.operators.instants import order_of
 from muntin.operators.signed import NEVER, Changes, Integers, merged
 from muntin.state.columns import take_rows
 
@@ -31,10 +31,9 @@ class _Run:
 
     @classmethod
     def sorted(cls, rows: pa.Table, ends: Integers, signs: npt.NDArray[np.int8]) -> _Run:
-        leaving = bool((signs < 0).all())
-        if leaving and (ends[1:] >= ends[:-1]).all():
+        order = order_of(ends) if (signs < 0).all() else np.lexsort((-signs, ends))
+        if order is None:
             return cls(rows, ends, signs)
-        order = _by_end(ends) if leaving else np.lexsort((-signs, ends))
         return cls(take_rows(rows, order), ends[order], signs[order])
 
     @classmethod
@@ -52,16 +51,6 @@ class _Run:
 
     def level(self) -> int:
         return len(self.ends).bit_length() // (_TOGETHER.bit_length() - 1)
-
-
-def _by_end(ends: Integers) -> Integers:
-    """The order of ends; few of them are not worth the buckets of a radix sort."""
-    if len(ends) < BUCKETS:
-        return np.argsort(ends, kind="stable")
-    least = int(ends.min())
-    order, spare = np.empty(len(ends), np.int64), np.empty(len(ends), np.int64)
-    in_spare = rank_instants(ends, least, int(ends.max()) - least, order, spare, np.empty(BUCKETS, np.int64))
-    return spare if in_spare else order
 
 
 class Expire:

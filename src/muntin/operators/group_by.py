@@ -9,6 +9,7 @@ O(log n) for what needs the order of n values.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -72,12 +73,13 @@ class GroupByOperator:
         slots = Slots(_NONE, _NONE, np.array([0, 0]), np.array([0, 1]), np.array([self._only_group]))
         results = self._aggregate(slots, _NONE, self._node.input.schema.empty_table())
         groups = pa.table([result.values.slice(1) for result in results], names=self._flat)
-        first = self._above(Changes.coming(groups, BEGINNING))
+        first = self._above(replace(Changes.coming(groups, BEGINNING), numbers=np.full(1, self._only_group)))
         rest = self.run(inputs)
         return Changes(
             pa.concat_tables([first.columns, rest.columns]),
             np.concatenate([first.times, rest.times]),
             np.concatenate([first.signs, rest.signs]),
+            numbers=np.full(len(first) + len(rest), self._only_group),
         )
 
     def run(self, inputs: Sequence[Changes]) -> Changes:
@@ -102,10 +104,12 @@ class GroupByOperator:
             for argument in self._arguments.values():
                 argument.forget(gone)
         kept = np.flatnonzero(keep)
-        columns = [column.take(pa.array(slots.rows[kept // 2])) for column in keys.columns]
+        firsts = slots.rows[kept // 2]
+        columns = [column.take(pa.array(firsts)) for column in keys.columns]
         columns += [result.values.take(pa.array(kept)) for result in results]
         signs = np.where(kept % 2 == 0, -1, 1)
-        return self._above(Changes(pa.table(columns, names=self._flat), changes.times[slots.rows[kept // 2]], signs))
+        found = Changes(pa.table(columns, names=self._flat), changes.times[firsts], signs, numbers=slots.slot_groups[kept // 2])
+        return self._above(found)
 
     def _aggregate(self, slots: Slots, signs: np.ndarray[tuple[int], np.dtype[np.int64]], rows: pa.Table) -> list[Result]:
         found = {}
@@ -124,7 +128,7 @@ class GroupByOperator:
         if node.having is not None and len(groups):
             groups = groups.where(self._evaluator.holds([node.having], groups.columns))
         columns = self._evaluator.columns([column.expression for column in node.select], groups.columns)
-        return Changes(pa.table(columns, schema=node.schema), groups.times, groups.signs)
+        return groups.with_columns(pa.table(columns, schema=node.schema))
 
     def groups(self) -> int:
         """Groups that are kept."""

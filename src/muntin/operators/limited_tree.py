@@ -132,7 +132,8 @@ class LimitedTree(JoinOperator):
             self._scratch,
         )  # fmt: skip
         for row in self._samples[:count].tolist():
-            sample = CycleSample(row[0], *(tuple(row[1 + field :: layout.SAMPLE_FIELDS]) for field in range(layout.SAMPLE_FIELDS)))
+            arrivals, probes, matches, states = (tuple(row[1 + field :: layout.SAMPLE_FIELDS]) for field in range(layout.SAMPLE_FIELDS))
+            sample = CycleSample(row[0], arrivals, probes, matches, states)
             self._handing = sample.cycle
             if self.on_sample is None:
                 self._taken.append(sample)
@@ -242,10 +243,13 @@ class LimitedTree(JoinOperator):
 
     def totals(self) -> CycleSample:
         """All arrivals, probes and matches of each half-way join so far, and the states as they were last counted."""
-        rows = self._halfway
-        pairs = [(layout.H_ALL_ARRIVED, layout.H_ARRIVED), (layout.H_ALL_PROBED, layout.H_PROBED), (layout.H_ALL_MATCHED, layout.H_MATCHED)]
-        sums = [tuple((rows[:, total] + rows[:, now]).tolist()) for total, now in pairs]
-        return CycleSample(int(self._pace[layout.P_CYCLE]), *sums, tuple(rows[:, layout.H_INSIDE].tolist()))
+        arrivals = self._total(layout.H_ALL_ARRIVED, layout.H_ARRIVED)
+        probes, matches = self._total(layout.H_ALL_PROBED, layout.H_PROBED), self._total(layout.H_ALL_MATCHED, layout.H_MATCHED)
+        inside = tuple(self._halfway[:, layout.H_INSIDE].tolist())
+        return CycleSample(int(self._pace[layout.P_CYCLE]), arrivals, probes, matches, inside)
+
+    def _total(self, before: int, now: int) -> tuple[int, ...]:
+        return tuple((self._halfway[:, before] + self._halfway[:, now]).tolist())
 
     def stale_results(self) -> int:
         """Results with a row that was older than its freshness when they were made."""

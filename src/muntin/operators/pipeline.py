@@ -129,7 +129,7 @@ class PipelineOperator:
                 continue
             step.turn = turn
             if step.operator is None:
-                own = own or Changes.none(step.node.schema)
+                own = own or step.nothing
                 step.found = self._of_leaf(step, own, now) if self._windowed else own
             elif self._windowed:
                 step.found = step.operator.run(self._of_inputs(place))
@@ -138,7 +138,7 @@ class PipelineOperator:
         found = self._show(self._root.found) if self._windowed else self._root.found
         for place in self._places:
             if place.step.users == 1:
-                place.step.found = Changes.none(place.step.node.schema)
+                place.step.found = place.step.nothing
         return found
 
     def _of_leaf(self, step: Step, changes: Changes, now: int) -> Changes:
@@ -166,7 +166,7 @@ class PipelineOperator:
     def _show(self, changes: Changes) -> Changes:
         """The result as signed rows: what ends is said to whoever reads it."""
         self._shown.put(changes)
-        return replace(self._shown.take(self.clock), ends=None)
+        return replace(self._shown.take(self.clock), ends=None, numbers=None)
 
     def state(self) -> list[tuple[Node, int, int]]:
         """For each node that keeps something: how many entries, and how many bytes."""

@@ -6,7 +6,7 @@ Plain columns go straight from the stream log to the result; expressions are com
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -47,8 +47,11 @@ class ResultMaker:
     ) -> None:
         self._every = query.every
         self._schema = query.output_schema
+        self._columns = pa.schema(list(self._schema)[2:])
         self._select = select
+        self._selected = _by_source(select)
         self._residuals = residuals
+        self._tested = _by_source(residuals)
         self._rows = rows
         self._evaluator = evaluator
 
@@ -66,7 +69,7 @@ class ResultMaker:
 
     def select(self, matches: Matches) -> pa.Table:
         """The select list alone, of matches that pass."""
-        return pa.table(self._values(matches), schema=pa.schema(list(self._schema)[2:]))
+        return pa.table(self._values(matches), schema=self._columns)
 
     def empty(self) -> pa.Table:
         """No result rows."""
@@ -76,18 +79,14 @@ class ResultMaker:
         """The matches that satisfy the residual predicates."""
         if not self._residuals:
             return matches
-        keep = self._evaluator.holds(self._residuals, self._gather(self._residuals, matches))
+        keep = self._evaluator.holds(self._residuals, self._gather(self._tested, matches))
         return matches if keep.all() else matches.where(keep)
 
     def _values(self, matches: Matches) -> list[pa.ChunkedArray]:
-        return self._evaluator.columns(self._select, self._gather(self._select, matches))
+        return self._evaluator.columns(self._select, self._gather(self._selected, matches))
 
-    def _gather(self, expressions: Iterable[Expression], matches: Matches) -> pa.Table:
-        """The columns that expressions read, under their flat names."""
-        references = sorted({reference for expression in expressions for reference in expression.references})
-        by_source: dict[int, list[ColumnRef]] = {}
-        for reference in references:
-            by_source.setdefault(reference.source, []).append(reference)
+    def _gather(self, by_source: Mapping[int, Sequence[ColumnRef]], matches: Matches) -> pa.Table:
+        """Columns of each source, under their flat names."""
         columns: dict[str, pa.ChunkedArray] = {}
         for source, wanted in by_source.items():
             positions = matches.positions[source]
@@ -99,6 +98,14 @@ class ResultMaker:
         if not columns:
             return pa.table({"rows": np.zeros(len(matches), np.int8)})
         return pa.table(columns)
+
+
+def _by_source(expressions: Iterable[Expression]) -> dict[int, list[ColumnRef]]:
+    """The columns that expressions read, source by source."""
+    by_source: dict[int, list[ColumnRef]] = {}
+    for reference in sorted({reference for expression in expressions for reference in expression.references}):
+        by_source.setdefault(reference.source, []).append(reference)
+    return by_source
 
 
 def sign_column(signs: npt.NDArray[np.int8] | None, count: int) -> pa.Array:

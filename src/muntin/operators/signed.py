@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from muntin.operators.instants import order_of
 from muntin.state.columns import take_rows
 
 Integers = npt.NDArray[np.int64]
@@ -27,13 +28,14 @@ class Changes:
 
     Without ``ends`` every row stays until it is taken back. With them, a row that comes is there from its time up to its end, where it goes
     by itself, unsaid. A row that is taken back earlier goes with the end of the one that came: what both would have said at that end
-    cancels out.
+    cancels out. With ``numbers``, a row that goes has that of the one that came, and no other row that is there has it.
     """
 
     columns: pa.Table
     times: Integers
     signs: Integers
     ends: Integers | None = None
+    numbers: Integers | None = None
 
     def __len__(self) -> int:
         return len(self.times)
@@ -43,7 +45,8 @@ class Changes:
         if mask.all():
             return self
         ends = None if self.ends is None else self.ends[mask]
-        return Changes(self.columns.filter(pa.array(mask)), self.times[mask], self.signs[mask], ends)
+        numbers = None if self.numbers is None else self.numbers[mask]
+        return Changes(self.columns.filter(pa.array(mask)), self.times[mask], self.signs[mask], ends, numbers)
 
     def with_columns(self, columns: pa.Table) -> Changes:
         """The same changes of other rows."""
@@ -73,19 +76,25 @@ class Changes:
         return cls(rows, np.full(len(rows), at, np.int64), np.ones(len(rows), np.int64))
 
 
+def _named(columns: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns under the names of a schema."""
+    return columns if columns.column_names == schema.names else columns.rename_columns(schema.names)
+
+
 def merged(parts: Sequence[Changes], schema: pa.Schema) -> Changes:
-    """Changes put together in the order of time; those of one time stay in the order of the parts."""
+    """Changes put together in the order of time, without numbers; those of one time stay in the order of the parts."""
     parts = [part for part in parts if len(part)]
     if not parts:
         return Changes.none(schema)
     if len(parts) == 1:
-        return parts[0].with_columns(parts[0].columns.rename_columns(schema.names))
-    columns = pa.concat_tables([part.columns.rename_columns(schema.names) for part in parts])
+        (part,) = parts
+        return Changes(_named(part.columns, schema), part.times, part.signs, part.ends)
+    columns = pa.concat_tables([_named(part.columns, schema) for part in parts])
     times = np.concatenate([part.times for part in parts])
     signs = np.concatenate([part.signs for part in parts])
     ending = any(part.ends is not None for part in parts)
     ends = np.concatenate([part.explicit_ends() for part in parts]) if ending else None
-    if (times[1:] >= times[:-1]).all():
+    order = order_of(times)
+    if order is None:
         return Changes(columns, times, signs, ends)
-    order = np.argsort(times, kind="stable")
     return Changes(take_rows(columns, order), times[order], signs[order], None if ends is None else ends[order])

@@ -51,9 +51,10 @@ class Step:
     begun: Changes | None = None
     turn: int = -1
     found: Changes = field(init=False)
+    nothing: Changes = field(init=False)
 
     def __post_init__(self) -> None:
-        self.found = Changes.none(self.node.schema)
+        self.found = self.nothing = Changes.none(self.node.schema)
 
     def nbytes(self) -> int:
         """Bytes of the operator and of what stands in front of it."""

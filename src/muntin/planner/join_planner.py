@@ -69,8 +69,8 @@ def plan_join(query: Query, settings: Settings, known: Knowledge | None = None) 
     if is_adapting(settings):
         limiting, told = _limited(query, settings, algorithm)
     if limiting is not None and limits.tree is None:
-        shape, why = choose_shape(along_graph(len(aliases), 0, connected), graph, known.costs)
-        limits, told = replace(limits, tree=shape), (f"{told[0]}; the tree is {why}",)
+        best, why = choose_shape(along_graph(len(aliases), 0, connected), graph, known.costs)
+        limits, told = replace(limits, tree=best), (f"{told[0]}; this one: {why}",)
     choice = choose(graph, limits, _weighed(settings, known.costs), aliases) if graph and len(query.sources) > 1 else None
     if choice:
         indexed = {source for source in indexed if choice.buckets[source] != 1}

@@ -76,10 +76,10 @@ def plan_limiting(query: Query, settings: Settings) -> Limiting:
 def choose_shape(order: Sequence[int], graph: JoinGraph | None, costs: UnitCosts) -> tuple[Shape, str]:
     """The tree to limit, and why this one: the cheapest, or one source after the other along ``order`` where nothing is known."""
     if len(order) == 2:
-        return (0, 1), "two sources have one tree"
+        return (0, 1), "two sources have no other"
     found = best_tree(graph, costs) if graph is not None else None
     if found is not None:
-        return found.shape, "the cheapest predicted"
+        return found.shape, "it is predicted to be the cheapest"
     shape: Shape = order[0]
     for source in order[1:]:
         shape = (shape, source)

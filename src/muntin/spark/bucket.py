@@ -20,16 +20,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from muntin.engine.engine import Engine, OnRelease
-from muntin.engine.governed import LimitState
+from muntin.engine.governed import Governed, LimitState
 from muntin.model.catalog import Stream
-from muntin.model.clock import BEFORE_ALL, parse_interval
+from muntin.model.clock import BEFORE_ALL
 from muntin.model.settings import Settings
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
-from muntin.plan.query import Emit, Query
+from muntin.plan.query import Emit
 from muntin.planner.distribution import OWN, marked
+from muntin.planner.limiting import is_adapting
 from muntin.spark.controls import CONTROLS, HELD, Control
 from muntin.spark.messages import TIMELESS, Output, Part, Share, from_blob, to_blob
-from muntin.spark.program import Placed, Program, Registered
+from muntin.spark.program import Placed, Program
 from muntin.spark.tally import Stats
 
 Place = tuple[int, int]
@@ -46,12 +47,14 @@ class Clock:
     """How far time has come in a bucket: the place up to which all is final, the newest time of each stream, the last moment.
 
     ``limits``: what limited queries are allowed, and how much of it is used, see :class:`muntin.engine.governed.Governed`.
+    ``positions`` is for each lane how many rows of its streams there were: FIRST and LAST in a last stage know rows by their positions.
     """
 
     final: Place
     newest: dict[str, int]
     moment: int
     limits: Mapping[str, LimitState] = field(default_factory=dict)
+    positions: dict[str, dict[str, int]] | None = None
 
 
 @dataclass
@@ -81,6 +84,7 @@ class Bucket:
         self._came: dict[str, int] = {}
         self._limits: Mapping[str, LimitState] = {}
         """What was allowed before the first share, if it is not the first of all."""
+        self._begins: dict[str, dict[str, int]] = {}
         self.final: Place = (BEFORE_ALL, -1)
 
     # -- program -----------------------------------------------------------------------------------
@@ -101,6 +105,7 @@ class Bucket:
                 self._add(self._placed[place], share.carried)
             self._active, self._epoch = wanted, epoch
             self.reach = reach_of(self._placed[place] for place in wanted)
+        self._begins = {}
 
     def _drop(self, placed: Placed) -> None:
         engine = self._lanes[placed.lane].engine
@@ -126,6 +131,7 @@ class Bucket:
         lane = self._lanes[placed.lane] = _Lane(Engine.governed_from_outside(), placed.number, frozenset(placed.streams), everywhere)
         for stream in self._program.streams:
             lane.engine.declare(_as_sent(stream, everywhere))
+        lane.engine.begin_at(self._begins.get(placed.lane, {}))
         lane.engine.restore({stream: table for (_, stream), table in _rows_of(carried).items()}, self.final, self._moment)
         return lane
 
@@ -184,7 +190,7 @@ class Bucket:
     def load(self, share: Share, clock: Clock, since: Since) -> None:
         """Take a snapshot into a new bucket. Time moves when the queries are there: so nothing of it is late."""
         self._follow(replace(share, carried=()))
-        self.restore(clock)
+        self.restore(replace(clock, positions=None))  # rows that partitioned windows keep are counted anew
         for place in self._active:
             placed = self._placed[place]
             for part in placed.parts:
@@ -203,10 +209,8 @@ class Bucket:
     def _move(self, share: Share) -> None:
         """Bring program, limits and watermark up to a share."""
         self._follow(share)
-        governed = {name: one for lane in self._lanes.values() for name, one in lane.engine.governed().items()}
-        for name, state in self._limits.items():
-            if name in governed:
-                governed[name].load(state)
+        governed = self._governed()
+        self.load_limits(self._limits)
         self._limits = {}
         for limits in (limits for text in share.controls for limits in Control.from_text(text).limits):
             if limits.query in governed:
@@ -214,6 +218,20 @@ class Bucket:
         for stream, newest in share.newest.items():
             self._newest[stream] = max(self._newest.get(stream, BEFORE_ALL), newest)
         self.final = max(self.final, self._watermark())
+
+    def _governed(self) -> dict[str, Governed]:
+        """The limited joins by the names of their queries."""
+        return {name: one for lane in self._lanes.values() for name, one in lane.engine.governed().items()}
+
+    def limits(self) -> dict[str, LimitState]:
+        """What limited joins are allowed, and how much of it is used."""
+        return {name: one.state() for name, one in self._governed().items()}
+
+    def load_limits(self, limits: Mapping[str, LimitState]) -> None:
+        """Let them go on from there."""
+        for name, one in self._governed().items() if limits else ():
+            if name in limits:
+                one.load(limits[name])
 
     def _watermark(self) -> Place:
         """How far the total order is final: the least, over the streams that queries read, of newest time minus slack."""
@@ -259,8 +277,8 @@ class Bucket:
 
     def clock(self) -> Clock:
         """How far time has come."""
-        limits = {name: one.state() for lane in self._lanes.values() for name, one in lane.engine.governed().items()}
-        return Clock(self.final, dict(self._newest), self._moment, limits)
+        positions = {name: lane.engine.positions() for name, lane in self._lanes.items()}
+        return Clock(self.final, dict(self._newest), self._moment, self.limits(), positions)
 
     def _teller(self, stream: str) -> _Lane | None:
         """The lane that tells of a stream which may go several ways."""
@@ -283,16 +301,20 @@ class Bucket:
         for lane in self._lanes.values():
             for name, (times, buffers) in lane.engine.take_measures().items():
                 queries[name] = {"response": times.to_json(), "buffers": buffers}
-        overload = {name: one.take() for lane in self._lanes.values() for name, one in lane.engine.governed().items()}
+        overload = {name: one.take() for name, one in self._governed().items()}
         final = max(self.final[0], self._moment)
         return Stats(self._came, self.rows(), final, newest, held, self.number, queries=queries, overload=overload)
 
     def restore(self, clock: Clock) -> None:
-        """Begin where an older bucket was, before the first share that is kept is applied again."""
+        """Begin where an older bucket was, before the first share that is kept is applied again.
+
+        Rows that still waited then belong to shares that are gone by now, so all rows that count come after them.
+        """
         self.final = clock.final
         self._newest = dict(clock.newest)
         self._moment = clock.moment
         self._limits = clock.limits
+        self._begins = clock.positions or {}
 
     def rows(self) -> int:
         """Rows that the engines hold."""
@@ -316,6 +338,7 @@ def _rows_of(parts: Iterable[Part]) -> dict[tuple[int, str], pa.Table]:
 # -- what has to be kept ------------------------------------------------------------------------------
 
 
+_CYCLES = 3
 _SHARE = 64
 """A share costs about as much to keep and to repeat as so many rows, however few it has."""
 
@@ -324,7 +347,8 @@ _SHARE = 64
 class Kept:
     """A share that is kept: where time was before it, and for each scheme and stream how many rows surely count, oldest and newest time.
 
-    With ``since`` it is a snapshot: it stands for all shares up to its batch, and time is as it was after that.
+    With ``since`` it is a snapshot: it stands for all shares up to its batch, and time is as it was after that. ``after`` has what limited
+    joins were allowed after it.
     """
 
     batch: int
@@ -332,6 +356,7 @@ class Kept:
     extents: dict[tuple[int, str], tuple[int, int, int]]
     rows: int = 0
     since: Since | None = None
+    after: Mapping[str, LimitState] = field(default_factory=dict)
 
 
 @dataclass
@@ -351,6 +376,10 @@ class Ledger:
         """Note a share."""
         self.keep(self._note(share, before, streams, None))
         return self.kept[-1]
+
+    def allow(self, after: Mapping[str, LimitState]) -> None:
+        """Note with the last share what limited joins were allowed after it."""
+        self.kept[-1] = replace(self.kept[-1], after=after)
 
     def replace_all(self, snapshot: Share, since: Since, now: Clock, streams: Sequence[Stream]) -> list[int]:
         """Note a snapshot in the place of all shares; the batches of those before its own."""
@@ -414,6 +443,10 @@ class Reach:
     forever: bool = False
     every: int = 0
 
+    def times(self, number: int) -> Reach:
+        """The reach so many times as far."""
+        return replace(self, micros=number * self.micros, rows=number * self.rows)
+
     def with_window(self, window: object, every: int) -> Reach:
         """The reach with one more window, of a query that is brought up to date at multiples of ``every``."""
         known = replace(self, every=max(self.every, every))
@@ -423,6 +456,12 @@ class Reach:
             return replace(known, rows=max(self.rows, window.rows))
         assert isinstance(window, PartitionedWindow), "a stream has one of three windows"
         return replace(known, forever=True)
+
+    def joined(self, other: Reach) -> Reach:
+        """The reach of both."""
+        return Reach(
+            max(self.micros, other.micros), max(self.rows, other.rows), self.forever or other.forever, max(self.every, other.every)
+        )
 
     def covers(self, other: Reach) -> bool:
         """Whether it reaches at least as far."""
@@ -440,19 +479,28 @@ def reach_of(queries: Iterable[Placed]) -> dict[tuple[int, str], Reach]:
 
 
 def reach_into(stream: str, placed: Placed, known: Reach) -> Reach:
-    """The reach into a stream with the windows of one more query."""
-    every = max(placed.query.every or 0, _reevaluation(placed.registered, placed.query))
-    fresh = dict(placed.query.freshness)
-    for place, source in enumerate(placed.query.sources):
-        if source.relation == stream:
-            known = known.with_window(fresh.get(place, source.window), every)
-    return known
+    """The reach into a stream with the windows of one more query.
+
+    In a limited join of k streams, what an intermediate result of n members may do depends on those of n - 1 members that came in its
+    cycle, and these on others up to a window before: so choices are the same when rows of k - 1 windows are repeated. How many are
+    expected in a cycle, and what is left of a limit, depends on the cycle before.
+    """
+    settings = _settings(placed)
+    every = max(placed.query.every or 0, settings.interval("reevaluation") or 0)
+    sources = placed.query.sources
+    if not is_adapting(settings):
+        for source in sources:
+            known = known.with_window(source.window, every) if source.relation == stream else known
+        return known
+    fresh, own = dict(placed.query.freshness), Reach()
+    for place, source in enumerate(sources):
+        own = own.with_window(fresh.get(place, source.window), every) if source.relation == stream else own
+    own = own.times(max(len(sources) - 1, 1))
+    return known.joined(replace(own, micros=own.micros + _CYCLES * (settings.interval("monitoring") or 0)))
 
 
-def _reevaluation(registered: Registered, query: Query) -> int:
-    """How long a lazy algorithm may leave rows unjoined."""
+def _settings(placed: Placed) -> Settings:
     settings = Settings()
-    for name, value in registered.settings.items():
+    for name, value in placed.registered.settings.items():
         settings = settings.having(name, value)
-    interval = settings.of_query(query.options).reevaluation
-    return parse_interval(interval) if interval else 0
+    return settings.of_query(placed.query.options)

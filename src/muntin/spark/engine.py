@@ -340,7 +340,8 @@ class SparkEngine:
             raise CatalogError("the engine is running", hint="Stop it first")
         prepare()
         if any(isinstance(standing.query, Pipeline) for standing in self._queries.values()):
-            prepare_part("pipelines")  # here, once: the processes of buckets find them compiled
+            prepare_part("changes")  # here, once: the processes of buckets find them compiled
+            prepare_part("pipelines")
         self._delivery.failure = None
         if live:
             self._governor.check_pace()

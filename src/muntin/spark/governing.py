@@ -5,7 +5,7 @@ the buckets as a control row: durable, ordered with the rows, and repeated with 
 
 Resources are probes a second of event time: given by the setting ``resources``, or derived from the time that a batch may take. A batch
 that takes longer than its share of the trigger interval has its probes cut in proportion, one that has time left gets more. How
-long a batch takes besides its probes is what the shortest one took.
+long a batch takes besides its probes is learned from the last batches.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from muntin.adapt import Adapter, AnalysisRequest, Sample, TreeShape, analyse
 from muntin.engine.overload import ages_in_words, control_of, half_way_names
@@ -32,6 +35,9 @@ _TARGET = 0.75
 _LEAST_CUT, _MOST_RAISE = 0.2, 1.3
 _USED = 0.8
 """A limit of which less than this was used says nothing about what is possible."""
+_REMEMBERED = 8
+_ALIKE = 0.1
+"""Batches whose probes differ by less than this share do not tell what a probe takes."""
 
 
 @dataclass
@@ -46,24 +52,32 @@ class Pace:
 
     interval: float
     most: float | None = None
+    _batches: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=_REMEMBERED), repr=False)
     _last: float = field(default=0.0, repr=False)
-    _shortest: float = field(default=float("inf"), repr=False)
     _speed: float = field(default=1.0, repr=False)
 
     def learn(self, seconds: float, probes: float, passed: float) -> None:
         """Take a batch: how long it took, the probes it had, the seconds of event time it covered."""
-        if not self.interval:
+        if not self.interval or seconds <= 0:
             return
-        target = _TARGET * self.interval
-        self._shortest = min(self._shortest, seconds, 0.9 * target)
+        self._batches.append((probes, seconds))
+        self._last = seconds
         if passed > 0:
             self._speed = passed / max(seconds, self.interval)
-        left = (target - self._shortest) / max(seconds - self._shortest, 1e-3)
-        if seconds > target and probes > 0:
-            self.most = min(self.most or probes, probes) * max(min(left, 1.0), _LEAST_CUT)
-        elif self.most is not None and probes >= _USED * self.most:
-            self.most *= min(max(left, 1.0), _MOST_RAISE)
-        self._last = seconds
+        target = _TARGET * self.interval
+        if probes <= 0 or (seconds <= target and (self.most is None or probes < _USED * self.most)):
+            return
+        besides = min(self._besides(), 0.9 * target)
+        right = probes * (target - besides) / max(seconds - besides, 1e-3)
+        self.most = min(max(right, _LEAST_CUT * probes), _MOST_RAISE * probes)
+
+    def _besides(self) -> float:
+        """Seconds that a batch takes whatever it probes: where the line through the last batches meets no probes."""
+        probes, seconds = np.array(self._batches).T
+        if np.ptp(probes) <= _ALIKE * probes.max():
+            return 0.0
+        slope, start = np.polyfit(probes / probes.max(), seconds, 1)
+        return float(min(max(start, 0.0), seconds.min())) if slope > 0 else 0.0
 
     def resources(self) -> float | None:
         """Probes a second of event time for the next batch, which has all that came while the last one was worked on."""

@@ -84,6 +84,7 @@ class KeptBucket:
         """The bucket as it was after the last of the shares that are kept: all of them repeated, without results."""
         began = time.time()
         bucket = cls(program, number)
+        last: Kept | None = None
         for place, (note, share) in enumerate(kept):
             if note.since is not None:
                 assert place == 0, "a snapshot stands for all that was before it"
@@ -94,7 +95,9 @@ class KeptBucket:
                 bucket._bucket.repeat(share)
             bucket._ledger.keep(note)
             bucket.version = share.batch
-        if bucket._ledger.kept:
+            last = note
+        if last is not None:
+            bucket._bucket.load_limits(last.after)
             bucket._rebuilt = Rebuilt(bucket.rows(), began, time.time())
         return bucket
 
@@ -112,6 +115,7 @@ class KeptBucket:
         self._ledger.add(share, self._bucket.clock(), self._program.streams)
         outputs = self._bucket.apply(share, on_release)
         outputs += self._bucket.answers(share.controls)
+        self._ledger.allow(self._bucket.limits())
         self.version = share.batch
         stats, self._rebuilt = replace(self._bucket.stats(), rebuilt=self._rebuilt), None
         gone = self._ledger.expire(self._bucket.final[0], self._bucket.reach)

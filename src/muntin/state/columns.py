@@ -53,6 +53,15 @@ def take(column: pa.ChunkedArray, ranks: npt.NDArray[np.int64]) -> pa.ChunkedArr
     return pa.chunked_array([pa.Array.from_buffers(kind, len(ranks), [None, pa.py_buffer(out)])])
 
 
+def gather_numbers(pieces: Sequence[npt.NDArray[np.int64]], ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The numbers at the given places of an array that lies in pieces; none of them is empty."""
+    pieces = [np.ascontiguousarray(piece) for piece in pieces]
+    cut = Pieces.of([len(piece) for piece in pieces])
+    out = np.empty(len(ranks), np.int64)
+    gather_words(np.array([piece.ctypes.data for piece in pieces], np.int64), cut.starts, cut.table, ranks, out)
+    return out
+
+
 def take_rows(table: pa.Table, ranks: npt.NDArray[np.int64]) -> pa.Table:
     """The rows of a table at the given places."""
     return pa.table([take(column, ranks) for column in table.columns], schema=table.schema)

@@ -8,15 +8,19 @@ came (appending a batch copies nothing); joins hold integers and gather from her
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.state.batch import Batch, join_batches
-from muntin.state.columns import take
+from muntin.state.columns import gather_numbers, take
 
 Positions = npt.NDArray[np.int64]
 
@@ -32,10 +36,15 @@ class Segment:
     batch: Batch
     sparse: Positions | None = None
 
-    @property
+    @cached_property
     def last(self) -> int:
         """The position of the last row."""
         return self.start + len(self.batch) - 1 if self.sparse is None else int(self.sparse[-1])
+
+    @cached_property
+    def newest(self) -> int:
+        """The time of the last row."""
+        return int(self.batch.times[-1])
 
     def positions(self) -> Positions:
         """The positions of all rows."""
@@ -46,6 +55,10 @@ class Segment:
         if self.sparse is None:
             return min(max(position - self.start, 0), len(self.batch))
         return int(np.searchsorted(self.sparse, position))
+
+
+_LAST = attrgetter("last")
+_NEWEST = attrgetter("newest")
 
 
 class StreamLog:
@@ -74,7 +87,9 @@ class StreamLog:
     def between(self, start: int, stop: int) -> tuple[Positions, Batch]:
         """The held rows at positions ``start`` to ``stop - 1``."""
         positions, parts = [np.empty(0, np.int64)], []
-        for segment in self._segments:
+        for segment in islice(self._segments, bisect_left(self._segments, start, key=_LAST), None):
+            if segment.start >= stop:
+                break
             low, high = segment.rank(start), segment.rank(stop)
             if low < high:
                 positions.append(segment.positions()[low:high])
@@ -83,11 +98,12 @@ class StreamLog:
 
     def position_after(self, time: int, start: int = 0) -> int:
         """The least position from ``start`` on whose row is later than ``time``; ``next`` if there is none."""
-        for segment in self._segments:
-            if segment.last >= start and segment.batch.times[-1] > time:
-                at = int(np.searchsorted(segment.batch.times, time, side="right"))
-                return max(start, segment.start + at if segment.sparse is None else int(segment.sparse[at]))
-        return max(start, self.next)
+        place = max(bisect_right(self._segments, time, key=_NEWEST), bisect_left(self._segments, start, key=_LAST))
+        if place == len(self._segments):
+            return max(start, self.next)
+        segment = self._segments[place]
+        at = int(np.searchsorted(segment.batch.times, time, side="right"))
+        return max(start, segment.start + at if segment.sparse is None else int(segment.sparse[at]))
 
     def count_until(self, times: Positions) -> Positions:
         """For each of some times how many rows there were up to it, those that are not held any more included."""
@@ -99,7 +115,7 @@ class StreamLog:
 
     def time_at(self, position: int) -> int:
         """The time of the held row at a position."""
-        segment = next(segment for segment in self._segments if segment.last >= position)
+        segment = self._segments[bisect_left(self._segments, position, key=_LAST)]
         return int(segment.batch.times[segment.rank(position)])
 
     def gather(self, positions: Positions, columns: Sequence[str]) -> list[pa.ChunkedArray]:
@@ -111,6 +127,17 @@ class StreamLog:
         ranks = self._ranks(positions)
         whole = pa.concat_tables([segment.batch.rows for segment in self._segments])
         return [take(whole.column(name), ranks) for name in columns]
+
+    def times(self, positions: Positions) -> Positions:
+        """The times of the rows at held positions."""
+        if not self._segments:
+            assert not len(positions), "only held positions have times"
+            return positions
+        ranks = self._ranks(positions)
+        if len(self._segments) == 1:
+            found: Positions = self._segments[0].batch.times.take(ranks)
+            return found
+        return gather_numbers([segment.batch.times for segment in self._segments], ranks)
 
     def _ranks(self, positions: Positions) -> Positions:
         """How many held rows stand before each position."""

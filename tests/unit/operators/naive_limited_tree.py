@@ -71,7 +71,6 @@ class NaiveTree:
         self.sampled = 0
         self.new = self.counted_at = 0
         self.counted: tuple[int, ...] = (0,) * len(self.nodes)
-        self.numbers = [0] * self.joins
 
     # -- cycles ------------------------------------------------------------------------------------
 
@@ -83,9 +82,11 @@ class NaiveTree:
         while self.sampled < until and self.sampled <= self.cycle.number + EMPTY_CYCLES:
             real = self.sampled == self.cycle.number
             nothing = (0,) * self.joins
-            counts = [tuple(each) if real else nothing for each in (self.cycle.arrivals, self.cycle.probes, self.cycle.matches)]
-            self.new += sum(counts[0])
-            sample = CycleSample(self.sampled, *counts, self._states((self.sampled + 1) * self.limiting.period - 1))
+            arrivals, probes, matches = (
+                tuple(each) if real else nothing for each in (self.cycle.arrivals, self.cycle.probes, self.cycle.matches)
+            )
+            self.new += sum(arrivals)
+            sample = CycleSample(self.sampled, arrivals, probes, matches, self._states((self.sampled + 1) * self.limiting.period - 1))
             self.samples.append(sample)
             decided = self.decide(sample)
             if decided is not None:
@@ -113,7 +114,6 @@ class NaiveTree:
         cycle = self.cycle
         assert cycle is not None
         cycle.arrivals[h] += 1
-        self.numbers[h] += 1
         if cycle.cap is not None and cycle.used >= floor(cycle.cap):
             return False
         budget, expected = cycle.budgets[h], cycle.expected[h]
@@ -123,7 +123,7 @@ class NaiveTree:
             if self.limiting.choice is Choice.NEWEST and cycle.arrivals[h] <= expected - budget:
                 return False
             if self.limiting.choice is Choice.RANDOM and expected > budget:
-                drawn = mixed(mixed(mixed(self.limiting.seed) ^ h) ^ self.numbers[h])
+                drawn = mixed(mixed(mixed(mixed(self.limiting.seed) ^ h) ^ self.cycle.number) ^ self.cycle.arrivals[h])
                 if (drawn >> 11) * 2.0**-53 * expected >= budget:
                     return False
         cycle.probes[h] += 1

@@ -1,0 +1,109 @@
+"""Which weather stations are wrong, and when? Those that disagree with their neighbours."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+import muntin
+
+SCRIPT = Path(__file__).with_name("stations.sql")
+COLUMNS = ("ts", "station", "ambient_temp")
+STATIONS = 12
+DAYS = 3
+STEP = 120
+"""Seconds between two readings of a station."""
+START = 1_189_641_600
+"""Seconds: midnight of 13 September 2007."""
+PAUSE = timedelta(minutes=30)
+"""A station that was doubtful within this time is still the same case."""
+BATCH = 2_000
+
+
+def made_up() -> pa.Table:
+    """Three days of twelve stations; two of them fail for some hours, and a few readings are missing."""
+    random = np.random.default_rng(2007)
+    times = START + np.arange(0, DAYS * 86_400, STEP)
+    parts = []
+    for station in range(1, STATIONS + 1):
+        seconds = times + random.integers(0, 30, len(times))
+        hours = (seconds - START) / 3_600
+        degrees = 4 + 5 * np.sin((hours - 9) / 24 * 2 * np.pi) + random.normal(0, 1.2) + random.normal(0, 0.3, len(times))
+        if station == 7:  # its sensor breaks on the second day
+            degrees = np.where((hours >= 34) & (hours < 40), 60 + random.normal(0, 2, len(times)), degrees)
+        if station == 11:  # its sensor drifts in the night after
+            degrees = degrees - np.clip((hours - 50) * 4, 0, 30) * (hours < 62)
+        missing = random.random(len(times)) < 0.01
+        parts.append(
+            pa.table(
+                {
+                    "ts": pa.array(seconds * 1_000_000).cast(pa.timestamp("us")),
+                    "station": pa.array(np.full(len(times), station, np.int16)),
+                    "ambient_temp": pa.array(np.round(degrees, 2), mask=missing),
+                }
+            )
+        )
+    return pa.concat_tables(parts).sort_by([("ts", "ascending"), ("station", "ascending")])
+
+
+def alarms(readings: pa.Table) -> pa.Table:
+    """What the query says every ten minutes: doubtful stations, with how many others each disagrees, and by how much."""
+    engine = muntin.Engine()
+    (doubtful,) = engine.execute(SCRIPT.read_text(encoding="utf-8"))
+    found = []
+    for start in range(0, len(readings), BATCH):
+        engine.push("Readings", readings.slice(start, BATCH))
+        found.append(doubtful.poll())
+    engine.advance(pc.max(readings.column("ts")).as_py() + timedelta(minutes=20))
+    return pa.concat_tables([*found, doubtful.poll()])
+
+
+def cases(found: pa.Table) -> list[dict[str, object]]:
+    """Alarms of a station that follow one another, put together."""
+    open_cases: dict[int, dict[str, object]] = {}
+    closed = []
+    for row in found.sort_by("_ts").to_pylist():
+        case = open_cases.get(row["station"])
+        if case is None or row["_ts"] - case["end"] > PAUSE:
+            case = {"station": row["station"], "begin": row["_ts"], "others": 0, "off": 0.0}
+            open_cases[row["station"]] = case
+            closed.append(case)
+        case["end"] = row["_ts"]
+        case["others"] = max(case["others"], row["others"])
+        case["off"] = max(case["off"], row["off"], key=abs)
+    return closed
+
+
+def main() -> None:
+    """Read or make up the readings, run the query, say which stations to mistrust."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("readings", nargs="?", type=Path, help="a parquet file like that of SensorScope; without it data is made up")
+    options.add_argument("--write", type=Path, metavar="FOLDER", help="only write the data there, for muntin run")
+    chosen = options.parse_args()
+    readings = pq.read_table(chosen.readings, columns=list(COLUMNS)) if chosen.readings else made_up()
+    if chosen.write:
+        chosen.write.mkdir(parents=True, exist_ok=True)
+        pq.write_table(readings, chosen.write / "readings.parquet")
+        return
+    stations = pc.count_distinct(readings.column("station")).as_py()
+    print(f"{len(readings)} readings of {stations} stations")
+    found = cases(alarms(readings))
+    longest = sorted(found, key=lambda case: case["end"] - case["begin"], reverse=True)[:10]
+    for case in longest:
+        hours = (case["end"] - case["begin"]).total_seconds() / 3_600
+        print(
+            f"station {case['station']}: {case['begin']:%d %b %H:%M} for {hours:.1f} h, "
+            f"against up to {case['others']} others, off by up to {case['off']:.0f} degrees"
+        )
+    wrong = sorted({case["station"] for case in found})
+    print(f"do not trust: {', '.join(map(str, wrong)) or 'none'} ({len(found)} cases)")
+
+
+if __name__ == "__main__":
+    main()

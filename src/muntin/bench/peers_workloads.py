@@ -1,0 +1,65 @@
+"""What ``muntin bench peers`` asks of the systems: six workloads, and one join that grows in four ways."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from muntin.bench.peers_data import Streams, Workload
+
+MINUTE = 60_000
+SEVEN = (1_000, 5_000, 15_000, 30_000, 60_000, 300_000, 600_000)
+GROWING = ("Muntin", "Muntin on Spark", "Spark", "Flink SQL", "DuckDB, batch")
+"""Who takes part where the join grows: the others are too slow for a dozen more runs."""
+
+
+def all_workloads() -> list[Workload]:
+    """At full size; a row has about one partner in every other stream, unless told."""
+    rate = 5_000
+    return [
+        Workload("one window join", "join", Streams(rate, 150, 2 * 60 * rate)),
+        Workload("seven windows", "join", Streams(500, 1_200, 600_000, file_seconds=60), SEVEN, per_trigger=5),
+        Workload("three-way join", "three", Streams(2_000, 150, 2 * 60 * 2_000, names="ABC")),
+        Workload("join of the last 1000 rows", "rows", Streams(rate, 100, 1_000)),
+        Workload("sliding DISTINCT", "distinct", Streams(rate, 150, 30 * rate, names="A")),
+        Workload("aggregate over a join", "aggregate", Streams(1_000, 150, 60 * 1_000)),
+        *_growth(rate=2_000, seconds=180, long_seconds=900),
+    ]
+
+
+def quick_workloads() -> list[Workload]:
+    """Every kind once with next to no data, and two points of growth for those that have no Java to start."""
+    few = Streams(100, 6, 200, file_seconds=2)
+    near, every = (2_000,), 1
+    return [
+        Workload("one window join", "join", few, near),
+        Workload("seven windows", "join", few, (500, 2_000)),
+        Workload("three-way join", "three", Streams(50, 6, 100, names="ABC", file_seconds=2), near),
+        Workload("join of the last 1000 rows", "rows", few, near, last_rows=100),
+        Workload("sliding DISTINCT", "distinct", Streams(100, 6, 50, names="A", file_seconds=2), near, every),
+        Workload("aggregate over a join", "aggregate", few, near, every),
+        *(replace(_point("queries", count, few, _spread(2_000, count)), systems=("Muntin", "DuckDB, batch")) for count in (1, 2)),
+    ]
+
+
+def _growth(rate: int, seconds: int, long_seconds: int) -> list[Workload]:
+    """Points at which one thing is larger than at the point before and the number of partners of a row stays, or only that grows."""
+    most = 120 * rate
+    slow = rate // 4
+    return [
+        *(
+            _point("seconds of the window", window, Streams(slow, long_seconds, 2 * window * slow, file_seconds=30), (window * 1_000,))
+            for window in (4, 40, 400)
+        ),
+        *(_point("keys", keys, Streams(rate, seconds, keys, share=keys / most)) for keys in (most // 100, most // 10, most)),
+        *(_point("partners of a row", share * 10, Streams(rate, seconds, most // 10, share=share)) for share in (0.01, 0.1, 1.0)),
+        *(_point("queries", count, Streams(rate, seconds, most), _spread(MINUTE, count)) for count in (1, 4, 8)),
+    ]
+
+
+def _point(sweep: str, place: float, streams: Streams, windows: tuple[int, ...] = (MINUTE,)) -> Workload:
+    return Workload(f"growth: {place:,.10g} {sweep}", "join", streams, windows, sweep=sweep, place=place, systems=GROWING)
+
+
+def _spread(largest: int, count: int) -> tuple[int, ...]:
+    """So many windows up to the largest, at equal distances."""
+    return tuple(largest * place // count for place in range(1, count + 1))

@@ -1,0 +1,51 @@
+"""W-Expire right above a join (paper 2, section 3.2): matches that end by themselves in, signed matches out.
+
+A match is remembered by the positions of its members, so its row is made when it comes and once more when it goes, with those of the
+other matches of the batch. The rows are still in the logs then: a match ends when the first of its members leaves its window, and what was
+inside a window at the last call is let go of after this one. State: :mod:`muntin.state.endings`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muntin.operators.instants import order_of
+from muntin.operators.join import Matches
+from muntin.operators.signed import Integers
+from muntin.state.endings import Endings
+
+
+class ExpireMatches:
+    """Remembers the matches of a join over so many ``sources`` until their ends, at most about ``horizon`` after their times."""
+
+    def __init__(self, sources: int, horizon: int) -> None:
+        self._endings = Endings(sources, horizon)
+        self._times: list[Integers] = []
+        self._positions: list[Integers] = []
+
+    def take(self, times: Integers, ends: Integers, positions: Integers) -> None:
+        """Take matches that come at ``times`` and go at ``ends``; the arrays are copied."""
+        self._times.append(np.array(times))
+        self._positions.append(np.array(positions))
+        self._endings.put(ends, positions)
+
+    def run(self, until: int) -> Matches:
+        """What has come since the last call and what goes up to an instant, by time; what goes at one goes before others come."""
+        ends, gone = self._endings.pop(until)
+        times = np.concatenate([ends, *self._times])
+        positions = np.concatenate([gone, *self._positions], axis=1)
+        signs = np.ones(len(times), np.int8)
+        signs[: len(ends)] = -1
+        self._times.clear()
+        self._positions.clear()
+        order = order_of(times)
+        if order is not None:
+            times, signs, positions = times[order], signs[order], positions.take(order, axis=1)
+        return Matches(times, signs, positions, 0.0)
+
+    def __len__(self) -> int:
+        return len(self._endings)
+
+    def nbytes(self) -> int:
+        """Bytes of what is remembered."""
+        return self._endings.nbytes()

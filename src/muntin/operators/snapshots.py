@@ -1,0 +1,100 @@
+"""EMIT SNAPSHOT: from changes to the whole answer at every instant of EVERY.
+
+A row is in the answers from when it comes until it goes. So all answers that are due are listed at once, and their rows taken
+together. What goes is found by numbers: those of groups, where the operator below tells them, otherwise one for each different row.
+State: the rows of the last answer, and changes after it. Cost: O(1) a change, and a row of an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from muntin.expressions.evaluator import Evaluator
+from muntin.kernels.showing import NONE, end_rows, list_shown
+from muntin.operators.row_keys import row_keys
+from muntin.operators.signed import Changes
+from muntin.state.columns import take_rows
+from muntin.state.group_table import GroupTable
+
+Integers = npt.NDArray[np.int64]
+
+_AT_ONCE = 1 << 20
+"""So many rows of answers are listed at once, at least one answer."""
+
+
+class Snapshots:
+    """The answer of a query as changes come, in the order of time."""
+
+    def __init__(self, schema: pa.Schema, evaluator: Evaluator) -> None:
+        self._schema = schema
+        self._evaluator = evaluator
+        self._table = GroupTable()
+        self._parts: list[Changes] = []
+        self._firsts = self._lasts = np.full(0, NONE, np.int64)
+
+    def take(self, changes: Changes) -> None:
+        """Take changes; either all have numbers or none."""
+        if not len(changes):
+            return
+        numbers = self._numbers(changes) if changes.numbers is None else changes.numbers
+        self._parts.append(Changes(changes.columns.rename_columns(self._schema.names), changes.times, changes.signs, numbers=numbers))
+
+    def _numbers(self, changes: Changes) -> Integers:
+        numbers = self._table.find(*row_keys(changes.columns, self._evaluator))
+        slots = self._table.touch(numbers, np.zeros(len(numbers), np.int64))
+        self._table.count(slots, changes.signs)
+        self._table.release(slots)
+        return numbers
+
+    def show(self, first: int, every: int, until: int) -> Iterator[tuple[pa.Table, Integers]]:
+        """The answers at ``first`` and all multiples of ``every`` after it up to an instant: their rows, and the instant of each."""
+        while first <= until:
+            changes = self._changes()
+            count = min((until - first) // every + 1, max(_AT_ONCE // max(len(changes), 1), 1))
+            ends = self._ends(changes)
+            coming = changes.signs > 0
+            begins = np.clip(-((first - changes.times) // every), 0, count)
+            stops = np.where(coming, np.clip(-((first - np.minimum(ends, until + 1)) // every), 0, count), 0)
+            sizes = np.cumsum(np.bincount(begins[coming], minlength=count + 1) - np.bincount(stops[coming], minlength=count + 1))[:count]
+            rows = np.empty(int(sizes.sum()), np.int64)
+            list_shown(begins, stops, np.cumsum(sizes) - sizes, rows)
+            last = first + (count - 1) * every
+            if len(rows):
+                yield take_rows(changes.columns, rows), np.repeat(np.arange(first, last + 1, every), sizes)
+            kept = (changes.times > last) | (coming & (ends > last))
+            self._parts = [changes.where(kept)]
+            first = last + every
+
+    def _changes(self) -> Changes:
+        """All that is kept, as one."""
+        if len(self._parts) != 1:
+            parts = self._parts or [Changes(self._schema.empty_table(), *(np.empty(0, np.int64) for _ in range(2)))]
+            numbers = [np.empty(0, np.int64) if part.numbers is None else part.numbers for part in parts]
+            self._parts = [
+                Changes(
+                    pa.concat_tables([part.columns for part in parts]).combine_chunks(),
+                    np.concatenate([part.times for part in parts]),
+                    np.concatenate([part.signs for part in parts]),
+                    numbers=np.concatenate(numbers),
+                )
+            ]
+        return self._parts[0]
+
+    def _ends(self, changes: Changes) -> Integers:
+        """When each row that comes has gone; never, as far as is known, if it has not."""
+        assert changes.numbers is not None, "given when they were taken"
+        most = int(changes.numbers.max(initial=-1)) + 1
+        if most > len(self._firsts):
+            self._firsts, self._lasts = (np.full(2 * most, NONE, np.int64) for _ in range(2))
+        ends, nexts = np.empty(len(changes), np.int64), np.empty(len(changes), np.int64)
+        end_rows(changes.numbers, changes.signs, changes.times, self._firsts, self._lasts, nexts, ends)
+        return ends
+
+    def nbytes(self) -> int:
+        """Bytes of the answer and of changes that are not shown yet."""
+        kept = sum(part.columns.nbytes + 3 * part.times.nbytes for part in self._parts)
+        return int(kept) + self._table.nbytes() + self._firsts.nbytes + self._lasts.nbytes

@@ -1,0 +1,107 @@
+"""FIRST and LAST in a last stage know rows by their positions: those of a bucket that was built again are what they were."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import muntin
+from muntin.expressions.duck import Duck
+from muntin.model.catalog import Stream
+from muntin.spark.bucket import Kept
+from muntin.spark.last_stage import LastStages
+from muntin.spark.messages import Output, Part, Share
+from muntin.spark.packing import Packer
+from muntin.spark.program import Program, Registered
+from muntin.spark.rebuilding import KeptBucket
+from muntin.testing.compare import assert_same_changes
+
+SECOND = 1_000_000
+SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
+ALONE = "SELECT LAST(v) AS newest, FIRST(v) AS oldest, COUNT(*) AS n FROM A WINDOW 5 SECONDS"
+JOINED = "SELECT LAST(A.v + B.v) AS newest, FIRST(A.v - B.v) AS oldest FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS"
+STREAMS = ("A", "B")
+
+
+def _rows(stream: str, slack: int, at_once: int = 1) -> list[tuple[int, int, int]]:
+    """Rows of one stream in the order in which they come, at most ``slack`` seconds late; none of both streams have one time."""
+    place = STREAMS.index(stream)
+    rows = [(number % 3, 7 * number % 11, number // at_once * SECOND + 1_000 * place) for number in range(60)]
+    shuffled = random.Random(place)
+    return sorted(rows, key=lambda row: row[2] + shuffled.randint(0, slack * SECOND))
+
+
+def _table(rows: list[tuple[int, int, int]]) -> pa.Table:
+    columns = [pa.array([row[place] for row in rows], pa.int64()) for place in range(3)]
+    return pa.table([*columns[:2], columns[2].cast(pa.timestamp("us"))], schema=SCHEMA)
+
+
+def _on_buckets(sql: str, slack: int, again: frozenset[int], at_once: int = 1) -> pa.Table:
+    """Three rows of each stream a batch; before some batches everything is built again."""
+    streams = tuple(Stream(name, SCHEMA, "ts", slack * SECOND) for name in STREAMS)
+    program = Program(streams, {}, (Registered("q", sql, {}),), (), 2)
+    (placed,) = program.placed()
+    assert placed.how.last is not None
+    read = placed.streams
+    packers = {name: Packer(program, name) for name in read}
+    duck, found, dropped = Duck(), [], 0
+    buckets = [KeptBucket(program, number) for number in range(2)]
+    stores: list[dict[int, tuple[Kept, Share]]] = [{}, {}]
+    with tempfile.TemporaryDirectory() as folder:
+        stages = LastStages(Path(folder), duck)
+        for batch in range(21):
+            if batch in again:
+                buckets = [KeptBucket.rebuilt(program, number, store.values()) for number, store in enumerate(stores)]
+                stages = LastStages(Path(folder), duck)
+            parts: list[list[Part]] = [[], []]
+            newest = {}
+            for name in read if batch < 20 else ():
+                rows = _table(_rows(name, slack, at_once)[3 * batch : 3 * batch + 3])
+                newest[name] = packers[name].newest(rows) or 0
+                for home, part in packers[name].pack(rows, 0):
+                    parts[home].append(part)
+            outputs: list[Output] = []
+            for bucket, own, store in zip(buckets, parts, stores, strict=True):
+                share = Share(batch, 0, newest, tuple(own), None if batch < 20 else 90 * SECOND)
+                applied = bucket.apply(share)
+                store[batch] = (applied.note, share)
+                for gone in applied.gone:
+                    del store[gone]
+                dropped += len(applied.gone)
+                outputs += applied.outputs
+            places = stages.begin(program, [placed], batch)
+            found.append(stages.result(places["q"], placed, batch, partial(_tables, outputs)))
+    assert dropped > 4, "shares go, and with them the rows from which one could count"
+    return pa.concat_tables(found)
+
+
+def _tables(outputs: list[Output], kind: str, name: str) -> list[pa.Table]:
+    return [output.table for output in outputs if (output.kind, output.name) == (kind, name)]
+
+
+@pytest.mark.parametrize("slack", [0, 4])
+@pytest.mark.parametrize("sql", [ALONE, JOINED])
+def test_results_are_those_in_process_whatever_is_built_again(sql: str, slack: int) -> None:
+    engine = muntin.Engine()
+    for name in STREAMS:
+        engine.execute(f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts TIMESTAMP) WITH (time = 'ts', slack = '{slack} seconds')")
+    q = engine.query(sql)
+    for name in STREAMS:
+        engine.push(name, _table(sorted(_rows(name, slack), key=lambda row: row[2])))
+    engine.advance(90 * SECOND)
+    expected = q.poll()
+    assert_same_changes(expected, _on_buckets(sql, slack, frozenset()))
+    assert_same_changes(expected, _on_buckets(sql, slack, frozenset({8, 13, 14, 20})))
+
+
+@pytest.mark.parametrize("sql", [ALONE, JOINED])
+def test_rows_of_one_time_have_the_same_order_in_every_run(sql: str) -> None:
+    once = _on_buckets(sql, 0, frozenset(), at_once=4)
+    assert_same_changes(once, _on_buckets(sql, 0, frozenset({4, 9, 14, 15, 20}), at_once=4))
+    newest = once.column(2).to_pylist()
+    assert len(set(newest)) > 5, "there is something to compare"
