@@ -86,11 +86,10 @@ class Refreshing:
     def seconds(self, shares: Vector) -> Vector:
         """The sums of Lemma 1 for each stream; infinite where a state is never refreshed."""
         rates = self.feeding @ shares
-        if np.all(rates > 0):
-            together: Vector = self.windows + self.on_path @ (self.rows / rates)
-            return together
-        each = np.divide(self.rows, rates, out=np.full(len(rates), inf), where=rates > 0)
-        return self.windows + np.array([each[path > 0].sum() for path in self.on_path])
+        each: Vector = np.divide(self.rows, rates, out=np.full(len(rates), inf), where=rates > 0)
+        held: Vector = self.on_path @ each if np.all(rates > 0) else np.array([each[path > 0].sum() for path in self.on_path])
+        together: Vector = self.windows + held
+        return together
 
     def least_cost(self) -> Vector | None:
         """Shares of the leaves' rows at the least cost; None when even all rows do not refresh the states in time."""

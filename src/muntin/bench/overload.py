@@ -15,6 +15,7 @@ from statistics import mean, median
 import numpy as np
 
 from muntin.adapt import POLICIES, PlanModel, TreeShape, allocate
+from muntin.adapt.shape import Nested
 from muntin.bench.optimum import optimum
 from muntin.bench.overload_model import FACTORS, HEURISTICS, TABLE_3, needed_refresh, run_models
 from muntin.bench.overload_run import Run, Setup, run
@@ -50,8 +51,8 @@ class Scale:
         return 3 * self.seconds // 10, 7 * self.seconds // 10
 
 
-QUICK = Scale(20, (0.3,), 2_000, ("jaqpot", "equal_hj"))
-WHOLE = Scale(60, (0.1, 0.2, 0.4, 0.6, 0.8, 1.0), 12_000, tuple(POLICIES))
+QUICK = Scale(20, (0.3,), 2_000, ("jaqpot", "equal_hj"), filled=2)
+WHOLE = Scale(60, (0.1, 0.2, 0.4, 0.6, 0.8, 1.0), 20_000, tuple(POLICIES))
 
 
 @dataclass
@@ -90,7 +91,7 @@ def _switch(scale: Scale, shape: str, found: Found, progress: Progress) -> None:
     for policy in scale.policies:
         progress(f"switched selectivities: {shape}, {policy}")
         runs[policy] = run(load, replace(setup, policy=policy))
-    settled = {"SEL1": (scale.filled, first), "SEL2": (first + 5, second), "SEL3": (second + 5, scale.seconds)}
+    settled = {"SEL1": (scale.filled, first), "SEL2": (first + scale.filled, second), "SEL3": (second + scale.filled, scale.seconds)}
     for policy, ran in runs.items():
         row: dict[str, Figure] = {"part": "switched selectivities", "plan": shape, "policy": policy, "results": ran.results()}
         for name, (begin, end) in settled.items():
@@ -142,7 +143,7 @@ def _level_rows(
     base: dict[str, Figure] = {"part": "executed", "plan": shape, "parameters": name}
     rows = [base | {"policy": policy} | {f"{level:.0%}": round(share, 4) for level, share in points} for policy, points in shares.items()]
     for place, kind in enumerate(("optimum for what was measured", "optimum that keeps freshness")):
-        figures = {f"{level:.0%}": round(both[place], 4) for level, both in zip(scale.levels, optima, strict=True)}
+        figures: dict[str, Figure] = {f"{level:.0%}": round(both[place], 4) for level, both in zip(scale.levels, optima, strict=True)}
         rows.append(base | {"policy": f"jaqpot over the {kind}"} | figures)
     limited = [place for place, level in enumerate(scale.levels) if level < 1]
     best = [max(*(shares[policy][place][1] for policy in HEURISTICS if policy in shares), 1e-9) for place in limited]
@@ -227,11 +228,11 @@ def _timed(policy: str, model: PlanModel) -> float:
     return time.process_time() - begin
 
 
-def _left_deep(streams: int) -> tuple[object, ...]:
-    tree: object = 0
+def _left_deep(streams: int) -> Nested:
+    tree: Nested = 0
     for leaf in range(1, streams):
         tree = (tree, leaf)
-    return tree  # type: ignore[return-value]
+    return tree
 
 
 def _of_optimum(ran: Run, full: Run, begin: int, end: int) -> tuple[float, float]:

@@ -103,7 +103,8 @@ def run(load: Chain | Lab, setup: Setup) -> Run:
     q = engine.query(load.query(setup.freshness), name="q")
     cuts = {name: _cuts(rows) for name, rows in load.streams.items()}
     last = max(len(places) for places in cuts.values()) - 1
-    before = Second(0, 0, *[(0,) * (2 * len(cuts) - 2)] * 3)
+    nothing = (0,) * (2 * len(cuts) - 2)
+    before = Second(0, 0, nothing, nothing, nothing)
     seconds = []
     for second in range(last):
         for name, rows in load.streams.items():
@@ -126,14 +127,14 @@ def _cuts(rows: pa.Table) -> list[int]:
 
 def _counted(stats: Mapping[str, Any]) -> Second:
     overload = stats["overload"]
-    counters = [tuple(overload[name].values()) for name in ("arrivals", "probes", "matches")]
+    arrivals, probes, matches = (tuple(overload[name].values()) for name in ("arrivals", "probes", "matches"))
     allowances = tuple(float("inf") if rate is None else rate for rate in overload["allowances"].values())
-    return Second(0, overload["stale_results"], *counters, allowances)
+    return Second(0, overload["stale_results"], arrivals, probes, matches, allowances)
 
 
 def _difference(now: Second, before: Second, results: int) -> Second:
-    parts = [
+    arrivals, probes, matches = (
         tuple(new - old for new, old in zip(mine, theirs, strict=True))
         for mine, theirs in ((now.arrivals, before.arrivals), (now.probes, before.probes), (now.matches, before.matches))
-    ]
-    return Second(results, now.stale - before.stale, *parts, now.allowances)
+    )
+    return Second(results, now.stale - before.stale, arrivals, probes, matches, now.allowances)

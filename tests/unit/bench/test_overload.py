@@ -16,7 +16,7 @@ from muntin.bench.overload_model import FEW_MATCHES, LEVELS, TABLE_3, measure_cu
 from muntin.bench.overload_run import Setup, run
 from muntin.bench.overload_workload import LAB_GROUPS, SECOND, TREES, Chain, Lab
 
-TINY = Scale(12, (0.4,), 600, ("jaqpot", "equal_hj"), filled=2)
+TINY = Scale(12, (0.4,), 600, ("jaqpot", "equal_hj"), filled=1)
 
 
 def silent(_: str) -> None:
@@ -33,7 +33,7 @@ def test_selectivities_are_switched_and_rates_kept() -> None:
     for name, rows in load.streams.items():
         assert len(rows) == pytest.approx(2_000, rel=0.1), name
         assert pc.min(rows.column("ts").cast(pa.int64())).as_py() >= 0
-    for join, (left, right) in enumerate(("AB", "BC", "CD")):
+    for join, (left, right) in enumerate((("A", "B"), ("B", "C"), ("C", "D"))):
         for late, wanted in ((False, (0.01, 0.05, 0.1)), (True, (0.1, 0.01, 0.05))):
             halves = [
                 rows.filter(pa.array((rows.column("ts").cast(pa.int64()).to_numpy() >= 10 * SECOND) == late))
