@@ -236,9 +236,13 @@ def _left_deep(streams: int) -> Nested:
 
 
 def _of_optimum(ran: Run, full: Run, begin: int, end: int) -> tuple[float, float]:
-    """Results over the optimum for the statistics measured in the same seconds: over any, and over one that keeps freshness."""
+    """Results over the optimum for the statistics measured in the same seconds: over any, and over one that keeps freshness.
+
+    What a cycle leaves of its resources may be used in the next. So some seconds can spend more than their own, saved before them; the
+    optimum gets that too.
+    """
     model = ran.model(begin, end, full.model(begin, end))
-    resources = ran.setup.resources or float("inf")
+    resources = max(ran.setup.resources or float("inf"), ran.probes(begin, end))
     made = ran.results(begin, end) / max(end - begin, 1)
     best = optimum(model, resources)
     feasible = allocate("jaqpot", model, resources).infeasible is None
