@@ -66,7 +66,7 @@ class Measured:
         row: dict[str, Figure] = {"workload": self.workload.name, "system": system}
         if not outcome.seconds:
             empty = dict.fromkeys(("seconds", "least", "most", "rows a second", "results", "time / Muntin", "time / on Spark"), "")
-            return {**row, **empty, "remark": outcome.reason}
+            return {**row, **empty, "remark": outcome.reason.replace("|", "/")}
         ratios = {
             name: round(self.rate(ours) / self.rate(system), 2) if self.rate(ours) > 0 else ""
             for name, ours in (("time / Muntin", OURS), ("time / on Spark", OURS_ON_SPARK))

@@ -48,5 +48,7 @@ _OF_A_KIND: Mapping[tuple[str, Kind], str] = {
 
 
 def remark(system: str, workload: Workload) -> str:
-    """The sentence for a workload's kind, or else for the system."""
+    """The sentence for a workload's kind, or else for the system; none where the join grows, since it is the join of the first."""
+    if workload.sweep:
+        return ""
     return _OF_A_KIND.get((system, workload.kind)) or _OF_ALL.get(system, "")

@@ -28,6 +28,8 @@ from muntin.testing.runner import run_file
 
 app = typer.Typer(help="Continuous queries that join the windows of many streams, exactly.", no_args_is_help=True, add_completion=False)
 _progress = Console(stderr=True, highlight=False)
+_REMARK = "remark"
+"""A column of sentences, which stand below the table."""
 _results = Console(highlight=False, soft_wrap=True)
 
 Script = Annotated[Path, typer.Argument(help="a script of CREATE STREAM, CREATE QUERY, ... statements", show_default=False)]
@@ -177,11 +179,15 @@ def _draw(report: Report, folder: Path) -> None:
 
 def _show(report: Report) -> None:
     table = TextTable(title=report.question, title_justify="left")
-    for column in report.rows[0]:
+    columns = [column for column in report.rows[0] if column != _REMARK]
+    for column in columns:
         table.add_column(column, justify="left" if isinstance(report.rows[0][column], str) else "right")
     for row in report.rows:
-        table.add_row(*(f"{value:,}" if isinstance(value, int | float) else value for value in row.values()))
+        table.add_row(*(f"{value:,}" if isinstance(value, int | float) else escape(value) for value in (row[column] for column in columns)))
     _results.print(table)
+    for row in report.rows:
+        if row.get(_REMARK):
+            _results.print(escape(f"{', '.join(str(row[column]) for column in columns[:2])}: {row[_REMARK]}"))
     for claim in report.claims:
         _results.print(f"{'holds' if claim.holds else 'DOES NOT HOLD'}: {claim.text}: {claim.measured:,} ({claim.side} {claim.bound:,})")
 

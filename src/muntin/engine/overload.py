@@ -111,6 +111,10 @@ class Overload:
     def _on_sample(self, sample: CycleSample) -> None:
         resources = self.resources
         self._take(wait=False)
+        calm = not self.adapter.overloaded and self.adapter.allowances is None and self._pending is None
+        if calm and (resources is None or not any(sample.arrivals)):
+            self._set()
+            return  # nothing to divide: streams of a row now and then have more cycles than rows
         request = self.adapter.observe(
             Sample(sample.cycle, self._seconds, sample.arrivals, sample.probes, sample.matches, sample.states, resources)
         )

@@ -123,7 +123,7 @@ class NaiveTree:
             if self.limiting.choice is Choice.NEWEST and cycle.arrivals[h] <= expected - budget:
                 return False
             if self.limiting.choice is Choice.RANDOM and expected > budget:
-                drawn = mixed(mixed(mixed(mixed(self.limiting.seed) ^ h) ^ self.cycle.number) ^ self.cycle.arrivals[h])
+                drawn = mixed(mixed(mixed(mixed(self.limiting.seed) ^ h) ^ cycle.number) ^ cycle.arrivals[h])
                 if (drawn >> 11) * 2.0**-53 * expected >= budget:
                     return False
         cycle.probes[h] += 1

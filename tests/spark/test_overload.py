@@ -1,0 +1,134 @@
+"""Overload on Spark: limits as control rows, results that are some of the exact ones, restarts, what cannot adapt."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import muntin
+from muntin.bench.spark_overload import QUICK, Rows, bench_spark_overload
+from muntin.errors import SettingError
+from muntin.spark import SparkEngine
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+SECOND = 1_000_000
+SQL = "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 1 SECOND FRESHNESS 2 SECONDS"
+SCHEMA = "(k BIGINT, ts TIMESTAMP)"
+
+
+def write(folder: Path, seconds: range, seed: int = 3) -> dict[str, pa.Table]:
+    """A file for each second and stream; in the middle there are more rows."""
+    drawn = np.random.default_rng(seed)
+    tables: dict[str, list[pa.Table]] = {name: [] for name in "ABC"}
+    for second in range(12):
+        count = 120 if 4 <= second < 8 else 30
+        for name, parts in tables.items():
+            times = pa.array(np.sort(drawn.integers(0, SECOND, count)) + second * SECOND).cast(pa.timestamp("us"))
+            parts.append(pa.table({"k": drawn.integers(0, 8, count), "ts": times}))
+            path = folder / name / f"{second:03d}.parquet"
+            if second in seconds:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                pq.write_table(parts[-1], path)
+                os.utime(path, (1_000 + second, 1_000 + second))
+    return {name: pa.concat_tables(parts) for name, parts in tables.items()}
+
+
+def engine_over(spark: SparkSession, folder: Path, **settings: object) -> SparkEngine:
+    engine = SparkEngine(spark, checkpoint=folder / "checkpoint", buckets=2, overload="adapt", **settings)
+    for name in "ABC":
+        path = folder / name
+        engine.execute(f"CREATE STREAM {name} {SCHEMA} WITH (format = 'parquet', path = '{path}', time = 'ts', maxFilesPerTrigger = '1')")
+    engine.query(SQL, name="q")
+    return engine
+
+
+def exact(tables: dict[str, pa.Table]) -> Counter[tuple[object, ...]]:
+    engine = muntin.Engine()
+    for name in "ABC":
+        engine.execute(f"CREATE STREAM {name} {SCHEMA} WITH (time = 'ts')")
+    query = engine.query(SQL)
+    for name, table in tables.items():
+        engine.push(name, table)
+    engine.advance(100 * SECOND)
+    return members(query.poll())
+
+
+def members(results: pa.Table) -> Counter[tuple[object, ...]]:
+    return Counter(zip(*(results.column(name).cast(pa.int64()).to_pylist() for name in "abc"), strict=True))
+
+
+def test_results_are_some_of_the_exact_ones_also_after_a_restart_and_all_of_them_where_the_load_is_low(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tables = write(tmp_path, range(6))
+    engine = engine_over(spark, tmp_path, resources=400)
+    engine.process_available()
+    told = engine.progress
+    assert told is not None
+    overload = told["muntin"]["queries"]["q"]["overload"]
+    assert overload["overloaded"]
+    assert overload["stale_results"] == 0
+    assert set(overload["allowances"]) == {"A into B", "B into A", "C into A+B", "A+B into C"}
+    write(tmp_path, range(6, 12))
+    again = engine_over(spark, tmp_path, resources=400)
+    again.process_available(until=100 * SECOND)
+    made, possible = members(again.results("q")), exact(tables)
+    assert max(made.values()) == 1, "every result once"
+    assert set(made) <= set(possible)
+    assert 0 < len(made) < len(possible)
+    early = {one for one in possible if max(map(int, one)) < 3 * SECOND}  # type: ignore[call-overload]
+    assert early <= set(made), "nothing is missing before the load is high"
+    late = {one for one in possible if max(map(int, one)) >= 11 * SECOND}  # type: ignore[call-overload]
+    assert late
+    assert len(late & set(made)) >= 0.9 * len(late), "and hardly anything once it is low again"
+
+
+def test_without_a_trigger_interval_or_resources_there_is_nothing_to_adapt_to(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, range(1))
+    engine = engine_over(spark, tmp_path)
+    with pytest.raises(SettingError, match="trigger"):
+        engine.start()
+    engine.process_available()
+    told = engine.progress
+    assert told is not None
+    assert not told["muntin"]["queries"]["q"]["overload"]["overloaded"]
+
+
+def test_pipelines_run_without_limits(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, range(2))
+    engine = engine_over(spark, tmp_path, resources=1)
+    engine.query("SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k WINDOW 1 SECOND", name="counts")
+    engine.process_available()
+    told = engine.progress
+    assert told is not None
+    assert "overload" not in told["muntin"]["queries"]["counts"]
+    assert told["muntin"]["results"]["counts"] > 0
+
+
+def test_the_benchmark_counts_results_from_rows_alone() -> None:
+    rows = Rows.drawn(QUICK, 20.0)
+    tables = {name: rows.between(name, 0, QUICK.seconds, 0) for name in "ABC"}
+    engine = muntin.Engine()
+    for name in "ABC":
+        engine.execute(f"CREATE STREAM {name} {SCHEMA} WITH (time = 'ts')")
+    query = engine.query(f"SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW {QUICK.window} SECONDS")
+    for name, table in tables.items():
+        engine.push(name, table)
+    engine.advance(1_000 * SECOND)
+    times = query.poll().column("_ts").cast(pa.int64()).to_numpy()
+    assert rows.results(QUICK).tolist() == np.bincount(times // SECOND, minlength=QUICK.seconds).tolist()
+
+
+def test_the_benchmark_runs() -> None:
+    report = bench_spark_overload(lambda _: None, quick=True)
+    assert [row["system"] for row in report.rows] == ["Muntin, adapt", "Spark's own join"]
+    assert len(report.claims) == 4
+    assert report.claims[1].holds, "freshness is kept however little time there was to adapt"
