@@ -75,6 +75,10 @@ def test_a_run_keeps_within_its_resources_and_counts_what_it_does() -> None:
     assert ran.probes(2) <= 0.3 * full.probes(2) * 1.01
     assert full.model(2, 8).productivity[0] == pytest.approx(1.0, rel=0.3)
     assert sum(second.stale for second in ran.seconds) == 0
+    for begin in range(2, 8):
+        any_allowances, fresh = overload._of_optimum(ran, full, begin, 8)
+        assert 0 < any_allowances <= fresh * (1 + 1e-9)
+        assert any_allowances <= 1 + 1e-6, "nothing is better than the optimum"
 
 
 def test_the_report_has_all_parts() -> None:
