@@ -77,7 +77,7 @@ def test_a_batch_that_takes_too_long_has_its_probes_cut_in_proportion_to_what_th
     pace.learn(0.5, 1_000, 2.0)
     pace.learn(5.5, 100_000, 2.0)
     assert pace.most == pytest.approx(100_000 * 1.05 / 5.05, rel=0.01)
-    assert pace.resources() == pytest.approx(pace.most / (2.0 / 5.5 * 5.5))
+    assert pace.resources() == pytest.approx((pace.most or 0.0) / 2.0)
 
 
 def test_a_batch_with_time_left_gets_more_unless_it_did_not_use_what_it_had() -> None:
