@@ -33,6 +33,7 @@ ORDER = (
     "spark-shared",
     "spark-bursts",
     "spark-aggregate",
+    "spark-overload",
     "peers",
 )
 
