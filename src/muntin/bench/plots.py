@@ -27,6 +27,8 @@ _STYLE: dict[Any, Any] = {
 }
 _GROUP = 0.8
 """How much of the room of a group its bars take."""
+_MOST_INSIDE = 5
+"""Series whose names find room among them; those of more stand beside."""
 
 
 class PlotError(RunError):
@@ -94,7 +96,8 @@ def draw(plot: Plot, folder: Path) -> Path:
         axes.set_xlabel(plot.x)
         axes.set_ylabel(plot.y)
         if len(plot.series) > 1:
-            axes.legend(frameon=False)
+            beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)} if len(plot.series) > _MOST_INSIDE else {}
+            axes.legend(frameon=False, **beside)
         figure.savefig(path, metadata={"Date": None})
     return path
 

@@ -13,13 +13,14 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,12 +43,11 @@ STREAMS = "ABC"
 _SECOND = 1_000_000
 _SETTLING = 2
 """Batches after the load has changed in which it is being adapted to."""
-_PATIENCE = 240.0
 
 
 @dataclass(frozen=True)
 class Ramp:
-    """What is fed: values, window, freshness and trigger interval in seconds; seconds of calm, of overload and of calm; loads of both."""
+    """What is fed: values, window, freshness and trigger interval in seconds; seconds of calm, of overload and of calm; loads."""
 
     keys: int = 200
     window: int = 4
@@ -58,6 +58,7 @@ class Ramp:
     over: float = 3.0
     first_rate: int = 200
     tick: float = 0.5
+    patience: float = 180.0
 
     def rate(self, second: float, capacity: float) -> float:
         """Rows a second of each stream at a second, when the machine holds so many."""
@@ -71,7 +72,7 @@ class Ramp:
 
 
 FULL = Ramp()
-QUICK = Ramp(phases=(4, 4, 6))
+QUICK = Ramp(phases=(4, 4, 6), patience=20.0)
 
 
 @dataclass(frozen=True)
@@ -199,18 +200,23 @@ class Batch:
     lag: float
 
 
-def batches_of(streaming: StreamingQuery, rows: Rows, start: int) -> list[Batch]:
-    """The batches of a streaming query; each is as far behind as the last row that it has read."""
+def batches_of(streaming: StreamingQuery, rows: Rows, start: int, read: Mapping[int, int] | None = None) -> list[Batch]:
+    """The batches of a streaming query; each is as far behind as the last row that it has read.
+
+    ``read`` has the rows read up to each batch, where Spark does not know them: Muntin reads whole files.
+    """
     every = np.sort(np.concatenate(list(rows.times.values())))
-    found, read = [], 0
+    found, before = [], 0
     for progress in streaming.recentProgress:
-        count = int(progress["numInputRows"])
-        if not count:
+        batch = int(progress["batchId"])
+        so_far = before + int(progress["numInputRows"]) if read is None else read.get(batch, before)
+        if so_far <= before:
             continue
-        read = min(read + count, len(every))
         began = datetime.fromisoformat(progress["timestamp"]).timestamp() - start / _SECOND
         seconds = progress["durationMs"]["triggerExecution"] / 1_000
-        found.append(Batch(began, seconds, count, began + seconds - every[read - 1] / _SECOND))
+        last = every[min(so_far, len(every)) - 1] / _SECOND
+        found.append(Batch(began, seconds, so_far - before, began + seconds - last))
+        before = so_far
     return found
 
 
@@ -277,12 +283,13 @@ class Adapted:
 def run_muntin(spark: SparkSession, ramp: Ramp, rows: Rows) -> Adapted:
     """Feed Muntin."""
     told: list[dict[str, object]] = []
+    read: dict[int, int] = {}
     with tempfile.TemporaryDirectory() as folder:
         feeder = Feeder(rows, ramp, Path(folder) / "data")
 
-        def hear(progress: dict[str, object]) -> None:
+        def hear(progress: dict[str, Any]) -> None:
             muntin = progress["muntin"]
-            assert isinstance(muntin, dict), "our counts"
+            read[int(progress["batchId"])] = sum(stream["rows"] for stream in muntin["streams"].values())
             told.append({"seconds": time.time() - feeder.start / _SECOND, **muntin["queries"]["q"].get("overload", {})})
 
         engine = SparkEngine(
@@ -303,8 +310,8 @@ def run_muntin(spark: SparkSession, ramp: Ramp, rows: Rows) -> Adapted:
             sink.start = feeder.start
             streaming = engine.streaming
             assert streaming is not None, "it runs"
-            _wait_for(streaming, ramp, feeder)
-        batches = batches_of(streaming, rows, feeder.start)
+            _wait_for(lambda: max(read.values(), default=0), ramp, feeder)
+        batches = batches_of(streaming, rows, feeder.start, read)
         engine.stop()
     return Adapted(batches, sink, told)
 
@@ -319,7 +326,13 @@ def run_spark(spark: SparkSession, ramp: Ramp, rows: Rows) -> list[Batch]:
         streaming = writer.format("noop").trigger(processingTime=f"{ramp.interval} seconds").start()
         time.sleep(ramp.interval)
         with feeder.feeding():
-            _wait_for(streaming, ramp, feeder)
+            seen: dict[int, int] = {}
+
+            def rows_read() -> int:
+                seen.update({int(progress["batchId"]): int(progress["numInputRows"]) for progress in streaming.recentProgress})
+                return sum(seen.values())
+
+            _wait_for(rows_read, ramp, feeder)
         batches = batches_of(streaming, rows, feeder.start)
         streaming.stop()
     return batches
@@ -339,14 +352,12 @@ def _joined_by_spark(spark: SparkSession, data: Path, ramp: Ramp) -> DataFrame:
     return pairs.join(frames["C"], on=expr(f"{near('A', 'C')} AND {near('B', 'C')}")).selectExpr("tA", "tB", "tC")
 
 
-def _wait_for(streaming: StreamingQuery, ramp: Ramp, feeder: Feeder) -> None:
+def _wait_for(rows_read: Callable[[], int], ramp: Ramp, feeder: Feeder) -> None:
     """Wait until all that was fed is read, or so long that it never will be."""
     whole = sum(len(times) for times in feeder.rows.times.values())
-    until = time.monotonic() + ramp.seconds + _PATIENCE
-    seen: dict[int, int] = {}
-    while time.monotonic() < until and sum(seen.values()) < whole:
+    until = time.monotonic() + ramp.seconds + ramp.patience
+    while time.monotonic() < until and rows_read() < whole:
         time.sleep(0.2)
-        seen.update({int(progress["batchId"]): int(progress["numInputRows"]) for progress in streaming.recentProgress})
 
 
 def bench_spark_overload(progress: Progress, *, quick: bool = False) -> Report:

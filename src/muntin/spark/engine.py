@@ -345,6 +345,8 @@ class SparkEngine:
         self._delivery.failure = None
         if live:
             self._governor.check_pace()
+        else:
+            self._governor.release()
         wanted = self._wanted()
         sources = {stream.name: self._source(stream) for stream in self._catalog.streams()}
         check_repeatable(sources, begun=self._checkpoint.begun(), live=live)
@@ -495,7 +497,9 @@ class SparkEngine:
         self._clear_carried(batch, ran=(STATS, "") in found)
 
     def _govern(self, found: Found, batch: int) -> None:
-        """Let limits follow how a batch went; it began when Spark wrote down what is in it."""
+        """Let limits follow how a batch went, in live runs; it began when Spark wrote down what is in it."""
+        if not self._live:
+            return
         begun = self._checkpoint.spark / "offsets" / str(batch)
         seconds = time.time() - begun.stat().st_mtime if begun.exists() else 0.0
         self._governor.observe(batch, seconds, [json.loads(row["blob"]) for row in found.get((STATS, ""), ())])

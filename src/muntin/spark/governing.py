@@ -1,7 +1,8 @@
 """Overload on Spark (paper 5): after every batch the driver divides what the next ones may do among the half-way joins.
 
 Buckets count what arrives, probes and matches. The driver adds it up, and has one adapter for each limited query. What it decides goes to
-the buckets as a control row: durable, ordered with the rows, and repeated with them, so that a replay makes the same choices.
+the buckets as a control row: durable, ordered with the rows, and repeated with them, so that a replay makes the same choices. Only runs
+that go on until they are stopped are governed; where all there is is processed, nobody waits, and nothing is left out.
 
 Resources are probes a second of event time: given by the setting ``resources``, or derived from the time that a batch may take. A batch
 that takes longer than its share of the trigger interval has its probes cut in proportion, one that has time left gets more. How
@@ -126,6 +127,14 @@ class Governor:
         period = plan.limiting.period / 1e6
         self._queries[plan.query.name] = _Governed(plan, adapter, settings.number("resources"), period, (None,) * shape.count)
 
+    def release(self) -> None:
+        """Take all limits back, also those of an earlier run: for runs in which nobody waits for results."""
+        for query in self._queries.values():
+            shape = query.adapter.shape
+            query.adapter, query.rates, query.sent = Adapter(shape, query.adapter.control), (None,) * shape.count, ((), None)
+            limits = Limits(query.plan.query.name, ((None,) * shape.count,) * self._buckets, (None,) * self._buckets)
+            self._send(Control(uuid.uuid4().hex, limits=(limits,)))
+
     def check_pace(self) -> None:
         """Raise when there is nothing from which limits could follow."""
         for name, query in self._queries.items():
@@ -223,7 +232,9 @@ class Governor:
             own = query.spread[bucket] if bucket < len(query.spread) else [0.0] * len(arrived)
             shares = [mine / all_of_it if all_of_it > 0 else 1 / self._buckets for mine, all_of_it in zip(own, arrived, strict=True)]
             rates.append(tuple(None if rate is None else rate * share for rate, share in zip(query.rates, shares, strict=True)))
-            caps.append(None if cap is None else cap * (sum(own) / whole if whole > 0 else 1 / self._buckets))
+            # As long as everything may probe, a bucket may have all there is: shares are those of the last batch, and change.
+            divided = query.adapter.overloaded and whole > 0
+            caps.append(None if cap is None else cap * sum(own) / whole if divided else cap)
         self._send(Control(uuid.uuid4().hex, limits=(Limits(query.plan.query.name, tuple(rates), tuple(caps)),)))
 
     def told(self) -> dict[str, dict[str, Any]]:

@@ -77,13 +77,13 @@ def test_a_batch_that_takes_too_long_has_its_probes_cut_in_proportion_to_what_th
     pace.learn(0.5, 1_000, 2.0)
     pace.learn(5.5, 100_000, 2.0)
     assert pace.most == pytest.approx(100_000 * 1.05 / 5.05, rel=0.01)
-    assert pace.resources() == pytest.approx(pace.most / (2.0 / 5.5 * 5.5))
+    assert pace.resources() == pytest.approx((pace.most or 0.0) / 2.0)
 
 
 def test_a_batch_with_time_left_gets_more_unless_it_did_not_use_what_it_had() -> None:
     pace = Pace(2.0)
     pace.learn(3.0, 60_000, 2.0)
-    limit = pace.most
+    limit = pace.most or 0.0
     assert limit == pytest.approx(30_000)
     pace.learn(1.0, limit, 2.0)
     raised = pace.most
@@ -182,7 +182,7 @@ def shares(program: Program, seed: int) -> Iterator[Share]:
             newest[name] = int(times[-1])
             parts += [part for bucket, part in packer.pack(rows, 0) if bucket == 0]
         at += length
-        controls = ()
+        controls: tuple[str, ...] = ()
         if drawn.random() < 0.5:
             rates = tuple(None if drawn.random() < 0.3 else float(drawn.integers(0, 40)) for _ in range(4))
             controls = (Control(str(batch), limits=(Limits("q", (rates,), (float(drawn.integers(20, 120)),)),)).to_text(),)
