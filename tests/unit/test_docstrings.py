@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import pkgutil
+from pathlib import Path
 
 import pytest
 
 import muntin
 
-MODULES = [module.name for module in pkgutil.walk_packages(muntin.__path__, "muntin.")]
+PEERS = Path(muntin.__file__).parent / "bench" / "peers"
+FOREIGN = sorted(PEERS / f"{pins.stem}.py" for pins in PEERS.glob("*.txt"))
+"""Scripts that other systems run in environments of their own; their packages are not here."""
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(muntin.__path__, "muntin.")
+    if module.name not in {f"muntin.bench.peers.{path.stem}" for path in FOREIGN}
+]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -19,3 +28,8 @@ def test_examples_in_docstrings_hold(name: str) -> None:
     assert module.__doc__, "every module says what lives there"
     outcome = doctest.testmod(module)
     assert outcome.failed == 0
+
+
+@pytest.mark.parametrize("path", FOREIGN, ids=lambda path: path.stem)
+def test_scripts_of_other_systems_say_what_they_do(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text())), "every module says what lives there"

@@ -51,7 +51,7 @@ class Scale:
     rates: Mapping[str, int] = field(default_factory=lambda: PAPER_RATES)
     rows: Mapping[str, int] = field(default_factory=lambda: {"hash": 6_000, "nested_loop": 12_000})
     trial: int = 3_000
-    repeats: int = 5
+    repeats: int = 3
     loads: tuple[float, ...] = (0.5, 0.8, 0.95)
     bursts: tuple[float, ...] = (1, 2, 3, 4, 5)
     places: tuple[int, ...] = tuple(range(7))
