@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from muntin.model.settings import Settings
-from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Window
+from muntin.model.window import PartitionedWindow
 from muntin.plan.join import Algorithm, Expiry
 from muntin.plan.limiting import Choice, Limiting
 from muntin.plan.query import Emit, Query
 from muntin.planner.join_graph import JoinGraph
+from muntin.planner.sharing import window_size
 from muntin.planner.strategies import choose_strategy, retracts
 from muntin.planner.tree_choice import Shape, best_tree
 from muntin.planner.unit_costs import UnitCosts
@@ -46,17 +47,7 @@ def not_limited(query: Query, settings: Settings, algorithm: Algorithm) -> str:
 def fresh_sizes(query: Query) -> tuple[int, ...]:
     """How old the rows of each source may be in a result, in microseconds or rows; FRESHNESS, or the window; 0 for tables."""
     given = dict(query.freshness)
-    return tuple(_size(given.get(place, source.window)) for place, source in enumerate(query.sources))
-
-
-def _size(window: Window) -> int:
-    match window:
-        case TimeWindow(micros):
-            return micros
-        case RowsWindow(rows) | PartitionedWindow(_, rows):
-            return rows
-        case _:
-            return 0
+    return tuple(window_size(given.get(place, source.window)) for place, source in enumerate(query.sources))
 
 
 def plan_limiting(query: Query, settings: Settings) -> Limiting:

@@ -17,7 +17,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ _TARGET = 0.75
 _LEAST_CUT, _MOST_RAISE = 0.2, 1.3
 _USED = 0.8
 """A limit of which less than this was used says nothing about what is possible."""
+_COUNTED = ("arrivals", "probes", "matches", "states")
 _REMEMBERED = 8
 _ALIKE = 0.1
 """Batches whose probes differ by less than this share do not tell what a probe takes."""
@@ -178,26 +179,28 @@ class Governor:
         if self._pace.most is not None and not any(query.adapter.overloaded for query in self._queries.values()):
             self._pace.release()
 
-    def _sample(self, name: str, query: _Governed, told: Sequence[Mapping[str, Any]]) -> _Taken | None:
+    def _sample(self, name: str, query: _Governed, told: Sequence[Mapping[str, Any]]) -> Sample | None:
         """What all buckets counted together."""
         parts = [stats["overload"][name] for stats in told if name in stats["overload"]]
         if not parts or not max(part["cycles"] for part in parts):
             return None
-        counts = {what: [sum(numbers) for numbers in zip(*(part[what] for part in parts), strict=True)] for what in _COUNTED}
+        arrivals, probes, matches, states = (
+            [sum(numbers) for numbers in zip(*(part[what] for part in parts), strict=True)] for what in _COUNTED
+        )
         query.spread = [part["arrivals"] for part in parts]
         query.stale = sum(part["stale"] for part in parts)
         query.oldest = [max(ages) for ages in zip(*(part["oldest"] for part in parts), strict=True)]
-        return _Taken(self._batch, query.seconds * max(part["cycles"] for part in parts), **counts)
+        return Sample(self._batch, query.seconds * max(part["cycles"] for part in parts), arrivals, probes, matches, states)
 
     @staticmethod
-    def _need(query: _Governed, sample: _Taken) -> float:
+    def _need(query: _Governed, sample: Sample) -> float:
         """Probes a second that a query would have without limits, as far as that is known."""
         model = query.adapter.model
         return model.saturation.resources if model is not None else sum(sample.arrivals) / sample.seconds
 
-    def _follow(self, query: _Governed, sample: _Taken, resources: float | None) -> None:
+    def _follow(self, query: _Governed, sample: Sample, resources: float | None) -> None:
         """Let the adapter see the sample; what is limited holds at once, how it is divided once that is analysed."""
-        request = query.adapter.observe(sample.with_resources(resources))
+        request = query.adapter.observe(replace(sample, resources=resources))
         if request is None:
             self._tell(query)
         else:
@@ -252,22 +255,3 @@ class Governor:
                 "oldest_rows": ages_in_words(query.plan, query.oldest),
             }
         return found
-
-
-_COUNTED = ("arrivals", "probes", "matches", "states")
-
-
-@dataclass(frozen=True)
-class _Taken:
-    """What the buckets counted in a batch: as a sample, without the resources."""
-
-    cycle: int
-    seconds: float
-    arrivals: Sequence[float]
-    probes: Sequence[float]
-    matches: Sequence[float]
-    states: Sequence[float]
-
-    def with_resources(self, resources: float | None) -> Sample:
-        """As the adapter takes it."""
-        return Sample(self.cycle, self.seconds, self.arrivals, self.probes, self.matches, self.states, resources)
