@@ -35,8 +35,8 @@ layers: setup ## import-linter: imports go one way
 pytest: setup ## the tests alone
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
-bench: setup ## the join benchmark
-	$(BIN)/muntin bench join
+bench: setup ## all benchmarks, into docs/results: up to two hours; goes on where it was interrupted
+	$(BIN)/muntin bench all --resume
 
 format: setup ## let ruff repair and format what it can
 	$(BIN)/ruff check --fix

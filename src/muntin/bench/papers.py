@@ -17,6 +17,13 @@ PAPERS = {
     5: "Paper 5: JAQPOT, throughput and freshness under overload (Mukherji and Rundensteiner)",
 }
 
+_PLURAL = {
+    Verdict.HOLDS: "hold",
+    Verdict.DIRECTION: "hold in direction",
+    Verdict.FAILS: "do not hold",
+    Verdict.UNKNOWN: "are not measured yet",
+}
+
 EXPERIMENTS: tuple[Experiment, ...] = (
     *verdicts_paper1.EXPERIMENTS,
     *verdicts_paper2.EXPERIMENTS,
@@ -29,11 +36,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
 def tally(documents: Mapping[str, Document]) -> str:
     """How many experiments have which verdict."""
     counts = Counter(experiment.outcome(documents).verdict for experiment in EXPERIMENTS)
-    told = [
-        f"{counts[verdict]} {verdict}" if verdict is not Verdict.HOLDS else f"{counts[verdict]} hold"
-        for verdict in Verdict
-        if counts[verdict]
-    ]
+    told = [f"{counts[verdict]} {words}" for verdict, words in _PLURAL.items() if counts[verdict]]
     return f"Of {len(EXPERIMENTS)} findings {', '.join(told)}."
 
 

@@ -33,11 +33,14 @@ _GROUP = 0.8
 """How much of the room of a group its bars take."""
 _MOST_TOLD = 18
 """So many bars have their figures above them."""
-_LINE = 20
-"""Letters in a line below a bar."""
+_LETTERS = 80
+"""Letters in a line below all bars."""
+_HEADROOM = 1.1
+_FEW = 30
+"""If figures span less, bars need no logarithmic axis, and such an axis has figures between the powers of ten too."""
+_IN_A_LINE = 4
+"""Names of series side by side."""
 _MARKERS = "osD^vPX*<>"
-_MOST_INSIDE = 5
-"""Series whose names find room among them; those of more stand beside."""
 
 
 class PlotError(RunError):
@@ -59,7 +62,8 @@ class Plot:
     kind
         Lines with a mark at each point, or groups of bars.
     log
-        The axes that are logarithmic: any of the letters x and y. Marks on such an x axis are where there are points.
+        The axes that are logarithmic: any of the letters x and y. Marks on such an x axis are where there are points. Bars have a
+        logarithmic axis only if they differ much.
     """
 
     file: str
@@ -74,6 +78,17 @@ class Plot:
     def filename(self) -> str:
         """The name of the file."""
         return f"{self.file}.svg"
+
+    @property
+    def values(self) -> list[float]:
+        """All heights."""
+        return [value for points in self.series.values() for _, value in points]
+
+    @property
+    def has_log_y(self) -> bool:
+        """Whether heights are logarithmic. Bars begin at nothing unless the small ones could not be seen then."""
+        few = self.kind == "bar" and max(self.values) < _FEW * min(self.values)
+        return "y" in self.log and not few
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: all that is needed to draw it again."""
@@ -105,19 +120,29 @@ def draw(plot: Plot, folder: Path, ending: str = "svg") -> Path:
             _bars(axes, plot)
         else:
             _lines(axes, plot)
-        if "y" in plot.log:
+        if plot.has_log_y:
             axes.set_yscale("log")
+            least, most = axes.get_ylim()
+            axes.yaxis.set_minor_formatter(_plain if most < _FEW * least else "")
         else:
-            axes.set_ylim(bottom=0)
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+            axes.set_ylim(0, _HEADROOM * max(plot.values))
+        axes.yaxis.set_major_formatter(_plain)
         axes.set_title(plot.title, loc="left", fontweight="bold")
         axes.set_xlabel(plot.x)
         axes.set_ylabel(plot.y)
         if len(plot.series) > 1:
-            beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)} if len(plot.series) > _MOST_INSIDE else {}
-            axes.legend(**beside)
+            figure.legend(loc="outside lower center", ncols=min(len(plot.series), _IN_A_LINE))
         figure.savefig(path, metadata={"Date": None} if ending == "svg" else None)
     return path
+
+
+def _plain(value: float, _: object = None) -> str:
+    """A figure beside an axis, without powers of ten.
+
+    >>> [_plain(value) for value in (0.05, 3.0, 120_000)]
+    ['0.05', '3', '120,000']
+    """
+    return f"{value:,.10g}"
 
 
 def _lines(axes: Axes, plot: Plot) -> None:
@@ -127,7 +152,7 @@ def _lines(axes: Axes, plot: Plot) -> None:
     if "x" in plot.log:
         axes.set_xscale("log")
         places = sorted({float(place) for points in plot.series.values() for place, _ in points})
-        axes.set_xticks(places, [f"{place:,.10g}" for place in places])
+        axes.set_xticks(places, [_plain(place) for place in places])
         axes.minorticks_off()
 
 
@@ -141,10 +166,8 @@ def _bars(axes: Axes, plot: Plot) -> None:
         drawn = axes.bar(left, [value for _, value in points], width, label=name)
         if bars <= _MOST_TOLD:
             axes.bar_label(drawn, [_told(value) for _, value in points], padding=2, fontsize=8)
-    axes.set_xticks(range(len(places)), [fill(place, _LINE, break_long_words=False) for place in places])
+    axes.set_xticks(range(len(places)), [fill(place, max(_LETTERS // len(places), 6), break_long_words=False) for place in places])
     axes.grid(visible=False, axis="x")
-    if bars <= _MOST_TOLD and "y" not in plot.log:
-        axes.margins(y=0.15)
 
 
 def _told(value: float) -> str:

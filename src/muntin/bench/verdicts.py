@@ -122,6 +122,15 @@ def short(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
 
 
+def percent(share: float) -> str:
+    """A share, with a decimal if it is small.
+
+    >>> [percent(share) for share in (0.604, 0.0174, 0.0)]
+    ['60 %', '1.7 %', '0 %']
+    """
+    return f"{100 * share:.{1 if 0 < share < 0.1 else 0}f} %"
+
+
 def between(numbers: Sequence[float]) -> str:
     """From the least to the most.
 

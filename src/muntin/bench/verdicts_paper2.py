@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from muntin.bench.verdicts import Document, Experiment, Outcome, between, claimed, counted, graded, in_cases, rows_with, short
+from muntin.bench.verdicts import Document, Experiment, Outcome, between, claimed, counted, graded, in_cases, percent, rows_with, short
 
 _INPUT, _PROBING, _NEGATIVE, _HYBRID = "Input Triggered", "Time Probing", "Negative Tuple", "Hybrid"
 _OTHERS = (_PROBING, _NEGATIVE, _HYBRID)
@@ -57,7 +57,7 @@ def _rates(document: Document) -> Outcome:
         slow, fast = delays[min(delays, key=float)], delays[max(delays, key=float)]
         gains.append(slow[_INPUT] / fast[_INPUT])
         kept += [gains[-1] > 1, *(one[_INPUT] > max(one[name] for name in _OTHERS) for one in delays.values())]
-    text = f"from 5 to 40 rows a second its delay falls to a {gains[0]:.1f}th (Q3) and a {gains[1]:.1f}th (Q4); it is the latest everywhere"
+    text = f"from 5 to 40 rows a second its delay falls by factors of {short(gains[0])} (Q3) and {short(gains[1])} (Q4), above all others"
     return in_cases(kept, text)
 
 
@@ -107,7 +107,7 @@ def _load_q4(document: Document) -> Outcome:
     rest = [times[name] for name in (_INPUT, _PROBING, _HYBRID)]
     text = (
         f"Negative Tuple {short(times[_NEGATIVE] / max(rest))} of the slowest other one's time; the "
-        f"others differ by {max(rest) / min(rest) - 1:.0%}"
+        f"others differ by {percent(max(rest) / min(rest) - 1)}"
     )
     return graded(text, holds=times[_NEGATIVE] > 2 * max(rest), direction=times[_NEGATIVE] > max(rest))
 

@@ -79,3 +79,8 @@ def test_bars_tell_their_figures_unless_they_are_many(tmp_path: Path) -> None:
     many = replace(few, series={"": [(str(place), 1234.5) for place in range(40)]})
     assert ">1,234<" in draw(few, tmp_path).read_text(encoding="utf-8")
     assert ">1,234<" not in draw(many, tmp_path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("least", "log"), [(100.0, False), (1.0, True)])
+def test_bars_begin_at_nothing_unless_they_differ_much(least: float, log: bool) -> None:  # noqa: FBT001 (a column of the table)
+    assert replace(BARS, series={"": [("a", least), ("b", 1_000.0)]}, log="y").has_log_y is log

@@ -105,4 +105,4 @@ def test_every_experiment_is_in_the_table_of_its_paper_and_on_its_page() -> None
         if experiment.benchmark in DOCUMENTS:
             assert experiment.claim in page_of(experiment.benchmark, DOCUMENTS[experiment.benchmark])
     assert page_table("join", DOCUMENTS) == ""
-    assert tally({}) == f"Of {len(EXPERIMENTS)} findings {len(EXPERIMENTS)} not measured yet."
+    assert tally({}) == f"Of {len(EXPERIMENTS)} findings {len(EXPERIMENTS)} are not measured yet."
