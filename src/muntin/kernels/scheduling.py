@@ -20,10 +20,12 @@ import numpy as np
 from muntin.kernels.agenda import (
     APART,
     BLOCK,
+    BUSY,
     CLOCK,
     CONTAINED,
     COUNTED,
     ENDING,
+    EVENLY,
     EVENT,
     FOUND,
     FREE,
@@ -60,7 +62,9 @@ from muntin.kernels.agenda import (
     RESULT_COST,
     SCHEDULER,
     SEEN,
+    SINCE,
     SLICE,
+    SPEED,
     SWF,
     T_BEGIN,
     T_END,
@@ -126,8 +130,9 @@ def moment(desk):
             # For measurements on a machine that does other things, too: work looks at the clock more often than that.
             if read - desk[SEEN] > desk[GAP]:
                 desk[LOST] += read - desk[SEEN]
-                desk[NOW] -= read - desk[SEEN]
+                desk[SINCE] += read - desk[SEEN]
             desk[SEEN] = read
+            return desk[NOW] + ((read - desk[SINCE]) * desk[SPEED] >> EVENLY)
         return read + desk[NOW]
     return desk[NOW]
 
@@ -154,8 +159,9 @@ def limit_when(stores, s, time, bases, slot):
 
 
 @inline
-def join_queue(links, queue, behind):
+def join_queue(desk, links, queue, behind):
     """Chain a queue that is no longer empty behind a smaller one (or the end of the chain)."""
+    desk[BUSY] ^= np.int64(1) << (queue & 63)
     after = links[0, behind]
     links[0, behind] = queue
     links[0, queue] = after
@@ -164,8 +170,9 @@ def join_queue(links, queue, behind):
 
 
 @inline
-def leave_queue(links, queue):
+def leave_queue(desk, links, queue):
     """Take a queue that has become empty out of the chain."""
+    desk[BUSY] ^= np.int64(1) << (queue & 63)
     links[0, links[1, queue]] = links[0, queue]
     links[1, links[0, queue]] = links[1, queue]
 
@@ -204,7 +211,7 @@ def ratio_of(table, queue, limit, reach, served, best):
 
 
 @inline
-def choose(desk, done, links, outers, tables, reach, served, best, quotients):
+def choose(desk, done, links, outers, tables, reach, served, best, quotients, chosen_of):
     """The queue whose head scans next, -1 when all are empty."""
     end = done.shape[0] - 1
     if links[0, end] == end:
@@ -212,6 +219,9 @@ def choose(desk, done, links, outers, tables, reach, served, best, quotients):
     queue = links[1, end]
     if desk[SCHEDULER] != MQT or links[0, end] == queue:
         return links[0, end]
+    remembered = chosen_of.shape[0] > 1
+    if remembered and chosen_of[desk[BUSY]] >= 0:
+        return np.int64(chosen_of[desk[BUSY]])
     mask = outers.shape[0] - 1
     levels = reach.shape[1]
     chosen = np.int64(-1)
@@ -234,6 +244,8 @@ def choose(desk, done, links, outers, tables, reach, served, best, quotients):
             chosen, its_table, its_limit, most = queue, table, limit, own
         limit = queue
         queue = links[1, queue]
+    if remembered:
+        chosen_of[desk[BUSY]] = chosen
     return chosen
 
 
@@ -300,7 +312,7 @@ def take(
     desk[EVENT] = e + 1
     done[0] = number + 1
     if done[0] - done[1] == 1:
-        join_queue(links, np.int64(0), np.int64(end))
+        join_queue(desk, links, np.int64(0), np.int64(end))
     if done[0] - done[end] > desk[MOST_WAITING]:
         desk[MOST_WAITING] = done[0] - done[end]
     return np.int64(DONE)
@@ -445,11 +457,11 @@ def end_level(queue, desk, done, links, outers, sizes, given, pairs, now, out, c
     done[queue + 1] = number + 1
     if queue + 1 < end:
         if done[queue + 1] - done[queue + 2] == 1:
-            join_queue(links, queue + 1, queue)
+            join_queue(desk, links, queue + 1, queue)
     else:
         let_go(row, desk, pairs)
     if done[queue] == done[queue + 1]:
-        leave_queue(links, queue)
+        leave_queue(desk, links, queue)
     desk[ENDING] = 0
     return np.int64(DONE), count
 
@@ -620,7 +632,7 @@ def write_trace(trace, desk, number, level, looked, finished, begin):
 @kernel(
     "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64,"
     " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1],"
-    " int64[:,::1], int64[:,::1], int64[::1], int64[:,::1], int64[::1], int32[:,::1], float64[:,::1],"
+    " int64[:,::1], int64[:,::1], int64[::1], int64[:,::1], int64[::1], int32[:,::1], float64[:,::1], int8[::1],"
     " int64[::1], int64[::1], int64[:,::1], int64[::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[:,::1],"
     " int64[:,::1], int64[:,::1], int64[::1], int64[::1])",
     part="schedule",
@@ -628,7 +640,7 @@ def write_trace(trace, desk, number, level, looked, finished, begin):
 def run_schedule(
     words, halves, stores, indexes, first_index, program, stride,
     aliases, offsets, times, counts, incoming, arrivals,
-    edges, sizes, tables, reach, served, best, quotients,
+    edges, sizes, tables, reach, served, best, quotients, chosen_of,
     desk, done, links, given, outers, bases, bounds, pairs,
     out, trace, counters, scratch,
 ):  # fmt: skip
@@ -668,7 +680,7 @@ def run_schedule(
         if (now >= desk[UNTIL] and stepped) or desk[UNTIL] == 0:
             return np.int64(PAUSED)
         stepped = True
-        queue = choose(desk, done, links, outers, tables, reach, served, best, quotients)
+        queue = choose(desk, done, links, outers, tables, reach, served, best, quotients, chosen_of)
         if queue < 0:
             if desk[EVENT] == stop:
                 return np.int64(DONE)
