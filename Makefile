@@ -47,4 +47,4 @@ lock: ## write requirements.lock from pyproject.toml (LOCK_FLAGS=--upgrade for n
 
 clean: ## remove .venv and everything tools left behind
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist src/*.egg-info
-	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -30,6 +30,7 @@ from typing import Any
 
 import pytest
 
+from muntin.bench.pages import pages_of, question_of, read_documents, with_headlines
 from muntin.cli import main
 from muntin.cli.scripts import read_app
 from muntin.errors import SettingError, SqlError
@@ -41,7 +42,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
-    ROOT / "benchmarks" / "README.md",
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "examples").rglob("*.md")),
 ]
@@ -217,9 +217,19 @@ def test_every_setting_is_explained_with_all_its_values(setting: str) -> None:
                 assert f"`{value}`" in section.group(1), f"{setting} does not explain {value}"
 
 
-def test_figures_are_those_that_were_measured() -> None:
-    script = runpy.run_path(str(ROOT / "scripts" / "bench_table.py"))
-    reports = script["read_reports"](ROOT / "benchmarks")
-    for page, make in ((ROOT / "README.md", "short_table"), (ROOT / "benchmarks" / "README.md", "full_tables")):
-        text = page.read_text(encoding="utf-8")
-        assert script["put"](text, script[make](reports)) == text, "run python scripts/bench_table.py"
+def test_results_are_those_that_were_measured() -> None:
+    folder = ROOT / "docs" / "results"
+    documents = read_documents(folder)
+    assert {path.stem for path in folder.glob("*.json")} == {*documents}
+    pages = pages_of(documents)
+    assert {path.name for path in folder.glob("*.md")} == {*pages}
+    for name, text in pages.items():
+        assert (folder / name).read_text(encoding="utf-8") == text, f"{name}: run muntin bench report"
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "<!-- headlines: begin" in readme
+    assert with_headlines(readme, documents) == readme, "run muntin bench report"
+
+
+def test_every_benchmark_asks_the_question_of_its_page() -> None:
+    for name, document in read_documents(ROOT / "docs" / "results").items():
+        assert document["question"] == question_of(name)

@@ -66,9 +66,17 @@ class Plot:
         """The name of the file."""
         return f"{self.file}.svg"
 
-    def to_dict(self) -> dict[str, str]:
-        """For JSON: where it is and what it shows; the figures stand in the rows."""
-        return {"file": self.filename, "title": self.title}
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: all that is needed to draw it again."""
+        series = {name: [list(point) for point in points] for name, points in self.series.items()}
+        return {"file": self.filename, "title": self.title, "x": self.x, "y": self.y, "series": series, "kind": self.kind, "log": self.log}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Plot:
+        """The plot of which JSON tells."""
+        series = {name: [(place, value) for place, value in points] for name, points in document["series"].items()}
+        rest = {key: document[key] for key in ("title", "x", "y", "kind", "log")}
+        return cls(document["file"].removesuffix(".svg"), series=series, **rest)
 
 
 def draw(plot: Plot, folder: Path) -> Path:

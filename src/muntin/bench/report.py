@@ -13,12 +13,13 @@ from statistics import median
 from typing import Literal
 
 from muntin.bench.plots import Plot
+from muntin.bench.run import Run
 
 Figure = float | int | str
 Progress = Callable[[str], None]
 
 
-def _machine() -> dict[str, Figure]:
+def this_machine() -> dict[str, Figure]:
     """Machine and versions."""
     packages = {name: version(name) for name in ("muntin", "numpy", "numba", "duckdb", "pyarrow")}
     return {"python": platform.python_version(), "processor": _processor(), "cores": os.cpu_count() or 0, **packages}
@@ -59,12 +60,12 @@ class Report:
     question: str
     rows: Sequence[Mapping[str, Figure]]
     claims: Sequence[Claim] = ()
-    machine: Mapping[str, Figure] = field(default_factory=_machine)
+    machine: Mapping[str, Figure] = field(default_factory=this_machine)
     plots: Sequence[Plot] = ()
     details: Sequence[Mapping[str, object]] = ()
 
-    def to_json(self) -> str:
-        """The report as JSON."""
+    def to_json(self, run: Run | None = None) -> str:
+        """The report as JSON, with the run that it is of."""
         claims = [claim.to_dict() for claim in self.claims]
         document: dict[str, object] = {
             "name": self.name,
@@ -73,6 +74,8 @@ class Report:
             "claims": claims,
             "machine": self.machine,
         }
+        if run is not None:
+            document["run"] = run.to_dict()
         if self.plots:
             document["plots"] = [plot.to_dict() for plot in self.plots]
         if self.details:

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table as TextTable
 
 from muntin import __version__
-from muntin.bench.catalogue import BENCHMARKS, Benchmark
-from muntin.bench.peers_bench import bench_peers
-from muntin.bench.plots import PlotError
-from muntin.bench.plots import draw as draw_plot
-from muntin.bench.report import Report
+from muntin.cli.benching import bench
 from muntin.cli.running import RunOptions, run_app
 from muntin.cli.scripts import read_app
 from muntin.engine.explain_pipeline import describe_any
@@ -28,9 +22,6 @@ from muntin.testing.runner import run_file
 
 app = typer.Typer(help="Continuous queries that join the windows of many streams, exactly.", no_args_is_help=True, add_completion=False)
 _progress = Console(stderr=True, highlight=False)
-_REMARK = "remark"
-"""A column of sentences, which stand below the table."""
-_results = Console(highlight=False, soft_wrap=True)
 
 Script = Annotated[Path, typer.Argument(help="a script of CREATE STREAM, CREATE QUERY, ... statements", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON for machines")]
@@ -134,62 +125,7 @@ def test(
         raise typer.Exit(1)
 
 
-@app.command()
-def bench(
-    name: Annotated[str, typer.Argument(help=f"one of {', '.join(BENCHMARKS)}, or all", show_default=False)],
-    *,
-    output: Annotated[Path | None, typer.Option("--output", help="folder for NAME.json and plots")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="less data, to see that it works; its figures mean little")] = False,
-    environments: Annotated[
-        Path | None, typer.Option("--environments", help="for peers: where other systems are installed; by default in the user's cache")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Run a benchmark, print a table and write JSON and plots; exit 1 when a claim does not hold."""
-    if name != "all" and name not in BENCHMARKS:
-        raise typer.BadParameter(f"there is no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
-    folder = output or Path("benchmarks")
-    failed = False
-    for chosen in BENCHMARKS if name == "all" else [name]:
-        run: Benchmark = BENCHMARKS[chosen]
-        if environments is not None and chosen == "peers":
-            run = partial(bench_peers, environments=environments)
-        report = run(lambda text: _progress.print(f"[dim]{escape(text)}[/dim]"), quick=quick)
-        if as_json:
-            typer.echo(report.to_json())
-        else:
-            _show(report)
-        if output or not quick:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{chosen}.json").write_text(report.to_json() + "\n", encoding="utf-8")
-            _draw(report, folder)
-        failed = failed or not all(claim.holds for claim in report.claims)
-    if failed and not quick:
-        raise typer.Exit(1)
-
-
-def _draw(report: Report, folder: Path) -> None:
-    """The plots of a report; that they cannot be drawn is told, and takes nothing from the figures."""
-    for plot in report.plots:
-        try:
-            draw_plot(plot, folder)
-        except PlotError as error:
-            _progress.print(f"[yellow]{escape(str(error))}[/yellow]", soft_wrap=True)
-
-
-def _show(report: Report) -> None:
-    table = TextTable(title=report.question, title_justify="left")
-    columns = [column for column in report.rows[0] if column != _REMARK]
-    for column in columns:
-        table.add_column(column, justify="left" if isinstance(report.rows[0][column], str) else "right")
-    for row in report.rows:
-        table.add_row(*(f"{value:,}" if isinstance(value, int | float) else escape(value) for value in (row[column] for column in columns)))
-    _results.print(table)
-    for row in report.rows:
-        if row.get(_REMARK):
-            _results.print(escape(f"{', '.join(str(row[column]) for column in columns[:2])}: {row[_REMARK]}"))
-    for claim in report.claims:
-        _results.print(f"{'holds' if claim.holds else 'DOES NOT HOLD'}: {claim.text}: {claim.measured:,} ({claim.side} {claim.bound:,})")
+app.command()(bench)
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import runpy
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from muntin.bench.catalogue import BENCHMARKS
+from muntin.bench.pages import page_of
 from muntin.bench.plots import Plot, PlotError, draw
 from muntin.bench.report import Report
-from muntin.cli import app
+from muntin.cli.benching import bench
 
 LINES = Plot("time", "Time by queries", "queries", "seconds", {"ours": [(1, 2.0), (64, 3.0)], "theirs": [(1, 20.0)]}, log="xy")
 BARS = Plot("rates", "Rates", "system", "rows/s", {"hash": [("LWO", 1.0), ("MQT", 2.0)], "loop": [("LWO", 3.0), ("MQT", 4.0)]}, kind="bar")
@@ -44,13 +44,19 @@ def test_without_matplotlib_the_figures_are_written_and_it_is_told(
         draw(LINES, tmp_path)
     report = Report("join", "Why?", [{"figure": 1}], plots=[LINES])
     monkeypatch.setitem(BENCHMARKS, "join", lambda *_, **__: report)
-    app.bench("join", output=tmp_path, quick=True, as_json=True)
+    bench(["join"], output=tmp_path, quick=True, as_json=True)
     assert "pip install 'muntin[dev]'" in capsys.readouterr().err
     assert json.loads((tmp_path / "join.json").read_text(encoding="utf-8"))["plots"] == [LINES.to_dict()]
 
 
 def test_a_report_with_plots_shows_them_on_the_page() -> None:
     report = json.loads(Report("join", "Why?", [{"figure": 1}], plots=[LINES]).to_json())
-    script = runpy.run_path(str(Path(__file__).parents[3] / "scripts" / "bench_table.py"))
-    assert "![Time by queries](time.svg)" in script["full_tables"]([report])
-    assert "![" not in script["full_tables"]([{**report, "plots": []}])
+    assert "![Time by queries](time.svg)" in page_of("join", report)
+    assert "![" not in page_of("join", {**report, "plots": []})
+
+
+@pytest.mark.parametrize("plot", [LINES, BARS])
+def test_a_plot_is_the_same_from_json(tmp_path: Path, plot: Plot) -> None:
+    read = Plot.from_dict(json.loads(json.dumps(plot.to_dict())))
+    assert read == plot
+    assert draw(read, tmp_path).read_text(encoding="utf-8") == draw(plot, tmp_path).read_text(encoding="utf-8")

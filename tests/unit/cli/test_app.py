@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from muntin.bench.catalogue import BENCHMARKS
 from muntin.bench.report import Claim, Report
-from muntin.cli import app as application
 from muntin.cli import main
 
 SCRIPT = """CREATE STREAM A (k INT, ts TIMESTAMP);
@@ -167,18 +167,23 @@ def test_a_benchmark_fails_when_a_claim_does_not_hold(
     def bench(progress: object, *, quick: bool = False) -> Report:
         assert callable(progress)
         progress(f"measuring, quick: {quick}")
-        return Report("made_up", "How fast?", [{"what": "it", "seconds": 1234.5}], [Claim("seconds", measured, 2.0)])
+        return Report("join", "How fast?", [{"what": "it", "seconds": 1234.5}], [Claim("seconds", measured, 2.0)])
 
-    monkeypatch.setattr(application, "BENCHMARKS", {"made_up": bench})
+    monkeypatch.setitem(BENCHMARKS, "join", bench)
     arguments = ["--quick"] if quick else []
-    done = shell("bench", "made_up", *arguments, "--output", "results")
+    done = shell("bench", "join", *arguments, "--output", "results")
     assert done.code == code
     assert f"measuring, quick: {quick}" in done.err
     assert f"{'holds' if measured < 2 else 'DOES NOT HOLD'}: seconds" in done.out
     assert "1,234.5" in done.out
-    written = json.loads((shell.folder / "results" / "made_up.json").read_text(encoding="utf-8"))
+    written = json.loads((shell.folder / "results" / "join.json").read_text(encoding="utf-8"))
     assert written["claims"] == [{"claim": "seconds", "measured": measured, "side": "at most", "bound": 2.0, "holds": measured < 2}]
-    assert json.loads(shell("bench", "all", "--json", *arguments, "--output", "results").out) == written
+    assert written["run"]["quick"] is quick
+    printed = json.loads(shell("bench", "join", "--json", *arguments, "--output", "results").out)
+    assert {**printed, "run": 0} == {**written, "run": 0}
+    page = (shell.folder / "results" / "join.md").read_text(encoding="utf-8")
+    assert "1,234.5" in page
+    assert ("A quick run" in page) is quick
 
 
 @pytest.mark.parametrize("name", ["window", "memory", "groups"])
