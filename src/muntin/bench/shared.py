@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
+import numpy as np
+
 from muntin.bench import shared_engine
 from muntin.bench.plots import Plot
 from muntin.bench.report import Claim, Figure, Progress, Report
@@ -41,17 +43,19 @@ _ALONE_RATE, _ALONE_ROWS = 600, 2_000
 paper's rate itself the smallest window would have 15 rows, and be compared in what a step costs without any rows."""
 
 
+_CLEARLY = 3.0
 _LEAST = (("lwo", 0.4), ("swf", 0.7))
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much: rows a second by join, new rows of a run, of a run that finds out what a row costs, runs; loads; bursts."""
+    """How much: rows a second by join, new rows of a run, of one that finds out what a row costs, least and most runs; loads; bursts."""
 
     rates: Mapping[str, int] = field(default_factory=lambda: RATES)
     rows: Mapping[str, int] = field(default_factory=lambda: {"hash": 6_000, "nested_loop": 6_000})
     trial: int = 3_000
-    repeats: int = 5
+    repeats: int = 3
+    most_runs: int = 15
     loads: tuple[float, ...] = (0.5, 0.8, 0.95)
     bursts: tuple[float, ...] = (1, 2, 3, 4, 5)
     places: tuple[int, ...] = tuple(range(7))
@@ -64,6 +68,7 @@ QUICK = Scale(
     {"hash": 5, "nested_loop": 2},
     {"hash": 2_000, "nested_loop": 2_000},
     1_000,
+    1,
     1,
     (0.5, 0.8),
     (1, 3),
@@ -114,6 +119,16 @@ class Found:
         ratios = [run[one].by_query / run[other].by_query for run in self.runs]
         return f"{min(ratios):.2f} to {max(ratios):.2f}"
 
+    def is_clear(self, scale: Scale) -> bool:
+        """Whether MQT is clearly better or worse than each of the others, by three standard errors, or there were enough runs."""
+        if len(self.runs) < scale.repeats:
+            return False
+        if len(self.runs) >= scale.most_runs:
+            return True
+        ratios = np.log([[run["mqt"].by_query / run[other].by_query for other in ("lwo", "swf")] for run in self.runs])
+        errors = ratios.std(axis=0, ddof=1) / len(self.runs) ** 0.5
+        return bool((np.abs(ratios.mean(axis=0)) > _CLEARLY * errors).all())
+
     def simulated_ratio(self, one: str, other: str) -> float:
         """The ratio without overheads."""
         return self.simulated[one].by_query / self.simulated[other].by_query
@@ -146,8 +161,8 @@ def measure(case: Case, scale: Scale) -> list[Found]:
     cost = median(service_time(case.sharing, trial, metronome) for _ in range(scale.repeats))
     for one in found:
         one.second = cost * rows_a_second / one.load
-    for _ in range(scale.repeats):
-        for one in found:
+    for one in found:
+        while not one.is_clear(scale):
             one.runs.append(run_together(case.sharing, case.streams, one.second, SCHEDULERS, metronome))
     cost = service_time(case.sharing, trial)
     for one in found:

@@ -37,6 +37,7 @@ _ARRIVED = np.zeros(1, np.int64)
 _NO_TABLE = np.zeros((1, 1), np.int32)
 _NO_QUOTIENTS = np.zeros((1, 1), np.float64)
 _LONGEST = (1 << 62) - 1
+_FEW = 1 << 12
 _TWO = 2
 
 
@@ -189,7 +190,7 @@ class ScheduledJoin(JoinOperator):
         desk = self.agenda.desk
         while self._untaken():
             desk[[at.CLOCK, at.NOW, at.PUNCTUAL, at.UNTIL]] = at.MEASURED, 0, 0, 0
-            released = self.go_on()
+            released = self.go_on(_FEW)
             if released is not None:
                 yield released
 
