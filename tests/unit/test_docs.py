@@ -225,6 +225,7 @@ def test_results_are_those_that_were_measured() -> None:
     assert {path.name for path in folder.glob("*.md")} == {*pages}
     for name, text in pages.items():
         assert (folder / name).read_text(encoding="utf-8") == text, f"{name}: run muntin bench report"
+    assert {path.name for path in folder.glob("*.svg")} == {*re.findall(r"\]\(([\w-]+\.svg)\)", "".join(pages.values()))}
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "<!-- headlines: begin" in readme
     assert with_headlines(readme, documents) == readme, "run muntin bench report"

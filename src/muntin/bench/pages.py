@@ -8,15 +8,15 @@ there are relative to the folder of the pages.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from muntin.bench.headlines import headlines
 from muntin.bench.markdown import between, figures, folded, number, table
-
-Document = Mapping[str, Any]
-"""What the JSON of a benchmark says."""
+from muntin.bench.papers import page_table, paper_tables, tally
+from muntin.bench.pictures import pictures_of
+from muntin.bench.verdicts import Document, Verdict
 
 _ABOUT = Path(__file__).parent / "about"
 _COMMAND = "muntin bench report"
@@ -30,6 +30,9 @@ muntin bench all --quick      # less data, some minutes; its figures mean little
 muntin bench join             # one
 muntin bench report           # writes these pages again, from the JSON beside them
 ```"""
+_VERDICTS = f"""Every experiment of the papers, with what it found in our own words. A program makes the verdicts from the figures.
+A finding *{Verdict.HOLDS}* when our figures show it; it *{Verdict.DIRECTION}* when they show the same order of things with other numbers,
+or in three of four cases at least; else it *{Verdict.FAILS}*. Where it is not the first, a sentence says why."""
 _FIRST = 4
 """Pictures that stand open at the top of a page; the rest is folded."""
 
@@ -80,7 +83,7 @@ def page_of(name: str, document: Document | None) -> str:
     elif "error" in document:
         parts.append(f"**It failed** in the last run, so there are no figures:\n\n```text\n{document['error']}\n```")
     else:
-        parts += [*_warning(document), *_pictures(document.get("plots", [])), *_claims(document)]
+        parts += [*_warning(document), *_pictures(document), *_claims(document), *_papers(name, document)]
     parts += ["## How it is measured", how, *(["## How to read it", reading] if reading else [])]
     if document and document["rows"]:
         parts += ["## Figures", figures(document["rows"], "All figures")]
@@ -100,7 +103,8 @@ def _warning(document: Document) -> list[str]:
     return ["**A quick run: little data, so the figures mean little.**"] if document.get("run", {}).get("quick") else []
 
 
-def _pictures(plots: Sequence[Mapping[str, Any]]) -> list[str]:
+def _pictures(document: Document) -> list[str]:
+    plots = document.get("plots") or [plot.to_dict() for plot in pictures_of(document)]
     shown = [f"![{plot['title']}]({plot['file']})" for plot in plots]
     rest = shown[_FIRST:]
     return shown[:_FIRST] + ([folded(f"{len(rest)} more pictures", "\n\n".join(rest))] if rest else [])
@@ -114,6 +118,11 @@ def _claims(document: Document) -> list[str]:
         for claim in document["claims"]
     ]
     return ["## What it shows", table(["claim", "measured", "bound", ""], rows, [1])]
+
+
+def _papers(name: str, document: Document) -> list[str]:
+    found = page_table(name, {name: document})
+    return ["## Beside the paper", found] if found else []
 
 
 def _kept(claim: Mapping[str, Any]) -> str:
@@ -146,6 +155,9 @@ def index_page(documents: Mapping[str, Document]) -> str:
         headlines(documents),
         "## Questions",
         _questions(documents),
+        "## The papers",
+        f"{_VERDICTS} {tally(documents)}",
+        paper_tables(documents, names()),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
 from muntin.errors import RunError
@@ -24,9 +25,17 @@ _STYLE: dict[Any, Any] = {
     "grid.alpha": 0.3,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
 }
 _GROUP = 0.8
 """How much of the room of a group its bars take."""
+_MOST_TOLD = 18
+"""So many bars have their figures above them."""
+_LINE = 20
+"""Letters in a line below a bar."""
+_MARKERS = "osD^vPX*<>"
 _MOST_INSIDE = 5
 """Series whose names find room among them; those of more stand beside."""
 
@@ -79,7 +88,7 @@ class Plot:
         return cls(document["file"].removesuffix(".svg"), series=series, **rest)
 
 
-def draw(plot: Plot, folder: Path) -> Path:
+def draw(plot: Plot, folder: Path, ending: str = "svg") -> Path:
     """Draw a plot into a folder; raises :class:`PlotError` without matplotlib."""
     try:
         import matplotlib as mpl  # noqa: PLC0415 (only who draws needs it)
@@ -88,7 +97,7 @@ def draw(plot: Plot, folder: Path) -> Path:
         raise PlotError(
             f"{plot.filename} is not drawn, since there is no matplotlib", hint="Install it: pip install 'muntin[dev]'"
         ) from error
-    path = folder / plot.filename
+    path = folder / f"{plot.file}.{ending}"
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=_INCHES, layout="constrained")
         axes = figure.add_subplot()
@@ -100,19 +109,21 @@ def draw(plot: Plot, folder: Path) -> Path:
             axes.set_yscale("log")
         else:
             axes.set_ylim(bottom=0)
-        axes.set_title(plot.title)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+        axes.set_title(plot.title, loc="left", fontweight="bold")
         axes.set_xlabel(plot.x)
         axes.set_ylabel(plot.y)
         if len(plot.series) > 1:
             beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)} if len(plot.series) > _MOST_INSIDE else {}
-            axes.legend(frameon=False, **beside)
-        figure.savefig(path, metadata={"Date": None})
+            axes.legend(**beside)
+        figure.savefig(path, metadata={"Date": None} if ending == "svg" else None)
     return path
 
 
 def _lines(axes: Axes, plot: Plot) -> None:
-    for name, points in plot.series.items():
-        axes.plot([place for place, _ in points], [value for _, value in points], marker="o", label=name)
+    for number, (name, points) in enumerate(plot.series.items()):
+        marker = _MARKERS[number % len(_MARKERS)]
+        axes.plot([place for place, _ in points], [value for _, value in points], marker=marker, markersize=5, label=name)
     if "x" in plot.log:
         axes.set_xscale("log")
         places = sorted({float(place) for points in plot.series.values() for place, _ in points})
@@ -122,9 +133,24 @@ def _lines(axes: Axes, plot: Plot) -> None:
 
 def _bars(axes: Axes, plot: Plot) -> None:
     places = [str(place) for place, _ in next(iter(plot.series.values()))]
-    width = _GROUP / len(plot.series)
+    width = _GROUP / max(len(plot.series), 2)
+    bars = len(plot.series) * len(places)
     for number, (name, points) in enumerate(plot.series.items()):
         assert [str(place) for place, _ in points] == places, f"{plot.file}: all series of bars have the same places"
-        left = [place - _GROUP / 2 + (number + 0.5) * width for place in range(len(places))]
-        axes.bar(left, [value for _, value in points], width, label=name)
-    axes.set_xticks(range(len(places)), places)
+        left = [place + (number + 0.5 - len(plot.series) / 2) * width for place in range(len(places))]
+        drawn = axes.bar(left, [value for _, value in points], width, label=name)
+        if bars <= _MOST_TOLD:
+            axes.bar_label(drawn, [_told(value) for _, value in points], padding=2, fontsize=8)
+    axes.set_xticks(range(len(places)), [fill(place, _LINE, break_long_words=False) for place in places])
+    axes.grid(visible=False, axis="x")
+    if bars <= _MOST_TOLD and "y" not in plot.log:
+        axes.margins(y=0.15)
+
+
+def _told(value: float) -> str:
+    """A figure above its bar.
+
+    >>> [_told(value) for value in (0.1234, 12.34, 1234.5)]
+    ['0.123', '12.3', '1,234']
+    """
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

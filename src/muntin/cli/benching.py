@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -16,9 +16,10 @@ from rich.markup import escape
 from rich.table import Table as TextTable
 
 from muntin.bench.catalogue import BENCHMARKS, Benchmark
-from muntin.bench.pages import write_pages
+from muntin.bench.pages import read_documents, write_pages
 from muntin.bench.peers_bench import bench_peers
-from muntin.bench.plots import Plot, PlotError, draw
+from muntin.bench.pictures import pictures_of
+from muntin.bench.plots import PlotError, draw
 from muntin.bench.report import Report
 from muntin.bench.run import Run
 from muntin.bench.run_all import MARK, Batch, Tell, run_all
@@ -70,7 +71,7 @@ def bench(  # noqa: PLR0913 (typer takes options as parameters)
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{report.name}.json").write_text(report.to_json(run) + "\n", encoding="utf-8")
-            _draw(report.plots, folder)
+            _draw(json.loads(report.to_json()), folder)
             if not worker:
                 write_pages(folder, readme)
         if not quick and not all(claim.holds for claim in report.claims):
@@ -79,9 +80,8 @@ def bench(  # noqa: PLR0913 (typer takes options as parameters)
 
 def write_report(folder: Path, readme: Path | None) -> None:
     """Plots and pages again, from the JSON of a folder."""
-    for path in sorted(folder.glob("*.json")):
-        plots = json.loads(path.read_text(encoding="utf-8")).get("plots", [])
-        _draw([Plot.from_dict(plot) for plot in plots if "series" in plot], folder)
+    for document in read_documents(folder).values():
+        _draw(document, folder)
     write_pages(folder, readme)
     _progress.print(f"pages written to {folder}")
 
@@ -114,9 +114,9 @@ def _telling() -> Iterator[Tell]:
         yield lambda text: status.update(escape(text))
 
 
-def _draw(plots: Iterable[Plot], folder: Path) -> None:
-    """Plots; that they cannot be drawn is told, and takes nothing from the figures."""
-    for plot in plots:
+def _draw(document: Mapping[str, Any], folder: Path) -> None:
+    """The pictures of a report; that they cannot be drawn is told, and takes nothing from the figures."""
+    for plot in pictures_of(document):
         try:
             draw(plot, folder)
         except PlotError as error:

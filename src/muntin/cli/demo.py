@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.columns import Columns
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
@@ -147,8 +148,11 @@ class Feed:
 _SENSORS = {"Temperature": TEMPERATURE, "Humidity": HUMIDITY}
 
 
-def run_demo(seconds: float, rate: int) -> None:
-    """Start Spark, let readings come and show what the queries say; ``seconds`` begin when Spark has caught up with them."""
+def run_demo(seconds: float, rate: int, last_view: Callable[[RenderableType], None] | None = None) -> None:
+    """Start Spark, let readings come and show what the queries say; ``seconds`` begin when Spark has caught up with them.
+
+    ``last_view`` gets what a terminal shows at the end.
+    """
     begin = time.monotonic()
     console = Console(highlight=False)
     with tempfile.TemporaryDirectory(prefix="muntin-demo-", ignore_cleanup_errors=True) as name:
@@ -158,7 +162,7 @@ def run_demo(seconds: float, rate: int) -> None:
         feed = Feed(folder, rate)
         view = View(now=feed.now)
         sinks = [Recent(query) for query in QUERIES]
-        screen = Screen(view, extra=lambda: Columns([sink.panel() for sink in sinks]))
+        screen = Screen(view, extra=lambda: _panels(sinks))
         for sink in sinks:
             sink.printing = not screen.live
         console.print(
@@ -175,9 +179,15 @@ def run_demo(seconds: float, rate: int) -> None:
             feed.start()
             try:
                 watch(engine, screen, stop, lambda: _first_and(engine, seconds))
+                if last_view is not None:
+                    last_view(Group(view.panel(), _panels(sinks)))
             finally:
                 feed.stop()
         _summarize(console, engine, sinks, time.monotonic() - begin)
+
+
+def _panels(sinks: list[Recent]) -> RenderableType:
+    return Columns([sink.panel() for sink in sinks])
 
 
 def _first_and(engine: SparkEngine, seconds: float) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from muntin.bench.catalogue import BENCHMARKS
-from muntin.bench.pages import page_of
+from muntin.bench.pages import page_of, read_documents
+from muntin.bench.pictures import pictures_of
 from muntin.bench.plots import Plot, PlotError, draw
 from muntin.bench.report import Report
 from muntin.cli.benching import bench
@@ -60,3 +61,21 @@ def test_a_plot_is_the_same_from_json(tmp_path: Path, plot: Plot) -> None:
     read = Plot.from_dict(json.loads(json.dumps(plot.to_dict())))
     assert read == plot
     assert draw(read, tmp_path).read_text(encoding="utf-8") == draw(plot, tmp_path).read_text(encoding="utf-8")
+
+
+DOCUMENTS = read_documents(Path(__file__).parents[3] / "docs" / "results")
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_benchmark_has_a_picture(tmp_path: Path, name: str) -> None:
+    document = DOCUMENTS[name]
+    assert "![" in page_of(name, document)
+    for plot in pictures_of(document)[:2]:
+        assert plot.title in draw(plot, tmp_path).read_text(encoding="utf-8")
+
+
+def test_bars_tell_their_figures_unless_they_are_many(tmp_path: Path) -> None:
+    few = Plot("few", "Few", "", "ms", {"": [("a", 1234.5), ("b", 0.25)]}, kind="bar")
+    many = replace(few, series={"": [(str(place), 1234.5) for place in range(40)]})
+    assert ">1,234<" in draw(few, tmp_path).read_text(encoding="utf-8")
+    assert ">1,234<" not in draw(many, tmp_path).read_text(encoding="utf-8")

@@ -1,0 +1,108 @@
+"""Verdicts: made from figures, other ones when figures are other ones, and none where figures are missing."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muntin.bench.pages import names, page_of, read_documents
+from muntin.bench.papers import EXPERIMENTS, PAPERS, page_table, paper_tables, tally
+from muntin.bench.verdicts import Experiment, Outcome, Verdict, claimed, graded, in_cases, rows_with
+
+DOCUMENTS = read_documents(Path(__file__).parents[3] / "docs" / "results")
+MEASURED = [experiment for experiment in EXPERIMENTS if experiment.benchmark in DOCUMENTS]
+CLAIM = {"claim": "time of A over B", "measured": 2, "side": "at most", "bound": 3, "holds": True}
+
+
+def identify(experiment: Experiment) -> str:
+    return f"{experiment.paper}, {experiment.where}, {experiment.claim[:40]}"
+
+
+def find(beginning: str) -> Experiment:
+    return next(experiment for experiment in EXPERIMENTS if experiment.claim.startswith(beginning))
+
+
+@pytest.mark.parametrize(
+    ("kept", "verdict"),
+    [([True] * 4, Verdict.HOLDS), ([True] * 3 + [False], Verdict.DIRECTION), ([True, False], Verdict.FAILS)],
+)
+def test_three_of_four_cases_are_a_direction(kept: list[bool], verdict: Verdict) -> None:
+    assert in_cases(kept, "so it is") == Outcome(verdict, "so it is")
+
+
+def test_figures_that_are_not_there_make_no_verdict() -> None:
+    experiment = Experiment(1, "5", "A is slow", "join", lambda document: graded("yes", holds=claimed(document, "time of A") > 1))
+    assert experiment.outcome({"join": {"claims": [CLAIM]}}) == Outcome(Verdict.HOLDS, "yes")
+    assert experiment.outcome({"join": {"claims": [CLAIM | {"measured": 1}]}}).verdict is Verdict.FAILS
+    assert experiment.outcome({"join": {"claims": []}}).verdict is Verdict.UNKNOWN
+    assert experiment.outcome({"join": {"claims": [CLAIM], "error": "it crashed"}}).verdict is Verdict.UNKNOWN
+    assert experiment.outcome({}).verdict is Verdict.UNKNOWN
+    with pytest.raises(LookupError):
+        in_cases([], "nothing")
+    with pytest.raises(LookupError):
+        rows_with([{"load": 1}], load=2)
+
+
+@pytest.mark.parametrize("experiment", MEASURED, ids=identify)
+def test_the_figures_of_the_repository_are_enough_for_a_verdict(experiment: Experiment) -> None:
+    outcome = experiment.judge(DOCUMENTS[experiment.benchmark])
+    assert outcome.verdict is not Verdict.UNKNOWN
+    assert outcome.result
+    if outcome.verdict is not Verdict.HOLDS:
+        assert experiment.why, "a sentence says why"
+
+
+def _rows(experiment: str, **figures: float) -> Callable[[dict[str, Any]], None]:
+    def change(document: dict[str, Any]) -> None:
+        for row in document["rows"]:
+            if row.get("experiment", "").startswith(experiment):
+                row |= {name: value for name, value in figures.items() if name in row}
+                row |= {name.replace("_over_", "/"): value for name, value in figures.items() if "_over_" in name}
+
+    return change
+
+
+def _alike(document: dict[str, Any]) -> None:
+    for row in document["rows"]:
+        row |= {name: 5.0 for name in ("average ms", "longest ms", "CPU ms") if row.get(name)}
+
+
+def _one_order(document: dict[str, Any]) -> None:
+    for row in document["rows"]:
+        row["ratio"] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("claim", "change"),
+    [
+        ("MQT has the least mean response time", _rows("windows, hash", MQT_over_LWO=1.2)),
+        ("MQT is best for all sizes of bursts", _rows("bursts", MQT_over_SWF=1.2)),
+        ("MQT is best wherever", _rows("80 %", MQT_over_LWO=1.2)),
+        ("Driven by input alone", _alike),
+        ("Higher rates bring", _alike),
+        ("The deeper the pipeline", _alike),
+        ("The best join order", _one_order),
+    ],
+)
+def test_other_figures_make_another_verdict(claim: str, change: Callable[[dict[str, Any]], None]) -> None:
+    experiment = find(claim)
+    document = copy.deepcopy(dict(DOCUMENTS[experiment.benchmark]))
+    assert experiment.judge(document).verdict in {Verdict.HOLDS, Verdict.DIRECTION}
+    change(document)
+    assert experiment.judge(document).verdict is Verdict.FAILS
+
+
+def test_every_experiment_is_in_the_table_of_its_paper_and_on_its_page() -> None:
+    tables = paper_tables(DOCUMENTS, names())
+    for experiment in EXPERIMENTS:
+        assert experiment.paper in PAPERS
+        assert experiment.claim in tables
+        assert (f"[{experiment.benchmark}]({experiment.benchmark}.md)" in tables) is (experiment.benchmark in names())
+        if experiment.benchmark in DOCUMENTS:
+            assert experiment.claim in page_of(experiment.benchmark, DOCUMENTS[experiment.benchmark])
+    assert page_table("join", DOCUMENTS) == ""
+    assert tally({}) == f"Of {len(EXPERIMENTS)} findings {len(EXPERIMENTS)} not measured yet."
