@@ -246,7 +246,7 @@ class JoinOperator:
                 self._make_room(status, need, events, start)
             if count:
                 yield self._matches(events, count)
-            limits = self._limits(instant, events.counts[stop - 1])
+            limits = self._limits(int(events.times[stop - 1]), events.counts[stop - 1])
             self._expire(limits, instant)
 
     def _run_tree(self, tree: Tree, events: Events, *, silent: bool) -> Iterator[Matches]:

@@ -69,7 +69,7 @@ def test_the_report_has_both_halves_of_the_figure() -> None:
     assert places.count(("allocation, general lazy", "10 to slow")) == len(QUICK.averages)
     assert {tuple(row) for row in report.rows} == {tuple(report.rows[0])}, "a table has the same columns everywhere"
     counted = [claim for claim in report.claims if "omparisons of" in claim.text]
-    assert len(counted) == 3
+    assert len(counted) == 2
     assert all(claim.holds for claim in counted)
     assert [plot.file for plot in report.plots] == ["intervals", "intervals-allocation-lazy", "intervals-allocation"]
     assert [len(plot.series) for plot in report.plots] == [4, 4, 4]
