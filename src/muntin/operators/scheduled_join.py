@@ -311,7 +311,7 @@ class ScheduledJoin(JoinOperator):
         self._events = None
         self.agenda.shrink()
         limits = self.limits()
-        self._expire(limits)
+        self._expire(limits, self.now)
         self.state.fit(limits)
 
     # -- size --------------------------------------------------------------------------------------
