@@ -50,9 +50,9 @@ def made_up() -> pa.Table:
     )
 
 
-def read(path: Path, days: int) -> pa.Table:
-    """The first days of a file like that of the US on-time statistics."""
-    flights = pq.read_table(path)
+def read(path: Path, days: int = 7) -> pa.Table:
+    """The first days of a file like that of the US on-time statistics, or of the one in a folder."""
+    flights = pq.read_table(path / "flights.parquet" if path.is_dir() else path)
     last = pc.min(flights.column("ts")).as_py() + timedelta(days=days)
     return flights.filter(pc.less(flights.column("ts"), pa.scalar(last)))
 
@@ -72,7 +72,7 @@ def board(flights: pa.Table) -> pa.Table:
 def main() -> None:
     """Read or make up the flights, run the query, say where to change planes."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("flights", nargs="?", type=Path, help="a parquet file of US departures; without it data is made up")
+    options.add_argument("flights", nargs="?", type=Path, help="a parquet file of US departures, or its folder; else data is made up")
     options.add_argument("--days", type=int, default=7, help="how many days of the file are taken")
     options.add_argument("--write", type=Path, metavar="FOLDER", help="only write the data there, for muntin run")
     chosen = options.parse_args()

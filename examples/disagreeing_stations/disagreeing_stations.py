@@ -24,6 +24,8 @@ START = 1_189_641_600
 PAUSE = timedelta(minutes=30)
 """A station that was doubtful within this time is still the same case."""
 BATCH = 2_000
+FAR = 20.0
+"""Degrees that no weather explains."""
 
 
 def made_up() -> pa.Table:
@@ -50,6 +52,11 @@ def made_up() -> pa.Table:
             )
         )
     return pa.concat_tables(parts).sort_by([("ts", "ascending"), ("station", "ascending")])
+
+
+def read(path: Path) -> pa.Table:
+    """The readings of a file like that of SensorScope, or of the folder it is in."""
+    return pq.read_table(path / "readings.parquet" if path.is_dir() else path, columns=list(COLUMNS))
 
 
 def alarms(readings: pa.Table) -> pa.Table:
@@ -83,10 +90,10 @@ def cases(found: pa.Table) -> list[dict[str, object]]:
 def main() -> None:
     """Read or make up the readings, run the query, say which stations to mistrust."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("readings", nargs="?", type=Path, help="a parquet file like that of SensorScope; without it data is made up")
+    options.add_argument("readings", nargs="?", type=Path, help="a parquet file like SensorScope's, or its folder; else data is made up")
     options.add_argument("--write", type=Path, metavar="FOLDER", help="only write the data there, for muntin run")
     chosen = options.parse_args()
-    readings = pq.read_table(chosen.readings, columns=list(COLUMNS)) if chosen.readings else made_up()
+    readings = read(chosen.readings) if chosen.readings else made_up()
     if chosen.write:
         chosen.write.mkdir(parents=True, exist_ok=True)
         pq.write_table(readings, chosen.write / "readings.parquet")
@@ -101,8 +108,12 @@ def main() -> None:
             f"station {case['station']}: {case['begin']:%d %b %H:%M} for {hours:.1f} h, "
             f"against up to {case['others']} others, off by up to {case['off']:.0f} degrees"
         )
-    wrong = sorted({case["station"] for case in found})
-    print(f"do not trust: {', '.join(map(str, wrong)) or 'none'} ({len(found)} cases)")
+    wrong = {case["station"] for case in found if abs(case["off"]) > FAR}
+    others = {case["station"] for case in found} - wrong
+    for words, named in (("do not trust", wrong), (f"doubtful at times, but by less than {FAR:.0f} degrees", others)):
+        if named:
+            count = sum(case["station"] in named for case in found)
+            print(f"{words}: {', '.join(map(str, sorted(named)))} ({count} cases)")
 
 
 if __name__ == "__main__":

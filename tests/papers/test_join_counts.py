@@ -59,6 +59,17 @@ def test_new_rows_of_a_fast_stream_come_first_here_even_at_long_intervals() -> N
     assert counted["lazy"] < counted["general_lazy"]
 
 
+def test_lazy_expiry_keeps_its_interval_inside_a_batch() -> None:
+    """What is stored too long is read by the windows above the new rows; a batch has many intervals here."""
+    streams = [*[PaperStream(1, 100, 50)] * 3, PaperStream(10, 100, 50)]
+    rows = make_streams(streams, 600, 1)
+    last = {"join": "nested_loop", "algorithm": "general_lazy", "reevaluation": "5 seconds", "order": order_setting((0, 1, 2, 3))}
+    always = count_work(streams, rows, 600, **last)
+    lazily = {seconds: count_work(streams, rows, 600, **last, expiry="lazy", expiry_interval=f"{seconds} seconds") for seconds in (5, 50)}
+    assert lazily[5].comparisons == always.comparisons
+    assert always.comparisons < lazily[50].comparisons < 2 * always.comparisons
+
+
 def test_streams_have_the_rates_and_values_of_their_table() -> None:
     for streams in (TABLE_5, TABLE_6):
         for stream, rows in zip(streams, make_streams(streams, 200, 7), strict=True):

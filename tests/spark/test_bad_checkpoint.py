@@ -18,7 +18,7 @@ from muntin.spark import SparkEngine
 from muntin.spark.checkpoint import CheckpointError
 from muntin.spark.sinks import SinkError
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 VALUES = "SELECT v FROM A WINDOW 2 SECONDS"
 NAMED = "SELECT v, name FROM A, T WHERE A.k = T.k WINDOW 2 SECONDS"

@@ -14,7 +14,7 @@ from tests.spark.support import SCHEMA, SECOND, Folders, rows
 from muntin.errors import InputError, RunError
 from muntin.spark import SparkEngine
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 
 VALUES = "SELECT k, v FROM A WINDOW 2 SECONDS"
 

@@ -15,7 +15,7 @@ from muntin.errors import InputError, MuntinError, SettingError, SqlError
 from muntin.spark import SparkEngine
 from muntin.spark.sinks import SinkError
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 
 VALUES = "SELECT k, v FROM A WINDOW 2 SECONDS"
 

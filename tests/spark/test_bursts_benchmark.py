@@ -6,7 +6,7 @@ import pytest
 
 from muntin.bench.spark_bursts import QUICK, SCHEDULERS, bench_spark_bursts
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 
 @pytest.mark.usefixtures("spark")

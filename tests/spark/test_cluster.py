@@ -17,7 +17,7 @@ from tests.spark.support import CHANGES, JOIN, Folders, random_rows
 from muntin.spark.sinks import read_batches
 from muntin.testing.processes import descendants, wait_gone
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 
 QUERIES = {"pairs": JOIN, "changes": CHANGES}
 FILES = 6

@@ -18,7 +18,7 @@ from tests.spark.support import muntin_command
 import muntin
 from muntin.testing.generators import uniform_stream
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 SCRIPT = """
 CREATE STREAM A (k BIGINT, v DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = 'A', maxFilesPerTrigger = '1');

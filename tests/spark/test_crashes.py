@@ -24,7 +24,7 @@ from muntin.testing.compare import difference
 from muntin.testing.oracle import Oracle
 from muntin.testing.processes import descendants, kill, residents, wait_gone, workers
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 
 KILLS = 20 if os.environ.get("MUNTIN_PROFILE") == "deep" else 3
 QUERIES = {"pairs": JOIN, "changes": CHANGES}

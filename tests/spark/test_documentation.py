@@ -11,7 +11,7 @@ import pytest
 from tests.spark.support import muntin_command
 from tests.unit.test_docs import GUIDES, blocks_of, commands_of, lines_of, name_of
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 
 PAGES = [page for page in GUIDES if any("spark" in block.marks for block in blocks_of(page))]
 

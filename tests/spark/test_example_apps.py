@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.spark.support import muntin_command
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from muntin.testing.runner import run_file
 from muntin.testing.spark_driver import SparkDriver
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 
 BUCKETS = (1, 2, 5)
 GOLDEN = Path(__file__).parent.parent / "golden"

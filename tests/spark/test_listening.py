@@ -15,7 +15,7 @@ from muntin.errors import RunError
 from muntin.spark import SparkEngine
 from muntin.spark.sinks import Sink
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 
 
 @pytest.fixture

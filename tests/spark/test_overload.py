@@ -18,7 +18,7 @@ from muntin.bench.spark_overload import QUICK, Rows, bench_spark_overload
 from muntin.errors import SettingError
 from muntin.spark import SparkEngine
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 SECOND = 1_000_000
 SQL = "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 1 SECOND FRESHNESS 2 SECONDS"

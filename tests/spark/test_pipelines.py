@@ -12,7 +12,7 @@ from muntin.errors import InputError
 from muntin.spark import SparkEngine
 from muntin.spark.checkpoint import CheckpointError
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 LOCAL = {
     "groups": "SELECT k, COUNT(*) AS n, AVG(v) AS a, MEDIAN(v) AS m FROM A GROUP BY k WINDOW 4 SECONDS",

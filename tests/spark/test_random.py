@@ -21,7 +21,7 @@ from muntin.testing.case import Case
 from muntin.testing.compare import difference
 from muntin.testing.strategies import Shape, cases
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 EXAMPLES = 50 if os.environ.get("MUNTIN_PROFILE") == "deep" else 2
 AT_ONCE = 3

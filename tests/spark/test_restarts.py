@@ -17,7 +17,7 @@ from muntin.spark import SparkEngine
 from muntin.spark.checkpoint import CheckpointError
 from muntin.testing.compare import difference
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 VALUES = "SELECT v FROM A WINDOW 2 SECONDS"
 OTHER_VALUES = "SELECT k, v * 10 AS tens FROM A WINDOW 2 SECONDS"

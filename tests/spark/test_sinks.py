@@ -12,7 +12,7 @@ from muntin.errors import SettingError
 from muntin.spark import SparkEngine
 from muntin.spark.sinks import SinkError
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 VALUES = "SELECT v FROM A WINDOW 2 SECONDS"
 ODD = "it's `odd`; a.b / ü"

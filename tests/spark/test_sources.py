@@ -20,7 +20,7 @@ from muntin.sql.script import read_query
 from muntin.testing.compare import difference
 from muntin.testing.oracle import Oracle
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 
 PATIENCE = 180.0
 

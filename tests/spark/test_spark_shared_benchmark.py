@@ -6,7 +6,7 @@ import pytest
 
 from muntin.bench.spark_shared import OURS, QUICK, THEIRS, bench_spark_shared
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 
 @pytest.mark.usefixtures("spark")

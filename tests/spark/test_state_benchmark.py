@@ -7,7 +7,7 @@ import pytest
 from muntin.bench.spark_runs import BUCKETS
 from muntin.bench.state import QUICK, bench_state
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 
 @pytest.mark.usefixtures("spark")

@@ -23,7 +23,7 @@ from muntin.spark.sinks import Sink
 from muntin.testing.compare import difference
 from muntin.testing.processes import kill, residents, workers
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 
 Piece = tuple[Mark, pa.RecordBatch]
 FAR = "SELECT A.k FROM A, B WHERE A.v > B.v + 1000000 WINDOW 1 MINUTE"

@@ -1,7 +1,11 @@
-"""The examples on data of real shape give the answers that plain SQL over all rows gives."""
+"""The examples give the answers that plain SQL over all rows gives: on made up data, and on real data where ``MUNTIN_DATA`` says it is.
+
+``MUNTIN_DATA=DIR pytest tests/unit/test_examples_answers.py`` takes ``DIR/sensorscope_gsb`` and ``DIR/flights_2001``.
+"""
 
 from __future__ import annotations
 
+import os
 import runpy
 from pathlib import Path
 from typing import Any
@@ -35,6 +39,14 @@ GROUP BY ALL ORDER BY ALL
 """
 
 
+REAL = os.environ.get("MUNTIN_DATA")
+STATIONS = ("disagreeing_stations", "alarms", _DOUBTFUL, ("station", "others", "off"))
+FLIGHTS = ("connecting_flights", "board", _HUBS, ("via", "planned", "missed"))
+CASES: list[tuple[str, str, str, tuple[str, ...], Path | None]] = [(*STATIONS, None), (*FLIGHTS, None)]
+if REAL:
+    CASES += [(*STATIONS, Path(REAL) / "sensorscope_gsb"), (*FLIGHTS, Path(REAL) / "flights_2001")]
+
+
 def example(name: str) -> dict[str, Any]:
     return runpy.run_path(str(EXAMPLES / name / f"{name}.py"))
 
@@ -45,17 +57,11 @@ def by_duckdb(sql: str, rows: pa.Table) -> list[tuple[Any, ...]]:
     return connection.execute(sql).fetchall()
 
 
-@pytest.mark.parametrize(
-    ("name", "ask", "sql", "columns"),
-    [
-        ("disagreeing_stations", "alarms", _DOUBTFUL, ("station", "others", "off")),
-        ("connecting_flights", "board", _HUBS, ("via", "planned", "missed")),
-    ],
-)
-def test_an_answer_is_that_of_plain_sql(name: str, ask: str, sql: str, columns: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("name", "ask", "sql", "columns", "folder"), CASES)
+def test_an_answer_is_that_of_plain_sql(name: str, ask: str, sql: str, columns: tuple[str, ...], folder: Path | None) -> None:
     functions = example(name)
-    rows = functions["made_up"]()
-    assert 10_000 < len(rows) < 50_000
+    rows = functions["read"](folder) if folder else functions["made_up"]()
+    assert len(rows) > 10_000
     found = functions[ask](rows).to_pylist()
     ours = sorted((row["_ts"], *(round(row[column], 6) if column == "off" else row[column] for column in columns)) for row in found)
     assert ours == by_duckdb(sql, rows)

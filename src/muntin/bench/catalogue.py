@@ -7,6 +7,8 @@ from typing import Protocol
 
 from muntin.bench.choice import bench_choice
 from muntin.bench.groups import bench_groups
+from muntin.bench.intervals import bench_intervals
+from muntin.bench.invalidation import bench_invalidation
 from muntin.bench.join import bench_join
 from muntin.bench.memory import bench_memory
 from muntin.bench.orders import bench_orders
@@ -41,6 +43,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "orders": bench_orders,
     "replan": bench_replan,
     "choice": bench_choice,
+    "intervals": bench_intervals,
+    "invalidation": bench_invalidation,
     "shared": bench_shared,
     "groups": bench_groups,
     "pipelines": bench_pipelines,

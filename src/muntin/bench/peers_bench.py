@@ -84,8 +84,8 @@ class Measured:
         }
 
 
-def bench_peers(progress: Progress, *, quick: bool = False, environments: Path | None = None) -> Report:
-    """All workloads in all systems; quickly, only in those that are installed already."""
+def bench_peers(progress: Progress, *, quick: bool = False, environments: Path | None = None, peers: Sequence[Peer] = PEERS) -> Report:
+    """All workloads in all systems or some, DuckDB among them; quickly, only in those that are installed already."""
     workloads = quick_workloads() if quick else all_workloads()
     limits = Limits(120.0, 1, 0.0) if quick else Limits()
     place = Place(environments or default_folder(), install=not quick)
@@ -93,7 +93,7 @@ def bench_peers(progress: Progress, *, quick: bool = False, environments: Path |
         progress(f"writing the data of {len(workloads)} workloads")
         jobs = {workload.name: _write(workload, data / str(place)) for place, workload in enumerate(workloads)}
         found: dict[str, dict[str, Outcome]] = {}
-        for peer in PEERS:
+        for peer in peers:
             chosen = {work.name: jobs[work.name] for work in workloads if not work.systems or peer.name in work.systems}
             found[peer.name] = run_peer(progress, peer, chosen, limits, place)
     return report(workloads, found)

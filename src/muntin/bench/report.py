@@ -21,7 +21,7 @@ Progress = Callable[[str], None]
 
 def this_machine() -> dict[str, Figure]:
     """Machine and versions."""
-    packages = {name: version(name) for name in ("muntin", "numpy", "numba", "duckdb", "pyarrow")}
+    packages = {name: version(name) for name in ("muntin", "numpy", "numba", "duckdb", "pyarrow", "pyspark")}
     return {"python": platform.python_version(), "processor": _processor(), "cores": os.cpu_count() or 0, **packages}
 
 

@@ -14,6 +14,7 @@ from muntin.engine.declarations import Declarations
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import agenda as at
+from muntin.kernels.layout import N_SCANNED
 from muntin.operators.events import NewRows
 from muntin.operators.join import Tools
 from muntin.operators.scheduled_join import Released, Schedule, ScheduledJoin, Timing
@@ -41,8 +42,11 @@ _SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 _GAP = 20_000
 """Nanoseconds between two looks at the clock that are never work: some other process had the processor."""
 _COSTS = (1_000, 0)
-_TURN = (1 << 15) + 72
-"""Results until another scheduler has its turn: long enough for warm caches, short enough for all to see the same machine."""
+_TURN = 5_000_000
+"""Nanoseconds until another scheduler has its turn: long enough for warm caches, short enough for all to see the same machine."""
+_LONG_TURN = 1_000 * _TURN
+_BEAT = 1_500_000
+_FIRST_BEATS = 60
 
 
 @dataclass(frozen=True)
@@ -185,16 +189,48 @@ class Times:
         return float((self.total * self.queries).sum() / (self.results * self.queries).sum())
 
 
-def run(join: ScheduledJoin, streams: Streams, second: float, *, counted: bool) -> Iterator[Times]:
-    """Yield while it works, and at the end what there is to know."""
+class Metronome:
+    """Tells how fast the machine is, which changes by a third from one second to the next where others use it, too.
+
+    It is a join under LWO over the same rows that is always busy. How many rows it looks at in a millisecond or two, beside how many it
+    did at first, is the speed of the clock by which schedulers are measured.
+    """
+
+    def __init__(self, sharing: Sharing, streams: Streams) -> None:
+        self._sharing, self._streams = sharing, streams
+        self._start()
+        self._reference = float(np.median([self._rate() for _ in range(_FIRST_BEATS)]))
+
+    def _start(self) -> None:
+        self._join = self._sharing.operator("lwo", self._streams)
+        news = self._streams.rows_of(new=True)
+        now = max(int(part.batch.times[-1]) for part in news)
+        self._going = self._join.replay(news, self._streams.arrivals(0.0), now, Timing(_GAP, turn=_BEAT))
+
+    def _rate(self) -> float:
+        """Rows looked at in a nanosecond."""
+        counters, desk = self._join.state.counters, self._join.agenda.desk
+        looked, clock = int(counters[N_SCANNED]), int(desk[at.NOW])
+        if next(self._going, None) is None and not self._join.is_busy():
+            self._start()
+            return self._rate()
+        return (int(counters[N_SCANNED]) - looked) / (int(desk[at.NOW]) - clock)
+
+    def speed(self) -> float:
+        """How fast the machine is beside what it was at first."""
+        return self._rate() / self._reference
+
+
+def run(join: ScheduledJoin, streams: Streams, second: float, timing: Timing) -> Iterator[Times]:
+    """Yield after every turn, and at the end what there is to know."""
     times = Times(join.schedule.levels.queries)
     news, arrivals = streams.rows_of(new=True), streams.arrivals(second)
     now = max(int(part.batch.times[-1]) for part in news)
     desk = join.agenda.desk
-    timing = Timing(_GAP, _COSTS if counted else None, _TURN)
     for released in join.replay(news, arrivals, now, timing):
-        times.add(released)
-        times.span = max(times.span, int(released.out[: released.count, 4 + at.R_RELEASED].max()))
+        if released is not None:
+            times.add(released)
+            times.span = max(times.span, int(released.out[: released.count, 4 + at.R_RELEASED].max()))
         yield times
     times.busy, times.lost = times.span - int(desk[at.IDLE]), int(desk[at.LOST])
     stats = join.agenda.stats()
@@ -203,11 +239,19 @@ def run(join: ScheduledJoin, streams: Streams, second: float, *, counted: bool) 
     yield times
 
 
-def run_together(sharing: Sharing, streams: Streams, second: float, schedulers: Sequence[str], *, counted: bool) -> dict[str, Times]:
-    """Run under several schedulers, some tens of milliseconds each in turn, so that all have the same share of good and bad times."""
-    going = {name: run(sharing.operator(name, streams), streams, second, counted=counted) for name in schedulers}
+def run_together(
+    sharing: Sharing, streams: Streams, second: float, schedulers: Sequence[str], metronome: Metronome | None = None
+) -> dict[str, Times]:
+    """Run under several schedulers, some milliseconds each in turn, so that all have the same share of good and bad times.
+
+    Without a metronome the clock moves by the rows that are looked at alone: a simulation.
+    """
+    timing = Timing(_GAP, None if metronome else _COSTS, _TURN if metronome else _LONG_TURN)
+    going = {name: run(sharing.operator(name, streams), streams, second, timing) for name in schedulers}
     found: dict[str, Times] = {}
     while going:
+        if metronome:
+            timing.speed = metronome.speed()
         for name in tuple(going):
             times = next(going[name], None)
             if times is None:
@@ -217,6 +261,6 @@ def run_together(sharing: Sharing, streams: Streams, second: float, schedulers: 
     return found
 
 
-def service_time(sharing: Sharing, streams: Streams, *, counted: bool) -> float:
+def service_time(sharing: Sharing, streams: Streams, metronome: Metronome | None = None) -> float:
     """Nanoseconds that a row costs under LWO when the others have their turns, too."""
-    return run_together(sharing, streams, 0.0, SCHEDULERS, counted=counted)["lwo"].busy / streams.rows
+    return run_together(sharing, streams, 0.0, SCHEDULERS, metronome)["lwo"].busy / streams.rows

@@ -9,7 +9,7 @@ from muntin.bench.verdicts import Document, Experiment, Outcome, Row, between, c
 
 _OVERHEADS = (
     "MQT makes more steps for a row than LWO, and overheads count as load: at a load of 0.95 they are a tenth of the response time. "
-    "Simulated, where only looking at rows takes time, there is no exception."
+    "The simulation, in which only looking at rows takes time, leaves these out."
 )
 _USUAL = 0.8
 """The load at which windows are compared one by one."""

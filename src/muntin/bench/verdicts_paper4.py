@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import mean
+from statistics import mean, median
 
-from muntin.bench.verdicts import Document, Experiment, Outcome, Row, between, counted, graded, in_cases, rows_with, short
+from muntin.bench.verdicts import Document, Experiment, Outcome, Row, between, graded, in_cases, rows_with, short
 
 _PROBE, _INSERT, _ALL, _OPTIMAL = "probe time", "probe and insert time", "probe all buckets", "optimal"
-_RESULTS = "Results cost time too, the same whatever the join; the paper's model leaves them out. Without results the ratio is nearer."
+_RESULTS = (
+    "Comparisons are a hundred times as many. What a row costs besides, and results, which the paper's model leaves out, "
+    "are the same for both."
+)
+_ALIKE = 1.1
+"""Up to which ratio two times are alike."""
 
 
 def _of(document: Document, figure: str) -> list[Row]:
@@ -65,18 +70,21 @@ def _flattening(document: Document) -> Outcome:
 
 def _strategies(document: Document) -> Outcome:
     rows = _of(document, "7:")
-    insert, kept, greedy = [], [], []
-    for rates in dict.fromkeys(row["rows/s"] for row in rows):
-        times = {row["invalidation"]: row["ms"] for row in rows if row["rows/s"] == rates}
-        insert.append(times[_INSERT] / times[_PROBE])
-        greedy.append(min(times[_ALL], times[_OPTIMAL]) / max(times[_PROBE], times[_INSERT]))
-        kept.append(greedy[-1] > 1)
+    insert, kept, greedy = [], [], {}
+    for time in ("ms", "ms without results"):
+        greedy[time] = []
+        for rates in dict.fromkeys(row["rows/s"] for row in rows):
+            times = {row["invalidation"]: row[time] for row in rows if row["rows/s"] == rates}
+            insert.append(times[_INSERT] / times[_PROBE])
+            greedy[time].append(min(times[_ALL], times[_OPTIMAL]) / max(times[_PROBE], times[_INSERT]))
+            kept.append(greedy[time][-1] > 1)
+    whole, bare = (between(greedy[time]) for time in ("ms", "ms without results"))
     text = (
-        f"probe and insert {between(insert)} of probe time's; the better of the two that look at "
-        f"all buckets {between(greedy)} of the worse lazy "
-        f"one, slower in {counted(kept)} ratios of rates"
+        f"probe and insert time takes {between(insert)} of probe time's, median {short(median(insert))}; the better of the two that look "
+        f"at all buckets {whole} of the worse of these two, {bare} without results"
     )
-    return graded(text, holds=all(kept) and max(insert) <= 1.15, direction=in_cases(kept, text).verdict != "does not hold")
+    holds = all(kept) and median(insert) <= _ALIKE
+    return graded(text, holds=holds, direction=in_cases(kept, text).verdict != "does not hold")
 
 
 def _memory(document: Document) -> Outcome:
@@ -98,7 +106,7 @@ EXPERIMENTS = (
     Experiment(
         4,
         "4.2, Figure 5",
-        "Time goes down as the number of buckets goes up, until there are as many as values",
+        "Time is inversely proportional to the number of buckets, until there are as many as values",
         "invalidation",
         _buckets,
         "What a row costs besides comparisons does not shrink with its bucket.",
@@ -117,7 +125,7 @@ EXPERIMENTS = (
         "To clean where a row is inserted costs nothing; to look at all buckets costs much",
         "invalidation",
         _strategies,
-        "A look at 100 buckets takes as long as some comparisons here, and results cost more than both.",
+        "Results cost more than all that, and short runs are noisy; without results it is as the paper says.",
     ),
     Experiment(
         4,

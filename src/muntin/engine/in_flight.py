@@ -22,6 +22,8 @@ Handed = Iterator[tuple["RunningQuery", pa.Table]]
 
 _MANY = 1 << 13
 """Results that are handed out however little time was spent on finding them."""
+_PIECE = 1 << 12
+"""Results whose rows are made in a turn, about: so a turn of handing out takes no longer than one of joining."""
 
 
 class InFlight:
@@ -66,7 +68,11 @@ class InFlight:
                 yield piece
 
     def _all(self) -> Handed:
-        """All there is now, put together."""
-        pieces, self._results = list(self._aside), 0
+        """All there is now, put together up to a size."""
+        pieces, self._results = deque(self._aside), 0
         self._aside.clear()
-        yield from self._hand(Released.together(pieces))
+        while pieces:
+            some = [pieces.popleft()]
+            while pieces and sum(one.count for one in some) + pieces[0].count <= _PIECE:
+                some.append(pieces.popleft())
+            yield from self._hand(Released.together(some))

@@ -62,7 +62,17 @@ LOST = 23
 """Nanoseconds that were left out as gaps."""
 APART = 24
 """Whether a result is written for each level apart, as the router of the paper does; else once for all that get it at once."""
-DESK = 25
+SPEED = 25
+"""How fast the clock goes when there is a gap to look for: so many of its units in ``1 << EVENLY`` nanoseconds of the machine's."""
+SINCE = 26
+"""The moment on the machine's clock when ours was at ``NOW``, when there is a gap to look for."""
+BUSY = 27
+"""The queues that are not empty, as bits; of the first 63."""
+DESK = 28
+EVENLY = 20
+
+REMEMBERED = 12
+"""Up to so many levels MQT remembers what it chose for each set of queues that are not empty."""
 
 # Words of an outer row.
 O_TIME = 0

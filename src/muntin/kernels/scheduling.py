@@ -18,26 +18,22 @@ from __future__ import annotations
 import numpy as np
 
 from muntin.kernels.agenda import (
-    APART,
-    BLOCK,
     CLOCK,
     CONTAINED,
     COUNTED,
     ENDING,
+    EVENLY,
     EVENT,
     FOUND,
     FREE,
     GAP,
-    HELD,
     IDLE,
     LOST,
     LWO,
     MEASURED,
     MORE_PAIRS,
     MORE_ROWS,
-    MOST_HELD,
     MOST_WAITING,
-    MQT,
     NEED,
     NOW,
     O_ARRIVAL,
@@ -48,8 +44,6 @@ from muntin.kernels.agenda import (
     O_POSITION,
     O_RESUME,
     O_TIME,
-    P_DISTANCE,
-    P_PARTNER,
     PAUSED,
     PROBE_COST,
     PUNCTUAL,
@@ -60,7 +54,9 @@ from muntin.kernels.agenda import (
     RESULT_COST,
     SCHEDULER,
     SEEN,
+    SINCE,
     SLICE,
+    SPEED,
     SWF,
     T_BEGIN,
     T_END,
@@ -105,14 +101,13 @@ from muntin.kernels.layout import (
 )
 from muntin.kernels.memory import prefetch
 from muntin.kernels.probing import matches, probe, step_bucket
+from muntin.kernels.queues import choose, join_queue
+from muntin.kernels.routing import end_level, hold, release
 from muntin.kernels.rows import expire_tail, expire_two, full_position, insert, newest_in, row_address
 
-_LOW = 0xFFFFFFFF
 _GLANCE = 64
 """Candidates between looks at the machine's clock; a result counts for several."""
 _RESULT = 8
-_SURELY = 1.0 + 1e-12
-"""Factor by which a rounded ratio must be larger to be larger for certain."""
 _AHEAD = 6
 """Outer rows of a queue whose next candidate is fetched early."""
 
@@ -126,8 +121,9 @@ def moment(desk):
             # For measurements on a machine that does other things, too: work looks at the clock more often than that.
             if read - desk[SEEN] > desk[GAP]:
                 desk[LOST] += read - desk[SEEN]
-                desk[NOW] -= read - desk[SEEN]
+                desk[SINCE] += read - desk[SEEN]
             desk[SEEN] = read
+            return desk[NOW] + ((read - desk[SINCE]) * desk[SPEED] >> EVENLY)
         return read + desk[NOW]
     return desk[NOW]
 
@@ -148,93 +144,6 @@ def limit_when(stores, s, time, bases, slot):
     if stores[s, KIND] == STORED:
         return np.int64(EVER)
     return base_of(stores, s, time, bases, slot) - stores[s, SIZE]
-
-
-# -- queues --------------------------------------------------------------------------------------------
-
-
-@inline
-def join_queue(links, queue, behind):
-    """Chain a queue that is no longer empty behind a smaller one (or the end of the chain)."""
-    after = links[0, behind]
-    links[0, behind] = queue
-    links[0, queue] = after
-    links[1, after] = queue
-    links[1, queue] = behind
-
-
-@inline
-def leave_queue(links, queue):
-    """Take a queue that has become empty out of the chain."""
-    links[0, links[1, queue]] = links[0, queue]
-    links[1, links[0, queue]] = links[1, queue]
-
-
-@inline
-def product_high(number, width):
-    """The upper part of a product of a number below 2**31 and a width below 2**63."""
-    return number * (width >> np.uint64(32)) + ((number * (width & np.uint64(_LOW))) >> np.uint64(32))
-
-
-@inline
-def product_low(number, width):
-    """The lower 32 bits of the same product."""
-    return (number * (width & np.uint64(_LOW))) & np.uint64(_LOW)
-
-
-@inline
-def at_least(queries, width, other_queries, other_width):
-    """Whether ``queries / width`` is not less than the other ratio, exactly; a width of 0 makes a ratio infinite."""
-    one, other = np.uint64(queries), np.uint64(other_queries)
-    wide, otherwise = np.uint64(width), np.uint64(other_width)
-    left, right = product_high(one, otherwise), product_high(other, wide)
-    if left != right:
-        return left > right
-    return product_low(one, otherwise) >= product_low(other, wide)
-
-
-@inline
-def ratio_of(table, queue, limit, reach, served, best):
-    """What the head of a queue can serve at best, behind a row that has finished ``limit`` levels: queries, and distance to look at."""
-    until = np.int64(best[table, queue * reach.shape[1] + limit - 1])
-    width = reach[table, until]
-    if queue > 0:
-        width -= reach[table, queue - 1]
-    return served[until + 1] - served[queue], width
-
-
-@inline
-def choose(desk, done, links, outers, tables, reach, served, best, quotients):
-    """The queue whose head scans next, -1 when all are empty."""
-    end = done.shape[0] - 1
-    if links[0, end] == end:
-        return np.int64(-1)
-    queue = links[1, end]
-    if desk[SCHEDULER] != MQT or links[0, end] == queue:
-        return links[0, end]
-    mask = outers.shape[0] - 1
-    levels = reach.shape[1]
-    chosen = np.int64(-1)
-    its_table = np.int64(0)
-    its_limit = np.int64(0)
-    most = 0.0
-    limit = np.int64(end)
-    table = np.int64(0)
-    while queue != end:
-        if reach.shape[0] > 1:
-            table = tables[outers[done[queue + 1] & mask, O_OWN] & 15]
-        own = quotients[table, queue * levels + limit - 1]
-        better = chosen < 0 or own > most * _SURELY
-        if not better and own * _SURELY >= most:
-            # Too close to tell by rounded numbers; of equal ones the smaller window wins.
-            one_queries, one_width = ratio_of(table, queue, limit, reach, served, best)
-            queries, width = ratio_of(its_table, chosen, its_limit, reach, served, best)
-            better = at_least(one_queries, one_width, queries, width)
-        if better:
-            chosen, its_table, its_limit, most = queue, table, limit, own
-        limit = queue
-        queue = links[1, queue]
-    return chosen
 
 
 # -- taking --------------------------------------------------------------------------------------------
@@ -300,158 +209,10 @@ def take(
     desk[EVENT] = e + 1
     done[0] = number + 1
     if done[0] - done[1] == 1:
-        join_queue(links, np.int64(0), np.int64(end))
+        join_queue(desk, links, np.int64(0), np.int64(end))
     if done[0] - done[end] > desk[MOST_WAITING]:
         desk[MOST_WAITING] = done[0] - done[end]
     return np.int64(DONE)
-
-
-# -- the router ----------------------------------------------------------------------------------------
-
-
-@inline
-def put(row, number, partner, first, until, now, out, count):
-    """Write a result for some levels; there is room."""
-    out[count, 0] = number
-    out[count, 1] = row[O_TIME]
-    s = row[O_OWN] & 15
-    out[count, 2 + s] = row[O_POSITION]
-    out[count, 3 - s] = partner
-    out[count, 4 + R_FROM] = first
-    out[count, 4 + R_UNTIL] = until
-    out[count, 4 + R_ARRIVAL] = row[O_ARRIVAL]
-    out[count, 4 + R_RELEASED] = now
-    return count + 1
-
-
-@inline
-def release(row, number, partner, distance, first, until, desk, sizes, now, out, count):
-    """Give a pair to those of some levels that have it inside; there is room for as many results as there are levels."""
-    if desk[CONTAINED] and not desk[APART]:
-        return put(row, number, partner, first, until, now, out, count)
-    o = 1 - (row[O_OWN] & 15)
-    level = first
-    while level < until:
-        if distance < sizes[level, o]:
-            start = level
-            level += 1
-            while level < until and distance < sizes[level, o] and not desk[APART]:
-                level += 1
-            count = put(row, number, partner, start, level, now, out, count)
-        else:
-            level += 1
-    return count
-
-
-@inline
-def pair_after(pair, pairs):
-    """The place of the next pair of the same row, if it has one."""
-    if pair % BLOCK == BLOCK - 2:
-        return pairs[pair + 1, 0]
-    return pair + 1
-
-
-@inline
-def hold(row, partner, distance, desk, pairs):
-    """Keep a pair for those who cannot have it yet; the pool has room."""
-    last = row[O_LAST]
-    if last >= 0 and last % BLOCK != BLOCK - 2:
-        pair = last + 1
-    else:
-        pair = desk[FREE]
-        if pair >= 0:
-            desk[FREE] = pairs[pair + BLOCK - 1, 0]
-        else:
-            pair = desk[USED]
-            desk[USED] = pair + BLOCK
-        if last >= 0:
-            pairs[last + 1, 0] = pair
-        else:
-            row[O_FIRST] = pair
-    pairs[pair, P_PARTNER] = partner
-    pairs[pair, P_DISTANCE] = distance
-    row[O_LAST] = pair
-    desk[HELD] += 1
-    if desk[HELD] > desk[MOST_HELD]:
-        desk[MOST_HELD] = desk[HELD]
-
-
-@inline
-def let_go(row, desk, pairs):
-    """Give back the blocks of a row that is done."""
-    block = row[O_FIRST]
-    last = row[O_LAST]
-    while block >= 0:
-        end = block + BLOCK - 1
-        following = np.int64(-1)
-        if block <= last < end:
-            desk[HELD] -= last - block + 1
-        else:
-            desk[HELD] -= BLOCK - 1
-            following = pairs[end, 0]
-        pairs[end, 0] = desk[FREE]
-        desk[FREE] = block
-        block = following
-
-
-@inline
-def give_held(row, number, level, run, desk, sizes, given, pairs, now, out, count, room):
-    """Give the levels from ``level`` up to ``run``, which all have got the same so far, what is held of their front row.
-
-    Returns the new count; when the room ends, ``given`` tells how far it got.
-    """
-    pair = given[level]
-    last = row[O_LAST]
-    while pair != last and count + sizes.shape[0] <= room:
-        pair = row[O_FIRST] if pair < 0 else pair_after(pair, pairs)
-        count = release(row, number, pairs[pair, P_PARTNER], pairs[pair, P_DISTANCE], level, run, desk, sizes, now, out, count)
-    for each in range(level, run):
-        given[each] = pair
-    return count
-
-
-@inline
-def is_given(row, level, given):
-    """Whether a level has got all that is held of its front row."""
-    return given[level] == row[O_LAST]
-
-
-@inline
-def end_level(queue, desk, done, links, outers, sizes, given, pairs, now, out, count, room):
-    """Release what the head of a queue has finished; DONE, or FULL when the room ended and this has to be called again."""
-    mask = outers.shape[0] - 1
-    end = done.shape[0] - 1
-    number = done[queue + 1]
-    row = outers[number & mask]
-    if desk[SCHEDULER] == SWF:
-        limit = links[0, queue]
-        level = queue
-        while level < limit:
-            run = level + 1
-            while run < limit and given[run] == given[level]:
-                run += 1
-            count = give_held(row, number, level, run, desk, sizes, given, pairs, now, out, count, room)
-            if not is_given(row, level, given):
-                return np.int64(FULL), count
-            level = run
-        given[queue] = -1
-    elif desk[SCHEDULER] == MQT and number + 1 < done[0]:
-        following = outers[(number + 1) & mask]
-        count = give_held(following, number + 1, queue, queue + 1, desk, sizes, given, pairs, now, out, count, room)
-        if not is_given(following, queue, given):
-            return np.int64(FULL), count
-        given[queue] = -1
-    # The row moves on.
-    done[queue + 1] = number + 1
-    if queue + 1 < end:
-        if done[queue + 1] - done[queue + 2] == 1:
-            join_queue(links, queue + 1, queue)
-    else:
-        let_go(row, desk, pairs)
-    if done[queue] == done[queue + 1]:
-        leave_queue(links, queue)
-    desk[ENDING] = 0
-    return np.int64(DONE), count
 
 
 # -- scanning ------------------------------------------------------------------------------------------
@@ -620,7 +381,7 @@ def write_trace(trace, desk, number, level, looked, finished, begin):
 @kernel(
     "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64,"
     " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1],"
-    " int64[:,::1], int64[:,::1], int64[::1], int64[:,::1], int64[::1], int32[:,::1], float64[:,::1],"
+    " int64[:,::1], int64[:,::1], int64[::1], int64[:,::1], int64[::1], int32[:,::1], float64[:,::1], int8[::1],"
     " int64[::1], int64[::1], int64[:,::1], int64[::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[:,::1],"
     " int64[:,::1], int64[:,::1], int64[::1], int64[::1])",
     part="schedule",
@@ -628,7 +389,7 @@ def write_trace(trace, desk, number, level, looked, finished, begin):
 def run_schedule(
     words, halves, stores, indexes, first_index, program, stride,
     aliases, offsets, times, counts, incoming, arrivals,
-    edges, sizes, tables, reach, served, best, quotients,
+    edges, sizes, tables, reach, served, best, quotients, chosen_of,
     desk, done, links, given, outers, bases, bounds, pairs,
     out, trace, counters, scratch,
 ):  # fmt: skip
@@ -668,7 +429,7 @@ def run_schedule(
         if (now >= desk[UNTIL] and stepped) or desk[UNTIL] == 0:
             return np.int64(PAUSED)
         stepped = True
-        queue = choose(desk, done, links, outers, tables, reach, served, best, quotients)
+        queue = choose(desk, done, links, outers, tables, reach, served, best, quotients, chosen_of)
         if queue < 0:
             if desk[EVENT] == stop:
                 return np.int64(DONE)

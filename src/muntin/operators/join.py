@@ -220,12 +220,16 @@ class JoinOperator:
 
     def _run_intervals(self, events: Events) -> Iterator[Matches]:
         """Join what has come at each multiple of the interval, and at the end of the batch."""
-        cuts = [0, len(events)]
+        if not len(events):
+            return
+        cuts, instants = [0, len(events)], [int(events.times[-1])]
         if self.plan.reevaluation:
             evaluations = -(-events.times // self.plan.reevaluation)
-            cuts = [0, *(np.flatnonzero(np.diff(evaluations)) + 1).tolist(), len(events)]
+            inner = np.flatnonzero(np.diff(evaluations))
+            cuts = [0, *(inner + 1).tolist(), len(events)]
+            instants = [*(evaluations[inner] * self.plan.reevaluation).tolist(), *instants]
         limits = self.limits()
-        for start, stop in pairwise(cuts):
+        for (start, stop), instant in zip(pairwise(cuts), instants, strict=True):
             arrived = np.bincount(events.sources[start:stop][events.offsets[start:stop] >= 0], minlength=len(self.plan.sources))
             for source, rows in enumerate(arrived.tolist()):
                 self.state.reserve(source, rows, int(limits[source]))
@@ -242,9 +246,8 @@ class JoinOperator:
                 self._make_room(status, need, events, start)
             if count:
                 yield self._matches(events, count)
-            if stop:
-                limits = self._limits(int(events.times[stop - 1]), events.counts[stop - 1])
-                self._expire(limits)
+            limits = self._limits(int(events.times[stop - 1]), events.counts[stop - 1])
+            self._expire(limits, instant)
 
     def _run_tree(self, tree: Tree, events: Events, *, silent: bool) -> Iterator[Matches]:
         event, resume, count = 0, 0, 0
@@ -321,17 +324,17 @@ class JoinOperator:
         self._seen[:] = [new.before + len(new.batch) for new in news]
         self._meter.start(self.now)
         limits = self.limits()
-        self._expire(limits)
+        self._expire(limits, self.now)
         self.state.fit(limits)
         if self._tree:
             self._tree.composites.fit(limits)
 
-    def _expire(self, limits: Integers) -> None:
+    def _expire(self, limits: Integers, instant: int) -> None:
         policy = _POLICIES[self.plan.expiry]
         if policy == layout.LAZY:
-            if self.now < self._expiry[0]:
+            if instant < self._expiry[0]:
                 return
-            self._expiry[0] = self.now - self.now % self._expiry[1] + self._expiry[1]
+            self._expiry[0] = instant - instant % self._expiry[1] + self._expiry[1]
             policy = layout.OWN
         state = self.state
         expire_all(state.words, state.halves, state.stores, state.indexes, limits, policy, state.counters)

@@ -203,12 +203,12 @@ class LimitedTree(JoinOperator):
         slot -= int(store[layout.CAP]) if slot >= store[layout.CAP] else 0
         return int(self.state.words[int(store[layout.ROWS]) + slot * int(store[layout.WIDTH]) + layout.COORD])
 
-    def _expire(self, limits: Integers) -> None:
+    def _expire(self, limits: Integers, instant: int) -> None:
         if self.limiting.state_rows:
             assert self._tree is not None, "only trees are limited"
             self._hold(self._tree.composites, limits)
             limits = np.minimum(limits, self._stale() if self.limiting.enforce else self._fresh[layout.F_HOLD])
-        super()._expire(limits)
+        super()._expire(limits, instant)
 
     def _stale(self) -> Integers:
         """What rows must be above not to be stale now."""

@@ -37,6 +37,7 @@ _ARRIVED = np.zeros(1, np.int64)
 _NO_TABLE = np.zeros((1, 1), np.int32)
 _NO_QUOTIENTS = np.zeros((1, 1), np.float64)
 _LONGEST = (1 << 62) - 1
+_FEW = 1 << 12
 _TWO = 2
 
 
@@ -83,24 +84,27 @@ class Pace:
         return turn
 
 
-@dataclass(frozen=True)
+@dataclass
 class Timing:
-    """How a replay tells the time, and how many results it hands on at the most.
+    """How a replay tells the time, and when it lets others go on.
 
     Parameters
     ----------
     gap : int
-        When the machine does something else for more nanoseconds than that, its clock stands still; 0 for never. Work looks at the clock
-        every few microseconds.
+        When the machine does something else for more nanoseconds than that, the clock stands still. Work looks at the clock every few
+        microseconds.
     costs : tuple of int, optional
         Of looking at a row and of finding a result. With them the clock moves by these alone: a simulation without overheads.
-    results : int
-        So many come at a time.
+    turn : int
+        Nanoseconds on the clock after which a replay yields.
+    speed : float
+        How fast the clock goes beside the machine's. It may be changed between turns, when the machine has become faster or slower.
     """
 
-    gap: int = 0
+    gap: int = _LONGEST
     costs: tuple[int, int] | None = None
-    results: int = 1 << 18
+    turn: int = _LONGEST
+    speed: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -186,7 +190,7 @@ class ScheduledJoin(JoinOperator):
         desk = self.agenda.desk
         while self._untaken():
             desk[[at.CLOCK, at.NOW, at.PUNCTUAL, at.UNTIL]] = at.MEASURED, 0, 0, 0
-            released = self.go_on()
+            released = self.go_on(_FEW)
             if released is not None:
                 yield released
 
@@ -227,30 +231,27 @@ class ScheduledJoin(JoinOperator):
         desk[at.UNTIL] = time.monotonic_ns() + pace.turn()
         return self.go_on(pace.results)
 
-    def replay(self, news: Sequence[NewRows], arrivals: Integers, now: int, timing: Timing) -> Iterator[Released]:
+    def replay(self, news: Sequence[NewRows], arrivals: Integers, now: int, timing: Timing) -> Iterator[Released | None]:
         """Work as if the rows came at their arrivals, given in total order, in nanoseconds from now on; for measurements.
 
-        The clock is put forward to the next arrival when there is nothing to do, and stands still while the caller has the results.
-        Results are written for each level apart: what an output stream costs is then part of the measurement, as in the paper.
+        The clock is put forward to the next arrival when there is nothing to do, and stands still between turns. Results are written for
+        each level apart: what an output stream costs is then part of the measurement, as in the paper.
         """
         self.take(news, now)
         desk = self.agenda.desk
-        desk[at.APART] = 1
-        desk[[at.PUNCTUAL, at.UNTIL, at.GAP, at.IDLE, at.LOST]] = 1, _LONGEST, timing.gap, 0, 0
-        if timing.costs is None:
-            desk[at.CLOCK], desk[at.SEEN] = at.MEASURED, time.monotonic_ns()
-            desk[at.NOW] = -desk[at.SEEN]
-        else:
-            desk[[at.CLOCK, at.NOW, at.PROBE_COST, at.RESULT_COST]] = at.COUNTED, 0, *timing.costs
+        desk[[at.APART, at.PUNCTUAL, at.NOW, at.IDLE, at.LOST]] = 1, 1, 0, 0, 0
+        desk[at.CLOCK] = at.MEASURED if timing.costs is None else at.COUNTED
+        if timing.costs is not None:
+            desk[[at.PROBE_COST, at.RESULT_COST]] = timing.costs
         self._arrivals = arrivals
         while self.is_busy():
-            released = self.go_on(timing.results)
-            if released is not None:
-                # What is done with results between two calls is no part of the measurement.
-                stopped = time.monotonic_ns()
-                yield released
-                desk[at.SEEN] = time.monotonic_ns()
-                desk[at.NOW] -= desk[at.SEEN] - stopped if timing.costs is None else 0
+            desk[[at.UNTIL, at.GAP]] = min(desk[at.NOW] + timing.turn, _LONGEST), timing.gap
+            desk[at.SPEED] = round(timing.speed * (1 << at.EVENLY))
+            desk[at.SINCE] = desk[at.SEEN] = time.monotonic_ns()
+            released = self.go_on()
+            if timing.costs is None:
+                desk[at.NOW] += (desk[at.SEEN] - desk[at.SINCE]) * desk[at.SPEED] >> at.EVENLY
+            yield released
         desk[at.GAP] = 0
         self.rest()
 
@@ -299,7 +300,7 @@ class ScheduledJoin(JoinOperator):
             run_schedule(
                 *self._arrays(), self._program.flat, self._program.stride,
                 events.sources, events.offsets, events.times, events.counts, events.incoming, self._arrivals,
-                self._edges, self._sizes, levels.tables, levels.reach, levels.served, self._best, self._quotients,
+                self._edges, self._sizes, levels.tables, levels.reach, levels.served, self._best, self._quotients, agenda.chosen,
                 agenda.desk, agenda.done, agenda.links, agenda.given, agenda.outers, agenda.bases, agenda.bounds, agenda.pairs,
                 out, self.trace, self.state.counters, self._scratch,
             )
@@ -310,7 +311,7 @@ class ScheduledJoin(JoinOperator):
         self._events = None
         self.agenda.shrink()
         limits = self.limits()
-        self._expire(limits)
+        self._expire(limits, self.now)
         self.state.fit(limits)
 
     # -- size --------------------------------------------------------------------------------------

@@ -33,6 +33,9 @@ class Agenda:
         self.done = np.zeros(queues + 1, np.int64)
         self.links = np.full((2, queues + 1), queues, np.int64)
         self.given = np.full(len(levels), -1, np.int64)
+        # What is chosen depends on nothing but the queues where all rows have the same table.
+        remembered = scheduler == "mqt" and queues <= at.REMEMBERED and len(levels.reach) == 1
+        self.chosen = np.full(1 << queues if remembered else 1, -1, np.int8)
         self.pairs = np.zeros((_LEAST_PAIRS, at.P_WORDS), np.int64)
         self._make_ring(_LEAST_ROWS)
 
@@ -72,7 +75,9 @@ class Agenda:
 
     def nbytes(self) -> int:
         """Bytes of all of it."""
-        return sum(array.nbytes for array in (self.outers, self.bases, self.bounds, self.pairs, self.done, self.links, self.given))
+        return sum(
+            array.nbytes for array in (self.outers, self.bases, self.bounds, self.pairs, self.done, self.links, self.given, self.chosen)
+        )
 
     @staticmethod
     def nothing() -> dict[str, int]:

@@ -12,7 +12,8 @@ import pytest
 from muntin.bench import shared, shared_engine
 from muntin.bench.report import Figure
 from muntin.bench.shared import FULL, QUICK, Case, bench_shared, cases, compare_alone, measure
-from muntin.bench.shared_workload import SCHEDULERS, WINDOWS, Sharing, Streams, Times, run_together, service_time
+from muntin.bench.shared_workload import SCHEDULERS, WINDOWS, Metronome, Sharing, Streams, Times, run, run_together, service_time
+from muntin.operators.scheduled_join import Timing
 
 SEVEN = (1,) * 7
 
@@ -67,8 +68,8 @@ def test_response_times_are_averaged_over_queries_or_over_results() -> None:
 
 def test_the_simulation_has_the_load_that_is_asked_for_and_tells_the_same_twice() -> None:
     sharing, streams = Sharing(WINDOWS["Uniform"], SEVEN), Streams(10, 4_000)
-    second = service_time(sharing, streams, counted=True) * 20 / 0.8
-    once, again = (run_together(sharing, streams, second, SCHEDULERS, counted=True) for _ in range(2))
+    second = service_time(sharing, streams) * 20 / 0.8
+    once, again = (run_together(sharing, streams, second, SCHEDULERS) for _ in range(2))
     for name in SCHEDULERS:
         assert once[name].busy / once[name].span == pytest.approx(0.8, abs=0.01)
         assert once[name].means.tolist() == again[name].means.tolist()
@@ -80,25 +81,46 @@ def test_the_simulation_has_the_load_that_is_asked_for_and_tells_the_same_twice(
 @pytest.mark.parametrize("join", ["hash", "nested_loop"])
 def test_without_overheads_mqt_is_best_for_all_windows_of_the_paper(name: str, join: str) -> None:
     sharing, streams = Sharing(WINDOWS[name], SEVEN, join), Streams(5, 3_000)
-    second = service_time(sharing, streams, counted=True) * 10 / 0.8
-    times = run_together(sharing, streams, second, SCHEDULERS, counted=True)
+    second = service_time(sharing, streams) * 10 / 0.8
+    times = run_together(sharing, streams, second, SCHEDULERS)
     assert times["mqt"].by_query < min(times["lwo"].by_query, times["swf"].by_query)
     assert times["mqt"].means[0] < 0.5 * times["lwo"].means[0]
 
 
 def test_every_scheduler_gives_each_window_what_it_gets_alone() -> None:
     windows, streams = WINDOWS["Small-Large"], Streams(10, 2_000)
-    found = run_together(Sharing(windows, SEVEN), streams, 1e6, SCHEDULERS, counted=False)
-    alone = [run_together(Sharing((window,), (1,)), streams, 1e6, ["lwo"], counted=False)["lwo"] for window in windows]
+    metronome = Metronome(Sharing(windows, SEVEN), streams)
+    found = run_together(Sharing(windows, SEVEN), streams, 1e6, SCHEDULERS, metronome)
+    alone = [run_together(Sharing((window,), (1,)), streams, 1e6, ["lwo"], metronome)["lwo"] for window in windows]
     assert all(found[name].results.tolist() == [int(times.results[0]) for times in alone] for name in SCHEDULERS)
     assert alone[0].results[0] > 0
 
 
 def test_on_the_machines_clock_no_result_comes_before_its_row() -> None:
-    for times in run_together(Sharing(WINDOWS["Uniform"], SEVEN), Streams(5, 1_000), 2e6, SCHEDULERS, counted=False).values():
+    sharing, streams = Sharing(WINDOWS["Uniform"], SEVEN), Streams(5, 1_000)
+    for times in run_together(sharing, streams, 2e6, SCHEDULERS, Metronome(sharing, streams)).values():
         assert (times.means > 0).all()
         assert (times.most >= times.means).all()
         assert 0 < times.busy < times.span
+
+
+def test_a_clock_that_goes_at_half_the_speed_makes_work_half_as_long() -> None:
+    sharing, streams = Sharing(WINDOWS["Uniform"], SEVEN, "nested_loop"), Streams(10, 1_000)
+
+    def busy(speed: float) -> int:
+        timing = Timing(turn=500_000, speed=speed)
+        *_, times = run(sharing.operator("mqt", streams), streams, 0.0, timing)
+        return times.busy
+
+    assert min(busy(0.1) for _ in range(3)) < 0.5 * min(busy(1.0) for _ in range(3))
+
+
+def test_a_metronome_tells_a_speed_for_as_long_as_it_is_asked() -> None:
+    metronome = Metronome(Sharing(WINDOWS["Uniform"], SEVEN, "nested_loop"), Streams(5, 500))
+    # Its rows are done many times over in so many beats.
+    speeds = [metronome.speed() for _ in range(100)]
+    assert min(speeds) > 0
+    assert 0.3 < float(np.median(speeds)) < 3
 
 
 # -- the report ------------------------------------------------------------------------------------
@@ -108,7 +130,7 @@ def test_the_experiments_are_the_papers() -> None:
     all_of_them = list(cases(FULL))
     assert len(all_of_them) == 4 + 4 + 4 + 5 + 7
     assert {sum(case.sharing.queries) for case in all_of_them if "30" in case.experiment} == {30}
-    assert [case.streams.rate * 600 for case in all_of_them[3:5]] == [60_000, 9_000]
+    assert [case.streams.rate * 600 for case in all_of_them[3:5]] == [60_000, 18_000]
     assert [case.streams.burst for case in all_of_them if case.experiment == "bursts"] == [1, 2, 3, 4, 5]
 
 

@@ -106,3 +106,67 @@ def test_every_experiment_is_in_the_table_of_its_paper_and_on_its_page() -> None
             assert experiment.claim in page_of(experiment.benchmark, DOCUMENTS[experiment.benchmark])
     assert page_table("join", DOCUMENTS) == ""
     assert tally({}) == f"Of {len(EXPERIMENTS)} findings {len(EXPERIMENTS)} are not measured yet."
+
+
+def invalidation(*, loops: float = 100.0, flat: float = 1.0, all_buckets: float = 2.0, stale: float = 1.3) -> dict[str, Any]:
+    """Figures as paper 4 has them, unless told otherwise."""
+    rows: list[dict[str, Any]] = [
+        {"figure": "4: rates", "join": join, "ms": ms, "ms without results": ms, "comparisons": 10 * ms}
+        for join, ms in (("WNL", loops), ("WHJ", 1.0))
+    ]
+    rows += [
+        {"figure": "5: buckets", "values": 100, "buckets": buckets, "ms without results": ms, "comparisons": ms}
+        for buckets, ms in ((1, 100.0), (10, 10.0), (100, 1.0), (1000, flat))
+    ]
+    times = {"probe time": 1.0, "probe and insert time": 1.0, "probe all buckets": all_buckets, "optimal": all_buckets}
+    rows += [
+        {"figure": "7: strategies", "rows/s": "1, 1", "invalidation": name, "ms": ms, "ms without results": ms}
+        for name, ms in times.items()
+    ]
+    held = {"probe time": stale, "probe and insert time": 1.0, "probe all buckets": 1.0, "optimal": 1.0}
+    rows += [{"figure": "8: memory", "invalidation": name, "rows held": 1000 * rows_held} for name, rows_held in held.items()]
+    return {"rows": rows, "claims": []}
+
+
+@pytest.mark.parametrize(
+    ("figure", "change"),
+    [("4", {"loops": 0.5}), ("5", {"flat": 0.1}), ("6", {"flat": 0.1}), ("7", {"all_buckets": 0.9}), ("8", {"stale": 1.0})],
+)
+def test_figures_of_paper_4_are_judged(figure: str, change: dict[str, float]) -> None:
+    experiment = next(one for one in EXPERIMENTS if one.paper == 4 and one.where.endswith(f"Figure {figure}"))
+    assert experiment.judge(invalidation()).verdict is Verdict.HOLDS
+    assert experiment.judge(invalidation(**change)).verdict is Verdict.FAILS
+
+
+def intervals(*, hash2: float = 4.0, best: float = 2, five: float = 1.5) -> dict[str, Any]:
+    """Figures as paper 3's Figure 4 has them, unless told otherwise: ``best`` is how much longer the best interval of HASH30 is."""
+    heights = {"NLJ": (1.0, 1), "HASH2": (hash2, 1), "HASH10": (6.0, 1), "HASH30": (7.0, best)}
+    rows = [
+        {
+            "sweep": f"intervals, rates {times}",
+            "join": join,
+            "interval or buckets": interval,
+            "rows/s": top / (1 + abs(interval / 5 - place)),
+        }
+        for times in (1, 10)
+        for join, (top, place) in heights.items()
+        for interval in (1, 5, 10, 50)
+    ]
+    rows += [
+        {"sweep": "allocation, general lazy", "join": join, "interval or buckets": 12, "rows/s": rate, "comparisons a row": 1 / rate}
+        for join, rate in (("Equal", 1.0), ("5 to slow", five))
+    ]
+    return {"rows": rows, "claims": []}
+
+
+@pytest.mark.parametrize(("where", "change"), [("6.3", {"hash2": 0.5}), ("6.5", {"five": 0.9})])
+def test_intervals_of_paper_3_are_judged(where: str, change: dict[str, float]) -> None:
+    experiment = next(one for one in EXPERIMENTS if one.paper == 3 and one.where.startswith(where))
+    assert experiment.judge(intervals()).verdict is Verdict.HOLDS
+    assert experiment.judge(intervals(**change)).verdict is Verdict.FAILS
+
+
+def test_a_best_interval_that_does_not_grow_with_buckets_is_a_direction() -> None:
+    experiment = next(one for one in EXPERIMENTS if one.where == "6.4, Figure 4a")
+    assert experiment.judge(intervals()).verdict is Verdict.HOLDS
+    assert experiment.judge(intervals(best=1)).verdict is Verdict.DIRECTION

@@ -34,6 +34,7 @@ def begin(_: Mapping[str, Any]) -> Any:
         "rest.address": "127.0.0.1",
         "rest.port": str(cluster.getRestAddress().get().getPort()),
         "parallelism.default": str(cores),
+        "pipeline.object-reuse": "true",
         "table.local-time-zone": "UTC",
     }.items():
         environment.get_config().set(name, value)

@@ -17,7 +17,7 @@ from pyspark.sql.functions import count, expr, lit
 from pyspark.sql.functions import sum as sum_
 
 CANNOT: Mapping[str, str] = {"rows": "joins of streams are bounded by time; there are no windows of rows"}
-_STORES = {
+STORES = {
     "default": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
     "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 }
@@ -45,7 +45,7 @@ def begin(job: Mapping[str, Any]) -> SparkSession:
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
     builder = builder.config("spark.sql.shuffle.partitions", str(_PARTITIONS))
-    return builder.config("spark.sql.streaming.stateStore.providerClass", _STORES[job["store"]]).getOrCreate()
+    return builder.config("spark.sql.streaming.stateStore.providerClass", STORES[job["store"]]).getOrCreate()
 
 
 def run(spark: SparkSession, job: Mapping[str, Any]) -> dict[str, list[int]]:
