@@ -33,6 +33,7 @@ layers: setup ## import-linter: imports go one way
 	$(BIN)/lint-imports
 
 pytest: setup ## the tests alone
+	@$(BIN)/python scripts/compile_kernels.py $(WORKERS)
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
 bench: setup ## all benchmarks, into docs/results: up to two hours; goes on where it was interrupted

@@ -80,6 +80,11 @@ def prepare_part(part: str) -> None:
     _compile(_parts.pop(part, []), _to_stderr)
 
 
+def all_kernels() -> list[tuple[str, Any, str]]:
+    """Name, compiled function and signature of every kernel that was imported, those of parts that were not prepared yet among them."""
+    return [*_kernels, *(entry for part in _parts.values() for entry in part)]
+
+
 def _compile(kernels: Sequence[tuple[str, Any, str]], say: Callable[[str], None]) -> None:
     for number, (name, compiled, signature) in enumerate(kernels, 1):
         start = time.perf_counter()

@@ -1,0 +1,44 @@
+"""Compiles all kernels into numba's cache: ``python scripts/compile_kernels.py PROCESSES``.
+
+Tests that begin at once would each compile all of them. Where the cache is warm this takes a few seconds and says nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import muntin.kernels
+from muntin.kernels.compiling import all_kernels
+
+
+def load() -> int:
+    """Import every kernel; how many there are."""
+    for module in pkgutil.iter_modules(muntin.kernels.__path__, "muntin.kernels."):
+        importlib.import_module(module.name)
+    return len(all_kernels())
+
+
+def compile_one(place: int) -> bool:
+    """Compile the kernel at a place, unless the cache has it; whether that was so."""
+    load()
+    _, compiled, signature = all_kernels()[place]
+    compiled.compile(signature)
+    return not compiled.stats.cache_misses
+
+
+def main(processes: int) -> None:
+    """Compile all, the next one in whichever process is free."""
+    start = time.perf_counter()
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        found = list(pool.map(compile_one, range(load())))
+    if not all(found):
+        print(f"compiled {found.count(False)} kernels in {time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
