@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import inf
 
 import pytest
@@ -217,6 +218,18 @@ def test_algorithm_1_adds_grepp_to_what_freshness_takes() -> None:
     assert found.assigned[B] == pytest.approx((150, 750))
     assert found.throughput == pytest.approx(3750)
     assert is_fresh(model, found.allowances)
+
+
+def test_states_are_refreshed_faster_where_chance_is_to_make_nothing_stale() -> None:
+    model = FIGURE_2B.with_freshness(factor=1.5)
+    careful = replace(model, chance=3.0)
+    # 200 intermediate results and three times their root are to have come in the 0.357 s that B's freshness leaves.
+    found = allocate("jaqpot", careful, 900)
+    assert found.infeasible is None
+    assert found.for_freshness == pytest.approx((112 + 560) * (1 + 3 / 200**0.5), rel=1e-5)
+    assert is_fresh(careful, found.allowances)
+    assert allocate("jaqpot", careful, 700) == allocate("jaqpot", model, 700), "too few for that, enough on average"
+    assert allocate("jaqpot", careful, 300) == allocate("jaqpot", model, 300)
 
 
 def test_freshness_that_cannot_be_kept_is_said_with_what_would_do() -> None:
