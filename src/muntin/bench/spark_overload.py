@@ -49,13 +49,17 @@ _COMPLETE_AGAIN = 20
 
 @dataclass(frozen=True)
 class Ramp:
-    """What is fed: values, window, freshness and trigger interval in seconds; seconds of calm, of overload and of calm; loads."""
+    """What is fed: values, window, freshness and trigger interval in seconds; seconds of calm, of more and of calm; loads.
+
+    The load rises for ``rise`` seconds, stays, and falls for as long.
+    """
 
     keys: int = 200
     window: int = 4
     freshness: int = 12
     interval: int = 2
-    phases: tuple[int, int, int] = (16, 40, 40)
+    phases: tuple[int, int, int] = (16, 60, 40)
+    rise: int = 20
     calm: float = 0.5
     over: float = 3.0
     first_rate: int = 200
@@ -65,7 +69,13 @@ class Ramp:
     def rate(self, second: float, capacity: float) -> float:
         """Rows a second of each stream at a second, when the machine holds so many."""
         before, over, _ = self.phases
-        return capacity * (self.over if before <= second < before + over else self.calm)
+        risen = min(second - before, before + over - second) / self.rise
+        return capacity * (self.calm + (self.over - self.calm) * min(max(risen, 0.0), 1.0))
+
+    @property
+    def reached(self) -> float:
+        """The second at which as much comes as the machine holds."""
+        return self.phases[0] + self.rise * (1 - self.calm) / (self.over - self.calm)
 
     @property
     def seconds(self) -> int:
@@ -74,7 +84,7 @@ class Ramp:
 
 
 FULL = Ramp()
-QUICK = Ramp(phases=(4, 4, 6), patience=20.0)
+QUICK = Ramp(phases=(4, 6, 6), rise=2, patience=20.0)
 
 
 @dataclass(frozen=True)
@@ -397,8 +407,8 @@ def report(ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[B
     before, over, _ = ramp.phases
     possible = rows.results(ramp)
     share = sink.made[: ramp.seconds] / np.maximum(possible, 1)
-    # Batches that began when the load had been there for two intervals.
-    adapted = [batch for batch in runs["Muntin, adapt"] if before + (_SETTLING + 1) * ramp.interval <= batch.began < before + over]
+    # Batches that began when there had been too much for two intervals.
+    adapted = [batch for batch in runs["Muntin, adapt"] if ramp.reached + (_SETTLING + 1) * ramp.interval <= batch.began < before + over]
     calm = share[before + over + _COMPLETE_AGAIN :]
     table: list[dict[str, Figure]] = []
     for name, batches in runs.items():
@@ -437,14 +447,14 @@ def report(ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[B
         plots=[
             Plot(
                 "spark-overload-lag",
-                f"Input at {ramp.over:g} times what the machine holds from second {before} to {before + over}",
+                f"Input ramped to {ramp.over:g} times what the machine holds, seconds {before} to {before + over}",
                 "seconds",
                 "how far behind a batch is at its end, s",
                 {name: [(batch.began + batch.seconds, batch.lag) for batch in batches] for name, batches in runs.items()},
             ),
             Plot(
                 "spark-overload-share",
-                f"Results made, input at {ramp.over:g} times what the machine holds from second {before} to {before + over}",
+                f"Results made, input ramped to {ramp.over:g} times what the machine holds, seconds {before} to {before + over}",
                 "seconds",
                 "share of all results",
                 {"Muntin, adapt": [(float(second), float(value)) for second, value in enumerate(share)]},
