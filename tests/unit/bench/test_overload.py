@@ -85,7 +85,7 @@ def test_a_run_keeps_within_its_resources_and_counts_what_it_does() -> None:
 @pytest.mark.parametrize("shape", TREES)
 def test_random_plans_have_the_statistics_they_were_drawn_with(shape: str) -> None:
     drawn = Drawn.at_random(shape, np.random.default_rng(7), 1)
-    ran = run(drawn.load, Setup(TREES[shape], state_rows=drawn.state_rows))
+    ran = run(drawn.load, Setup(TREES[shape], freshness=100.0, state_rows=drawn.state_rows))  # all states are full
     found = ran.model(drawn.begin, len(ran.seconds))
     assert found.rates == pytest.approx(drawn.model.rates, rel=0.2)
     assert found.productivity == pytest.approx(drawn.model.productivity, rel=0.3)
