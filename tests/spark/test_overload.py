@@ -134,6 +134,7 @@ def test_the_benchmark_counts_results_from_rows_alone() -> None:
 
 def test_the_benchmark_runs() -> None:
     report = bench_spark_overload(lambda _: None, quick=True)
+    assert all(row.keys() == report.rows[0].keys() for row in report.rows), "tables want the same columns"
     assert [row["system"] for row in report.rows] == ["Muntin, adapt", "Spark's own join"]
     assert len(report.claims) == 4
     assert report.claims[1].holds, "freshness is kept however little time there was to adapt"

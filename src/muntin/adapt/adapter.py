@@ -8,7 +8,7 @@ moments of decision give the same allowances.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Literal
 
@@ -84,7 +84,7 @@ def analyse(request: AnalysisRequest) -> Recommendation:
         return _blind(request)
     exploring = _explored(request)
     left = request.resources - sum(model.path_limit(leaf) * share for leaf, share in exploring.items())
-    allocation = allocate(request.policy, model, request.boost * max(left, 0.0))
+    allocation = _divided(request, max(left, 0.0))
     allowances = list(allocation.allowances)
     for leaf, share in exploring.items():
         for h, more in zip(model.shape.paths[leaf], model.division(leaf, model.path_limit(leaf) * share), strict=True):
@@ -99,8 +99,21 @@ def analyse(request: AnalysisRequest) -> Recommendation:
     flow = model.flow([inf if allowed < 0 else allowed for allowed in request.current])
     within = flow.resources <= request.resources * _OVERSPENT * request.boost
     makes = flow.throughput * min(request.resources / max(flow.resources, 1e-9), 1.0)
-    fresh = is_fresh(model, flow.probes, request.tolerance) or allocation.infeasible is not None
-    return Recommendation(request, given, allocation, predicted, makes, keeps_now=within and fresh and not request.forced)
+    fresh = is_fresh(model, flow.probes, request.tolerance) or not is_fresh(model, allocation.allowances, request.tolerance)
+    # Divisions by half-way joins do not go for what is predicted: to keep the best that chance brought would make them another policy.
+    by_paths = allocation.assigned is not None
+    return Recommendation(request, given, allocation, predicted, makes, keeps_now=by_paths and within and fresh and not request.forced)
+
+
+def _divided(request: AnalysisRequest, resources: float) -> Allocation:
+    """What the policy makes of the resources; of more than them where less is used than foreseen, which does not help freshness."""
+    model = request.statistics.model
+    found = allocate(request.policy, model, resources)
+    if request.boost <= 1:
+        return found
+    if found.infeasible is None:
+        return allocate(request.policy, model, request.boost * resources)
+    return replace(allocate("grepp", model, request.boost * resources), policy=request.policy, infeasible=found.infeasible)
 
 
 def _blind(request: AnalysisRequest) -> Recommendation:

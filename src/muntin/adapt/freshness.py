@@ -4,7 +4,8 @@ Where states hold a fixed number of intermediate results, one stays until so man
 stream is in results for at most the sum of that along its path (Lemma 1), so its freshness asks for rates. The paper does not say
 which: rates that are higher in one state allow lower ones in the next. We take those whose best cover by paths costs least. With ``x``
 rows a second sent up from each leaf the rates are linear in ``x`` and the sums of Lemma 1 convex, so it is a convex problem with one
-variable a leaf. It is solved by Newton steps under a logarithmic barrier, in milliseconds and without any library.
+variable a leaf. It is solved by Newton steps under a logarithmic barrier, in milliseconds and without any library. Rates are averages:
+where chance is not to make results stale, states are refreshed faster (``PlanModel.chance``).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def residence(model: PlanModel, arrivals: tuple[float, ...]) -> tuple[float, ...
     for leaf, path in enumerate(model.shape.paths):
         seconds = model.windows[leaf]
         for h in path[1:]:
-            seconds += 0.0 if model.own[h] == 0 else model.own[h] / arrivals[h] if arrivals[h] > 0 else inf
+            seconds += 0.0 if model.own[h] == 0 else model.held(h) / arrivals[h] if arrivals[h] > 0 else inf
         found.append(seconds)
     return tuple(found)
 
@@ -76,7 +77,7 @@ class Refreshing:
                     feeding[states.index(h), leaf] = model.rates[leaf] * model.cardinalities[leaf][hop]
         return cls(
             feeding,
-            np.array([model.own[h] for h in states]),
+            np.array([model.held(h) for h in states]),
             np.array([[float(h in shape.paths[leaf]) for h in states] for leaf in leaves]),
             np.array([model.windows[leaf] for leaf in leaves]),
             np.array([model.freshness[leaf] for leaf in leaves]),

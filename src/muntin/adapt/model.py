@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from math import inf, isnan
+from math import inf, isnan, sqrt
 from operator import mul
 
 from muntin.adapt.shape import ROOT, TreeShape
@@ -55,6 +55,8 @@ class PlanModel:
         fed, and an intermediate result leaves when one of its members is too old, so that nothing has to be refreshed.
     purged
         Whether what is too old for freshness is let go from fixed states too, so that they are not full when they are fed too little.
+    chance
+        How many standard deviations of what comes by chance fixed states are to be refreshed faster than on average would do.
     """
 
     shape: TreeShape
@@ -64,6 +66,7 @@ class PlanModel:
     freshness: tuple[float, ...] = ()
     fixed: bool = True
     purged: bool = False
+    chance: float = 0.0
 
     def __post_init__(self) -> None:
         leaves, count = self.shape.leaves, self.shape.count
@@ -96,6 +99,10 @@ class PlanModel:
     def windows(self) -> tuple[float, ...]:
         """For each leaf, how long a row stays in its state: rows over rate, in seconds (appendix A)."""
         return tuple(_over(self.own[leaf], rate) for leaf, rate in enumerate(self.rates))
+
+    def held(self, h: int) -> float:
+        """How many results have to come, on average, until one of a fixed state has left it."""
+        return self.own[h] + self.chance * sqrt(self.own[h])
 
     # Output rates ---------------------------------------------------------------------------------------------------------------
 

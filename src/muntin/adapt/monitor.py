@@ -25,6 +25,8 @@ _JUMP = 0.4
 """Earlier cycles are forgotten when the newest differs by this share from them, and by more than chance."""
 _CHANCE = 5.0
 _LEAST_FILL = 1e-3
+_MARGIN = 3.0
+"""Where nothing is let go for its age, states are refreshed faster by so many standard deviations of what comes, if that can be."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ class Monitor:
             tuple(seconds_of(window, rate) for window, rate in zip(control.freshness, rates, strict=True)),
             fixed=control.state_rows is not None,
             purged=control.enforced,
+            chance=0.0 if control.enforced else _MARGIN,
         )
         self._follow(sample, model)
         self._made.append((sum(sample.matches[h] for h in self.shape.top), model.saturation.throughput * sample.seconds))

@@ -25,13 +25,15 @@ Policy = Callable[[PlanModel, float], Allocation]
 def jaqpot(model: PlanModel, resources: float) -> Allocation:
     """JAQPOT: what freshness needs first, then GrePP with the rest, added to it (Algorithm 1).
 
-    Where freshness cannot be kept by refreshing, all goes to GrePP and the allocation says so.
+    Where freshness cannot be kept by refreshing, not even on average, all goes to GrePP and the allocation says so.
     """
     task = Refreshing.of(model)
     if task is None:
         return replace(_grepp(model, resources), policy="jaqpot")
     shares = task.least_cost()
     least = None if shares is None else float(task.costs @ shares)
+    if (shares is None or least is None or least > resources * (1 + 1e-9)) and model.chance:
+        return jaqpot(replace(model, chance=0.0), resources)
     if shares is None or least is None or least > resources * (1 + 1e-9):
         infeasible = Infeasible(task.least_factor(resources), least)
         return replace(_grepp(model, resources), policy="jaqpot", infeasible=infeasible)

@@ -17,7 +17,9 @@ import numpy as np
 from muntin.adapt import POLICIES, PlanModel, TreeShape, allocate
 from muntin.adapt.shape import Nested
 from muntin.bench.optimum import optimum
+from muntin.bench.overload_lab import cumulated, run_lab
 from muntin.bench.overload_model import FACTORS, HEURISTICS, TABLE_3, needed_refresh, run_models
+from muntin.bench.overload_plans import run_plans
 from muntin.bench.overload_run import Run, Setup, run
 from muntin.bench.overload_workload import LAB_TREE, TREES, Chain, Lab
 from muntin.bench.plots import Plot
@@ -31,18 +33,18 @@ _SELECTIVITIES = {
 """SEL1, SEL2 and SEL3 of the paper, by column of the chain."""
 _STATE_ROWS = 15
 _ADAPTED = 0.9
-_LAB_RESOURCES = (300, 600, 900)
 _SHOWN = ("jaqpot", "grepp", *HEURISTICS)
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is run: seconds of streams, levels of resources, rows of the lab, and what is compared."""
+    """How much is run: seconds of streams, levels of resources, rows of the lab, what is compared, and random plans of each shape."""
 
     seconds: int
     levels: tuple[float, ...]
     lab_rows: int
     policies: tuple[str, ...]
+    plans: int = 8
     filled: int = 5
     """Seconds until windows are full and the first decisions made; they are not counted."""
 
@@ -51,7 +53,7 @@ class Scale:
         return 3 * self.seconds // 10, 7 * self.seconds // 10
 
 
-QUICK = Scale(20, (0.3,), 2_000, ("jaqpot", "equal_hj"), filled=2)
+QUICK = Scale(20, (0.3,), 2_000, ("jaqpot", "equal_hj"), plans=1, filled=2)
 WHOLE = Scale(60, (0.1, 0.2, 0.4, 0.6, 0.8, 1.0), 20_000, tuple(POLICIES))
 
 
@@ -71,7 +73,11 @@ def bench_overload(progress: Progress, *, quick: bool = False) -> Report:
     for shape in TREES:
         _switch(scale, shape, found, progress)
         _levels(scale, shape, found, progress)
-    _lab(scale, found, progress)
+    for shape in TREES:
+        rows, claims, plots = run_plans(shape, scale.plans, scale.levels, FACTORS[0], progress)
+        found.rows, found.claims, found.plots = found.rows + rows, found.claims + claims, found.plots + plots
+    rows, plots = run_lab(scale.lab_rows, scale.policies, progress)
+    found.rows, found.plots = found.rows + rows, found.plots + plots
     _stale(scale, found, progress)
     _overhead(scale, found, progress)
     question = "What do joins produce under overload, by policy, and is it fresh?"
@@ -84,7 +90,7 @@ def summary(rows: Sequence[Mapping[str, Figure]]) -> list[dict[str, Figure]]:
     for row in rows:
         part, policy = str(row["part"]), row.get("policy")
         chosen = policy == "jaqpot" and part.startswith(("switched", "stale"))
-        if "ratio" not in row and not chosen and not part.startswith(("resources for", "milliseconds")):
+        if "ratio" not in row and not chosen and not part.startswith(("resources for", "milliseconds", "freshness could")):
             continue
         told = {name: row.get(name, "") for name in ("part", "plan", "parameters", "freshness", "resources")}
         named = {*told, "policy"}
@@ -120,7 +126,7 @@ def _switch(scale: Scale, shape: str, found: Found, progress: Progress) -> None:
         Claim(f"{plan}: results of jaqpot over the best heuristic's", ratio, 1.0, "at least"),
         Claim(f"{plan}: stale results of jaqpot", sum(second.stale for second in jaqpot.seconds), 0.0),
     ]
-    series = {policy: _cumulated(ran) for policy, ran in runs.items() if policy in _SHOWN}
+    series = {policy: cumulated(ran) for policy, ran in runs.items() if policy in _SHOWN}
     found.plots.append(Plot(f"overload-switched-{shape}", f"Selectivities switched, {shape} plan", "seconds", "results so far", series))
 
 
@@ -162,40 +168,6 @@ def _level_rows(
     best = [max(*(shares[policy][place][1] for policy in HEURISTICS if policy in shares), 1e-9) for place in limited]
     ratio = mean(shares["jaqpot"][place][1] / most for place, most in zip(limited, best, strict=True))
     return [*rows, base | {"policy": "jaqpot over best heuristic, mean", "ratio": round(ratio, 3)}]
-
-
-def _lab(scale: Scale, found: Found, progress: Progress) -> None:
-    """Five groups of sensors (Figure 8)."""
-    for by in ("humidity", "epoch"):
-        load = Lab(scale.lab_rows, by)
-        data = f"readings of the Intel lab by {by}" if load.real else f"made-up readings by {by}"
-        base = Setup(LAB_TREE, state_rows=load.window, freshness=3.0)
-        full = run(load, base)
-        begin = len(full.seconds) // 5
-        for resources in _LAB_RESOURCES:
-            runs = {}
-            for policy in scale.policies:
-                progress(f"{data}: {resources} probes a second, {policy}")
-                runs[policy] = run(load, replace(base, policy=policy, resources=float(resources)))
-            found.rows += _lab_rows(data, resources, runs, full, begin)
-            series = {policy: _cumulated(ran) for policy, ran in runs.items() if policy in _SHOWN}
-            title = f"{data.capitalize()}, {resources} probes a second"
-            found.plots.append(Plot(f"overload-lab-{by}-{resources}", title, "seconds", "results so far", series))
-        found.rows.append({
-            "part": data, "plan": "five groups", "policy": "saturation",
-            "resources": round(full.probes(begin)), "results": full.results(begin),
-        })  # fmt: skip
-
-
-def _lab_rows(data: str, resources: int, runs: Mapping[str, Run], full: Run, begin: int) -> list[dict[str, Figure]]:
-    base: dict[str, Figure] = {"part": data, "plan": "five groups", "resources": resources}
-    rows = []
-    for policy, ran in runs.items():
-        made = ran.results(begin)
-        share = round(made / max(full.results(begin), 1), 4)
-        rows.append(base | {"policy": policy, "results": made, "share of saturation": share, "stale": round(ran.stale_share(), 4)})
-    best = max(runs[policy].results(begin) for policy in HEURISTICS if policy in runs)
-    return [*rows, base | {"policy": "jaqpot over best heuristic", "ratio": round(runs["jaqpot"].results(begin) / max(best, 1), 3)}]
 
 
 def _stale(scale: Scale, found: Found, progress: Progress) -> None:
@@ -278,11 +250,3 @@ def _periods_until_adapted(ran: Run, full: Run, switch: int, settled: tuple[int,
 
 def _rounded(numbers: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(round(number, 3) for number in numbers)
-
-
-def _cumulated(ran: Run) -> list[tuple[float | str, float]]:
-    total, points = 0.0, []
-    for second, found in enumerate(ran.seconds):
-        total += found.results
-        points.append((float(second + 1), total))
-    return list(points[:: max(len(points) // 20, 1)])

@@ -62,7 +62,7 @@ class Run:
     """All seconds of a run, and what the engine said at its end."""
 
     setup: Setup
-    window: int
+    windows: tuple[int, ...]
     seconds: Sequence[Second]
     stats: Mapping[str, Any]
 
@@ -89,8 +89,9 @@ class Run:
         known = fallback.productivity if fallback else (0.0,) * shape.count
         found = tuple(float(m / p) if p else k for m, p, k in zip(matches, probes, known, strict=True))
         rates = [float(rate) for rate in arrivals[: shape.leaves]]
-        own = [self.window] * shape.leaves + [self.setup.state_rows or 0] * (shape.leaves - 2)
-        fresh = tuple(self.setup.freshness * self.window / rate if rate > 0 else float("inf") for rate in rates)
+        own = [*self.windows, *[self.setup.state_rows or 0] * (shape.leaves - 2)]
+        times = [window / rate if rate > 0 else float("inf") for window, rate in zip(self.windows, rates, strict=True)]
+        fresh = tuple(self.setup.freshness * seconds for seconds in times)
         return PlanModel(shape, tuple(rates), found, tuple(own), fresh)
 
 
@@ -116,7 +117,7 @@ def run(load: Chain | Lab, setup: Setup) -> Run:
         now = _counted(q.stats())
         seconds.append(_difference(now, before, found))
         before = now
-    return Run(setup, load.window, seconds, q.stats())
+    return Run(setup, load.windows, seconds, q.stats())
 
 
 def _cuts(rows: pa.Table) -> list[int]:

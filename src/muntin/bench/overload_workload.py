@@ -24,6 +24,8 @@ LAB_FOLDER = Path(os.environ.get("MUNTIN_INTEL_LAB", "../shared/data/intel_lab")
 """Where the readings are, if they are; see the README of the benchmarks."""
 LAB_GROUPS = {"A": (1, 33), "B": (34, 23), "C": (4, 6), "D": (19, 22), "E": (45,)}
 """Motes that are near to each other."""
+_STEPS = {"humidity": 0.05, "voltage": 1e-5}
+"""Readings are compared in such steps: humidity of neighbours is rarely the same to the last digit, voltage has a dozen values."""
 
 Phases = Sequence[tuple[int, tuple[float, float, float]]]
 
@@ -35,7 +37,7 @@ class Chain:
     seconds: int
     phases: Phases
     rates: tuple[float, float, float, float] = (100.0, 100.0, 100.0, 100.0)
-    window: int = 100
+    windows: tuple[int, int, int, int] = (100, 100, 100, 100)
     seed: int = 1
 
     @cached_property
@@ -62,8 +64,8 @@ class Chain:
 
     def query(self, freshness: float) -> str:
         """The join, with windows and freshness in rows."""
-        sources = ", ".join(f"{name} [ROWS {self.window}]" for name in "ABCD")
-        fresh = ", ".join(f"{name} {round(freshness * self.window)} ROWS" for name in "ABCD")
+        sources = ", ".join(f"{name} [ROWS {window}]" for name, window in zip("ABCD", self.windows, strict=True))
+        fresh = ", ".join(f"{name} {round(freshness * window)} ROWS" for name, window in zip("ABCD", self.windows, strict=True))
         return f"SELECT A.ts AS a FROM {sources} WHERE A.n = B.p AND B.n = C.p AND C.n = D.p FRESHNESS {fresh}"
 
 
@@ -79,6 +81,11 @@ class Lab:
     by: str = "humidity"
     rate: float = 400.0
     window: int = 1_000
+
+    @property
+    def windows(self) -> tuple[int, ...]:
+        """The rows of each window."""
+        return (self.window,) * len(LAB_GROUPS)
 
     @property
     def real(self) -> bool:
@@ -107,11 +114,14 @@ class Lab:
 
 def _read_lab(rows: int) -> pa.Table:
     """The first rows of a week in which all motes worked, with what is plausible only."""
-    table = pq.read_table(LAB_FOLDER / "readings_clean.parquet", columns=["ts", "epoch", "humidity", "moteid", "plausible"])
+    table = pq.read_table(LAB_FOLDER / "readings_clean.parquet", columns=["ts", "epoch", "humidity", "voltage", "moteid", "plausible"])
     begin = pa.scalar(np.datetime64("2004-03-01T00:00:00", "us").astype(np.int64), pa.int64()).cast(pa.timestamp("us"))
     table = table.filter(pc.and_(table.column("plausible"), pc.greater_equal(table.column("ts"), begin)))
     table = table.slice(0, rows).combine_chunks()
-    return table.set_column(table.schema.get_field_index("humidity"), "humidity", _levels(table.column("humidity").to_numpy()))
+    for name, step in _STEPS.items():
+        values = np.round(table.column(name).to_numpy() / step).astype(np.int64)
+        table = table.set_column(table.schema.get_field_index(name), name, pa.array(values))
+    return table
 
 
 def _made_up_lab(rows: int) -> pa.Table:
@@ -122,9 +132,7 @@ def _made_up_lab(rows: int) -> pa.Table:
     times = np.cumsum(random.exponential(6 * SECOND, rows)).astype(np.int64)
     humidity = 38 + 0.8 * place + 4 * np.sin(2 * np.pi * times / (86_400 * SECOND)) + random.normal(0, 1.0, rows)
     epoch = (times // (31 * SECOND)).astype(np.int32)
-    columns = {"ts": pa.array(times).cast(pa.timestamp("us")), "moteid": motes[place], "epoch": epoch, "humidity": _levels(humidity)}
-    return pa.table(columns)
-
-
-def _levels(humidity: np.ndarray) -> pa.Array:
-    return pa.array(np.round(humidity * 20).astype(np.int64))
+    voltage = 2.6 + 0.012 * (place % 3) + 0.012 * random.integers(0, 8, rows)
+    steps = {"humidity": humidity, "voltage": voltage}
+    columns = {"ts": pa.array(times).cast(pa.timestamp("us")), "moteid": motes[place], "epoch": epoch}
+    return pa.table(columns | {name: np.round(values / _STEPS[name]).astype(np.int64) for name, values in steps.items()})

@@ -34,6 +34,8 @@ _log = logging.getLogger("muntin")
 _TARGET = 0.75
 """The share of the trigger interval that a batch is to take."""
 _LEAST_CUT, _MOST_RAISE = 0.2, 1.3
+_IDLE, _IDLE_RAISE = 0.6, 2.0
+"""A batch that takes less than this share of the interval may have its probes doubled."""
 _USED = 0.8
 """A limit of which less than this was used says nothing about what is possible."""
 _COUNTED = ("arrivals", "probes", "matches", "states")
@@ -71,7 +73,8 @@ class Pace:
             return
         besides = min(self._besides(), 0.9 * target)
         right = probes * (target - besides) / max(seconds - besides, 1e-3)
-        self.most = min(max(right, _LEAST_CUT * probes), _MOST_RAISE * probes)
+        most = _IDLE_RAISE if seconds < _IDLE * self.interval else _MOST_RAISE
+        self.most = min(max(right, _LEAST_CUT * probes), most * probes)
 
     def _besides(self) -> float:
         """Seconds that a batch takes whatever it probes: where the line through the last batches meets no probes."""
@@ -157,8 +160,9 @@ class Governor:
         """Take what buckets told of a batch that took so long; a batch that is done again counts once."""
         with self._lock:
             if batch > self._batch:
-                self._batch = batch
-                self._observe(seconds, told)
+                # The first batch of a run also starts workers and residents: how long that takes tells nothing about probes.
+                first, self._batch = self._batch < 0, batch
+                self._observe(0.0 if first else seconds, told)
 
     def _observe(self, seconds: float, told: Sequence[Mapping[str, Any]]) -> None:
         taken = [(name, self._sample(name, query, told)) for name, query in self._queries.items()]

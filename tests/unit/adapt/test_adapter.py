@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 import pytest
@@ -107,6 +108,38 @@ def test_small_changes_are_neither_analysed_nor_acted_upon() -> None:
     plant.rates = [rate * 1.02 for rate in plant.rates]
     settle(plant, adapter, 5)
     assert (adapter.analyses, adapter.actuations) == (analyses, actuations)
+
+
+@pytest.mark.parametrize("policy", ["equal_hj", "global_hjpr", "ebest_hjp", "sbest_hjp"])
+def test_a_division_by_half_way_joins_is_what_the_policy_says_and_not_the_best_so_far(policy: str) -> None:
+    """While selectivities grow, what suits the ones of a moment may make more of the later ones than the policy's own division."""
+    plant = linear(resources=0.3 * needed(linear()), state_rows=100)
+    adapter = plant.adapter(policy)
+    for factor in (0.1, 3.0, 0.3, 1.0):
+        plant.selectivities = [factor * 0.004, 0.004 / factor, 0.004]
+        settle(plant, adapter, 20)
+    assert adapter.model is not None
+    assert plant.resources is not None
+    wanted = allocate(policy, adapter.model, plant.resources)
+    made = adapter.model.flow([inf if allowed < 0 else allowed for allowed in adapter.allowances or ()])
+    assert made.probes == pytest.approx(wanted.allowances, rel=0.15, abs=1.0)
+
+
+def test_resources_that_are_given_out_twice_do_not_keep_freshness() -> None:
+    """Where less is used than foreseen more is given out, but whether freshness can be kept depends on what there is."""
+    plant = linear(state_rows=100)
+    adapter = plant.adapter(freshness=1.5)
+    settle(plant, adapter, 30)
+    plant.resources = 0.02 * needed(linear())
+    request = adapter.observe(plant.run(None))
+    assert request is not None
+    said = analyse(request).allocation
+    again = analyse(replace(request, boost=64.0)).allocation
+    assert said is not None
+    assert again is not None
+    assert said.infeasible is not None
+    assert again.infeasible == said.infeasible
+    assert allocate("jaqpot", request.statistics.model, 64 * request.resources).infeasible is None, "or nothing is tested"
 
 
 def test_a_stream_that_stops_loses_its_share() -> None:

@@ -13,10 +13,11 @@ import pytest
 from muntin.bench import overload, overload_workload
 from muntin.bench.overload import Scale, bench_overload
 from muntin.bench.overload_model import FEW_MATCHES, LEVELS, TABLE_3, measure_curves, measure_freshness
+from muntin.bench.overload_plans import Drawn
 from muntin.bench.overload_run import Setup, run
 from muntin.bench.overload_workload import LAB_GROUPS, SECOND, TREES, Chain, Lab
 
-TINY = Scale(12, (0.4,), 600, ("jaqpot", "equal_hj"), filled=1)
+TINY = Scale(12, (0.4,), 600, ("jaqpot", "equal_hj"), plans=1, filled=1)
 
 
 def silent(_: str) -> None:
@@ -81,12 +82,30 @@ def test_a_run_keeps_within_its_resources_and_counts_what_it_does() -> None:
         assert any_allowances <= 1 + 1e-6, "nothing is better than the optimum"
 
 
+@pytest.mark.parametrize("shape", TREES)
+def test_random_plans_have_the_statistics_they_were_drawn_with(shape: str) -> None:
+    drawn = Drawn.at_random(shape, np.random.default_rng(7), 1)
+    ran = run(drawn.load, Setup(TREES[shape], freshness=100.0, state_rows=drawn.state_rows))  # all states are full
+    found = ran.model(drawn.begin, len(ran.seconds))
+    assert found.rates == pytest.approx(drawn.model.rates, rel=0.2)
+    assert found.productivity == pytest.approx(drawn.model.productivity, rel=0.3)
+    assert found.own == drawn.model.own
+
+
 def test_the_report_has_all_parts() -> None:
     with patch.object(overload, "QUICK", TINY):
         report = bench_overload(silent, quick=True)
     assert all(row.keys() == report.rows[0].keys() for row in report.rows), "the tables of the README want the same columns"
     parts = {str(row["part"]) for row in report.details}
-    assert {"models", "resources for freshness", "switched selectivities", "executed", "stale results, counted"} <= parts
+    assert {
+        "models",
+        "resources for freshness",
+        "switched selectivities",
+        "executed",
+        "random plans",
+        "freshness could be kept",
+        "stale results, counted",
+    } <= parts
     assert json.loads(report.to_json())["name"] == "overload"
     stale = [claim for claim in report.claims if "stale" in claim.text]
     assert stale
