@@ -66,8 +66,8 @@ def test_lazy_expiry_keeps_its_interval_inside_a_batch() -> None:
     last = {"join": "nested_loop", "algorithm": "general_lazy", "reevaluation": "5 seconds", "order": order_setting((0, 1, 2, 3))}
     always = count_work(streams, rows, 600, **last)
     lazily = {seconds: count_work(streams, rows, 600, **last, expiry="lazy", expiry_interval=f"{seconds} seconds") for seconds in (5, 50)}
-    assert lazily[5].comparisons == always.comparisons
-    assert always.comparisons < lazily[50].comparisons < 2 * always.comparisons
+    assert lazily[5].comparisons == pytest.approx(always.comparisons, rel=0.01)
+    assert 1.2 * always.comparisons < lazily[50].comparisons < 2 * always.comparisons
 
 
 def test_streams_have_the_rates_and_values_of_their_table() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log10
-from statistics import mean
+from statistics import mean, median
 
 from muntin.bench.invalidation_runs import WINDOW, Case, Measured, UnitCosts
 from muntin.bench.plots import Plot
@@ -123,17 +123,22 @@ def _of_strategies(found: Found) -> list[Claim]:
     by_rates: dict[tuple[int, int], dict[Expiry, Measured]] = {}
     for one in found.strategies:
         by_rates.setdefault(one.case.rates, {})[one.case.strategy] = one
-    insert = max(_over(mine[Expiry.PROBE_INSERT], mine[Expiry.PROBE], whole) for mine in by_rates.values())
 
-    def greedy_over_lazy(key: Key) -> float:
-        return min(
+    def insert_over_probe(key: Key) -> list[float]:
+        return [_over(mine[Expiry.PROBE_INSERT], mine[Expiry.PROBE], key) for mine in by_rates.values()]
+
+    def greedy_over_lazy(key: Key) -> list[float]:
+        return [
             min(key(mine[strategy]) for strategy in _GREEDY) / max(key(mine[strategy]) for strategy in _LAZY) for mine in by_rates.values()
-        )
+        ]
 
+    some = f"median of {len(by_rates)} ratios of rates"
+    greedy = round(median(greedy_over_lazy(whole)), 2)
     return [
-        Claim(f"Figure 7: probe and insert time over probe time, largest of {len(by_rates)} ratios of rates", round(insert, 2), 1.15),
-        Claim("Figure 7: the faster greedy strategy over the slower lazy one, least", round(greedy_over_lazy(whole), 2), 1, "at least"),
-        Claim("Figure 7: the same without results", round(greedy_over_lazy(bare), 2), 1, "at least"),
+        Claim(f"Figure 7: probe and insert time over probe time, {some}", round(median(insert_over_probe(whole)), 2), 1.1),
+        Claim("Figure 7: the same without results", round(median(insert_over_probe(bare)), 2), 1.1),
+        Claim(f"Figure 7: the faster greedy strategy over the slower lazy one, {some}", greedy, 1, "at least"),
+        Claim("Figure 7: the same without results, least", round(min(greedy_over_lazy(bare)), 2), 1, "at least"),
     ]
 
 
