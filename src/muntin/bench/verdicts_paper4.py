@@ -70,15 +70,15 @@ def _flattening(document: Document) -> Outcome:
 
 def _strategies(document: Document) -> Outcome:
     rows = _of(document, "7:")
-    insert, kept, greedy = [], [], {}
-    for time in ("ms", "ms without results"):
-        greedy[time] = []
+    insert, kept = [], []
+    greedy: dict[str, list[float]] = {"ms": [], "ms without results": []}
+    for time, ratios in greedy.items():
         for rates in dict.fromkeys(row["rows/s"] for row in rows):
             times = {row["invalidation"]: row[time] for row in rows if row["rows/s"] == rates}
             insert.append(times[_INSERT] / times[_PROBE])
-            greedy[time].append(min(times[_ALL], times[_OPTIMAL]) / max(times[_PROBE], times[_INSERT]))
-            kept.append(greedy[time][-1] > 1)
-    whole, bare = (between(greedy[time]) for time in ("ms", "ms without results"))
+            ratios.append(min(times[_ALL], times[_OPTIMAL]) / max(times[_PROBE], times[_INSERT]))
+            kept.append(ratios[-1] > 1)
+    whole, bare = (between(some) for some in greedy.values())
     text = (
         f"probe and insert time takes {between(insert)} of probe time's, median {short(median(insert))}; the better of the two that look "
         f"at all buckets {whole} of the worse of these two, {bare} without results"
