@@ -409,7 +409,7 @@ def report(ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[B
     share = sink.made[: ramp.seconds] / np.maximum(possible, 1)
     # Batches that began when there had been too much for two intervals.
     adapted = [batch for batch in runs["Muntin, adapt"] if ramp.reached + (_SETTLING + 1) * ramp.interval <= batch.began < before + over]
-    calm = share[before + over + _COMPLETE_AGAIN :]
+    calm = share[before + over + _COMPLETE_AGAIN : -1]  # the last rows of all wait for a later one of every stream
     table: list[dict[str, Figure]] = []
     for name, batches in runs.items():
         during = [batch for batch in batches if before <= batch.began < before + over]

@@ -34,8 +34,6 @@ _log = logging.getLogger("muntin")
 _TARGET = 0.75
 """The share of the trigger interval that a batch is to take."""
 _LEAST_CUT, _MOST_RAISE = 0.2, 1.3
-_IDLE, _IDLE_RAISE = 0.6, 2.0
-"""A batch that takes less than this share of the interval may have its probes doubled."""
 _USED = 0.8
 """A limit of which less than this was used says nothing about what is possible."""
 _COUNTED = ("arrivals", "probes", "matches", "states")
@@ -73,8 +71,7 @@ class Pace:
             return
         besides = min(self._besides(), 0.9 * target)
         right = probes * (target - besides) / max(seconds - besides, 1e-3)
-        most = _IDLE_RAISE if seconds < _IDLE * self.interval else _MOST_RAISE
-        self.most = min(max(right, _LEAST_CUT * probes), most * probes)
+        self.most = min(max(right, _LEAST_CUT * probes), _MOST_RAISE * probes)
 
     def _besides(self) -> float:
         """Seconds that a batch takes whatever it probes: where the line through the last batches meets no probes."""
