@@ -5,14 +5,16 @@ the buckets as a control row: durable, ordered with the rows, and repeated with 
 that go on until they are stopped are governed; where all there is is processed, nobody waits, and nothing is left out.
 
 Resources are probes a second of event time: given by the setting ``resources``, or derived from the time that a batch may take. A batch
-that takes longer than its share of the trigger interval has its probes cut in proportion, one that has time left gets more. How
-long a batch takes besides its probes is learned from the last batches.
+that takes longer than its share of the trigger interval has its work cut in proportion, one that has time left gets more. Work is probes
+and what they find: when more rows are in the windows, a probe finds more and takes longer. How long a batch takes besides its work, and
+how much event time comes in a second, is learned from the last batches.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -39,12 +41,28 @@ _USED = 0.8
 _COUNTED = ("arrivals", "probes", "matches", "states")
 _REMEMBERED = 8
 _ALIKE = 0.1
-"""Batches whose probes differ by less than this share do not tell what a probe takes."""
+"""Batches whose work differs by less than this share does not tell what work takes."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A batch: how long it took, its probes and what they found, seconds of event time it covered, seconds since the one before began."""
+
+    seconds: float
+    probes: float
+    found: float = 0.0
+    passed: float = 0.0
+    since: float = 0.0
+
+    @property
+    def work(self) -> float:
+        """Probes and matches."""
+        return self.probes + self.found
 
 
 @dataclass
 class Pace:
-    """How many probes a batch may have, learned from how long batches take; ``most`` is None as long as they take no longer than they may.
+    """How much work a batch may have, learned from how long batches take; ``most`` is None as long as they take no longer than they may.
 
     Parameters
     ----------
@@ -54,38 +72,39 @@ class Pace:
 
     interval: float
     most: float | None = None
-    _batches: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=_REMEMBERED), repr=False)
-    _last: float = field(default=0.0, repr=False)
-    _speed: float = field(default=1.0, repr=False)
+    _batches: deque[Done] = field(default_factory=lambda: deque(maxlen=_REMEMBERED), repr=False)
 
-    def learn(self, seconds: float, probes: float, passed: float) -> None:
-        """Take a batch: how long it took, the probes it had, the seconds of event time it covered."""
-        if not self.interval or seconds <= 0:
+    def learn(self, batch: Done) -> None:
+        """Take a batch."""
+        if not self.interval or batch.seconds <= 0:
             return
-        self._batches.append((probes, seconds))
-        self._last = seconds
-        if passed > 0:
-            self._speed = passed / max(seconds, self.interval)
+        self._batches.append(batch)
         target = _TARGET * self.interval
-        if probes <= 0 or (seconds <= target and (self.most is None or probes < _USED * self.most)):
+        if batch.probes <= 0 or (batch.seconds <= target and (self.most is None or batch.work < _USED * self.most)):
             return
         besides = min(self._besides(), 0.9 * target)
-        right = probes * (target - besides) / max(seconds - besides, 1e-3)
-        self.most = min(max(right, _LEAST_CUT * probes), _MOST_RAISE * probes)
+        right = batch.work * (target - besides) / max(batch.seconds - besides, 1e-3)
+        self.most = min(max(right, _LEAST_CUT * batch.work), _MOST_RAISE * batch.work)
 
     def _besides(self) -> float:
-        """Seconds that a batch takes whatever it probes: where the line through the last batches meets no probes."""
-        probes, seconds = np.array(self._batches).T
-        if np.ptp(probes) <= _ALIKE * probes.max():
+        """Seconds that a batch takes whatever it does: where the line through the last batches meets no work."""
+        work, seconds = np.array([(batch.work, batch.seconds) for batch in self._batches]).T
+        if np.ptp(work) <= _ALIKE * work.max():
             return 0.0
-        slope, start = np.polyfit(probes / probes.max(), seconds, 1)
+        slope, start = np.polyfit(work / work.max(), seconds, 1)
         return float(min(max(start, 0.0), seconds.min())) if slope > 0 else 0.0
 
     def resources(self) -> float | None:
         """Probes a second of event time for the next batch, which has all that came while the last one was worked on."""
         if self.most is None:
             return None
-        return self.most / max(self._speed * max(self.interval, self._last), 1e-3)
+        last = self._batches[-1]
+        # A batch covers what came since the one before began; that is much after a long one, so how fast time passes shows over several.
+        waited = sum(batch.since for batch in self._batches)
+        speed = sum(batch.passed for batch in self._batches if batch.since) / waited if waited > 0 else 1.0
+        span = speed * max(self.interval, last.seconds)
+        probing = [batch for batch in self._batches if batch.probes > 0][-1]
+        return self.most * probing.probes / probing.work / max(span, 1e-3)
 
     def release(self) -> None:
         """Forget the limit: everything fits again."""
@@ -118,6 +137,7 @@ class Governor:
         self._analysts = ThreadPoolExecutor(1, thread_name_prefix="muntin-governor")
         self._lock = threading.Lock()
         self._batch = -1
+        self._began = 0.0
 
     def add(self, plan: JoinPlan, settings: Settings) -> None:
         """Govern one more query."""
@@ -166,8 +186,10 @@ class Governor:
         samples = {name: sample for name, sample in taken if sample is not None}
         if not samples:
             return
-        probes = float(sum(sum(sample.probes) for sample in samples.values()))
-        self._pace.learn(seconds, probes, max(sample.seconds for sample in samples.values()))
+        probes, found = (float(sum(sum(getattr(sample, what)) for sample in samples.values())) for what in ("probes", "matches"))
+        began = time.monotonic() - seconds
+        since, self._began = began - self._began if self._began else 0.0, began
+        self._pace.learn(Done(seconds, probes, found, max(sample.seconds for sample in samples.values()), since))
         derived = self._pace.resources()
         needs = {name: self._need(self._queries[name], sample) for name, sample in samples.items()}
         whole = sum(needs.values())

@@ -15,7 +15,7 @@ from muntin.model.catalog import Stream
 from muntin.plan.join import JoinPlan
 from muntin.spark.bucket import RESULTS, Kept
 from muntin.spark.controls import Control, Limits
-from muntin.spark.governing import Governor, Pace
+from muntin.spark.governing import Done, Governor, Pace
 from muntin.spark.messages import Output, Share
 from muntin.spark.packing import Packer
 from muntin.spark.program import Program, Registered
@@ -68,28 +68,44 @@ def told(arrivals: list[int], matches: float, *, cycles: int = 2) -> Mapping[str
 def test_there_is_no_limit_while_batches_take_no_longer_than_they_may() -> None:
     pace = Pace(2.0)
     for _ in range(5):
-        pace.learn(1.2, 10_000, 2.0)
+        pace.learn(Done(1.2, 10_000, passed=2.0))
     assert pace.resources() is None
 
 
 def test_a_batch_that_takes_too_long_has_its_probes_cut_in_proportion_to_what_they_take() -> None:
     pace = Pace(2.0)
-    pace.learn(0.5, 1_000, 2.0)
-    pace.learn(5.5, 100_000, 2.0)
+    pace.learn(Done(0.5, 1_000, passed=2.0, since=2.0))
+    pace.learn(Done(5.5, 100_000, passed=2.0, since=2.0))
     assert pace.most == pytest.approx(100_000 * 1.05 / 5.05, rel=0.01)
-    assert pace.resources() == pytest.approx((pace.most or 0.0) / 2.0)
+    assert pace.resources() == pytest.approx((pace.most or 0.0) / 5.5), "the next batch has what came in 5.5 seconds"
+    pace.learn(Done(1.5, 20_000, passed=5.5, since=5.5))
+    pace.learn(Done(1.5, 20_000, passed=2.0, since=2.0))
+    assert pace.resources() == pytest.approx((pace.most or 0.0) / 2.0), "a batch that covered much says nothing about the next one"
+
+
+def test_probes_that_find_more_are_fewer() -> None:
+    pace = Pace(2.0)
+    pace.learn(Done(3.0, 1_000, 9_000, 2.0, 2.0))
+    assert pace.most == pytest.approx(5_000)
+    assert pace.resources() == pytest.approx(500 / 3.0)
+    pace.learn(Done(1.5, 500, 4_500, 3.0, 3.0))
+    before = pace.resources()
+    pace.learn(Done(1.5, 250, 4_750, 2.0, 2.0))
+    after = pace.resources()
+    assert before is not None
+    assert after == pytest.approx(before / 2)
 
 
 def test_a_batch_with_time_left_gets_more_unless_it_did_not_use_what_it_had() -> None:
     pace = Pace(2.0)
-    pace.learn(3.0, 60_000, 2.0)
+    pace.learn(Done(3.0, 60_000, passed=2.0))
     limit = pace.most or 0.0
     assert limit == pytest.approx(30_000)
-    pace.learn(1.0, limit, 2.0)
+    pace.learn(Done(1.0, limit, passed=2.0))
     raised = pace.most
     assert raised is not None
     assert limit < raised <= 1.3 * limit
-    pace.learn(0.7, 0.1 * limit, 2.0)
+    pace.learn(Done(0.7, 0.1 * limit, passed=2.0))
     assert pace.most == raised
 
 
@@ -99,15 +115,15 @@ def test_it_holds_a_machine_whose_batches_take_longer_the_more_they_probe() -> N
     for _ in range(20):
         allowed = demand if pace.resources() is None else min(demand, float(pace.resources() or 0) * 2.0)
         seconds = 0.4 + allowed * 1e-5
-        pace.learn(seconds, allowed, 2.0)
+        pace.learn(Done(seconds, allowed, passed=2.0))
     assert seconds == pytest.approx(1.5, rel=0.05)
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e-9, 1e6])
 def test_strange_batches_do_not_break_it(seconds: float) -> None:
     pace = Pace(2.0)
-    pace.learn(3.0, 1_000, 2.0)
-    pace.learn(seconds, 0, 0.0)
+    pace.learn(Done(3.0, 1_000, passed=2.0))
+    pace.learn(Done(seconds, 0, passed=0.0))
     assert pace.resources() is None or float(pace.resources() or 0) > 0
 
 
