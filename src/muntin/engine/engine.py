@@ -225,8 +225,8 @@ class Engine:
         """Make ready for a query that is to be added."""
         prepare()
         self._live.finish()
-        if self._queries:
-            self._trim(exactly=True)  # what a new query finds must not depend on how rows were cut into pushes
+        # What a new query finds must not depend on how rows were cut into pushes, nor on whether the thread has let go of old ones yet.
+        self._trim(exactly=bool(self._queries))
 
     def _make_join(self, plan: JoinPlan, settings: Settings) -> RunningJoin:
         streams = {source.relation: self._streams[source.relation] for source in plan.query.sources if not source.stored}
