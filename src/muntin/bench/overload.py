@@ -2,14 +2,18 @@
 
 Executed are joins of four Poisson streams, in a linear and a bushy tree, and of five groups of the Intel lab's sensors. States of
 intermediate results hold a fixed number of them, as in the paper. Throughput is results a second of event time, resources are probes
-a second of event time: both do not depend on the machine.
+a second of event time: both do not depend on the machine, so that parts run side by side, a process each.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import mean, median
 
 import numpy as np
@@ -17,7 +21,7 @@ import numpy as np
 from muntin.adapt import POLICIES, PlanModel, TreeShape, allocate
 from muntin.adapt.shape import Nested
 from muntin.bench.optimum import optimum
-from muntin.bench.overload_lab import cumulated, run_lab
+from muntin.bench.overload_lab import LAB_ATTRIBUTES, cumulated, run_lab
 from muntin.bench.overload_model import FACTORS, HEURISTICS, TABLE_3, needed_refresh, run_models
 from muntin.bench.overload_plans import run_plans
 from muntin.bench.overload_run import Run, Setup, run
@@ -59,29 +63,59 @@ WHOLE = Scale(60, (0.1, 0.2, 0.4, 0.6, 0.8, 1.0), 20_000, tuple(POLICIES))
 
 @dataclass
 class Found:
-    """What a benchmark reports, as it grows."""
+    """What a part of the benchmark reports, as it grows."""
 
-    rows: list[dict[str, Figure]]
-    claims: list[Claim]
-    plots: list[Plot]
+    rows: list[dict[str, Figure]] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+    plots: list[Plot] = field(default_factory=list)
 
 
 def bench_overload(progress: Progress, *, quick: bool = False) -> Report:
-    """Compute, then run."""
-    found = Found(*run_models(progress, quick=quick))
+    """Compute and run all parts; the time of an analysis is measured last, when nothing else runs."""
     scale = QUICK if quick else WHOLE
-    for shape in TREES:
-        _switch(scale, shape, found, progress)
-        _levels(scale, shape, found, progress)
-    for shape in TREES:
-        rows, claims, plots = run_plans(shape, scale.plans, scale.levels, FACTORS[0], progress)
-        found.rows, found.claims, found.plots = found.rows + rows, found.claims + claims, found.plots + plots
-    rows, plots = run_lab(scale.lab_rows, scale.policies, progress)
-    found.rows, found.plots = found.rows + rows, found.plots + plots
-    _stale(scale, found, progress)
-    _overhead(scale, found, progress)
+    found = Found()
+    for part in [*_side_by_side(_parts(scale), progress), _overhead(scale, progress)]:
+        found.rows, found.claims, found.plots = found.rows + part.rows, found.claims + part.claims, found.plots + part.plots
     question = "What do joins produce under overload, by policy, and is it fresh?"
     return Report("overload", question, summary(found.rows), found.claims, plots=found.plots, details=found.rows)
+
+
+def _parts(scale: Scale) -> dict[str, Callable[[], Found]]:
+    """What is run, in the order of the report."""
+    parts: dict[str, Callable[[], Found]] = {"models": partial(_models, scale)}
+    for shape in TREES:
+        parts[f"{shape} plan, selectivities switched"] = partial(_switch, scale, shape)
+        parts[f"{shape} plan, levels of resources"] = partial(_levels, scale, shape)
+    for shape in TREES:
+        parts[f"{scale.plans} random {shape} plans"] = partial(_plans, scale, shape)
+    for by in LAB_ATTRIBUTES:
+        parts[f"readings of a lab by {by}"] = partial(_lab, scale, by)
+    return {**parts, "stale results": partial(_stale, scale)}
+
+
+def _side_by_side(parts: Mapping[str, Callable[[], Found]], progress: Progress) -> list[Found]:
+    """What the parts report, in their order; the last are the longest, and begin first."""
+    workers = min(os.cpu_count() or 1, len(parts))
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        started = {name: pool.submit(part) for name, part in reversed(list(parts.items()))}
+        names = {future: name for name, future in started.items()}
+        progress(f"{len(parts)} parts, {workers} at a time")
+        for count, future in enumerate(as_completed(names), 1):
+            progress(f"{count} of {len(parts)} done: {names[future]}")
+        return [started[name].result() for name in parts]
+
+
+def _models(scale: Scale) -> Found:
+    return Found(*run_models(quick=scale == QUICK))
+
+
+def _plans(scale: Scale, shape: str) -> Found:
+    return Found(*run_plans(shape, scale.plans, scale.levels, FACTORS[0]))
+
+
+def _lab(scale: Scale, by: str) -> Found:
+    rows, plots = run_lab(scale.lab_rows, by, scale.policies)
+    return Found(rows, [], plots)
 
 
 def summary(rows: Sequence[Mapping[str, Figure]]) -> list[dict[str, Figure]]:
@@ -98,7 +132,7 @@ def summary(rows: Sequence[Mapping[str, Figure]]) -> list[dict[str, Figure]]:
     return short
 
 
-def _switch(scale: Scale, shape: str, found: Found, progress: Progress) -> None:
+def _switch(scale: Scale, shape: str) -> Found:
     """Selectivities change at run time (Figure 6); resources are 30 % of what saturation needs at first."""
     first, second = scale.switches()
     phases = tuple(zip((0, first, second), _SELECTIVITIES[shape], strict=True))
@@ -106,11 +140,9 @@ def _switch(scale: Scale, shape: str, found: Found, progress: Progress) -> None:
     base = Setup(TREES[shape], state_rows=_STATE_ROWS)
     full = run(load, base)
     setup = replace(base, resources=0.3 * full.probes(scale.filled, first))
-    runs = {}
-    for policy in scale.policies:
-        progress(f"switched selectivities: {shape}, {policy}")
-        runs[policy] = run(load, replace(setup, policy=policy))
+    runs = {policy: run(load, replace(setup, policy=policy)) for policy in scale.policies}
     settled = {"SEL1": (scale.filled, first), "SEL2": (first + scale.filled, second), "SEL3": (second + scale.filled, scale.seconds)}
+    found = Found()
     for policy, ran in runs.items():
         row: dict[str, Figure] = {"part": "switched selectivities", "plan": shape, "policy": policy, "results": ran.results()}
         for name, (begin, end) in settled.items():
@@ -128,10 +160,12 @@ def _switch(scale: Scale, shape: str, found: Found, progress: Progress) -> None:
     ]
     series = {policy: cumulated(ran) for policy, ran in runs.items() if policy in _SHOWN}
     found.plots.append(Plot(f"overload-switched-{shape}", f"Selectivities switched, {shape} plan", "seconds", "results so far", series))
+    return found
 
 
-def _levels(scale: Scale, shape: str, found: Found, progress: Progress) -> None:
+def _levels(scale: Scale, shape: str) -> Found:
     """Throughput against resources, executed (Figure 7), with the paper's first and last selectivities."""
+    found = Found()
     of_optimum: list[float] = []
     for number in (1, 3):
         load = Chain(max(scale.seconds // 2, 12), ((0, _SELECTIVITIES[shape][number - 1]),), seed=21)
@@ -142,7 +176,6 @@ def _levels(scale: Scale, shape: str, found: Found, progress: Progress) -> None:
         optima: list[tuple[float, float]] = []
         for level in scale.levels:
             for policy in scale.policies:
-                progress(f"resources of {level:.0%}: {shape}, SEL{number}, {policy}")
                 ran = run(load, replace(base, policy=policy, resources=level * full.probes(begin, end)))
                 shares[policy].append((level, ran.results(begin, end) / full.results(begin, end)))
                 if policy == "jaqpot":
@@ -154,6 +187,7 @@ def _levels(scale: Scale, shape: str, found: Found, progress: Progress) -> None:
         found.plots.append(Plot(name, title, "resources, % of saturation", "throughput, % of saturation", series))
     text = f"{shape} plan, executed: throughput of jaqpot over the optimum that keeps freshness, for what was measured, mean of all levels"
     found.claims.append(Claim(text, round(mean(of_optimum), 4), 0.95, "at least"))
+    return found
 
 
 def _level_rows(
@@ -170,19 +204,19 @@ def _level_rows(
     return [*rows, base | {"policy": "jaqpot over best heuristic, mean", "ratio": round(ratio, 3)}]
 
 
-def _stale(scale: Scale, found: Found, progress: Progress) -> None:
+def _stale(scale: Scale) -> Found:
     """Results that are too old, where they are counted instead of kept back (Figure 9); runs are longer than any freshness."""
     loads: Mapping[str, tuple[Chain | Lab, str, int]] = {
         "linear": (Chain(max(scale.seconds // 2, 12), ((0, _SELECTIVITIES["linear"][0]),), seed=3), TREES["linear"], _STATE_ROWS),
         "bushy": (Chain(max(scale.seconds // 2, 12), ((0, _SELECTIVITIES["bushy"][0]),), seed=3), TREES["bushy"], _STATE_ROWS),
         "five groups": (Lab(3 * scale.lab_rows), LAB_TREE, 1_000),
     }
+    found = Found()
     of_jaqpot = 0
     for plan, (load, tree, state_rows) in loads.items():
         for policy in (policy for policy in scale.policies if policy in _SHOWN):
             row: dict[str, Figure] = {"part": "stale results, counted", "plan": plan, "policy": policy}
             for factor in FACTORS:
-                progress(f"stale results: {plan}, {policy}, freshness of {factor:g} windows")
                 setup = Setup(tree, policy, 300.0, factor, state_rows, measure=True)
                 ran = run(load, setup)
                 row |= {f"{factor:g} windows": round(ran.stale_share(), 4), f"results, {factor:g} windows": ran.results()}
@@ -192,22 +226,25 @@ def _stale(scale: Scale, found: Found, progress: Progress) -> None:
     found.claims.append(
         Claim("stale results of jaqpot with freshness enforced, at any freshness and plan, by the engine's count", of_jaqpot, 0.0)
     )
+    return found
 
 
-def _overhead(scale: Scale, found: Found, progress: Progress) -> None:
+def _overhead(scale: Scale, progress: Progress) -> Found:
     """What an analysis costs; the worst of the models of Table 3 counts."""
     progress("overhead of an analysis")
     random = np.random.default_rng(13)
+    found = Found()
     slowest = 0.0
     for streams in (4, 5, 10):
         shape = TreeShape.of(_left_deep(streams))
-        models = [TABLE_3.draw(shape, random).with_freshness(factor=3.0) for _ in range(5 if scale is QUICK else 30)]
+        models = [TABLE_3.draw(shape, random).with_freshness(factor=3.0) for _ in range(5 if scale == QUICK else 30)]
         row: dict[str, Figure] = {"part": "milliseconds of an analysis", "plan": f"linear, {streams} streams"}
         for policy in scale.policies:
             row[policy] = round(1000 * median(_timed(policy, model) for model in models), 3)
         slowest = max(slowest, *(float(row[policy]) for policy in scale.policies))
         found.rows.append(row)
     found.claims.append(Claim("milliseconds of an analysis, slowest policy, up to ten streams", slowest, 50.0))
+    return found
 
 
 def _timed(policy: str, model: PlanModel) -> float:

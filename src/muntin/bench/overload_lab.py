@@ -14,40 +14,35 @@ from muntin.bench.overload_model import FACTORS, HEURISTICS
 from muntin.bench.overload_run import Run, Setup, run
 from muntin.bench.overload_workload import LAB_TREE, Lab
 from muntin.bench.plots import Plot
-from muntin.bench.report import Figure, Progress
+from muntin.bench.report import Figure
 
+LAB_ATTRIBUTES = ("humidity", "epoch")
 _RESOURCES = (300, 600, 900)
 _SHOWN = ("jaqpot", "grepp", *HEURISTICS)
 _PERIOD = 4
 """Seconds over which statistics are averaged, as the monitor does."""
 
 
-def run_lab(rows: int, policies: Sequence[str], progress: Progress) -> tuple[list[dict[str, Figure]], list[Plot]]:
-    """All policies under the paper's three limits, by two attributes."""
+def run_lab(rows: int, by: str, policies: Sequence[str]) -> tuple[list[dict[str, Figure]], list[Plot]]:
+    """All policies under the paper's three limits, joined by an attribute."""
     found: list[dict[str, Figure]] = []
     plots: list[Plot] = []
-    for by in ("humidity", "epoch"):
-        load = Lab(rows, by)
-        data = f"readings of the Intel lab by {by}" if load.real else f"made-up readings by {by}"
-        base = Setup(LAB_TREE, state_rows=load.window, freshness=3.0)
-        progress(f"{data}: without limits")
-        full = run(load, base)
-        begin = len(full.seconds) // 5
-        for resources in _RESOURCES:
-            runs = {}
-            for policy in policies:
-                progress(f"{data}: {resources} probes a second, {policy}")
-                runs[policy] = run(load, replace(base, policy=policy, resources=float(resources)))
-            found += _rows(data, resources, runs, full, begin)
-            series = {policy: cumulated(ran) for policy, ran in runs.items() if policy in _SHOWN}
-            title = f"{data.capitalize()}, {resources} probes a second"
-            plots.append(Plot(f"overload-lab-{by}-{resources}", title, "seconds", "results so far", series))
-        found.append({
-            "part": data, "plan": "five groups", "policy": "saturation",
-            "resources": round(full.probes(begin)), "results": full.results(begin),
-        })  # fmt: skip
-        found += _feasible(data, full, begin)
-    return found, plots
+    load = Lab(rows, by)
+    data = f"readings of the Intel lab by {by}" if load.real else f"made-up readings by {by}"
+    base = Setup(LAB_TREE, state_rows=load.window, freshness=3.0)
+    full = run(load, base)
+    begin = len(full.seconds) // 5
+    for resources in _RESOURCES:
+        runs = {policy: run(load, replace(base, policy=policy, resources=float(resources))) for policy in policies}
+        found += _rows(data, resources, runs, full, begin)
+        series = {policy: cumulated(ran) for policy, ran in runs.items() if policy in _SHOWN}
+        title = f"{data.capitalize()}, {resources} probes a second"
+        plots.append(Plot(f"overload-lab-{by}-{resources}", title, "seconds", "results so far", series))
+    found.append({
+        "part": data, "plan": "five groups", "policy": "saturation",
+        "resources": round(full.probes(begin)), "results": full.results(begin),
+    })  # fmt: skip
+    return found + _feasible(data, full, begin), plots
 
 
 def _rows(data: str, resources: int, runs: Mapping[str, Run], full: Run, begin: int) -> list[dict[str, Figure]]:

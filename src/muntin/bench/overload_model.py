@@ -19,7 +19,7 @@ from muntin.adapt.policies import POLICIES, allocate
 from muntin.adapt.shape import TreeShape
 from muntin.bench.optimum import optimum
 from muntin.bench.plots import Plot
-from muntin.bench.report import Claim, Figure, Progress
+from muntin.bench.report import Claim, Figure
 
 SHAPES: Mapping[str, TreeShape] = {"linear": TreeShape.of((((0, 1), 2), 3)), "bushy": TreeShape.of(((0, 1), (2, 3)))}
 HEURISTICS = ("equal_hj", "global_hjpr", "ebest_hjp", "sbest_hjp")
@@ -126,7 +126,7 @@ def measure_freshness(ranges: Ranges, shape: str, plans: int) -> list[dict[str, 
     return rows
 
 
-def run_models(progress: Progress, *, quick: bool) -> tuple[list[dict[str, Figure]], list[Claim], list[Plot]]:
+def run_models(*, quick: bool) -> tuple[list[dict[str, Figure]], list[Claim], list[Plot]]:
     """Rows, claims and plots of the computed part."""
     plans = 2 if quick else 100
     rows: list[dict[str, Figure]] = []
@@ -134,7 +134,6 @@ def run_models(progress: Progress, *, quick: bool) -> tuple[list[dict[str, Figur
     plots: list[Plot] = []
     for ranges in (TABLE_3, FEW_MATCHES):
         for shape in SHAPES:
-            progress(f"models: {shape} plans, {ranges.name}")
             curves = measure_curves(ranges, shape, plans, FACTORS[0])
             rows += _rows(curves)
             if ranges is TABLE_3:
@@ -142,7 +141,6 @@ def run_models(progress: Progress, *, quick: bool) -> tuple[list[dict[str, Figur
                 plots.append(_plot(curves))
     for ranges in (TABLE_3, FEW_MATCHES):
         for shape in SHAPES:
-            progress(f"models: resources for freshness, {shape} plans, {ranges.name}")
             rows += measure_freshness(ranges, shape, plans)
     return rows, claims, plots
 

@@ -20,7 +20,7 @@ from muntin.bench.overload_model import HEURISTICS, SHAPES
 from muntin.bench.overload_run import Run, Setup, run
 from muntin.bench.overload_workload import TREES, Chain
 from muntin.bench.plots import Plot
-from muntin.bench.report import Claim, Figure, Progress
+from muntin.bench.report import Claim, Figure
 
 _RATES, _STATES, _SELECTIVITIES = (30.0, 120.0), (20, 500), (0.01, 0.1)
 _POLICIES = ("jaqpot", *HEURISTICS)
@@ -55,9 +55,7 @@ class Drawn:
         return cls(load, states[4], model, filled)
 
 
-def run_plans(
-    shape: str, plans: int, levels: Sequence[float], factor: float, progress: Progress
-) -> tuple[list[dict[str, Figure]], list[Claim], list[Plot]]:
+def run_plans(shape: str, plans: int, levels: Sequence[float], factor: float) -> tuple[list[dict[str, Figure]], list[Claim], list[Plot]]:
     """The mean share of saturation throughput of each policy at each level below saturation, executed and computed."""
     levels = [level for level in levels if level < 1]
     random = np.random.default_rng(31)
@@ -66,7 +64,6 @@ def run_plans(
     for number in range(plans):
         drawn = Drawn.at_random(shape, random, number)
         setup = Setup(TREES[shape], freshness=factor, state_rows=drawn.state_rows)
-        progress(f"random plans: {shape}, {number + 1} of {plans}")
         full = run(drawn.load, setup)
         model = drawn.model.with_freshness(factor=factor)
         for place, level in enumerate(levels):

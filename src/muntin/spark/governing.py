@@ -33,9 +33,9 @@ from muntin.spark.controls import Control, Limits
 
 _log = logging.getLogger("muntin")
 
-_TARGET = 0.75
-"""The share of the trigger interval that a batch is to take."""
-_LEAST_CUT, _MOST_RAISE = 0.2, 1.3
+_TARGET, _AIM = 0.75, 0.6
+"""The share of the trigger interval from which on a batch takes too long, and the one that batches with limits are to take."""
+_LEAST_CUT, _MOST_RAISE = 0.2, 1.4
 _USED = 0.8
 """A limit of which less than this was used says nothing about what is possible."""
 _COUNTED = ("arrivals", "probes", "matches", "states")
@@ -73,6 +73,7 @@ class Pace:
     interval: float
     most: float | None = None
     _batches: deque[Done] = field(default_factory=lambda: deque(maxlen=_REMEMBERED), repr=False)
+    _given: float | None = field(default=None, repr=False)
 
     def learn(self, batch: Done) -> None:
         """Take a batch."""
@@ -82,8 +83,9 @@ class Pace:
         target = _TARGET * self.interval
         if batch.probes <= 0 or (batch.seconds <= target and (self.most is None or batch.work < _USED * self.most)):
             return
-        besides = min(self._besides(), 0.9 * target)
-        right = batch.work * (target - besides) / max(batch.seconds - besides, 1e-3)
+        aim = _AIM * self.interval
+        besides = min(self._besides(), 0.9 * aim)
+        right = batch.work * (aim - besides) / max(batch.seconds - besides, 1e-3)
         self.most = min(max(right, _LEAST_CUT * batch.work), _MOST_RAISE * batch.work)
 
     def _besides(self) -> float:
@@ -95,7 +97,7 @@ class Pace:
         return float(min(max(start, 0.0), seconds.min())) if slope > 0 else 0.0
 
     def resources(self) -> float | None:
-        """Probes a second of event time for the next batch, which has all that came while the last one was worked on."""
+        """Probes a second of event time for the next batch, which has all that came while the last one was worked on. Ask once a batch."""
         if self.most is None:
             return None
         last = self._batches[-1]
@@ -103,12 +105,15 @@ class Pace:
         waited = sum(batch.since for batch in self._batches)
         speed = sum(batch.passed for batch in self._batches if batch.since) / waited if waited > 0 else 1.0
         span = speed * max(self.interval, last.seconds)
-        probing = [batch for batch in self._batches if batch.probes > 0][-1]
-        return self.most * probing.probes / probing.work / max(span, 1e-3)
+        # What a probe finds depends on which ones are allowed, which changes with the resources: the most of the last batches counts.
+        finding = max(batch.work / batch.probes for batch in list(self._batches)[-_REMEMBERED // 2 :] if batch.probes > 0)
+        found = self.most / finding / max(span, 1e-3)
+        self._given = found if self._given is None else min(found, _MOST_RAISE * self._given)
+        return self._given
 
     def release(self) -> None:
         """Forget the limit: everything fits again."""
-        self.most = None
+        self.most = self._given = None
 
 
 @dataclass

@@ -208,6 +208,23 @@ def test_queries_come_and_go_while_it_works(engine: muntin.Engine) -> None:
     assert times[600].max() < 4 * SECOND <= times[60].max()
 
 
+def test_what_a_new_query_finds_does_not_depend_on_how_far_the_thread_is() -> None:
+    def found(*, live: bool) -> int:
+        engine = made()
+        if live:
+            engine.start()
+        engine.push("A", [(1, 0, 5 * SECOND), (1, 1, 6 * SECOND)])
+        engine.push("B", [(1, 0, 5 * SECOND)])  # now what A had at 5 s is final, and no query needs it
+        query = engine.query("SELECT A.v AS x, C.v AS y FROM A, A AS C WHERE A.k = C.k WINDOW 6 SECONDS")
+        engine.push("A", [(1, 2, 7 * SECOND)])
+        engine.advance(60 * SECOND)
+        engine.stop()
+        return int(query.poll().num_rows)
+
+    # Before queries were added only after that was let go, half of them found it.
+    assert {found(live=True) for _ in range(30)} == {found(live=False)}
+
+
 def test_starting_twice_is_refused_and_stopping_twice_is_fine(engine: muntin.Engine) -> None:
     engine.start()
     with pytest.raises(CatalogError, match="the engine is running"):
