@@ -35,6 +35,8 @@ _MOST_TOLD = 18
 """So many bars have their figures above them."""
 _LETTERS = 80
 """Letters in a line below all bars."""
+_TITLE = 60
+"""Letters in a line above."""
 _HEADROOM = 1.1
 _FEW = 30
 """If figures span less, bars need no logarithmic axis, and such an axis has figures between the powers of ten too."""
@@ -127,7 +129,7 @@ def draw(plot: Plot, folder: Path, ending: str = "svg") -> Path:
         else:
             axes.set_ylim(0, _HEADROOM * max(plot.values))
         axes.yaxis.set_major_formatter(_plain)
-        axes.set_title(plot.title, loc="left", fontweight="bold")
+        axes.set_title(fill(plot.title, _TITLE), loc="left", fontweight="bold")
         axes.set_xlabel(plot.x)
         axes.set_ylabel(plot.y)
         if len(plot.series) > 1:
@@ -148,7 +150,9 @@ def _plain(value: float, _: object = None) -> str:
 def _lines(axes: Axes, plot: Plot) -> None:
     for number, (name, points) in enumerate(plot.series.items()):
         marker = _MARKERS[number % len(_MARKERS)]
-        axes.plot([place for place, _ in points], [value for _, value in points], marker=marker, markersize=5, label=name)
+        # What a plot is about comes first, and hides lines that are the same.
+        order = 3 - number / len(plot.series)
+        axes.plot([place for place, _ in points], [value for _, value in points], marker=marker, markersize=5, label=name, zorder=order)
     if "x" in plot.log:
         axes.set_xscale("log")
         places = sorted({float(place) for points in plot.series.values() for place, _ in points})
