@@ -122,4 +122,4 @@ def test_residents_and_workers_that_are_killed_are_replaced(spark: SparkSession,
     found = {name: engine.results(name) for name in QUERIES}
     engine.stop()
     folders.check(QUERIES, found, 20 * SECOND)
-    assert not wait_gone(residents(os.getpid()), 10), "stop ends the residents"
+    assert not wait_gone(residents(os.getpid()), 10), "after a stop no process has a bucket"

@@ -5,13 +5,15 @@ engines, compiled code and all; whichever worker has the bucket sends the share 
 holds is a cache: it says which batch it has applied last, and if that is not the one before the share (it is new, another host
 had the bucket, an attempt failed half-way), it is built again from the shares in Spark's state store.
 
-Residents end when the process that Spark runs in ends, when they are told to, or after ten idle minutes.
+A resident whose engine has stopped rests for a minute: the next engine under the same parent takes it, instead of waiting for another
+process to load all code. Residents end when the process that Spark runs in ends, or after ten idle minutes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import hashlib
 import os
 import secrets
@@ -21,7 +23,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
@@ -36,6 +38,7 @@ from muntin.spark.rebuilding import Answer, Applied, KeptBucket, Memory, recalle
 from muntin.spark.releasing import Courier, Outlet
 
 _IDLE = 600.0
+_REST = 60.0
 _START = 120.0
 _WATCH = 1.0
 _ALL = b""
@@ -70,6 +73,11 @@ def _folder() -> Path:
     if path.stat().st_uid != os.getuid():
         raise ResidentError(f"{path} belongs to another user", hint="Remove it, or set TMPDIR to a folder of your own")
     return path
+
+
+def resting_files(parent: int | str = "*", pid: int | str = "*") -> list[Path]:
+    """The keys of residents that rest; the name tells with whom they end, and which process it is."""
+    return sorted(_folder().glob(f"resting-{parent}-{pid}.key"))
 
 
 def digest_of(program: bytes) -> str:
@@ -132,11 +140,11 @@ class Resident:
             ) from error
 
     def stop(self) -> None:
-        """End the resident, if there is one."""
+        """Let the resident rest, if there is one; it forgets its bucket."""
         connection = self._connect()
         if connection is not None:
             with contextlib.suppress(OSError, EOFError), connection:
-                connection.send(("stop",))
+                connection.send(("rest", self._socket, self._key))
                 connection.recv()
         for path in (self._socket, self._key, self._lock):
             path.unlink(missing_ok=True)
@@ -159,6 +167,9 @@ class Resident:
             connection = self._connect()
             if connection is not None:
                 return connection
+            connection = self._woken()
+            if connection is not None:
+                return connection
             self._socket.unlink(missing_ok=True)
             descriptor = os.open(self._key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             os.write(descriptor, secrets.token_bytes(32))
@@ -175,6 +186,17 @@ class Resident:
             f"the process of bucket {self._number} did not start", hint=f"Try: {sys.executable} -c 'import muntin.spark.resident'"
         )
 
+    def _woken(self) -> Connection | None:
+        """A resident that rested, under our name from now on."""
+        for key in resting_files(self._parent):
+            with contextlib.suppress(FileNotFoundError):  # somebody else was faster
+                key.rename(self._key)
+                key.with_suffix(".sock").rename(self._socket)
+                connection = self._connect()
+                if connection is not None:
+                    return connection
+        return None
+
 
 # -- the resident itself ------------------------------------------------------------------------------
 
@@ -187,26 +209,29 @@ class _Serving:
         self._program = ""
         self._courier = Courier()
 
-    def answer(self, connection: Connection) -> bool:
-        """Answer one request; False when that was to stop."""
-        request = connection.recv()
-        if request[0] == "stop":
-            return False
+    def forget(self) -> None:
+        """Let the bucket go, and what it has of the driver."""
+        self._bucket, self._program = None, ""
+        self._courier.drop()
+        gc.collect()
+
+    def answer(self, connection: Connection, request: tuple[Any, ...]) -> None:
+        """Answer one request."""
         if request[0] == "rebuild":
             self._rebuild(connection, *request[1:])
-            return True
+            return
         if request[0] == "extend":
             self._extend(request[1])
-            return True
+            return
         _, program, version, share, outbox, outlet = request
         bucket = self._bucket
         if bucket is not None and self._program != program and bucket.version == version:
             connection.send(("extend",))
-            return True
+            return
         if bucket is None or bucket.version != version:
             self._bucket = None
             connection.send(("rebuild",))
-            return True
+            return
         # Until the share is applied as a whole, nobody must take this bucket for one that is right.
         self._bucket = None
         try:
@@ -214,10 +239,9 @@ class _Serving:
             sent = [Outbox(outbox).put(output) for output in applied.outputs]
         except Exception as error:  # noqa: BLE001 (whatever it is, the worker has to hear of it)
             connection.send(("failed", f"{type(error).__name__}: {error}"))
-            return True
+            return
         self._bucket = bucket
         connection.send(("applied", Answer(sent, applied.note, applied.gone, applied.stats, applied.snapshot)))
-        return True
 
     def _applied(self, bucket: KeptBucket, share: Share, outlet: Outlet | None) -> Applied:
         if outlet is None:
@@ -238,41 +262,70 @@ class _Serving:
         self._program = digest_of(program)
 
 
-def _watch(parent: int, busy: list[float]) -> None:
-    """End this process when the parent is gone, or when nobody has asked for long."""
-    while True:
-        time.sleep(_WATCH)
+@dataclass
+class _Life:
+    """How long a resident goes on: as long as its parent, and unless nobody asks for long."""
+
+    parent: int
+    idle: float | None = field(default_factory=time.monotonic)
+    """Since when; None while there is something to do."""
+    patience: float = _IDLE
+
+    @contextlib.contextmanager
+    def busy(self) -> Iterator[None]:
+        """While a request is answered."""
+        self.idle, self.patience = None, _IDLE
         try:
-            os.kill(parent, 0)
-        except ProcessLookupError:
+            yield
+        finally:
+            self.idle = time.monotonic()
+
+    def rest(self, socket: Path, key: Path) -> None:
+        """Be there for the next engine under another name; this process ends if its own has gone."""
+        name = f"resting-{self.parent}-{os.getpid()}"
+        try:
+            socket.rename(socket.with_name(f"{name}.sock"))
+            key.rename(key.with_name(f"{name}.key"))  # who sees this finds the socket too
+        except FileNotFoundError:
             os._exit(0)
-        except PermissionError:
-            pass
-        if time.monotonic() - busy[0] > _IDLE:
-            os._exit(0)
+        self.patience = _REST
+
+    def watch(self) -> None:
+        """End this process when it is time."""
+        while (since := self.idle) is None or time.monotonic() - since <= self.patience:
+            time.sleep(_WATCH)
+            try:
+                os.kill(self.parent, 0)
+            except ProcessLookupError:
+                break
+            except PermissionError:
+                pass
+        for key in resting_files(self.parent, os.getpid()):
+            for path in (key, key.with_suffix(".sock")):
+                path.unlink(missing_ok=True)
+        os._exit(0)
 
 
 def serve(socket: str, key: str, parent: int) -> None:
-    """Serve one bucket until told to stop."""
-    busy = [time.monotonic()]
-    threading.Thread(target=_watch, args=(parent, busy), daemon=True).start()
+    """Serve one bucket, and after a rest another one, until it is time to end."""
+    life = _Life(parent)
+    threading.Thread(target=life.watch, daemon=True).start()
     serving = _Serving()
-    with Listener(socket, "AF_UNIX", authkey=Path(key).read_bytes()) as listener:
-        prepare()  # whoever connects meanwhile waits; no request is answered by a process that has yet to load its kernels
-        while True:
-            with contextlib.suppress(EOFError, OSError, AuthenticationError), listener.accept() as connection:
-                while True:
-                    busy[0] = time.monotonic()
-                    if not serving.answer(connection):
-                        # Who hears this may start another under the same name: ours has to be gone by then.
-                        listener.close()
-                        connection.send(("stopped",))
-                        return
-                    busy[0] = time.monotonic()
+    # It is never closed: that would remove a name which another may have by then.
+    listener = Listener(socket, "AF_UNIX", authkey=Path(key).read_bytes())
+    prepare()  # whoever connects meanwhile waits; no request is answered by a process that has yet to load its kernels
+    while True:
+        with contextlib.suppress(EOFError, OSError, AuthenticationError), listener.accept() as connection:
+            while True:
+                request = connection.recv()
+                with life.busy():
+                    if request[0] == "rest":
+                        serving.forget()
+                        life.rest(*request[1:])
+                        connection.send(("rests",))
+                    else:
+                        serving.answer(connection, request)
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(FileNotFoundError):  # whoever told it to stop may have removed the socket already
-        serve(sys.argv[1], sys.argv[2], int(sys.argv[3]))
-    # At once: what DuckDB holds need not be given back one by one, nor told of.
-    os._exit(0)
+    serve(sys.argv[1], sys.argv[2], int(sys.argv[3]))

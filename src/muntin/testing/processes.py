@@ -7,6 +7,8 @@ import signal
 import time
 from pathlib import Path
 
+from muntin.spark.resident import resting_files
+
 
 def _status(pid: int) -> tuple[str, int] | None:
     """The state of a process and its parent; nothing when it is gone."""
@@ -51,12 +53,19 @@ def descendants(root: int) -> list[int]:
 
 
 def residents(root: int) -> list[int]:
-    """The processes of buckets: below one, or below nobody since the worker that started them has ended, but tied to one below."""
+    """The processes of buckets: below one, or below nobody since the worker that started them has ended, but tied to one below.
+
+    Without those that rest, which have no bucket.
+    """
     below = {str(pid) for pid in descendants(root)}
+    resting = {path.stem.rpartition("-")[2] for path in resting_files()}
     return [
         pid
         for pid in _all()
-        if "muntin.spark.resident" in (said := command(pid)) and alive(pid) and (str(pid) in below or said.split()[-1] in below)
+        if "muntin.spark.resident" in (said := command(pid))
+        and alive(pid)
+        and (str(pid) in below or said.split()[-1] in below)
+        and str(pid) not in resting
     ]
 
 

@@ -18,35 +18,9 @@ from pyspark.sql import SparkSession
 
 from muntin.plan.query import Emit
 from muntin.spark.engine import SparkEngine
-from muntin.spark.program import Program
 from muntin.testing.compare import accumulate
 from muntin.testing.cutting import cut
 from muntin.testing.golden import StreamDeclaration
-
-
-class _Lending(SparkEngine):
-    """An engine that leaves the processes of its buckets to the next one; starting them is most of the time of a short run.
-
-    Each engine is another run to them, so they build their buckets anew, as they must whenever they hold another batch than asked for.
-    """
-
-    def _resumed(self, wanted: Program) -> Program:
-        program = super()._resumed(wanted)
-        self._run = f"muntin-golden-{os.getpid()}"
-        self._checkpoint.write(self._run, program)
-        return program
-
-    def _end_residents(self) -> None:
-        self._checkpoint.release()
-
-    def emits_changes(self, query: str) -> bool:
-        """Whether the results of a query add up to its answer."""
-        return self._standing(query).query.emit is Emit.CHANGES
-
-    def end(self) -> None:
-        """Stop, and end the processes too."""
-        self.stop()
-        super()._end_residents()
 
 
 class SparkDriver:
@@ -70,7 +44,7 @@ class SparkDriver:
         self._random = None if seed is None else Random(seed)  # noqa: S311 (guards nothing)
         self._folder = tempfile.TemporaryDirectory(prefix="muntin-spark-driver-")
         checkpoint = Path(self._folder.name) / "checkpoint"
-        self._make: Callable[[], _Lending] = lambda: _Lending(spark, checkpoint=checkpoint, buckets=buckets)
+        self._make: Callable[[], SparkEngine] = lambda: SparkEngine(spark, checkpoint=checkpoint, buckets=buckets)
         self._engine = self._make()
         self._told: list[tuple[str, Callable[[SparkEngine], object]]] = []
         """What a new engine has to be told, with the names of queries."""
@@ -144,7 +118,8 @@ class SparkDriver:
     def answer(self, query: str) -> pa.Table | None:
         """What all changes add up to; nothing where results are inserts only."""
         self._settle()
-        return accumulate(self._engine.results(query)) if self._engine.emits_changes(query) else None
+        changes = self._engine._standing(query).query.emit is Emit.CHANGES  # noqa: SLF001 (users know how their queries emit)
+        return accumulate(self._engine.results(query)) if changes else None
 
     def late(self, stream: str) -> pa.Table:
         """All rows that came too late so far."""
@@ -165,8 +140,8 @@ class SparkDriver:
         self._told = [(name, told) for name, told in self._told if name != query.casefold()]
 
     def restart(self) -> bool:
-        """Stop, and go on from the checkpoint with another engine and other processes; a batch that was not complete is done again."""
-        self._engine.end()
+        """Go on from the checkpoint with another engine and buckets that are built again; a batch that was not complete is done again."""
+        self._engine.stop()
         self._engine = self._make()
         for _, told in self._told:
             told(self._engine)

@@ -8,6 +8,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Listener
 from pathlib import Path
@@ -18,7 +19,7 @@ from tests.unit.spark.test_rebuilding import PAIRS, program_of, shares, texts
 from muntin.spark.checkpoint import content_of
 from muntin.spark.messages import Share, from_blob
 from muntin.spark.rebuilding import Answer, KeptBucket, Memory, remembered
-from muntin.spark.resident import Request, Resident, ResidentError
+from muntin.spark.resident import Request, Resident, ResidentError, resting_files
 from muntin.testing.processes import kill, residents, wait_gone
 
 pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")  # residents outlive who starts them
@@ -36,6 +37,10 @@ def run() -> Iterator[str]:
     Resident(name, 0, 0).stop()
     for pid in residents(os.getpid()):
         kill(pid)
+    for key in resting_files(os.getpid()):
+        kill(int(key.stem.rpartition("-")[2]))
+        key.unlink()
+        key.with_suffix(".sock").unlink()
 
 
 @pytest.fixture
@@ -126,6 +131,58 @@ def test_a_key_that_is_out_of_date_leads_to_the_resident_that_is_there(run: str,
     monkeypatch.setattr(type(late._key), "read_bytes", lambda _: next(keys))
     applied = late.apply(request(0, SHARES[1]), lambda: pytest.fail("another was started"))
     assert told(applied) == told_in_process()[1]
+
+
+def test_one_that_rests_is_taken_by_the_next_engine_and_has_nothing_of_the_one_before(run: str) -> None:
+    first = Resident(run, 0, os.getpid())
+    kept = remembered(first.apply(request(-1, SHARES[0]), nothing).note, SHARES[0])
+    (pid,) = residents(os.getpid())
+    first.stop()
+    assert residents(os.getpid()) == []
+    asked = []
+
+    def recall() -> Iterator[Memory]:
+        asked.append(pid)
+        return iter([kept])
+
+    other = Resident(f"{run}-other", 3, os.getpid())
+    applied = other.apply(request(0, SHARES[1]), recall)
+    assert residents(os.getpid()) == [pid]
+    assert asked, "it was built again"
+    assert told(applied) == told_in_process()[1]
+    other.stop()
+
+
+def test_two_that_rest_are_taken_by_two_and_one_that_was_killed_by_nobody(run: str) -> None:
+    both = [Resident(run, number, os.getpid()) for number in (0, 1)]
+    for resident in both:
+        resident.apply(request(-1, SHARES[0]), nothing)
+    one, two = residents(os.getpid())
+    for resident in both:
+        resident.stop()
+    kill(one)
+    assert not wait_gone([one], 10)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda resident: resident.apply(request(-1, SHARES[0]), nothing), both))
+    found = residents(os.getpid())
+    assert two in found
+    assert len(found) == 2
+    both[1].stop()
+
+
+def test_one_of_another_parent_is_not_taken_and_one_that_rests_ends_with_its_parent(run: str, executor: subprocess.Popen[bytes]) -> None:
+    first = Resident(run, 0, executor.pid)
+    first.apply(request(-1, SHARES[0]), nothing)
+    (pid,) = residents(os.getpid())
+    first.stop()
+    first = Resident(run, 0, os.getpid())
+    first.apply(request(-1, SHARES[0]), nothing)
+    assert pid not in residents(os.getpid())
+    assert resting_files(executor.pid)
+    executor.kill()
+    executor.wait()
+    assert not wait_gone([pid], 30)
+    assert not resting_files(executor.pid), "nothing of it is left"
 
 
 def test_it_starts_without_pandas_and_pyspark() -> None:
