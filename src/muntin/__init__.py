@@ -4,9 +4,16 @@
 >>> engine = muntin.Engine()
 """
 
-from muntin.engine.engine import Engine
-from muntin.engine.standing_query import StandingQuery
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from muntin.errors import CatalogError, InputError, MuntinError, RunError, SettingError, SqlError, SubscriberError
+
+if TYPE_CHECKING:
+    from muntin.engine.engine import Engine
+    from muntin.engine.standing_query import StandingQuery
 
 __all__ = [
     "CatalogError",
@@ -22,3 +29,12 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+_LATER = {"Engine": "muntin.engine.engine", "StandingQuery": "muntin.engine.standing_query"}
+
+
+def __getattr__(name: str) -> object:
+    """Import the engine when it is asked for: many processes on Spark do without most of it."""
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,7 +12,10 @@ from muntin.bench.peers_data import Kind, Workload
 
 _OF_ALL: Mapping[str, str] = {
     "Muntin": "one core; compiled code over whole batches",
-    "Muntin on Spark": "the start of its two bucket processes is in it, and every micro-batch writes a checkpoint",
+    "Muntin on Spark": (
+        "a second until Spark has planned the query, and half a second a micro-batch, whatever is in it: for packing, two stages and a "
+        "checkpoint; few rows a batch are too few for that"
+    ),
     "Spark": "every row goes into the state store and is looked up there by itself, and every micro-batch writes a checkpoint",
     "Spark, RocksDB": "as Spark, and every row is encoded for RocksDB and decoded again",
     "Flink SQL": "row by row, with a timer and an entry of a map for each; CSV is parsed in it",
@@ -52,7 +55,5 @@ _OF_A_KIND: Mapping[tuple[str, Kind], str] = {
 
 
 def remark(system: str, workload: Workload) -> str:
-    """The sentence for a workload's kind, or else for the system; none where the join grows, since it is the join of the first."""
-    if workload.sweep:
-        return ""
+    """The sentence for a workload's kind, or else for the system."""
     return _OF_A_KIND.get((system, workload.kind)) or _OF_ALL.get(system, "")

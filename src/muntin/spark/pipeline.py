@@ -15,9 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from muntin.model.catalog import Stream
 from muntin.spark.checkpoint import ProgramFile, program_of
 from muntin.spark.controls import Controls
+from muntin.spark.handling import NO_TIME, OUTPUT, PACKED, Handler, current_batch
 from muntin.spark.messages import CONTROL
 from muntin.spark.packing import Packer
-from muntin.spark.processor import NO_TIME, OUTPUT, PACKED, BucketProcessor, current_batch
+from muntin.spark.processor import BucketProcessor
 from muntin.spark.program import Program
 from muntin.spark.releasing import Address
 from muntin.spark.sources import Source, decode_file
@@ -115,7 +116,7 @@ def build(spark: SparkSession, program: Program, plumbing: Plumbing) -> DataFram
         packed.append(source.frame.mapInArrow(packing(plumbing.program, stream, keys, files=source.files), PACKED))
     packed.append(plumbing.controls.read(spark).mapInArrow(telling(plumbing.program, keys), PACKED))
     together = reduce(DataFrame.unionAll, packed)
-    processor = BucketProcessor(plumbing.program, plumbing.run, keys, plumbing.driver)
+    processor = BucketProcessor(Handler(plumbing.program, plumbing.run, keys, plumbing.driver))
     return together.groupBy("bucket").transformWithStateInPandas(
         statefulProcessor=processor, outputStructType=OUTPUT, outputMode="Append", timeMode="None"
     )

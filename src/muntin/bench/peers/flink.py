@@ -80,6 +80,7 @@ def _near(one: str, other: str, window: int) -> str:
 
 def _by_minute(environment: Any, name: str, query: str, checksum: str) -> str:
     """Number and checksum of the rows of each minute."""
+    environment.execute_sql(f"DROP TEMPORARY VIEW IF EXISTS {name}")
     environment.create_temporary_view(name, environment.sql_query(query))
     rows = f"TABLE(TUMBLE(TABLE {name}, DESCRIPTOR(ts), INTERVAL '1' MINUTE))"
     return f"SELECT COUNT(*) AS n, SUM({checksum}) AS c FROM {rows} GROUP BY window_start, window_end"
