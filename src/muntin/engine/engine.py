@@ -226,7 +226,8 @@ class Engine:
         prepare()
         self._live.finish()
         # What a new query finds must not depend on how rows were cut into pushes, nor on whether the thread has let go of old ones yet.
-        self._trim(exactly=bool(self._queries))
+        if self._queries or self._deliveries.live:
+            self._trim(exactly=bool(self._queries))
 
     def _make_join(self, plan: JoinPlan, settings: Settings) -> RunningJoin:
         streams = {source.relation: self._streams[source.relation] for source in plan.query.sources if not source.stored}
