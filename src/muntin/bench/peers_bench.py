@@ -68,20 +68,24 @@ class Measured:
     def _row(self, system: str, outcome: Outcome) -> dict[str, Figure]:
         row: dict[str, Figure] = {"workload": self.workload.name, "system": system}
         if not outcome.seconds:
-            empty = dict.fromkeys(("seconds", "least", "most", "rows a second", "results", "time / Muntin", "time / on Spark"), "")
-            return {**row, **empty, "remark": outcome.reason.replace("|", "/")}
-        ratios = {
-            name: round(self.rate(ours) / self.rate(system), 2) if self.rate(ours) > 0 else ""
-            for name, ours in (("time / Muntin", OURS), ("time / on Spark", OURS_ON_SPARK))
-        }
+            empty = dict.fromkeys(("seconds", "least", "most", "rows a second", "results"), "")
+            return {**row, **empty, **self._ratios(outcome.over, "more than "), "remark": outcome.reason.replace("|", "/")}
         return {
             **row,
             **spread(outcome.seconds),
             "rows a second": round(self.rate(system)),
             "results": outcome.total,
-            **ratios,
+            **self._ratios(outcome.median),
             "remark": remark(system, self.workload),
         }
+
+    def _ratios(self, seconds: float, more_than: str = "") -> dict[str, Figure]:
+        """Seconds over ours."""
+        found: dict[str, Figure] = {}
+        for name, ours in (("time / Muntin", OURS), ("time / on Spark", OURS_ON_SPARK)):
+            ratio = seconds * self.rate(ours) / self.workload.streams.rows
+            found[name] = f"{more_than}{ratio:.3g}" if more_than and ratio > 0 else round(ratio, 2) if ratio > 0 else ""
+        return found
 
 
 def bench_peers(progress: Progress, *, quick: bool = False, environments: Path | None = None, peers: Sequence[Peer] = PEERS) -> Report:

@@ -40,6 +40,8 @@ class Outcome:
     reason: str = ""
     broken: bool = False
     """Whether its process is no longer good for anything."""
+    over: float = 0.0
+    """Seconds after which it was ended, since it took longer."""
 
     @property
     def median(self) -> float:
@@ -58,7 +60,7 @@ class Limits:
 
     seconds: float = 60.0
     repeats: int = 3
-    enough: float = 6.0
+    enough: float = 12.0
 
 
 class _Process:
@@ -143,7 +145,7 @@ def _outcome(process: _Process, limits: Limits) -> Outcome:
         try:
             line = process.next(limit)
         except queue.Empty:
-            return Outcome(reason=f"did not finish in {limit:.0f} s", broken=True)
+            return Outcome(reason=f"did not finish in {limit:.0f} s", broken=True, over=limit)
         limit = limits.seconds
         if line is None:
             return Outcome(reason=f"failed: {process.end()}", broken=True)

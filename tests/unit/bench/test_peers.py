@@ -112,6 +112,14 @@ def test_the_fastest_other_streaming_system_is_what_muntin_is_measured_against()
     assert [(claim.measured, claim.holds) for claim in made.claims] == [(0, True), (4.0, True)]
 
 
+def test_a_system_that_took_too_long_has_the_ratio_that_it_has_at_least() -> None:
+    right = Outcome([2.0], {"1000": [5, 9]})
+    late = Outcome(reason="did not finish in 60 s", broken=True, over=60.0)
+    made = report([JOIN], {OURS: {"one": right}, "Bytewax": {"one": late}, FLOOR: {"one": right}})
+    row = next(row for row in made.rows if row["system"] == "Bytewax")
+    assert (row["time / Muntin"], row["time / on Spark"]) == ("more than 30", "")
+
+
 PEER = """
 import os, sys, time
 CANNOT = {"rows": "it has no rows"}
@@ -150,7 +158,7 @@ def test_a_system_goes_on_after_a_workload_that_does_not_finish_or_fails() -> No
     assert set(done) == set(jobs)
     for name in ("first", "between", "last"):
         assert (len(done[name].seconds), done[name].results, done[name].reason) == (2, {"1": [2, 3]}, "")
-    assert done["slow"].reason == "did not finish in 2 s"
+    assert (done["slow"].reason, done["slow"].over) == ("did not finish in 2 s", 2.0)
     assert done["broken"].reason == "failed: it broke"
     assert done["fickle"].reason.startswith("gives other results in every run")
     assert done["rows"].reason == "cannot: it has no rows"
