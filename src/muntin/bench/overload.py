@@ -49,6 +49,10 @@ class Scale:
     lab_rows: int
     policies: tuple[str, ...]
     plans: int = 8
+    models: int = 100
+    """Plans that are computed."""
+    analyses: int = 30
+    """Plans whose analysis is timed."""
     filled: int = 5
     """Seconds until windows are full and the first decisions made; they are not counted."""
 
@@ -57,7 +61,7 @@ class Scale:
         return 3 * self.seconds // 10, 7 * self.seconds // 10
 
 
-QUICK = Scale(20, (0.3,), 2_000, ("jaqpot", "equal_hj"), plans=1, filled=2)
+QUICK = Scale(20, (0.3,), 2_000, ("jaqpot", "equal_hj"), plans=1, models=2, analyses=5, filled=2)
 WHOLE = Scale(60, (0.1, 0.2, 0.4, 0.6, 0.8, 1.0), 20_000, tuple(POLICIES))
 
 
@@ -106,7 +110,7 @@ def _side_by_side(parts: Mapping[str, Callable[[], Found]], progress: Progress) 
 
 
 def _models(scale: Scale) -> Found:
-    return Found(*run_models(quick=scale == QUICK))
+    return Found(*run_models(scale.models))
 
 
 def _plans(scale: Scale, shape: str) -> Found:
@@ -237,7 +241,7 @@ def _overhead(scale: Scale, progress: Progress) -> Found:
     slowest = 0.0
     for streams in (4, 5, 10):
         shape = TreeShape.of(_left_deep(streams))
-        models = [TABLE_3.draw(shape, random).with_freshness(factor=3.0) for _ in range(5 if scale == QUICK else 30)]
+        models = [TABLE_3.draw(shape, random).with_freshness(factor=3.0) for _ in range(scale.analyses)]
         row: dict[str, Figure] = {"part": "milliseconds of an analysis", "plan": f"linear, {streams} streams"}
         for policy in scale.policies:
             row[policy] = round(1000 * median(_timed(policy, model) for model in models), 3)

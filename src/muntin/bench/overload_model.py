@@ -126,9 +126,8 @@ def measure_freshness(ranges: Ranges, shape: str, plans: int) -> list[dict[str, 
     return rows
 
 
-def run_models(*, quick: bool) -> tuple[list[dict[str, Figure]], list[Claim], list[Plot]]:
+def run_models(plans: int) -> tuple[list[dict[str, Figure]], list[Claim], list[Plot]]:
     """Rows, claims and plots of the computed part."""
-    plans = 2 if quick else 100
     rows: list[dict[str, Figure]] = []
     claims: list[Claim] = []
     plots: list[Plot] = []

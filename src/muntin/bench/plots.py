@@ -127,7 +127,7 @@ def draw(plot: Plot, folder: Path, ending: str = "svg") -> Path:
             least, most = axes.get_ylim()
             axes.yaxis.set_minor_formatter(_plain if most < _FEW * least else "")
         else:
-            axes.set_ylim(0, _HEADROOM * max(plot.values))
+            axes.set_ylim(0, _HEADROOM * max(plot.values) or 1.0)
         axes.yaxis.set_major_formatter(_plain)
         axes.set_title(fill(plot.title, _TITLE), loc="left", fontweight="bold")
         axes.set_xlabel(plot.x)
