@@ -33,12 +33,16 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, rule, *rows])
 
 
-def figures(rows: Sequence[Mapping[str, Any]], title: str) -> str:
-    """Rows of figures as a table, folded under its title if it is long; a column is any that one of the rows has."""
+def figures(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows of figures as a table; a column is any that one of the rows has."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
     right = [place for place, column in enumerate(columns) if not any(isinstance(row.get(column), str) for row in rows)]
-    text = table(columns, [[number(row.get(column, "")) for column in columns] for row in rows], right)
-    return text if len(rows) <= _LONG else folded(f"{title} ({len(rows)} rows)", text)
+    return table(columns, [[number(row.get(column, "")) for column in columns] for row in rows], right)
+
+
+def folded_if_long(text: str, title: str, rows: int) -> str:
+    """A table of so many rows, folded under its title if they are many."""
+    return text if rows <= _LONG else folded(f"{title} ({rows} rows)", text)
 
 
 def folded(title: str, text: str) -> str:

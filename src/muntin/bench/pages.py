@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from muntin.bench.headlines import headlines
-from muntin.bench.markdown import between, figures, folded, number, table
+from muntin.bench.markdown import between, figures, folded, folded_if_long, number, table
 from muntin.bench.papers import page_table, paper_tables, tally
 from muntin.bench.pictures import pictures_of
 from muntin.bench.verdicts import Document, Verdict
@@ -83,10 +83,10 @@ def page_of(name: str, document: Document | None) -> str:
     elif "error" in document:
         parts.append(f"**It failed** in the last run, so there are no figures:\n\n```text\n{document['error']}\n```")
     else:
-        parts += [*_warning(document), *_pictures(document), *_claims(document), *_papers(name, document)]
+        parts += [*_warning(document), *_pictures(document), *_claims(document), *_tables(document), *_papers(name, document)]
     parts += ["## How it is measured", how, *(["## How to read it", reading] if reading else [])]
     if document and document["rows"]:
-        parts += ["## Figures", figures(document["rows"], "All figures")]
+        parts += ["## Figures", folded_if_long(figures(document["rows"]), "All figures", len(document["rows"]))]
     parts += ["## Run it again", _run(name, document), "[All results](README.md)"]
     return "\n\n".join(parts) + "\n"
 
@@ -118,6 +118,10 @@ def _claims(document: Document) -> list[str]:
         for claim in document["claims"]
     ]
     return ["## What it shows", table(["claim", "measured", "bound", ""], rows, [1])]
+
+
+def _tables(document: Document) -> list[str]:
+    return [part for title, rows in document.get("tables", {}).items() for part in (f"### {title}", figures(rows))]
 
 
 def _papers(name: str, document: Document) -> list[str]:

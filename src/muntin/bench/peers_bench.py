@@ -1,7 +1,7 @@
 """Muntin beside the systems that people would use otherwise: the same data, the same results, one run.
 
 Each system runs in a process of its own, one after the other, and may use all cores. Timed is what lies between the start of reading and
-the last result; starts of processes, Java and sessions, imports and a run over little data are not, for all alike. All reduce their
+the last result; starts of processes, Java and sessions, imports and runs to warm up are not, for all alike. All reduce their
 results to a number and a checksum that does not depend on order, which must be those of DuckDB. A system that cannot do a workload,
 does not finish in time, fails or gives other results is in the table with that.
 """
@@ -69,7 +69,8 @@ class Measured:
         row: dict[str, Figure] = {"workload": self.workload.name, "system": system}
         if not outcome.seconds:
             empty = dict.fromkeys(("seconds", "least", "most", "rows a second", "results"), "")
-            return {**row, **empty, **self._ratios(outcome.over, "more than "), "remark": outcome.reason.replace("|", "/")}
+            why = [outcome.reason.replace("|", "/"), *([remark(system, self.workload)] if outcome.over else [])]
+            return {**row, **empty, **self._ratios(outcome.over, "more than "), "remark": "; ".join(why)}
         return {
             **row,
             **spread(outcome.seconds),
@@ -132,11 +133,11 @@ def report(workloads: Sequence[Workload], found: Mapping[str, Mapping[str, Outco
     for one in measured:
         streaming = [one.rate(system) for system in one.outcomes if system not in {OURS, OURS_ON_SPARK, FLOOR}]
         best = max((rate for rate in streaming if rate > 0), default=_NAN)
-        if not one.workload.sweep and best > 0 and one.rate(OURS) > 0:
+        if not one.workload.places and best > 0 and one.rate(OURS) > 0:
             text = f"rows a second over those of the fastest other streaming system, {one.workload.name}"
             claims.append(Claim(text, round(one.rate(OURS) / best, 1), 1.0, "at least"))
     question = "How fast is Muntin beside Spark, Flink, Pathway, Bytewax and DuckDB, on the same data with the same results?"
-    return Report("peers", question, rows, claims, plots=_plots(measured), details=_details(measured))
+    return Report("peers", question, rows, claims, plots=_plots(measured), details=_details(measured), tables=_tables(measured))
 
 
 def _checked(workload: Workload, found: Mapping[str, Mapping[str, Outcome]]) -> dict[str, Outcome]:
@@ -156,6 +157,20 @@ def _compare(outcome: Outcome, floor: Outcome) -> Outcome:
     return Outcome(reason=f"gives other results: {counts} for the window of {int(first) / 1_000:g} s")
 
 
+def _tables(measured: Sequence[Measured]) -> dict[str, list[dict[str, Figure]]]:
+    """Ratios at a glance: a line for each workload, a column for each system."""
+    columns = {"Seconds over those of Muntin in one process": "time / Muntin", "Seconds over those of Muntin on Spark": "time / on Spark"}
+    return {
+        title: [{"workload": one.workload.name, **{str(row["system"]): _cell(row, column) for row in one.rows()}} for one in measured]
+        for title, column in columns.items()
+    }
+
+
+def _cell(row: Mapping[str, Figure], column: str) -> Figure:
+    """The ratio of a line, or in a word why there is none."""
+    return row[column] if row[column] or row["seconds"] else str(row["remark"]).partition(":")[0].partition(";")[0]
+
+
 def _details(measured: Sequence[Measured]) -> list[dict[str, object]]:
     """All seconds, and the checksums that were compared."""
     return [
@@ -167,16 +182,17 @@ def _details(measured: Sequence[Measured]) -> list[dict[str, object]]:
 
 def _plots(measured: Sequence[Measured]) -> list[Plot]:
     """Rows a second of every workload as bars, and a line for each system where the join grows."""
-    plain = [one for one in measured if not one.workload.sweep]
+    plain = [one for one in measured if not one.workload.places]
     bars: dict[str, list[tuple[float | str, float]]] = {
         peer.name: [(fill(one.workload.name, _LABEL), one.rate(peer.name)) for one in plain] for peer in PEERS
     }
     plots = [Plot("peers", "Rows a second, all workloads", "", "rows a second", bars, "bar", log="y")]
-    sweeps = dict.fromkeys(one.workload.sweep for one in measured if one.workload.sweep)
+    sweeps = dict.fromkeys(sweep for one in measured for sweep in one.workload.places)
     for sweep in sweeps:
-        points = [one for one in measured if one.workload.sweep == sweep]
+        points = sorted((one for one in measured if sweep in one.workload.places), key=lambda one: one.workload.places[sweep])
         lines = {
-            system: [(one.workload.place, one.rate(system)) for one in points if one.rate(system) > 0] for system in points[0].outcomes
+            system: [(one.workload.places[sweep], one.rate(system)) for one in points if one.rate(system) > 0]
+            for system in points[0].outcomes
         }
         drawn: dict[str, list[tuple[float | str, float]]] = {system: list(line) for system, line in lines.items() if line}
         name = f"peers-{sweep.replace(' ', '-')}"

@@ -8,7 +8,7 @@ The last row of a stream comes two seconds after the others and has no partner, 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -71,8 +71,8 @@ class Workload:
         In milliseconds.
     per_trigger
         Files of a stream in a micro-batch, for systems on Spark.
-    sweep, place
-        For growth: what grows, and how large it is here.
+    places
+        For growth: how large it is here, by what grows.
     """
 
     name: str
@@ -82,8 +82,7 @@ class Workload:
     every: int = 10
     last_rows: int = 1_000
     per_trigger: int = 3
-    sweep: str = ""
-    place: float = 0
+    places: Mapping[str, float] = field(default_factory=dict)
     systems: Sequence[str] = field(default=())
     """Who takes part; all, if there is none."""
 

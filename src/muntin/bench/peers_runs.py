@@ -60,7 +60,7 @@ class Limits:
 
     seconds: float = 60.0
     repeats: int = 3
-    enough: float = 12.0
+    enough: float = 15.0
 
 
 class _Process:

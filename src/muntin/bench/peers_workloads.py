@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from muntin.bench.peers_data import Streams, Workload
 
 MINUTE = 60_000
 SEVEN = (1_000, 5_000, 15_000, 30_000, 60_000, 300_000, 600_000)
-GROWING = ("Muntin", "Muntin on Spark", "Spark", "Flink SQL", "DuckDB, batch")
-"""Who takes part where the join grows: the others are too slow for a dozen more runs."""
-
-
 _FEWER = ("Muntin", "Flink SQL", "Pathway", "Bytewax", "DuckDB, batch")
 """Who takes part in most of a quick run: on Spark each workload takes seconds, however little data it has."""
 
@@ -26,7 +23,7 @@ def all_workloads() -> list[Workload]:
         Workload("join of the last 1000 rows", "rows", Streams(rate, 100, 1_000)),
         Workload("sliding DISTINCT", "distinct", Streams(rate, 150, 30 * rate, names="A")),
         Workload("aggregate over a join", "aggregate", Streams(1_000, 150, 60 * 1_000)),
-        *_growth(rate=2_000, seconds=180, long_seconds=900),
+        *_growth(rate=2_000, seconds=120, long_seconds=800),
     ]
 
 
@@ -43,27 +40,34 @@ def quick_workloads() -> list[Workload]:
         Workload("join of the last 1000 rows", "rows", few, near, last_rows=100, systems=_FEWER),
         Workload("sliding DISTINCT", "distinct", one, near, every, systems=_FEWER),
         Workload("aggregate over a join", "aggregate", few, near, every, systems=_FEWER),
-        *(replace(_point("queries", count, few, _spread(2_000, count)), systems=("Muntin", "DuckDB, batch")) for count in (1, 2)),
+        *(replace(_point({"queries": count}, few, _spread(2_000, count)), systems=("Muntin", "DuckDB, batch")) for count in (1, 2)),
     ]
 
 
 def _growth(rate: int, seconds: int, long_seconds: int) -> list[Workload]:
-    """Points at which one thing is larger than at the point before and the number of partners of a row stays, or only that grows."""
+    """Points at which one thing is larger than at the point before and the number of partners of a row stays, or only that grows.
+
+    Two points stand in two of the lines each.
+    """
     most = 120 * rate
+    few, middle = most // 100, most // 10
     slow = rate // 4
     return [
         *(
-            _point("seconds of the window", window, Streams(slow, long_seconds, 2 * window * slow, file_seconds=30), (window * 1_000,))
+            _point({"seconds of the window": window}, Streams(slow, long_seconds, 2 * window * slow, file_seconds=30), (window * 1_000,))
             for window in (4, 40, 400)
         ),
-        *(_point("keys", keys, Streams(rate, seconds, keys, share=keys / most)) for keys in (most // 100, most // 10, most)),
-        *(_point("partners of a row", share * 10, Streams(rate, seconds, most // 10, share=share)) for share in (0.01, 0.1, 1.0)),
-        *(_point("queries", count, Streams(rate, seconds, most), _spread(MINUTE, count)) for count in (1, 4, 8)),
+        _point({"keys": few}, Streams(rate, seconds, few, share=few / most)),
+        _point({"keys": middle, "partners of a row": 1}, Streams(rate, seconds, middle, share=middle / most)),
+        _point({"keys": most, "queries": 1}, Streams(rate, seconds, most)),
+        *(_point({"partners of a row": share * 10}, Streams(rate, seconds, middle, share=share)) for share in (0.01, 1.0)),
+        *(_point({"queries": count}, Streams(rate, seconds, most), _spread(MINUTE, count)) for count in (4, 8)),
     ]
 
 
-def _point(sweep: str, place: float, streams: Streams, windows: tuple[int, ...] = (MINUTE,)) -> Workload:
-    return Workload(f"growth: {place:,.10g} {sweep}", "join", streams, windows, sweep=sweep, place=place, systems=GROWING)
+def _point(places: Mapping[str, float], streams: Streams, windows: tuple[int, ...] = (MINUTE,)) -> Workload:
+    name = ", ".join(f"{place:,.10g} {sweep}" for sweep, place in places.items())
+    return Workload(f"growth: {name}", "join", streams, windows, places=places)
 
 
 def _spread(largest: int, count: int) -> tuple[int, ...]:

@@ -54,7 +54,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Report:
-    """The outcome of one benchmark; details stand in the JSON only."""
+    """The outcome of one benchmark; tables stand open on its page, by title, and details in the JSON only."""
 
     name: str
     question: str
@@ -63,6 +63,7 @@ class Report:
     machine: Mapping[str, Figure] = field(default_factory=this_machine)
     plots: Sequence[Plot] = ()
     details: Sequence[Mapping[str, object]] = ()
+    tables: Mapping[str, Sequence[Mapping[str, Figure]]] = field(default_factory=dict)
 
     def to_json(self, run: Run | None = None) -> str:
         """The report as JSON, with the run that it is of."""
@@ -78,6 +79,8 @@ class Report:
             document["run"] = run.to_dict()
         if self.plots:
             document["plots"] = [plot.to_dict() for plot in self.plots]
+        if self.tables:
+            document["tables"] = {title: list(rows) for title, rows in self.tables.items()}
         if self.details:
             document["details"] = list(self.details)
         return json.dumps(document, indent=2)

@@ -15,13 +15,14 @@ import pyarrow as pa
 import pytest
 
 from muntin.bench import peers_bench, peers_environments, peers_runs
+from muntin.bench.pages import page_of
 from muntin.bench.peers import duckdb as duckdb_peer
 from muntin.bench.peers import muntin_process
 from muntin.bench.peers_bench import FLOOR, OURS, PEERS, Measured, Place, report, run_peer
 from muntin.bench.peers_data import Streams, Workload, write_data
 from muntin.bench.peers_environments import Finished, InstallError, is_ready, make_environment, python_of, requirements, run_command
 from muntin.bench.peers_runs import Limits, Outcome, Peer, run_jobs
-from muntin.bench.peers_workloads import GROWING, all_workloads, quick_workloads
+from muntin.bench.peers_workloads import all_workloads, quick_workloads
 
 JOIN = Workload("one", "join", Streams(10, 2, 5), (1_000,))
 QUIET = Limits(2.0, 2, 100.0)
@@ -118,6 +119,45 @@ def test_a_system_that_took_too_long_has_the_ratio_that_it_has_at_least() -> Non
     made = report([JOIN], {OURS: {"one": right}, "Bytewax": {"one": late}, FLOOR: {"one": right}})
     row = next(row for row in made.rows if row["system"] == "Bytewax")
     assert (row["time / Muntin"], row["time / on Spark"]) == ("more than 30", "")
+    assert str(row["remark"]).startswith("did not finish in 60 s; a join written by hand in Python"), "and why"
+
+
+def test_ratios_stand_in_a_table_with_a_line_a_workload() -> None:
+    right = Outcome([2.0], {"1000": [5, 9]})
+    others = {
+        "Spark": Outcome([9.0], {"1000": [5, 9]}),
+        "Spark, RocksDB": Outcome([9.0], {"1000": [5, 8]}),
+        "Flink SQL": Outcome(reason="cannot: there are no such windows"),
+        "Bytewax": Outcome(reason="did not finish in 60 s", broken=True, over=60.0),
+    }
+    made = report([JOIN], {OURS: {"one": right}, **{name: {"one": outcome} for name, outcome in others.items()}, FLOOR: {"one": right}})
+    assert made.tables == {
+        "Seconds over those of Muntin in one process": [
+            {
+                "workload": "one",
+                OURS: 1.0,
+                "Spark": 4.5,
+                "Spark, RocksDB": "gives other results",
+                "Flink SQL": "cannot",
+                "Bytewax": "more than 30",
+                FLOOR: 1.0,
+            }
+        ],
+        "Seconds over those of Muntin on Spark": [
+            {
+                "workload": "one",
+                OURS: "",
+                "Spark": "",
+                "Spark, RocksDB": "gives other results",
+                "Flink SQL": "cannot",
+                "Bytewax": "did not finish in 60 s",
+                FLOOR: "",
+            }
+        ],
+    }
+    page = page_of("peers", json.loads(made.to_json()))
+    assert "### Seconds over those of Muntin in one process\n\n| workload | Muntin |" in page
+    assert "| one | 1 | 4.5 | gives other results | cannot | more than 30 | 1 |" in page
 
 
 PEER = """
@@ -163,6 +203,16 @@ def test_a_system_goes_on_after_a_workload_that_does_not_finish_or_fails() -> No
     assert done["fickle"].reason.startswith("gives other results in every run")
     assert done["rows"].reason == "cannot: it has no rows"
     assert "Made up, slow: did not finish in 2 s" in told
+
+
+def test_before_anything_is_timed_the_first_workload_is_run_over_all_its_data(scripts: Path) -> None:
+    calls = scripts / "calls"
+    note = f"    with open({str(calls)!r}, 'a') as file: file.write(job['place'] + ' ')\n"
+    (scripts / "made_up.py").write_text(PEER.replace("def run(mood, job):\n", f"def run(mood, job):\n{note}"), encoding="utf-8")
+    jobs = {name: entry(name) for name in ("one", "other", "slow", "last")}
+    done = run_jobs(lambda _: None, Path(sys.executable), Peer("Made up", "made_up"), jobs, QUIET)
+    assert calls.read_text(encoding="utf-8").split() == ["warm", *["one"] * 3, *["other"] * 2, "slow", "warm", *["last"] * 3]
+    assert [len(outcome.seconds) for outcome in done.values()] == [2, 2, 0, 2], "what is run before does not count"
 
 
 def test_a_system_ends_when_whoever_started_it_is_gone(scripts: Path) -> None:
@@ -226,9 +276,13 @@ def test_every_system_has_a_script_and_those_with_an_environment_their_packages(
             text = requirements(peer.script).read_text(encoding="utf-8")
             assert all("==" in line for line in text.splitlines()), "versions are pinned"
             assert "://" not in text
-    assert set(GROWING) <= {peer.name for peer in PEERS}
-    names = [workload.name for workload in all_workloads()]
-    assert len(set(names)) == len(names)
+    workloads = all_workloads()
+    assert len({workload.name for workload in workloads}) == len(workloads)
+    assert not any(workload.systems for workload in workloads), "everybody takes part in everything"
+    grown = [list(workload.places) for workload in workloads if workload.places]
+    assert {name: sum(name in each for each in grown) for each in grown for name in each} == dict.fromkeys(
+        ("seconds of the window", "keys", "partners of a row", "queries"), 3
+    )
 
 
 def test_growth_is_drawn_for_each_thing_that_grows() -> None:

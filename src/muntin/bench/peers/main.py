@@ -1,9 +1,9 @@
 """Runs workloads in one system and prints lines of JSON about them: ``python -P main.py SCRIPT JOBS``.
 
 ``-P`` keeps this folder out of the module path, where ``duckdb.py`` would hide the package of that name. What ``begin`` does is not
-timed (imports, Java, sessions), nor is one run over little data before the first workload of a kind and number of windows.
-A workload is repeated until it has been run ``repeats`` times or for ``enough`` seconds; who asks for one run wants no figures, and
-nothing is run before it.
+timed (imports, Java, sessions), nor is one run over little data before the first workload of a kind and number of windows, nor one run
+of the first workload over all its data: Java compiles what has run for some seconds. A workload is repeated until it has been run
+``repeats`` times or for ``enough`` seconds; who asks for one run wants no figures, and nothing is run before it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,11 @@ def main(script: str, jobs: str) -> None:
             continue
         form = (kind, len(entry["job"]["windows"]))
         if entry["repeats"] > 1 and form not in warmed:
-            warmed.add(form)
             peer.run(system, entry["warm"])
+            tell(event="warmed")
+            if not warmed:
+                peer.run(system, entry["job"])
+            warmed.add(form)
         tell(event="warmed")
         spent = 0.0
         for _ in range(entry["repeats"]):
