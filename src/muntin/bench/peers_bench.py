@@ -12,7 +12,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import fill
 from typing import TypeAlias
 
 from muntin.bench.peers_data import Workload, write_data
@@ -36,8 +35,6 @@ PEERS = (
     Peer(FLOOR, "duckdb"),
 )
 _NAN = float("nan")
-_LABEL = 12
-"""Letters in a line below a group of bars."""
 Jobs: TypeAlias = Mapping[str, Mapping[str, Mapping[str, object]]]
 
 
@@ -184,7 +181,7 @@ def _plots(measured: Sequence[Measured]) -> list[Plot]:
     """Rows a second of every workload as bars, and a line for each system where the join grows."""
     plain = [one for one in measured if not one.workload.places]
     bars: dict[str, list[tuple[float | str, float]]] = {
-        peer.name: [(fill(one.workload.name, _LABEL), one.rate(peer.name)) for one in plain] for peer in PEERS
+        peer.name: [(one.workload.name, one.rate(peer.name)) for one in plain] for peer in PEERS
     }
     plots = [Plot("peers", "Rows a second, all workloads", "", "rows a second", bars, "bar", log="y")]
     sweeps = dict.fromkeys(sweep for one in measured for sweep in one.workload.places)

@@ -33,7 +33,7 @@ _GROUP = 0.8
 """How much of the room of a group its bars take."""
 _MOST_TOLD = 18
 """So many bars have their figures above them."""
-_LETTERS = 80
+_LETTERS = 72
 """Letters in a line below all bars."""
 _TITLE = 60
 """Letters in a line above."""
