@@ -21,11 +21,13 @@ STEP = 120
 """Seconds between two readings of a station."""
 START = 1_189_641_600
 """Seconds: midnight of 13 September 2007."""
+ASKED = timedelta(minutes=10)
+"""The query answers once in this time."""
 PAUSE = timedelta(minutes=30)
 """A station that was doubtful within this time is still the same case."""
 BATCH = 2_000
-FAR = 20.0
-"""Degrees that no weather explains."""
+OFTEN = 0.05
+"""A station that is doubtful for more than this share of the time is not to be trusted."""
 
 
 def made_up() -> pa.Table:
@@ -87,6 +89,15 @@ def cases(found: pa.Table) -> list[dict[str, object]]:
     return closed
 
 
+def hours_doubtful(found: list[dict[str, object]]) -> dict[int, float]:
+    """For how long each station was doubtful, the longest first; an alarm counts until the query is asked again."""
+    hours: dict[int, float] = {}
+    for case in found:
+        spent = (case["end"] - case["begin"] + ASKED).total_seconds() / 3_600
+        hours[case["station"]] = hours.get(case["station"], 0.0) + spent
+    return dict(sorted(hours.items(), key=lambda item: -item[1]))
+
+
 def main() -> None:
     """Read or make up the readings, run the query, say which stations to mistrust."""
     options = argparse.ArgumentParser(description=__doc__)
@@ -103,17 +114,18 @@ def main() -> None:
     found = cases(alarms(readings))
     longest = sorted(found, key=lambda case: case["end"] - case["begin"], reverse=True)[:10]
     for case in longest:
-        hours = (case["end"] - case["begin"]).total_seconds() / 3_600
+        spent = (case["end"] - case["begin"]).total_seconds() / 3_600
         print(
-            f"station {case['station']}: {case['begin']:%d %b %H:%M} for {hours:.1f} h, "
+            f"station {case['station']}: {case['begin']:%d %b %H:%M} for {spent:.1f} h, "
             f"against up to {case['others']} others, off by up to {case['off']:.0f} degrees"
         )
-    wrong = {case["station"] for case in found if abs(case["off"]) > FAR}
-    others = {case["station"] for case in found} - wrong
-    for words, named in (("do not trust", wrong), (f"doubtful at times, but by less than {FAR:.0f} degrees", others)):
-        if named:
-            count = sum(case["station"] in named for case in found)
-            print(f"{words}: {', '.join(map(str, sorted(named)))} ({count} cases)")
+    hours = hours_doubtful(found)
+    first, last = (bound(readings.column("ts")).as_py() for bound in (pc.min, pc.max))
+    whole = (last - first).total_seconds() / 3_600
+    worst = [f"{station} ({spent:.1f} h)" for station, spent in hours.items() if spent > OFTEN * whole]
+    print(f"do not trust, of {whole:.0f} hours doubtful for more than {OFTEN:.0%}: {', '.join(worst) or 'none'}")
+    if len(hours) > len(worst):
+        print(f"doubtful at times: {len(hours) - len(worst)} others")
 
 
 if __name__ == "__main__":
