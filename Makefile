@@ -37,7 +37,7 @@ pytest: setup ## the tests alone
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
 bench: setup ## all benchmarks, into docs/results: up to two hours; goes on where it was interrupted
-	$(BIN)/muntin bench all --resume
+	$(BIN)/python -m benchmarks all --resume
 
 format: setup ## let ruff repair and format what it can
 	$(BIN)/ruff check --fix

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.planner_rules.pairs import Pair, read_rules, write_plan, write_rules
 
 import muntin
 from muntin.engine.explain import describe_plan
@@ -24,6 +23,7 @@ from muntin.errors import MuntinError
 from muntin.plan.query import Emit
 from muntin.testing.compare import assert_same_changes, assert_same_rows, assert_same_sequence
 from muntin.testing.oracle import Oracle
+from tests.planner_rules.pairs import Pair, read_rules, write_plan, write_rules
 
 FILES = sorted(Path(__file__).parent.glob("*.txt"))
 COMPLETE = os.environ.get("MUNTIN_COMPLETE", "0") != "0"

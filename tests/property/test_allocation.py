@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from benchmarks.optimum import exact_cover, optimum
+from benchmarks.overload_model import TABLE_3
 from muntin.adapt.cover import cover_states, refresh_rates
 from muntin.adapt.freshness import Refreshing, is_fresh
 from muntin.adapt.model import PlanModel
 from muntin.adapt.policies import POLICIES, allocate
 from muntin.adapt.shape import Nested, TreeShape
-from muntin.bench.optimum import exact_cover, optimum
-from muntin.bench.overload_model import TABLE_3
 
 
 def random_tree(random: np.random.Generator, leaves: Sequence[int]) -> Nested:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muntin.bench.spark_aggregate import CHANGES, OURS, QUICK, THEIRS, bench_spark_aggregate
+from benchmarks.spark_aggregate import CHANGES, OURS, QUICK, THEIRS, bench_spark_aggregate
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 

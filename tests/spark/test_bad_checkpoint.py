@@ -11,12 +11,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.spark.support import Folders, rows
 
 from muntin.errors import RunError
 from muntin.spark import SparkEngine
 from muntin.spark.checkpoint import CheckpointError
 from muntin.spark.sinks import SinkError
+from tests.spark.support import Folders, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 

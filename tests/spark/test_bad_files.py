@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.support import SCHEMA, SECOND, Folders, rows
 
 from muntin.errors import InputError, RunError
 from muntin.spark import SparkEngine
+from tests.spark.support import SCHEMA, SECOND, Folders, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.spark.support import SCHEMA, SECOND, Folders, rows
 
 from muntin.errors import InputError, MuntinError, SettingError, SqlError
 from muntin.spark import SparkEngine
 from muntin.spark.sinks import SinkError
+from tests.spark.support import SCHEMA, SECOND, Folders, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 

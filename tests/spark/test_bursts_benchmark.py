@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muntin.bench.spark_bursts import QUICK, SCHEDULERS, bench_spark_bursts
+from benchmarks.spark_bursts import QUICK, SCHEDULERS, bench_spark_bursts
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 

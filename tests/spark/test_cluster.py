@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.spark.cluster import SETTINGS, Cluster
-from tests.spark.support import CHANGES, JOIN, Folders, random_rows
 
 from muntin.spark.sinks import read_batches
 from muntin.testing.processes import descendants, wait_gone
+from tests.spark.cluster import SETTINGS, Cluster
+from tests.spark.support import CHANGES, JOIN, Folders, random_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 

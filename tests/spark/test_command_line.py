@@ -13,10 +13,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.spark.support import muntin_command
 
 import muntin
 from muntin.testing.generators import uniform_stream
+from tests.spark.support import muntin_command
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 

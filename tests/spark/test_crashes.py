@@ -13,7 +13,6 @@ from random import Random
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.support import CHANGES, JOIN, SCHEMA, SECOND, Folders, random_rows, rows
 
 from muntin.model.catalog import Catalog, Stream
 from muntin.plan.query import Emit
@@ -23,6 +22,7 @@ from muntin.sql.script import read_query
 from muntin.testing.compare import difference
 from muntin.testing.oracle import Oracle
 from muntin.testing.processes import descendants, kill, residents, wait_gone, workers
+from tests.spark.support import CHANGES, JOIN, SCHEMA, SECOND, Folders, random_rows, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 

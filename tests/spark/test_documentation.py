@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tests.spark.support import muntin_command
 from tests.unit.test_docs import GUIDES, blocks_of, commands_of, lines_of, name_of
 

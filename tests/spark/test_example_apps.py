@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.spark.support import muntin_command
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]

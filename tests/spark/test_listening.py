@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.support import JOIN, SECOND, Folders, rows
 
 from muntin.errors import RunError
 from muntin.spark import SparkEngine
 from muntin.spark.sinks import Sink
+from tests.spark.support import JOIN, SECOND, Folders, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import muntin
-from muntin.bench.spark_overload import QUICK, Rows, bench_spark_overload
+from benchmarks.spark_overload import QUICK, Rows, bench_spark_overload
 from muntin.errors import SettingError
 from muntin.spark import SparkEngine
 

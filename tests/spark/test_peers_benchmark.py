@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from muntin.bench.peers import duckdb as duckdb_peer
-from muntin.bench.peers import muntin_spark
-from muntin.bench.peers import spark as spark_peer
-from muntin.bench.peers_bench import FLOOR, OURS, PEERS, bench_peers
-from muntin.bench.peers_data import Workload, write_data
-from muntin.bench.peers_workloads import quick_workloads
+from benchmarks.peers import duckdb as duckdb_peer
+from benchmarks.peers import muntin_spark
+from benchmarks.peers import spark as spark_peer
+from benchmarks.peers_bench import FLOOR, OURS, PEERS, bench_peers
+from benchmarks.peers_data import Workload, write_data
+from benchmarks.peers_workloads import quick_workloads
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 

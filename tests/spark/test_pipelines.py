@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.support import SECOND, Folders, random_rows, rows
 
 from muntin.errors import InputError
 from muntin.spark import SparkEngine
 from muntin.spark.checkpoint import CheckpointError
+from tests.spark.support import SECOND, Folders, random_rows, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 

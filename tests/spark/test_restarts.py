@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.support import CHANGES, JOIN, SECOND, Folders, rows
 
 import muntin
 from muntin.errors import InputError
 from muntin.spark import SparkEngine
 from muntin.spark.checkpoint import CheckpointError
 from muntin.testing.compare import difference
+from tests.spark.support import CHANGES, JOIN, SECOND, Folders, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 

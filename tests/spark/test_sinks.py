@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.spark.support import SECOND, Folders, rows
 
 from muntin.errors import SettingError
 from muntin.spark import SparkEngine
 from muntin.spark.sinks import SinkError
+from tests.spark.support import SECOND, Folders, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.support import SECOND
 
 from muntin.errors import InputError, RunError
 from muntin.model.catalog import Catalog, Stream, Table
@@ -19,6 +18,7 @@ from muntin.spark import SparkEngine
 from muntin.sql.script import read_query
 from muntin.testing.compare import difference
 from muntin.testing.oracle import Oracle
+from tests.spark.support import SECOND
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muntin.bench.spark_shared import OURS, QUICK, THEIRS, bench_spark_shared
+from benchmarks.spark_shared import OURS, QUICK, THEIRS, bench_spark_shared
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 

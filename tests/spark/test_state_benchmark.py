@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muntin.bench.spark_runs import BUCKETS
-from muntin.bench.state import QUICK, bench_state
+from benchmarks.spark_runs import BUCKETS
+from benchmarks.state import QUICK, bench_state
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 

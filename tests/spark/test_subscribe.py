@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.support import CHANGES, JOIN, SCHEMA, SECOND, Folders, rows
 
 from muntin.errors import CatalogError, RunError
 from muntin.spark import Mark, Once, SparkEngine
 from muntin.spark.sinks import Sink
 from muntin.testing.compare import difference
 from muntin.testing.processes import kill, residents, workers
+from tests.spark.support import CHANGES, JOIN, SCHEMA, SECOND, Folders, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 

@@ -30,7 +30,7 @@ from typing import Any
 
 import pytest
 
-from muntin.bench.pages import pages_of, question_of, read_documents, with_headlines
+from benchmarks.pages import pages_of, question_of, read_documents, with_headlines
 from muntin.cli import main
 from muntin.cli.scripts import read_app
 from muntin.errors import SettingError, SqlError
@@ -224,11 +224,11 @@ def test_results_are_those_that_were_measured() -> None:
     pages = pages_of(documents)
     assert {path.name for path in folder.glob("*.md")} == {*pages}
     for name, text in pages.items():
-        assert (folder / name).read_text(encoding="utf-8") == text, f"{name}: run muntin bench report"
+        assert (folder / name).read_text(encoding="utf-8") == text, f"{name}: run python -m benchmarks report"
     assert {path.name for path in folder.glob("*.svg")} == {*re.findall(r"\]\(([\w-]+\.svg)\)", "".join(pages.values()))}
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "<!-- headlines: begin" in readme
-    assert with_headlines(readme, documents) == readme, "run muntin bench report"
+    assert with_headlines(readme, documents) == readme, "run python -m benchmarks report"
 
 
 def test_every_benchmark_asks_the_question_of_its_page() -> None:

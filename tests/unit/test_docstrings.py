@@ -10,15 +10,17 @@ from pathlib import Path
 
 import pytest
 
+import benchmarks
 import muntin
 
-PEERS = Path(muntin.__file__).parent / "bench" / "peers"
+PEERS = Path(benchmarks.__file__).parent / "peers"
 FOREIGN = sorted(PEERS / f"{pins.stem}.py" for pins in PEERS.glob("*.txt"))
 """Scripts that other systems run in environments of their own; their packages are not here."""
 MODULES = [
     module.name
-    for module in pkgutil.walk_packages(muntin.__path__, "muntin.")
-    if module.name not in {f"muntin.bench.peers.{path.stem}" for path in FOREIGN}
+    for package in (muntin, benchmarks)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if module.name not in {f"benchmarks.peers.{path.stem}" for path in FOREIGN}
 ]
 
 

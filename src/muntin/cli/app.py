@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from muntin import __version__
-from muntin.cli.benching import bench
 from muntin.cli.running import RunOptions, run_app
 from muntin.cli.scripts import read_app
 from muntin.engine.explain_pipeline import describe_any
@@ -123,9 +122,6 @@ def test(
         typer.echo(f"{len(reports) - len(failed)} passed, {len(failed)} failed")
     if failed:
         raise typer.Exit(1)
-
-
-app.command()(bench)
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
 from muntin.plan.query import Query, Source
 
 _STATE = 40
-"""Bytes of a row in the store and its index; ``muntin bench join`` measures them."""
+"""Bytes of a row in the store and its index; ``python -m benchmarks join`` measures them."""
 _TEXT = 32
 """Bytes of a value whose length is not fixed, for want of better."""
 _SECOND = 1_000_000

@@ -5,7 +5,6 @@ from math import inf
 
 import numpy as np
 import pytest
-from tests.unit.adapt.plant import Plant, results, settle
 
 from muntin.adapt.adapter import Adapter, AnalysisRequest, analyse
 from muntin.adapt.control import Control, seconds_of
@@ -13,6 +12,7 @@ from muntin.adapt.monitor import Sample
 from muntin.adapt.policies import POLICIES, allocate
 from muntin.adapt.shape import TreeShape
 from muntin.model.window import RowsWindow, TimeWindow, Unbounded
+from tests.unit.adapt.plant import Plant, results, settle
 
 LINEAR = TreeShape.of((((0, 1), 2), 3))
 BUSHY = TreeShape.of(((0, 1), (2, 3)))

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from muntin.bench.catalogue import BENCHMARKS
-from muntin.bench.report import Claim, Report
 from muntin.cli import main
 
 SCRIPT = """CREATE STREAM A (k INT, ts TIMESTAMP);
@@ -160,42 +158,6 @@ def test_a_script_that_is_no_golden_script_ends_with_2(shell: Shell) -> None:
     assert "frobnicate" in done.out + done.err
 
 
-@pytest.mark.parametrize(("measured", "quick", "code"), [(1.0, False, 0), (3.0, False, 1), (3.0, True, 0)])
-def test_a_benchmark_fails_when_a_claim_does_not_hold(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, measured: float, quick: bool, code: int  # noqa: FBT001
-) -> None:  # fmt: skip
-    def bench(progress: object, *, quick: bool = False) -> Report:
-        assert callable(progress)
-        progress(f"measuring, quick: {quick}")
-        return Report("join", "How fast?", [{"what": "it", "seconds": 1234.5}], [Claim("seconds", measured, 2.0)])
-
-    monkeypatch.setitem(BENCHMARKS, "join", bench)
-    arguments = ["--quick"] if quick else []
-    done = shell("bench", "join", *arguments, "--output", "results")
-    assert done.code == code
-    assert f"measuring, quick: {quick}" in done.err
-    assert f"{'holds' if measured < 2 else 'DOES NOT HOLD'}: seconds" in done.out
-    assert "1,234.5" in done.out
-    written = json.loads((shell.folder / "results" / "join.json").read_text(encoding="utf-8"))
-    assert written["claims"] == [{"claim": "seconds", "measured": measured, "side": "at most", "bound": 2.0, "holds": measured < 2}]
-    assert written["run"]["quick"] is quick
-    printed = json.loads(shell("bench", "join", "--json", *arguments, "--output", "results").out)
-    assert {**printed, "run": 0} == {**written, "run": 0}
-    page = (shell.folder / "results" / "join.md").read_text(encoding="utf-8")
-    assert "1,234.5" in page
-    assert ("A quick run" in page) is quick
-
-
-@pytest.mark.parametrize("name", ["window", "memory", "groups"])
-def test_quick_benchmarks_run(shell: Shell, name: str) -> None:
-    done = shell("bench", name, "--quick", "--json")
-    assert done.code == 0
-    report = json.loads(done.out)
-    assert report["name"] == name
-    assert report["rows"]
-    assert not list(shell.folder.iterdir())
-
-
 def test_the_demo_wants_at_least_a_second(shell: Shell) -> None:
     assert shell("demo", "--seconds", "0").code == 2
 
@@ -203,4 +165,4 @@ def test_the_demo_wants_at_least_a_second(shell: Shell) -> None:
 def test_no_command_shows_help(shell: Shell) -> None:
     done = shell()
     assert done.code in {0, 2}
-    assert all(command in done.out + done.err for command in ("demo", "run", "check", "explain", "test", "bench"))
+    assert all(command in done.out + done.err for command in ("demo", "run", "check", "explain", "test"))

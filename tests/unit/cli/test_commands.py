@@ -57,8 +57,8 @@ def test_a_users_mistake_ends_with_2_and_the_place_on_stderr(tmp_path: Path, tex
         assert done.stdout == ""
 
 
-def test_missing_files_unknown_commands_and_benchmarks_end_with_2(tmp_path: Path) -> None:
-    for arguments in (["check", tmp_path / "none.sql"], ["test", tmp_path / "none.cqt"], ["bench", "nosuch"], ["nosuch"]):
+def test_missing_files_and_unknown_commands_end_with_2(tmp_path: Path) -> None:
+    for arguments in (["check", tmp_path / "none.sql"], ["test", tmp_path / "none.cqt"], ["nosuch"]):
         done = muntin(*arguments)
         assert done.returncode == 2
         assert "Traceback" not in done.stderr
@@ -74,12 +74,6 @@ def test_golden_scripts_end_with_1_when_a_check_fails(tmp_path: Path) -> None:
     failed = muntin("test", good, bad)
     assert (failed.returncode, failed.stdout.splitlines()[-1]) == (1, "1 passed, 1 failed")
     assert "bad.cqt:7" in failed.stdout
-
-
-def test_a_quick_benchmark_prints_json_and_writes_it_where_it_is_told(tmp_path: Path) -> None:
-    done = muntin("bench", "join", "--quick", "--json", "--output", tmp_path)
-    assert done.returncode == 0
-    assert json.loads(done.stdout) == json.loads((tmp_path / "join.json").read_text(encoding="utf-8"))
 
 
 def test_the_version_is_told() -> None:

@@ -9,11 +9,11 @@ from unittest.mock import patch
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.unit.kernels.naive import Result, Rig, Row, Scene, Window, scenes
 
 from muntin.kernels import layout
 from muntin.kernels.joining import expire_all, join_arrivals, join_interval, join_snapshot
 from muntin.state import join_state
+from tests.unit.kernels.naive import Result, Rig, Row, Scene, Window, scenes
 
 POLICIES = st.sampled_from([layout.OWN, layout.EAGER, layout.LAZY, layout.PROBE, layout.PROBE_INSERT, layout.PROBE_ALL, layout.ALL])
 BUCKETS = st.sampled_from([None, None, 1, 2, 5])

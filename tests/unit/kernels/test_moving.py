@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.kernels.naive import Rig, Row, Scene, Window, scenes
 
 from muntin.kernels import layout
 from muntin.kernels.joining import join_arrivals
 from muntin.kernels.moving import count_inside, mark_codes, positions_inside
 from muntin.state import join_state
+from tests.unit.kernels.naive import Rig, Row, Scene, Window, scenes
 
 
 def fill(rig: Rig, policy: int) -> list[list[int]]:

@@ -7,12 +7,12 @@ from unittest.mock import patch
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.kernels.naive import Rig, Row, Scene, Window, scenes
 
 from muntin.kernels import layout
 from muntin.kernels.joining import join_arrivals
 from muntin.kernels.pairing import join_pair
 from muntin.state import join_state
+from tests.unit.kernels.naive import Rig, Row, Scene, Window, scenes
 
 PAIRS = scenes(2, kinds=(layout.TIME, layout.COUNT, layout.STORED), operators=(layout.EQ,)).filter(lambda scene: len(scene.windows) == 2)
 

@@ -6,11 +6,11 @@ from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.kernels.naive import Result, Rig, Row, Scene, Window, scenes
 
 from muntin.kernels import layout
 from muntin.kernels.retracting import join_signed
 from muntin.state import join_state
+from tests.unit.kernels.naive import Result, Rig, Row, Scene, Window, scenes
 
 
 def signed(rig: Rig, now: int) -> list[tuple[str, Result]]:

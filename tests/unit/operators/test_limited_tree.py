@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.operators.naive_limited_tree import Row, run_naive
 
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
@@ -28,6 +27,7 @@ from muntin.planner.join_planner import plan_join
 from muntin.sql.script import read_query
 from muntin.state import composites
 from muntin.state.batch import Batch
+from tests.unit.operators.naive_limited_tree import Row, run_naive
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 TREES = {2: ("(A, B)",), 3: ("((A, B), C)", "(B, (C, A))"), 4: ("(((A, B), C), D)", "((A, B), (C, D))", "((D, (B, A)), C)")}

@@ -14,13 +14,13 @@ from multiprocessing.connection import Client, Listener
 from pathlib import Path
 
 import pytest
-from tests.unit.spark.test_rebuilding import PAIRS, program_of, shares, texts
 
 from muntin.spark.checkpoint import content_of
 from muntin.spark.messages import Share, from_blob
 from muntin.spark.rebuilding import Answer, KeptBucket, Memory, remembered
 from muntin.spark.resident import Request, Resident, ResidentError, resting_files
 from muntin.testing.processes import kill, residents, wait_gone
+from tests.unit.spark.test_rebuilding import PAIRS, program_of, shares, texts
 
 pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")  # residents outlive who starts them
 

@@ -1,0 +1,125 @@
+"""Many benchmarks one after the other, each in a process of its own: a crash of one is a line in the report of all.
+
+Each process writes the JSON and the plots of its benchmark; after each the pages are written anew, so that what was measured can be read
+while the rest goes on, and nothing is lost by an interruption.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.pages import question_of, write_pages
+from benchmarks.report import this_machine
+from benchmarks.run import Run, revision
+
+MARK = "progress: "
+"""How lines of progress begin that a process of its own writes; others are those of libraries."""
+
+_ROOT = Path(__file__).parents[1]
+_TAIL = 15
+"""So many last lines of a process that failed are kept."""
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What to run and where to.
+
+    Parameters
+    ----------
+    names
+        The benchmarks.
+    folder
+        Where their figures and the pages go.
+    quick
+        Whether with little data.
+    resume
+        Whether to keep what the folder has of the same commit.
+    options
+        More options for each process.
+    readme
+        The README that has the headlines.
+    """
+
+    names: Sequence[str]
+    folder: Path
+    quick: bool = False
+    resume: bool = False
+    options: Sequence[str] = ()
+    readme: Path | None = None
+
+
+def run_all(batch: Batch, tell: Tell) -> list[str]:
+    """Run them; the names of those that failed or, with enough data, have claims that do not hold."""
+    begin = time.monotonic()
+    batch.folder.mkdir(parents=True, exist_ok=True)
+    for number, name in enumerate(batch.names, 1):
+
+        def tell_of(text: str, place: str = f"{number} of {len(batch.names)}", name: str = name) -> None:
+            tell(f"[{place}, {(time.monotonic() - begin) / 60:.1f} min] {name}: {text}")
+
+        if batch.resume and _is_done(batch, name):
+            tell_of("kept, it is of the same commit")
+            continue
+        tell_of("begins")
+        _run_one(batch, name, tell_of)
+        write_pages(batch.folder, batch.readme)
+    write_pages(batch.folder, batch.readme)
+    return [name for name in batch.names if not _is_well(batch, name)]
+
+
+def _run_one(batch: Batch, name: str, tell: Tell) -> None:
+    began = time.monotonic()
+    path = batch.folder / f"{name}.json"
+    path.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "benchmarks", name, "--output", str(batch.folder), "--worker", *batch.options]
+    tail: deque[str] = deque(maxlen=_TAIL)
+    path_with_root = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
+    with subprocess.Popen(  # noqa: S603 (arguments are our own)
+        [*command, *(["--quick"] if batch.quick else [])],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path_with_root},
+    ) as process:
+        for line in _lines(process):
+            tail.append(line)
+            if line.startswith(MARK):
+                tell(line.removeprefix(MARK))
+    if path.exists():
+        tell(f"done in {(time.monotonic() - began) / 60:.1f} min")
+        return
+    error = f"exit code {process.returncode}\n" + "\n".join(tail)
+    run = Run.ending_now(time.monotonic() - began, quick=batch.quick)
+    document = {"name": name, "question": question_of(name), "rows": [], "claims": [], "machine": this_machine(), "run": run.to_dict()}
+    path.write_text(json.dumps({**document, "error": error}, indent=2) + "\n", encoding="utf-8")
+    tell(f"FAILED: {tail[-1] if tail else error}")
+
+
+def _lines(process: subprocess.Popen[str]) -> Iterator[str]:
+    assert process.stderr is not None, "it is a pipe"
+    for line in process.stderr:
+        yield line.rstrip()
+
+
+def _is_done(batch: Batch, name: str) -> bool:
+    """Whether the folder has figures of this benchmark of the present source, with as much data."""
+    path = batch.folder / f"{name}.json"
+    if not path.exists() or not revision():
+        return False
+    document = json.loads(path.read_text(encoding="utf-8"))
+    run = document.get("run", {})
+    return "error" not in document and run.get("commit") == revision() and run.get("quick") == batch.quick
+
+
+def _is_well(batch: Batch, name: str) -> bool:
+    document = json.loads((batch.folder / f"{name}.json").read_text(encoding="utf-8"))
+    return "error" not in document and (batch.quick or all(claim["holds"] for claim in document["claims"]))

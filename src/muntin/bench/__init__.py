@@ -1,5 +1,0 @@
-"""Benchmarks that anyone can run again: ``muntin bench NAME``.
-
-One module a question; each returns a :class:`muntin.bench.report.Report`, printed as a table and written as JSON.
-Two things are compared in one run, and what counts is their ratio.
-"""
