@@ -7,7 +7,7 @@ LOCK_FLAGS ?=
 export MUNTIN_PROFILE ?= ci
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types layers pytest bench format lock clean
+.PHONY: help setup demo test check lint types layers pytest bench docs format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -39,6 +39,10 @@ pytest: setup ## the tests alone
 bench: setup ## all benchmarks, into docs/results: up to two hours; goes on where it was interrupted
 	$(BIN)/python -m benchmarks all --resume
 
+docs: setup ## build the documentation site into site/, strictly: every link is checked
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --site-dir site
+	@echo "site/index.html is the first page; .venv/bin/mkdocs serve shows it while you write"
+
 format: setup ## let ruff repair and format what it can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
@@ -47,5 +51,5 @@ lock: ## write requirements.lock from pyproject.toml (LOCK_FLAGS=--upgrade for n
 	@scripts/lock.sh $(LOCK_FLAGS)
 
 clean: ## remove .venv and everything tools left behind
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist src/*.egg-info
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist site src/*.egg-info
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -53,3 +53,42 @@ def test_a_wheel_has_all_modules_the_command_and_the_types(tmp_path: Path) -> No
 def test_the_command_line_starts_as_a_program() -> None:
     done = subprocess.run([Path(sys.executable).with_name("muntin"), "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"muntin {muntin.__version__}\n"
+
+
+WITHOUT_EXTRAS = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"pandas", "pyspark", "typer", "rich", "hypothesis", "matplotlib", "scipy"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+"""
+
+
+def run_without_extras(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS + program], capture_output=True, text=True, check=False)
+
+
+def test_the_engine_needs_no_extra() -> None:
+    done = run_without_extras("""
+import muntin
+import muntin.testing
+engine = muntin.Engine()
+engine.stream("A", {"k": "bigint", "ts": "timestamp"})
+query = engine.query("SELECT k, COUNT(*) AS n FROM A GROUP BY k WINDOW 1 MINUTE")
+engine.push("A", [(7, "2026-01-01")])
+engine.advance("2026-01-01 00:00:01")
+print(query.answer().to_pylist())
+engine.explain(), engine.stats()
+""")
+    assert (done.stdout, done.stderr) == ("[{'k': 7, 'n': 1}]\n", "")
+
+
+def test_what_needs_an_extra_names_it() -> None:
+    done = run_without_extras("from muntin.cli import main; main()")
+    assert done.returncode == 1
+    assert "pip install 'muntin[cli]'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "pip install 'muntin[spark]'" in run_without_extras("from muntin.spark import SparkEngine").stderr

@@ -20,7 +20,13 @@ __all__ = ["Mark", "Once", "SparkEngine", "SparkQuery", "Subscription", "local_s
 def __getattr__(name: str) -> object:
     """Import the engine when it is asked for: the processes of buckets do without pyspark."""
     if name in __all__:
-        from muntin.spark import engine, subscribing  # noqa: PLC0415
+        try:
+            from muntin.spark import engine, subscribing  # noqa: PLC0415
+        except ModuleNotFoundError as error:
+            if error.name not in {"pyspark", "pandas"}:
+                raise
+            fact = f"Muntin on Spark needs {error.name}. Run: pip install 'muntin[spark]'"
+            raise ModuleNotFoundError(fact, name=error.name) from error
 
         return getattr(subscribing if hasattr(subscribing, name) else engine, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
