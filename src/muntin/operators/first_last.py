@@ -15,32 +15,35 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from muntin.aggregates.function import Edge, Kept, Result
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import ordering
+from muntin.operators.aggregates import needs_of, results_of
 from muntin.operators.code_reader import whole_codes
 from muntin.operators.row_keys import row_keys
+from muntin.plan.pipeline import Aggregate
 from muntin.state.group_sums import GroupCounts
 from muntin.state.group_table import GroupTable, Slots, grown
 from muntin.state.group_values import GroupValues, Question
 
 Integers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
-_KINDS = {"first": ordering.LEAST, "last": ordering.GREATEST}
+_KINDS = {Edge.OLDEST: ordering.LEAST, Edge.NEWEST: ordering.GREATEST}
 _LEAST = 1 << 10
 _PIECES = 64
 """So many pieces of the log are put together: looking something up takes the longer the more there are."""
 
 
 class FirstLast:
-    """First and last values by an order that columns of the rows give; ``functions`` are those asked for."""
+    """Values of the oldest and newest rows, by an order that columns of the rows give."""
 
-    def __init__(self, kind: pa.DataType, functions: Sequence[str], evaluator: Evaluator) -> None:
-        self._functions = functions
+    def __init__(self, kind: pa.DataType, aggregates: Sequence[Aggregate], evaluator: Evaluator) -> None:
+        self._aggregates = aggregates
         self._evaluator = evaluator
-        self._asked = sorted(set(functions))
+        needs = {need for aggregate in aggregates for need in needs_of(aggregate, kind)}
+        self._edges = sorted(need for need in needs if isinstance(need, Edge))
         self._counts = GroupCounts()
-        self._numbers = GroupValues([Question(_KINDS[function]) for function in self._asked])
+        self._numbers = GroupValues([Question(_KINDS[edge]) for edge in self._edges])
         self._rows = GroupTable()
         self._number_of = np.zeros(0, np.int64)
         self._log = pa.chunked_array([], kind)
@@ -59,18 +62,20 @@ class FirstLast:
         """Bytes of state."""
         return self._counts.nbytes() + self._numbers.nbytes() + self._rows.nbytes() + self._number_of.nbytes + int(self._log.nbytes)
 
-    def run(self, slots: Slots, signs: Integers, column: pa.ChunkedArray, order: pa.Table) -> list[tuple[pa.Array, Mask]]:
-        """Take changes; for each function its values before and after each slot, side by side, and where these differ."""
+    def run(self, slots: Slots, signs: Integers, column: pa.ChunkedArray, order: pa.Table) -> list[Result]:
+        """Take changes, and return the results of the aggregates in their order."""
         weights = np.where(column.is_valid().to_numpy(), signs, 0) if column.null_count else signs
-        some = self._counts.add(slots, weights) > 0
+        counts = self._counts.add(slots, weights)
+        some = counts > 0
         answers = self._numbers.add(slots, weights, self._numbered(weights, column, order))
         found = {}
-        for function, numbers in zip(self._asked, answers, strict=True):
+        for edge, numbers in zip(self._edges, answers, strict=True):
             values = self._log.take(pa.array(numbers, mask=~some))
             low, high = row_keys(pa.table({"value": values}), self._evaluator)
-            found[function] = values.combine_chunks(), (low[0::2] != low[1::2]) | (high[0::2] != high[1::2]) | (some[0::2] != some[1::2])
+            changed = (low[0::2] != low[1::2]) | (high[0::2] != high[1::2]) | (some[0::2] != some[1::2])
+            found[edge] = Result(values.combine_chunks(), changed)
         self._clean()
-        return [found[function] for function in self._functions]
+        return results_of(self._aggregates, Kept(counts, edges=found))
 
     def _numbered(self, weights: Integers, column: pa.ChunkedArray, order: pa.Table) -> Integers:
         """The numbers of rows, given to those that come; anything where the weight is 0."""

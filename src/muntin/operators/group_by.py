@@ -15,8 +15,9 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from muntin.aggregates.function import Result
 from muntin.expressions.evaluator import Evaluator
-from muntin.operators.aggregates import Argument, Result
+from muntin.operators.aggregates import Argument
 from muntin.operators.distinct_values import DistinctValues
 from muntin.operators.first_last import FirstLast
 from muntin.operators.row_keys import row_keys
@@ -61,7 +62,7 @@ class GroupByOperator:
         place, distinct, order = over
         kind = None if place is None else self._node.input.schema.field(place).type
         if order and kind is not None:
-            return FirstLast(kind, [aggregate.function for aggregate in aggregates], self._evaluator)
+            return FirstLast(kind, aggregates, self._evaluator)
         values = DistinctValues(self._evaluator) if distinct else None
         return Argument(kind, aggregates, values, in_order=leave_in_order(self._node.input))
 
@@ -117,7 +118,7 @@ class GroupByOperator:
             place, _, order = over
             argument.reserve(self._table.capacity)
             if isinstance(argument, FirstLast):
-                found[over] = [Result(*each) for each in argument.run(slots, signs, rows.column(place), rows.select(order))]
+                found[over] = argument.run(slots, signs, rows.column(place), rows.select(order))
             else:
                 found[over] = argument.run(slots, signs, None if place is None else rows.column(place))
         return [found[over][number] for over, number in self._places]

@@ -10,15 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.types as pat
 
+from muntin.aggregates import aggregate_functions
 from muntin.plan.pipeline import Aggregate, Combine, GroupBy, Node
 from muntin.plan.query import ColumnRef, Expression, OutputColumn, Predicate, quote
 
 _SUM = pa.decimal128(38, 0)
-_SHORT = 18
-"""Digits of decimals whose sums no number of rows brings beyond 38 digits."""
-_TWO_64 = "18446744073709551616"
 
 
 @dataclass(frozen=True)
@@ -74,29 +71,21 @@ def _rules(node: GroupBy, home: int | None) -> list[_Rule] | None:
 
 
 def _rule(aggregate: Aggregate, kind: pa.DataType | None, *, apart: bool) -> _Rule | None:
-    """The rule of an aggregate over values of a type; ``apart``: no value is in two buckets."""
-    whole = kind is not None and pat.is_integer(kind)
-    short = kind is not None and pat.is_decimal128(kind) and kind.precision <= _SHORT
-    if aggregate.function in {"min", "max"}:
-        return _Rule((aggregate,))
-    if aggregate.distinct and not (apart and aggregate.function == "count"):
+    """Return the rule of an aggregate over values of a type; ``apart``: no value is in two partitions."""
+    function = aggregate_functions()[aggregate.function]
+    if aggregate.distinct and not (apart and function.adds_up_distinct):
         return None
-    if aggregate.function == "count":
-        return _Rule((aggregate,), "coalesce({0}, 0)::BIGINT")
-    if aggregate.function == "sum" and (whole or short):
-        return _Rule((aggregate,))
-    if aggregate.function == "avg" and whole:
-        parts = (Aggregate("sum", aggregate.argument, _SUM), Aggregate("count", aggregate.argument, pa.int64()))
-        # The sum is rounded to a floating-point number as it is where all rows are, see muntin.operators.exact.quotients.
-        wide = f"({{0}}::HUGEINT >> 64)::BIGINT::DOUBLE * {_TWO_64}::DOUBLE + ({{0}}::HUGEINT & ({_TWO_64}::HUGEINT - 1))::UBIGINT::DOUBLE"
-        return _Rule(parts, f"coalesce(TRY_CAST({{0}} AS BIGINT)::DOUBLE, {wide}) / {{1}}::BIGINT::DOUBLE")
-    return None
+    partial = function.partial(kind)
+    if partial is None:
+        return None
+    parts = [aggregate if kind is None else Aggregate(name, aggregate.argument, kind) for name, kind in partial.parts]
+    return _Rule(tuple(parts), partial.form)
 
 
 def _combining(part: Aggregate, place: int) -> Aggregate:
-    if part.function == "count":
-        return Aggregate("sum", place, _SUM, text="sum of counts")
-    return Aggregate(part.function, place, part.type, text=f"{part.function} of {part.text or part.function}")
+    merging = aggregate_functions()[part.function].merged_by
+    kind = part.type if merging == part.function else _SUM
+    return Aggregate(merging, place, kind, text=f"{merging} of {part.text or part.function}")
 
 
 def _plain(column: pa.Field) -> OutputColumn:

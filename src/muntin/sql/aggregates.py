@@ -7,48 +7,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import pyarrow as pa
-import pyarrow.types as pat
 
+from muntin.aggregates import AggregateFunction, aggregate_functions, function_called
+from muntin.aggregates.function import Arguments
 from muntin.sql.functions import Ban, banned_functions
 from muntin.sql.lexer import Tokens, closing, is_number, is_symbol, split_commas, word
 from muntin.sql.probe import DuckRefusalError, ask
 from muntin.sql.refusals import is_called
 from muntin.sql.writer import plain_text
 
-FUNCTIONS = {
-    "count": "count",
-    "sum": "sum",
-    "avg": "avg",
-    "mean": "avg",
-    "min": "min",
-    "max": "max",
-    "median": "median",
-    "quantile_cont": "quantile_cont",
-    "quantile_disc": "quantile_disc",
-    "quantile": "quantile_disc",
-    "stddev": "stddev_samp",
-    "stddev_samp": "stddev_samp",
-    "stddev_pop": "stddev_pop",
-    "variance": "var_samp",
-    "var_samp": "var_samp",
-    "var_pop": "var_pop",
-    "percentile_cont": "quantile_cont",
-    "percentile_disc": "quantile_disc",
-    "first": "first",
-    "last": "last",
-}
-"""The aggregates there are, each with its plain name; the names are DuckDB's."""
-
-_QUANTILES = {"quantile_cont", "quantile_disc"}
-BY_TIME = {"first", "last"}
-"""Those that depend on when rows came."""
-_WITHIN = {"percentile_cont", "percentile_disc"}
-_PLAIN = {"min", "max"}
-"""Those for which it makes no difference how often a value is there."""
-_KNOWN = (
-    "COUNT, SUM, AVG, MIN, MAX, MEDIAN, QUANTILE_CONT, QUANTILE_DISC, PERCENTILE_CONT, PERCENTILE_DISC, STDDEV_SAMP, STDDEV_POP, VAR_SAMP,"
-    " VAR_POP, FIRST and LAST"
-)
 _NEST = "Aggregate in a sub-select in FROM first"
 
 
@@ -59,7 +26,7 @@ class Call:
     start: int
     end: int
     tokens: Tokens
-    function: str
+    function: AggregateFunction
     distinct: bool
     argument: Tokens | None
     fraction: str
@@ -73,7 +40,13 @@ def is_aggregate(tokens: Tokens, index: int) -> bool:
     before = tokens[index - 1] if index else None
     name = tokens[index].text.lower()
     # DuckDB's catalogue does not list what its parser turns into something else.
-    return (name in _WITHIN or banned_functions().get(name) is Ban.AGGREGATE) and is_called(tokens[index], before)
+    return (function_called(name) is not None or banned_functions().get(name) is Ban.AGGREGATE) and is_called(tokens[index], before)
+
+
+def _known() -> str:
+    """Return the names of all aggregate functions, for people."""
+    *names, last = (name.upper() for name in aggregate_functions())
+    return f"{', '.join(names)} and {last}"
 
 
 def refuse_aggregates(tokens: Tokens | None, where: str, hint: str) -> None:
@@ -97,32 +70,34 @@ def find_calls(tokens: Tokens) -> Iterator[Call]:
 
 def _read_call(tokens: Tokens, start: int) -> Call:
     name = tokens[start]
-    function = FUNCTIONS.get(name.text.lower())
+    spelling = name.text.lower()
+    function = function_called(spelling)
     if start > 0 and is_symbol(tokens[start - 1], "."):
         raise tokens.error(name, f"the aggregate {name.text} cannot be called with a dot", f"Write {name.text}(...)")
     if function is None:
-        raise tokens.error(name, f"the aggregate {name.text} is not supported", f"There are {_KNOWN}")
+        raise tokens.error(name, f"the aggregate {name.text} is not supported", f"There are {_known()}")
     end = closing(tokens, start + 1)
     if end is None:
         raise tokens.error(tokens[start + 1], "the parenthesis is not closed", f"Write {name.text}(...)")
     inside = tokens.part(start + 2, end)
-    if name.text.lower() in _WITHIN:
+    if spelling == function.within_group:
         return _read_within(tokens, start, end, function)
     distinct = len(inside) > 0 and word(inside[0]) == "DISTINCT"
     if len(inside) and word(inside[0]) in {"DISTINCT", "ALL"}:
         inside = inside.part(1)
     for token in inside:
         if word(token) in {"ORDER BY", "ORDER"}:
-            hint = "FIRST and LAST go by time" if function in BY_TIME else "The order of rows does not change this aggregate"
+            hint = "FIRST and LAST go by time" if function.by_time else "The order of rows does not change this aggregate"
             raise tokens.error(token, f"ORDER BY inside {name.text} is not supported", f"{hint}; leave it out")
     refuse_aggregates(inside, "inside another one", _NEST)
     argument, fraction = _read_arguments(inside, function, tokens.source(name))
-    if distinct and function in BY_TIME:
+    if distinct and function.by_time:
         raise tokens.error(name, f"{name.text} with DISTINCT is not supported", f"It is one value already: write {name.text}(expression)")
     if distinct and argument is None:
         raise tokens.error(name, "DISTINCT needs an expression", f"Write {name.text}(DISTINCT expression)")
     condition, stop = _read_filter(tokens, end + 1)
-    return Call(start, stop, tokens.part(start, stop), function, distinct and function not in _PLAIN, argument, fraction, condition)
+    distinct = distinct and not function.ignores_duplicates
+    return Call(start, stop, tokens.part(start, stop), function, distinct, argument, fraction, condition)
 
 
 def _read_filter(tokens: Tokens, stop: int) -> tuple[Tokens | None, int]:
@@ -139,7 +114,7 @@ def _read_filter(tokens: Tokens, stop: int) -> tuple[Tokens | None, int]:
     return condition, stop
 
 
-def _read_within(tokens: Tokens, start: int, end: int, function: str) -> Call:
+def _read_within(tokens: Tokens, start: int, end: int, function: AggregateFunction) -> Call:
     """``PERCENTILE_CONT(fraction) WITHIN GROUP (ORDER BY expression)``: the quantile of the standard."""
     name = tokens[start].text
     form = f"Write {name}(fraction) WITHIN GROUP (ORDER BY expression), or QUANTILE_CONT(expression, fraction)"
@@ -171,12 +146,12 @@ def _read_fraction(tokens: Tokens, name: str, form: str) -> str:
     return text
 
 
-def _read_arguments(inside: Tokens, function: str, name: str) -> tuple[Tokens | None, str]:
+def _read_arguments(inside: Tokens, function: AggregateFunction, name: str) -> tuple[Tokens | None, str]:
     """The expression, or None for ``COUNT(*)`` and ``COUNT()``, and the fraction of a quantile."""
-    if function == "count" and (not len(inside) or (len(inside) == 1 and is_symbol(inside[0], "*"))):
+    if function.arguments is Arguments.OPTIONAL and (not len(inside) or (len(inside) == 1 and is_symbol(inside[0], "*"))):
         return None, ""
     parts = split_commas(inside)
-    wanted = 2 if function in _QUANTILES else 1
+    wanted = 2 if function.arguments is Arguments.WITH_FRACTION else 1
     if len(parts) != wanted or not all(len(part) for part in parts):
         form = f"{name}(expression, fraction)" if wanted == 2 else f"{name}(expression)"
         raise inside.error(inside.start, f"{name} takes {'two arguments' if wanted == 2 else 'one argument'}", f"Write {form}")
@@ -191,31 +166,16 @@ def result_type(call: Call, argument: pa.DataType | None) -> pa.DataType:
     """The type that DuckDB gives the aggregate, if Muntin can compute it over such an argument."""
     if call.argument is None or argument is None:
         return pa.int64()
-    if not _can(call, argument):
+    if not call.function.accepts(argument):
         fact = f"{plain_text(call.tokens)} is over the type {argument}, which is not supported"
         raise call.tokens.error(call.tokens.start, fact, "Cast it to a number, for example CAST(x AS DOUBLE)")
     fraction = f", {call.fraction}" if call.fraction else ""
     batch = pa.table({"x": pa.nulls(0, argument)})
     try:
         return (
-            ask(f"SELECT {call.function}({'DISTINCT ' if call.distinct else ''}x{fraction}) AS y FROM batch", batch=batch)
+            ask(f"SELECT {call.function.name}({'DISTINCT ' if call.distinct else ''}x{fraction}) AS y FROM batch", batch=batch)
             .schema.field(0)
             .type
         )
     except DuckRefusalError as refusal:
         raise call.tokens.error(call.tokens.start, refusal.fact, refusal.advice or "Correct the argument") from refusal
-
-
-def _can(call: Call, kind: pa.DataType) -> bool:
-    number = pat.is_integer(kind) or pat.is_floating(kind)
-    match call.function:
-        case "count" | "first" | "last":
-            return True
-        case "sum":
-            return bool(number or pat.is_decimal128(kind) or pat.is_boolean(kind))
-        case "avg" | "stddev_samp" | "stddev_pop" | "var_samp" | "var_pop":
-            return bool(number or pat.is_decimal128(kind))
-        case "min" | "max":
-            return not pat.is_nested(kind)
-        case _:
-            return bool(number) and kind != pa.uint64()

@@ -15,7 +15,7 @@ from sqlglot import exp
 from muntin.model.window import Unbounded
 from muntin.plan.pipeline import Aggregate, GroupBy, Node
 from muntin.plan.query import ColumnRef, Expression, OutputColumn, Source, quote
-from muntin.sql.aggregates import BY_TIME, Call, find_calls, is_aggregate, refuse_aggregates, result_type
+from muntin.sql.aggregates import Call, find_calls, is_aggregate, refuse_aggregates, result_type
 from muntin.sql.binder import cut_alias, default_name, name_outputs, predicate_of
 from muntin.sql.conjuncts import unwrap
 from muntin.sql.lexer import Tokens, is_number, is_symbol, is_text, split_commas, word
@@ -64,7 +64,7 @@ class Grouping:
     @property
     def by_time(self) -> Call | None:
         """A call of FIRST or LAST, for which the rows below must carry their order."""
-        return next((call for call, _ in self._calls if call.function in BY_TIME), None)
+        return next((call for call, _ in self._calls if call.function.by_time), None)
 
     def _arguments(self) -> list[Draft]:
         """The different arguments of the aggregates."""
@@ -141,9 +141,9 @@ class Grouping:
         for call, draft in self._calls:
             place = None if draft is None else places[draft.sql]
             kind = result_type(call, None if place is None else columns[place].expression.type)
-            function = "count" if place is None else call.function
+            function = "count" if place is None else call.function.name
             text = plain_text(call.tokens)
-            by = last if call.function in BY_TIME else ()
+            by = last if call.function.by_time else ()
             aggregates.append(Aggregate(function, place, kind, call.distinct, call.fraction, by, text))
         if not aggregates and not self._keys:
             aggregates.append(Aggregate("count", None, pa.int64(), text="COUNT(*)"))  # something to tell that the group is there

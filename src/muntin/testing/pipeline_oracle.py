@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from muntin.aggregates import aggregate_functions
 from muntin.model.catalog import Catalog
 from muntin.operators.signed import BEGINNING
 from muntin.plan.pipeline import Aggregate, Combine, Distinct, GroupBy, Leaf, Node, Pipeline, SetOperation, SetOperator, Stored
@@ -163,9 +164,10 @@ def _group_sql(node: GroupBy, below: str) -> str:
 def _call(aggregate: Aggregate, names: list[str]) -> str:
     if aggregate.argument is None:
         return "count(*)"
-    if aggregate.order:
-        function = {"first": "arg_min", "last": "arg_max"}[aggregate.function]
-        order = ", ".join(quote(names[place]) for place in aggregate.order)
-        return f"{function}({quote(names[aggregate.argument])}, row({order}))"
-    fraction = f", {aggregate.fraction}" if aggregate.fraction else ""
-    return f"{aggregate.function}({'DISTINCT ' if aggregate.distinct else ''}{quote(names[aggregate.argument])}{fraction})"
+    return aggregate_functions()[aggregate.function].oracle.format(
+        name=aggregate.function,
+        distinct="DISTINCT " if aggregate.distinct else "",
+        argument=quote(names[aggregate.argument]),
+        fraction=f", {aggregate.fraction}" if aggregate.fraction else "",
+        order=", ".join(quote(names[place]) for place in aggregate.order),
+    )

@@ -11,8 +11,10 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.distinct_values import DistinctValues
 from muntin.operators.first_last import FirstLast
+from muntin.plan.pipeline import Aggregate
 from muntin.state.group_table import GroupTable, Slots
 
+AGGREGATES = [Aggregate(name, 0, pa.string(), order=(1, 2)) for name in ("last", "first")]
 Row = tuple[int, int, int, str | None]
 """Group, time, place in the stream, value."""
 
@@ -27,7 +29,7 @@ class Twin:
 
     def __init__(self) -> None:
         self.table = GroupTable()
-        self.values = FirstLast(pa.string(), ["last", "first"], Evaluator(Duck()))
+        self.values = FirstLast(pa.string(), AGGREGATES, Evaluator(Duck()))
         self.rows: list[Row] = []
 
     def take(self, changes: list[tuple[Row, int]], time: int) -> None:
@@ -38,7 +40,8 @@ class Twin:
         self.table.count(slots, signs)
         column = pa.chunked_array([pa.array([row[3] for row, _ in changes], pa.string())])
         order = pa.table({"t": [row[1] for row, _ in changes], "p": [row[2] for row, _ in changes]})
-        (last, last_changed), (first, first_changed) = self.values.run(slots, signs, column, order)
+        found = self.values.run(slots, signs, column, order)
+        (last, first), (last_changed, first_changed) = zip(*((one.values, one.changed) for one in found), strict=True)
         groups = [changes[row][0][0] for row in slots.rows]
         before = [self.expected(group) for group in groups]
         for row, sign in changes:

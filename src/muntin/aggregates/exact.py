@@ -65,6 +65,17 @@ def _product_error(left: Reals, right: Reals, product: Reals) -> Reals:
     return exact
 
 
+def multiply_add(left: Reals, right: Reals, addend: Reals) -> Reals:
+    """Return left * right + addend, rounded once, as a fused multiply-add does."""
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        product = left * right
+        total = product + addend
+        shift = total - product
+        rest = (product - (total - shift)) + (addend - shift) + _product_error(left, right, product)
+    exact: Reals = np.where(np.isfinite(rest), total + rest, total)
+    return exact
+
+
 def variances(counts: Integers, sums: Reals, squares: Reals, *, sample: bool) -> Reals:
     """Variances from counts, sums and sums of squares, each sum in two parts: (n * squares - sum * sum) / (n * (n - 1)), or n * n.
 

@@ -1,0 +1,8 @@
+"""FIRST: the value of the oldest row, NULLs aside."""
+
+from __future__ import annotations
+
+from muntin.aggregates.edge import by_time
+from muntin.aggregates.function import Edge
+
+FUNCTION = by_time("first", Edge.OLDEST, oracle="arg_min({argument}, row({order}))")

@@ -1,0 +1,216 @@
+"""What an aggregate function declares, and what it computes its value from.
+
+State is kept per argument and group, and shared by all aggregates over that argument: how many values
+there are, exact sums, exact sums of squares, values in order. A function names the parts it needs
+(:class:`Keep`, :class:`Rank`, :class:`Edge`); values come out for two states of each touched group,
+before and after the changes of an instant, side by side in one array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Integers: TypeAlias = npt.NDArray[np.int64]
+Reals: TypeAlias = npt.NDArray[np.float64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+class Keep(StrEnum):
+    """A sum that is kept per group; the number of values always is."""
+
+    WHOLE_SUM = "whole_sum"
+    REAL_SUM = "real_sum"
+    REAL_SQUARES = "real_squares"
+
+
+class RankKind(StrEnum):
+    """Which of the ordered values of a group is asked for."""
+
+    LEAST = "least"
+    GREATEST = "greatest"
+    LOWER = "lower"
+    """The value at or below a fraction of the way through."""
+    UPPER = "upper"
+    """The value at or above it."""
+    DISCRETE = "discrete"
+    """The first value such that at least a fraction of all values is not above it."""
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One of the ordered values of a group."""
+
+    kind: RankKind
+    fraction: Fraction = Fraction(1, 2)
+
+
+class Edge(StrEnum):
+    """The value of the oldest or the newest row of a group."""
+
+    OLDEST = "oldest"
+    NEWEST = "newest"
+
+
+Need: TypeAlias = Keep | Rank | Edge
+
+
+class Arguments(StrEnum):
+    """What stands between the parentheses of a call."""
+
+    ONE = "expression"
+    OPTIONAL = "expression or *"
+    WITH_FRACTION = "expression, fraction"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What the state of an argument says about groups, before and after, side by side.
+
+    ``whole`` has sums of whole numbers in three words; ``reals`` and ``squares`` have sums in two parts,
+    the rounded sum and the rest. ``ranks`` has codes of values, which ``decode`` turns into values;
+    ``edges`` has the values of the oldest and newest rows. ``scale`` is that of a decimal argument.
+    """
+
+    counts: Integers
+    whole: Integers | None = None
+    reals: Reals | None = None
+    squares: Reals | None = None
+    ranks: Mapping[Rank, Integers] | None = None
+    decode: Callable[[Integers], pa.Array] | None = None
+    edges: Mapping[Edge, Result] | None = None
+    scale: int = 0
+
+    def rank(self, rank: Rank) -> Integers:
+        """Return the codes of one of the ordered values."""
+        assert self.ranks is not None, "the function asked for it"
+        return self.ranks[rank]
+
+    def values(self, codes: Integers) -> pa.Array:
+        """Return the values that codes stand for."""
+        assert self.decode is not None, "the function asked for ordered values"
+        return self.decode(codes)
+
+    def edge(self, edge: Edge) -> Result:
+        """Return the values of the oldest or the newest rows."""
+        assert self.edges is not None, "the function asked for it"
+        return self.edges[edge]
+
+
+@dataclass(frozen=True)
+class Result:
+    """Values of an aggregate before and after, side by side, and which groups have another value after than before."""
+
+    values: pa.Array
+    changed: Mask
+
+
+@dataclass(frozen=True)
+class Partial:
+    """How an aggregate follows from the results of disjoint parts of its rows.
+
+    Parameters
+    ----------
+    parts
+        The aggregates to compute of each part, as names of functions with their types; None stands for
+        the type of the aggregate itself.
+    form
+        SQL over the merged parts, ``{0}``, ``{1}``, ...
+    """
+
+    parts: tuple[tuple[str, pa.DataType | None], ...]
+    form: str = "{0}"
+
+
+@dataclass(frozen=True)
+class AggregateFunction:
+    """One aggregate function.
+
+    Parameters
+    ----------
+    name
+        DuckDB's name of it.
+    example
+        A call, for the documentation and the tests.
+    accepts
+        Whether it takes an argument of a type.
+    needs
+        What to keep of an argument of a type; the fraction is the one of a quantile.
+    result
+        Its values, from what is kept, its result type and its fraction.
+    aliases
+        Other names.
+    within_group
+        Its name in the form ``name(fraction) WITHIN GROUP (ORDER BY expression)``.
+    arguments
+        What its calls take.
+    partial
+        How it follows from partial results over an argument of a type; None if it does not.
+    merged_by
+        The function that merges its own results over parts.
+    ignores_duplicates
+        Whether DISTINCT makes no difference.
+    adds_up_distinct
+        Whether its DISTINCT form adds up over parts that share no value.
+    oracle
+        The call in DuckDB that defines its value; ``{order}`` are the columns that order rows.
+    """
+
+    name: str
+    example: str
+    accepts: Callable[[pa.DataType], bool]
+    needs: Callable[[pa.DataType, Fraction], tuple[Need, ...]]
+    result: Callable[[Kept, pa.DataType, Fraction], Result]
+    aliases: tuple[str, ...] = ()
+    within_group: str = ""
+    arguments: Arguments = Arguments.ONE
+    partial: Callable[[pa.DataType | None], Partial | None] = lambda _kind: None
+    merged_by: str = ""
+    ignores_duplicates: bool = False
+    adds_up_distinct: bool = False
+    oracle: str = "{name}({distinct}{argument}{fraction})"
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """All names under which users may call it."""
+        return (self.name, *self.aliases, *([self.within_group] if self.within_group else []))
+
+    @property
+    def by_time(self) -> bool:
+        """Whether its value depends on the order in which rows came."""
+        return any(isinstance(need, Edge) for need in self.needs(pa.int64(), Fraction(1, 2)))
+
+
+def differ(*columns: npt.NDArray[np.generic]) -> Mask:
+    """Return for which groups some column has another value after than before."""
+    masks = [column[0::2] != column[1::2] for column in columns]
+    masks = [mask.any(axis=1) if mask.ndim > 1 else mask for mask in masks]
+    changed: Mask = np.logical_or.reduce(masks)
+    return changed
+
+
+def masked(values: pa.Array, valid: Mask) -> pa.Array:
+    """Return the values, NULL where they are not valid."""
+    if valid.all():
+        return values
+    return pc.if_else(pa.array(valid), values, pa.scalar(None, values.type))
+
+
+def real_result(numbers: Reals, valid: Mask) -> Result:
+    """Return floating-point results, NULL where they are not valid."""
+    numbers = np.where(valid, numbers, 0.0)
+    return Result(pa.array(numbers, mask=~valid), differ(numbers.view(np.int64), valid))
+
+
+def ranked_result(kept: Kept, rank: Rank) -> Result:
+    """Return one of the ordered values, NULL where there is none."""
+    some, codes = kept.counts > 0, kept.rank(rank)
+    return Result(masked(kept.values(codes), some), differ(some, codes))

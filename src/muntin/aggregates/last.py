@@ -1,0 +1,8 @@
+"""LAST: the value of the newest row, NULLs aside."""
+
+from __future__ import annotations
+
+from muntin.aggregates.edge import by_time
+from muntin.aggregates.function import Edge
+
+FUNCTION = by_time("last", Edge.NEWEST, oracle="arg_max({argument}, row({order}))")

@@ -1,0 +1,7 @@
+"""STDDEV_POP: the standard deviation of the values; NULL over none."""
+
+from __future__ import annotations
+
+from muntin.aggregates.spread import spread
+
+FUNCTION = spread("stddev_pop", sample=False, root=True)

@@ -1,0 +1,7 @@
+"""VAR_POP: the variance of the values; NULL over none."""
+
+from __future__ import annotations
+
+from muntin.aggregates.spread import spread
+
+FUNCTION = spread("var_pop", sample=False, root=False)
