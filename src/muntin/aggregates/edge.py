@@ -13,6 +13,6 @@ def by_time(name: str, edge: Edge, *, oracle: str) -> AggregateFunction:
         example=f"{name.upper()}(x)",
         accepts=is_any,
         needs=lambda _kind, _fraction: (edge,),
-        result=lambda kept, _kind, _fraction: kept.edge(edge),
+        result=lambda kept, _kind, _fraction: kept.pick(edge),
         oracle=oracle,
     )

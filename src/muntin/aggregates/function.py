@@ -2,7 +2,7 @@
 
 State is kept per argument and group, and shared by all aggregates over that argument: how many values
 there are, exact sums, exact sums of squares, values in order. A function names the parts it needs
-(:class:`Keep`, :class:`Rank`, :class:`Edge`); values come out for two states of each touched group,
+(:class:`Keep`, :class:`Rank`, :class:`Edge`, :class:`Keyed`); values come out for two states of each touched group,
 before and after the changes of an instant, side by side in one array.
 """
 
@@ -60,7 +60,14 @@ class Edge(StrEnum):
     NEWEST = "newest"
 
 
-Need: TypeAlias = Keep | Rank | Edge
+@dataclass(frozen=True)
+class Keyed:
+    """The value of the row with the least or greatest key; among equal keys, of the oldest row."""
+
+    kind: RankKind
+
+
+Need: TypeAlias = Keep | Rank | Edge | Keyed
 
 
 class Arguments(StrEnum):
@@ -69,6 +76,7 @@ class Arguments(StrEnum):
     ONE = "expression"
     OPTIONAL = "expression or *"
     WITH_FRACTION = "expression, fraction"
+    WITH_KEY = "expression, key"
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,7 @@ class Kept:
 
     ``whole`` has sums of whole numbers in three words; ``reals`` and ``squares`` have sums in two parts,
     the rounded sum and the rest. ``ranks`` has codes of values, which ``decode`` turns into values;
-    ``edges`` has the values of the oldest and newest rows. ``scale`` is that of a decimal argument.
+    ``picked`` has the values of single rows. ``scale`` is that of a decimal argument.
     """
 
     counts: Integers
@@ -86,7 +94,7 @@ class Kept:
     squares: Reals | None = None
     ranks: Mapping[Rank, Integers] | None = None
     decode: Callable[[Integers], pa.Array] | None = None
-    edges: Mapping[Edge, Result] | None = None
+    picked: Mapping[Edge | Keyed, Result] | None = None
     scale: int = 0
 
     def rank(self, rank: Rank) -> Integers:
@@ -99,10 +107,10 @@ class Kept:
         assert self.decode is not None, "the function asked for ordered values"
         return self.decode(codes)
 
-    def edge(self, edge: Edge) -> Result:
-        """Return the values of the oldest or the newest rows."""
-        assert self.edges is not None, "the function asked for it"
-        return self.edges[edge]
+    def pick(self, row: Edge | Keyed) -> Result:
+        """Return the values of single rows."""
+        assert self.picked is not None, "the function asked for it"
+        return self.picked[row]
 
 
 @dataclass(frozen=True)
@@ -161,7 +169,7 @@ class AggregateFunction:
     adds_up_distinct
         Whether its DISTINCT form adds up over parts that share no value.
     oracle
-        The call in DuckDB that defines its value; ``{order}`` are the columns that order rows.
+        The call in DuckDB that defines its value; ``{order}`` are the columns that order rows by time.
     """
 
     name: str
@@ -186,7 +194,7 @@ class AggregateFunction:
     @property
     def by_time(self) -> bool:
         """Whether its value depends on the order in which rows came."""
-        return any(isinstance(need, Edge) for need in self.needs(pa.int64(), Fraction(1, 2)))
+        return any(isinstance(need, Edge | Keyed) for need in self.needs(pa.int64(), Fraction(1, 2)))
 
 
 def differ(*columns: npt.NDArray[np.generic]) -> Mask:

@@ -8,7 +8,9 @@ after.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -41,9 +43,28 @@ _KINDS = {
 _EXTREMES = {RankKind.LEAST, RankKind.GREATEST}
 
 
-def needs_of(aggregate: Aggregate, kind: pa.DataType) -> tuple[Need, ...]:
-    """Return what has to be kept for an aggregate over values of a type."""
-    return aggregate_functions()[aggregate.function].needs(kind, _fraction(aggregate))
+class ArgumentState(Protocol):
+    """What is kept per group of an argument, for all aggregates over it."""
+
+    def reserve(self, capacity: int) -> None:
+        """Make room for so many groups."""
+
+    def forget(self, groups: Integers) -> None:
+        """Make groups as if they had never been."""
+
+    def nbytes(self) -> int:
+        """Return the bytes of all that is kept."""
+
+    def run(self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None, order: pa.Table) -> Kept:
+        """Take changes, and return what is kept before and after them."""
+
+
+def needs_of(aggregates: Sequence[Aggregate], kind: pa.DataType | None) -> frozenset[Need]:
+    """Return what has to be kept for aggregates over values of a type."""
+    if kind is None:
+        return frozenset()
+    functions = aggregate_functions()
+    return frozenset(need for one in aggregates for need in functions[one.function].needs(kind, _fraction(one)))
 
 
 def results_of(aggregates: Sequence[Aggregate], kept: Kept) -> list[Result]:
@@ -57,16 +78,14 @@ def _fraction(aggregate: Aggregate) -> Fraction:
 
 
 class Argument:
-    """One argument, a column of the input or nothing, and the aggregates over it, all with DISTINCT or none.
+    """What is kept of one argument, a column of the input or nothing, with DISTINCT or without.
 
     ``in_order``: rows leave in the order in which they came.
     """
 
     def __init__(
-        self, kind: pa.DataType | None, aggregates: Sequence[Aggregate], distinct: DistinctValues | None, *, in_order: bool = False
+        self, kind: pa.DataType | None, needs: AbstractSet[Need], distinct: DistinctValues | None = None, *, in_order: bool = False
     ) -> None:
-        needs = {need for aggregate in aggregates for need in needs_of(aggregate, kind)} if kind is not None else set()
-        self._aggregates = aggregates
         self._distinct = distinct
         self._scale = kind.scale if kind is not None and pat.is_decimal(kind) else 0
         self._counts = GroupCounts()
@@ -95,16 +114,16 @@ class Argument:
         """Return the bytes of all that is kept."""
         return sum(part.nbytes() for part in self._parts) + (self._distinct.nbytes() if self._distinct is not None else 0)
 
-    def run(self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None) -> list[Result]:
-        """Take changes, and return the results of the aggregates in their order."""
+    def run(self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None, order: pa.Table) -> Kept:
+        """Take changes, and return what is kept before and after them."""
+        del order
         weights = signs
         if column is not None and column.null_count:
             weights = np.where(column.is_valid().to_numpy(), signs, 0)
         if column is not None and self._distinct is not None:
             weights = self._distinct.weights(slots, weights, column)
         counts = self._counts.add(slots, weights)
-        kept = Kept(counts) if column is None else self._kept(slots, weights, column, counts)
-        return results_of(self._aggregates, kept)
+        return Kept(counts) if column is None else self._kept(slots, weights, column, counts)
 
     def _kept(self, slots: Slots, weights: Integers, column: pa.ChunkedArray, counts: Integers) -> Kept:
         whole = self._add_whole(slots, weights, column) if self._whole is not None else None

@@ -15,13 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from muntin.aggregates.function import Edge, Kept, Result
+from muntin.aggregates.function import Edge, Kept, Keyed, Result
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import ordering
-from muntin.operators.aggregates import needs_of, results_of
 from muntin.operators.code_reader import whole_codes
 from muntin.operators.row_keys import row_keys
-from muntin.plan.pipeline import Aggregate
 from muntin.state.group_sums import GroupCounts
 from muntin.state.group_table import GroupTable, Slots, grown
 from muntin.state.group_values import GroupValues, Question
@@ -37,11 +35,9 @@ _PIECES = 64
 class FirstLast:
     """Values of the oldest and newest rows, by an order that columns of the rows give."""
 
-    def __init__(self, kind: pa.DataType, aggregates: Sequence[Aggregate], evaluator: Evaluator) -> None:
-        self._aggregates = aggregates
+    def __init__(self, kind: pa.DataType, edges: Sequence[Edge], evaluator: Evaluator) -> None:
         self._evaluator = evaluator
-        needs = {need for aggregate in aggregates for need in needs_of(aggregate, kind)}
-        self._edges = sorted(need for need in needs if isinstance(need, Edge))
+        self._edges = edges
         self._counts = GroupCounts()
         self._numbers = GroupValues([Question(_KINDS[edge]) for edge in self._edges])
         self._rows = GroupTable()
@@ -62,20 +58,21 @@ class FirstLast:
         """Bytes of state."""
         return self._counts.nbytes() + self._numbers.nbytes() + self._rows.nbytes() + self._number_of.nbytes + int(self._log.nbytes)
 
-    def run(self, slots: Slots, signs: Integers, column: pa.ChunkedArray, order: pa.Table) -> list[Result]:
-        """Take changes, and return the results of the aggregates in their order."""
+    def run(self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None, order: pa.Table) -> Kept:
+        """Take changes, and return what is kept before and after them."""
+        assert column is not None, "there is something to pick"
         weights = np.where(column.is_valid().to_numpy(), signs, 0) if column.null_count else signs
         counts = self._counts.add(slots, weights)
         some = counts > 0
         answers = self._numbers.add(slots, weights, self._numbered(weights, column, order))
-        found = {}
+        found: dict[Edge | Keyed, Result] = {}
         for edge, numbers in zip(self._edges, answers, strict=True):
             values = self._log.take(pa.array(numbers, mask=~some))
             low, high = row_keys(pa.table({"value": values}), self._evaluator)
             changed = (low[0::2] != low[1::2]) | (high[0::2] != high[1::2]) | (some[0::2] != some[1::2])
             found[edge] = Result(values.combine_chunks(), changed)
         self._clean()
-        return results_of(self._aggregates, Kept(counts, edges=found))
+        return Kept(counts, picked=found)
 
     def _numbered(self, weights: Integers, column: pa.ChunkedArray, order: pa.Table) -> Integers:
         """The numbers of rows, given to those that come; anything where the weight is 0."""

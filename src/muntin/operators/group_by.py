@@ -15,9 +15,10 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from muntin.aggregates.function import Result
+from muntin.aggregates.function import Edge, Keyed, Result
 from muntin.expressions.evaluator import Evaluator
-from muntin.operators.aggregates import Argument
+from muntin.operators.aggregates import Argument, ArgumentState, needs_of, results_of
+from muntin.operators.arg_extreme import ArgExtreme
 from muntin.operators.distinct_values import DistinctValues
 from muntin.operators.first_last import FirstLast
 from muntin.operators.row_keys import row_keys
@@ -27,7 +28,7 @@ from muntin.plan.query import ColumnRef
 from muntin.state.group_table import GroupTable, Slots
 
 _Over: TypeAlias = tuple[int | None, bool, tuple[int, ...]]
-"""What aggregates are over: a column, its different values only or all, and for FIRST and LAST the columns of the order."""
+"""What aggregates are over: a column, its different values only or all, and the columns that order rows."""
 
 _ZERO = np.zeros(1, np.int64)
 _NONE = np.empty(0, np.int64)
@@ -40,7 +41,7 @@ class GroupByOperator:
         self._node = node
         self._evaluator = evaluator
         self._table = GroupTable()
-        self._arguments: dict[_Over, Argument | FirstLast] = {}
+        self._arguments: dict[_Over, ArgumentState] = {}
         self._places: list[tuple[_Over, int]] = []
         by_argument: dict[_Over, list[Aggregate]] = {}
         for aggregate in node.aggregates:
@@ -48,6 +49,7 @@ class GroupByOperator:
             mine = by_argument.setdefault(over, [])
             self._places.append((over, len(mine)))
             mine.append(aggregate)
+        self._over = by_argument
         for over, aggregates in by_argument.items():
             self._arguments[over] = self._argument(over, aggregates)
         flat = [ColumnRef(0, name).flat for name in node.groups.names]
@@ -58,13 +60,16 @@ class GroupByOperator:
         self.tidy = plain and node.having is None and shown == set(flat)
         self._only_group: int | None = None
 
-    def _argument(self, over: _Over, aggregates: Sequence[Aggregate]) -> Argument | FirstLast:
+    def _argument(self, over: _Over, aggregates: Sequence[Aggregate]) -> ArgumentState:
         place, distinct, order = over
         kind = None if place is None else self._node.input.schema.field(place).type
-        if order and kind is not None:
-            return FirstLast(kind, aggregates, self._evaluator)
+        needs = needs_of(aggregates, kind)
+        if edges := sorted(need for need in needs if isinstance(need, Edge)):
+            return FirstLast(kind, edges, self._evaluator)
+        if keyed := [need for need in needs if isinstance(need, Keyed)]:
+            return ArgExtreme(kind, self._node.input.schema.field(order[0]).type, keyed, self._evaluator)
         values = DistinctValues(self._evaluator) if distinct else None
-        return Argument(kind, aggregates, values, in_order=leave_in_order(self._node.input))
+        return Argument(kind, needs, values, in_order=leave_in_order(self._node.input))
 
     def begin(self, inputs: Sequence[Changes]) -> Changes:
         """The changes before any row has come: a query without keys has a row over no rows."""
@@ -117,10 +122,8 @@ class GroupByOperator:
         for over, argument in self._arguments.items():
             place, _, order = over
             argument.reserve(self._table.capacity)
-            if isinstance(argument, FirstLast):
-                found[over] = argument.run(slots, signs, rows.column(place), rows.select(order))
-            else:
-                found[over] = argument.run(slots, signs, None if place is None else rows.column(place))
+            column = None if place is None else rows.column(place)
+            found[over] = results_of(self._over[over], argument.run(slots, signs, column, rows.select(order)))
         return [found[over][number] for over, number in self._places]
 
     def _above(self, groups: Changes) -> Changes:

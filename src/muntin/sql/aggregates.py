@@ -31,6 +31,7 @@ class Call:
     argument: Tokens | None
     fraction: str
     condition: Tokens | None
+    key: Tokens | None = None
 
 
 def is_aggregate(tokens: Tokens, index: int) -> bool:
@@ -90,14 +91,14 @@ def _read_call(tokens: Tokens, start: int) -> Call:
             hint = "FIRST and LAST go by time" if function.by_time else "The order of rows does not change this aggregate"
             raise tokens.error(token, f"ORDER BY inside {name.text} is not supported", f"{hint}; leave it out")
     refuse_aggregates(inside, "inside another one", _NEST)
-    argument, fraction = _read_arguments(inside, function, tokens.source(name))
+    argument, fraction, key = _read_arguments(inside, function, tokens.source(name))
     if distinct and function.by_time:
         raise tokens.error(name, f"{name.text} with DISTINCT is not supported", f"It is one value already: write {name.text}(expression)")
     if distinct and argument is None:
         raise tokens.error(name, "DISTINCT needs an expression", f"Write {name.text}(DISTINCT expression)")
     condition, stop = _read_filter(tokens, end + 1)
     distinct = distinct and not function.ignores_duplicates
-    return Call(start, stop, tokens.part(start, stop), function, distinct, argument, fraction, condition)
+    return Call(start, stop, tokens.part(start, stop), function, distinct, argument, fraction, condition, key)
 
 
 def _read_filter(tokens: Tokens, stop: int) -> tuple[Tokens | None, int]:
@@ -146,20 +147,22 @@ def _read_fraction(tokens: Tokens, name: str, form: str) -> str:
     return text
 
 
-def _read_arguments(inside: Tokens, function: AggregateFunction, name: str) -> tuple[Tokens | None, str]:
-    """The expression, or None for ``COUNT(*)`` and ``COUNT()``, and the fraction of a quantile."""
+def _read_arguments(inside: Tokens, function: AggregateFunction, name: str) -> tuple[Tokens | None, str, Tokens | None]:
+    """Return the expression, None for ``COUNT(*)`` and ``COUNT()``; the fraction of a quantile; the key to go by."""
     if function.arguments is Arguments.OPTIONAL and (not len(inside) or (len(inside) == 1 and is_symbol(inside[0], "*"))):
-        return None, ""
+        return None, "", None
     parts = split_commas(inside)
-    wanted = 2 if function.arguments is Arguments.WITH_FRACTION else 1
+    wanted = 2 if function.arguments in {Arguments.WITH_FRACTION, Arguments.WITH_KEY} else 1
     if len(parts) != wanted or not all(len(part) for part in parts):
-        form = f"{name}(expression, fraction)" if wanted == 2 else f"{name}(expression)"
+        form = f"{name}({function.arguments if wanted == 2 else 'expression'})"
         raise inside.error(inside.start, f"{name} takes {'two arguments' if wanted == 2 else 'one argument'}", f"Write {form}")
     if len(parts[0]) == 1 and is_symbol(parts[0][0], "*"):
         raise inside.error(inside.start, f"{name} needs an expression, not *", f"Write {name}(expression)")
+    if function.arguments is Arguments.WITH_KEY:
+        return parts[0], "", parts[1]
     if wanted == 1:
-        return parts[0], ""
-    return parts[0], _read_fraction(parts[1], name, f"Write for example {name}(x, 0.9)")
+        return parts[0], "", None
+    return parts[0], _read_fraction(parts[1], name, f"Write for example {name}(x, 0.9)"), None
 
 
 def result_type(call: Call, argument: pa.DataType | None) -> pa.DataType:
@@ -169,7 +172,7 @@ def result_type(call: Call, argument: pa.DataType | None) -> pa.DataType:
     if not call.function.accepts(argument):
         fact = f"{plain_text(call.tokens)} is over the type {argument}, which is not supported"
         raise call.tokens.error(call.tokens.start, fact, "Cast it to a number, for example CAST(x AS DOUBLE)")
-    fraction = f", {call.fraction}" if call.fraction else ""
+    fraction = f", {call.fraction}" if call.fraction else ", 1" if call.key is not None else ""
     batch = pa.table({"x": pa.nulls(0, argument)})
     try:
         return (

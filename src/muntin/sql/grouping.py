@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
+from muntin.aggregates.types import is_ordered
 from muntin.model.window import Unbounded
 from muntin.plan.pipeline import Aggregate, GroupBy, Node
 from muntin.plan.query import ColumnRef, Expression, OutputColumn, Source, quote
@@ -40,6 +41,20 @@ class _Item:
     alias: str
 
 
+@dataclass(frozen=True)
+class _Bound:
+    """A call of an aggregate with what it is over, and the key it goes by."""
+
+    call: Call
+    argument: Draft | None
+    key: Draft | None
+
+    @property
+    def drafts(self) -> list[Draft]:
+        """The columns that rows below must carry for it."""
+        return [draft for draft in (self.argument, self.key) if draft is not None]
+
+
 @dataclass
 class Grouping:
     """The grouping of one select, from its parts to its node: first :meth:`columns`, then :meth:`node`."""
@@ -50,7 +65,7 @@ class Grouping:
     scope: Scope
     _items: list[_Item] = field(default_factory=list)
     _keys: list[Draft] = field(default_factory=list)
-    _calls: list[tuple[Call, Draft | None]] = field(default_factory=list)
+    _calls: list[_Bound] = field(default_factory=list)
 
     def columns(self) -> list[Draft]:
         """What the rows below must carry: keys, then the arguments of aggregates."""
@@ -58,17 +73,18 @@ class Grouping:
         self._keys = list(self._read_keys())
         for tokens in (*(item.body for item in self._items), self.shape.having):
             for call in find_calls(tokens) if tokens is not None else ():
-                self._calls.append((call, self._argument(call)))
+                key = None if call.key is None else self.writer.write(unwrap(call.key), self.scope)
+                self._calls.append(_Bound(call, self._argument(call), key))
         return [*self._keys, *self._arguments()] or [Draft("1", (), self.shape.plain)]
 
     @property
     def by_time(self) -> Call | None:
-        """A call of FIRST or LAST, for which the rows below must carry their order."""
-        return next((call for call, _ in self._calls if call.function.by_time), None)
+        """A call for which the rows below must carry their order, such as FIRST."""
+        return next((bound.call for bound in self._calls if bound.call.function.by_time), None)
 
     def _arguments(self) -> list[Draft]:
-        """The different arguments of the aggregates."""
-        return list({draft.sql: draft for _, draft in self._calls if draft is not None}.values())
+        """The different arguments and keys of the aggregates."""
+        return list({draft.sql: draft for bound in self._calls for draft in bound.drafts}.values())
 
     def _read_items(self) -> Iterator[_Item]:
         if len(self.shape.items) != len(self.tree.expressions):
@@ -138,12 +154,14 @@ class Grouping:
         last = tuple(range(len(columns) - len(order), len(columns)))
         places = {column.expression.sql: place for place, column in reversed(list(enumerate(columns)))}
         aggregates = []
-        for call, draft in self._calls:
-            place = None if draft is None else places[draft.sql]
+        for bound in self._calls:
+            call, key = bound.call, bound.key
+            place = None if bound.argument is None else places[bound.argument.sql]
             kind = result_type(call, None if place is None else columns[place].expression.type)
             function = "count" if place is None else call.function.name
             text = plain_text(call.tokens)
             by = last if call.function.by_time else ()
+            by = by if key is None else (self._key_place(call, places[key.sql], columns), *by)
             aggregates.append(Aggregate(function, place, kind, call.distinct, call.fraction, by, text))
         if not aggregates and not self._keys:
             aggregates.append(Aggregate("count", None, pa.int64(), text="COUNT(*)"))  # something to tell that the group is there
@@ -165,6 +183,15 @@ class Grouping:
         select = name_outputs([(name, typed(draft, types)) for name, draft, _ in outputs])
         condition: Expression | None = predicate_of(having, types).expression if having else None
         return replace(group, having=condition, select=select)
+
+    @staticmethod
+    def _key_place(call: Call, place: int, columns: Sequence[OutputColumn]) -> int:
+        """Return the place of a key, if it is of a type that has an order."""
+        kind = columns[place].expression.type
+        if call.key is not None and not is_ordered(kind):
+            fact = f"{plain_text(call.tokens)} goes by the type {kind}, which is not supported"
+            raise call.key.error(call.key.start, fact, "Go by a number, a text or a time")
+        return place
 
     def _name(self, body: Tokens) -> str:
         """The name of an item without alias: a column's own, or the text."""

@@ -169,5 +169,6 @@ def _call(aggregate: Aggregate, names: list[str]) -> str:
         distinct="DISTINCT " if aggregate.distinct else "",
         argument=quote(names[aggregate.argument]),
         fraction=f", {aggregate.fraction}" if aggregate.fraction else "",
+        key=quote(names[aggregate.order[0]]) if aggregate.order else "",
         order=", ".join(quote(names[place]) for place in aggregate.order),
     )

@@ -26,7 +26,7 @@ CASES = [(function, kind) for function in FUNCTIONS for kind in KINDS if functio
 
 
 def oracle_of(function: AggregateFunction) -> str:
-    return function.oracle.format(name=function.name, distinct="", argument="x", fraction="", order="ts")
+    return function.oracle.format(name=function.name, distinct="", argument="x", fraction="", key="y", order="ts")
 
 
 @pytest.mark.parametrize(("function", "kind"), CASES, ids=lambda case: getattr(case, "name", case))

@@ -7,14 +7,13 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muntin.aggregates.function import Edge
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.distinct_values import DistinctValues
 from muntin.operators.first_last import FirstLast
-from muntin.plan.pipeline import Aggregate
 from muntin.state.group_table import GroupTable, Slots
 
-AGGREGATES = [Aggregate(name, 0, pa.string(), order=(1, 2)) for name in ("last", "first")]
 Row = tuple[int, int, int, str | None]
 """Group, time, place in the stream, value."""
 
@@ -29,7 +28,7 @@ class Twin:
 
     def __init__(self) -> None:
         self.table = GroupTable()
-        self.values = FirstLast(pa.string(), AGGREGATES, Evaluator(Duck()))
+        self.values = FirstLast(pa.string(), [Edge.NEWEST, Edge.OLDEST], Evaluator(Duck()))
         self.rows: list[Row] = []
 
     def take(self, changes: list[tuple[Row, int]], time: int) -> None:
@@ -40,8 +39,8 @@ class Twin:
         self.table.count(slots, signs)
         column = pa.chunked_array([pa.array([row[3] for row, _ in changes], pa.string())])
         order = pa.table({"t": [row[1] for row, _ in changes], "p": [row[2] for row, _ in changes]})
-        found = self.values.run(slots, signs, column, order)
-        (last, first), (last_changed, first_changed) = zip(*((one.values, one.changed) for one in found), strict=True)
+        kept = self.values.run(slots, signs, column, order)
+        first, last = kept.pick(Edge.OLDEST), kept.pick(Edge.NEWEST)
         groups = [changes[row][0][0] for row in slots.rows]
         before = [self.expected(group) for group in groups]
         for row, sign in changes:
@@ -50,10 +49,10 @@ class Twin:
             else:
                 self.rows.remove(row)
         after = [self.expected(group) for group in groups]
-        assert list(zip(first.to_pylist()[0::2], last.to_pylist()[0::2], strict=True)) == before
-        assert list(zip(first.to_pylist()[1::2], last.to_pylist()[1::2], strict=True)) == after
-        assert first_changed.tolist() == [one[0] != two[0] for one, two in zip(before, after, strict=True)]
-        assert last_changed.tolist() == [one[1] != two[1] for one, two in zip(before, after, strict=True)]
+        assert list(zip(first.values.to_pylist()[0::2], last.values.to_pylist()[0::2], strict=True)) == before
+        assert list(zip(first.values.to_pylist()[1::2], last.values.to_pylist()[1::2], strict=True)) == after
+        assert first.changed.tolist() == [one[0] != two[0] for one, two in zip(before, after, strict=True)]
+        assert last.changed.tolist() == [one[1] != two[1] for one, two in zip(before, after, strict=True)]
         self.values.forget(self.table.release(slots))
 
     def expected(self, group: int) -> tuple[str | None, str | None]:
