@@ -15,10 +15,19 @@ from muntin.testing.strategies import Shape, cases
 
 _NUMBERS = ("INTEGER", "BIGINT", "DOUBLE")
 _WHOLE = ("COUNT(*)", "COUNT({x})", "SUM({x})", "AVG({x})", "MIN({x})", "MAX({x})", "COUNT(DISTINCT {x})", "MEDIAN({x})")
-_MORE = ("QUANTILE_DISC({x}, 0.3)", "QUANTILE_CONT({x}, 0.75)", "SUM({x}) FILTER (WHERE {y} > 1)", "SUM({x} + {y})", "MAX({x}) - MIN({x})")
+_MORE = (
+    "QUANTILE_DISC({x}, 0.3)",
+    "QUANTILE_CONT({x}, 0.75)",
+    "SUM({x}) FILTER (WHERE {y} > 1)",
+    "SUM({x} + {y})",
+    "MAX({x}) - MIN({x})",
+    "BOOL_AND({x} > {y})",
+    "BOOL_OR({x} > 1)",
+)
 _ONCE = ("SUM(DISTINCT {x})", "AVG(DISTINCT {x})", "MEDIAN(DISTINCT {x})", "COUNT(DISTINCT {x}) FILTER (WHERE {y} > 1)")
 _WITHIN = ("PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY {x})", "PERCENTILE_DISC(0.4) WITHIN GROUP (ORDER BY {x} DESC)")
 _BY_TIME = ("FIRST({x})", "LAST({x})", "LAST({x} + {y}) FILTER (WHERE {y} > 1)", "LAST({x}) - FIRST({x})")
+_BY_KEY = ("ARG_MAX({x}, {y})", "ARG_MIN({y}, {x})", "ARG_MAX({x}, {y} % 2) FILTER (WHERE {y} <> 2)", "ARG_MIN({x}, CAST({y} AS VARCHAR))")
 _SPREAD = ("STDDEV_SAMP({x})", "STDDEV_POP({x})", "VAR_SAMP({x})", "VAR_POP({x})")
 _SETS = ("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL", "MINUS")
 
@@ -114,7 +123,7 @@ def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
         return f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{', '.join(items)} {source}"
     functions = (*_WHOLE, *_MORE, *_ONCE, *_WITHIN, *(_SPREAD if drawn.shape.spreads else ()))
     if drawn.shape.by_time and not any(entry.select for entry in entries):
-        functions = (*functions, *_BY_TIME)
+        functions = (*functions, *_BY_TIME, *_BY_KEY)
     calls = [draw(st.sampled_from(functions)).format(x=draw(number), y=draw(number)) for _ in range(columns)]
     texts = [text for entry in entries for text in entry.texts]
     if texts and draw(st.integers(0, 3)) == 0:
