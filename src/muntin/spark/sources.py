@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from muntin.engine.declaration_checks import without_source
 from muntin.errors import InputError
 from muntin.model.catalog import Stream, find_column
 from muntin.spark.failures import plain
@@ -126,10 +127,7 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.ChunkedArr
 
 def _read_rows(spark: SparkSession, stream: Stream, options: dict[str, str], kind: str | None) -> DataFrame:
     if kind is None:
-        raise InputError(
-            f"stream {stream.name} has no source",
-            hint="Declare it WITH (format = 'parquet', path = '...'), or pass a streaming DataFrame to engine.stream",
-        )
+        raise without_source(stream)
     reader = spark.readStream.format(kind).options(**_DEFAULTS.get(kind.lower(), {}))
     for name, value in stream.options:
         if name.lower() not in _OURS:
