@@ -570,13 +570,10 @@ class SparkEngine:
         """What we count, for progress."""
         queries = {key: standing.query.name for key, standing in list(self._queries.items())}
         told = self._delivery.tally.told([stream.name for stream in self._catalog.streams()], queries)
-        for name, rows in self._delivery.stages.rows().items():
-            if name in told["queries"]:
-                told["queries"][name]["last_stage_rows"] = rows
-        limited = self._governor.told()
-        for name, query in told["queries"].items():
-            if name in limited:
-                query["overload"] = limited[name]
+        above, limited = self._delivery.stages.rows(), self._governor.told()
+        for name, query in told["queries"].items():  # every kind of query has the same keys
+            query["last_stage_rows"] = above.get(name, 0)
+            query["overload"] = limited.get(name, {"mode": "queue"})
             query["subscribers"] = [subscription.stats() for subscription in self._subscriptions.of(name)]
         return told
 
@@ -591,7 +588,8 @@ class SparkEngine:
     def _query_stats(self, name: str) -> dict[str, Any]:
         found = self._standing(name).query.name
         told = self._counts()
-        return {"results": told["results"][found], **told["queries"][found]}
+        results = told["results"][found]
+        return {"query": found, "results": results, "rows_out": results, **told["queries"][found]}
 
     def _standing(self, name: str) -> Standing:
         standing = self._queries.get(name.casefold())
