@@ -17,8 +17,10 @@ class ScriptError(SqlError):
 
     def __init__(self, errors: list[SqlError]) -> None:
         self.errors = errors
-        first, *rest = errors
-        super().__init__("; ".join([first.fact, *map(str, rest)]), place=first.place, hint=first.hint)
+        super().__init__(errors[0].fact, place=errors[0].place, hint=errors[0].hint)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.errors))
 
 
 def read_text(path: Path) -> str:
