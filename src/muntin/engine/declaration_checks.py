@@ -98,7 +98,7 @@ def without_source(stream: Stream) -> InputError:
 
 def _absent(what: str, path: str) -> Iterator[InputError]:
     local = local_path(path)
-    if local is not None and not _PATTERN & set(local) and not Path(local).exists():
+    if local is not None and not _PATTERN & set(local) and not os.path.exists(local):  # noqa: PTH110 (a name too long is absent)
         yield InputError(f"{what} reads {path!r}, where there is nothing", hint="Check the path; make the folder first", option="path")
 
 
@@ -232,8 +232,17 @@ def column_mistakes(kind: str, schema: pa.Schema) -> Iterator[SettingError]:
 
 def folder_mistakes(query: str, folder: str) -> Iterator[SettingError]:
     """Yield a mistake if files cannot be written to a local folder that is there or still to be made."""
+    try:
+        os.stat(folder)  # noqa: PTH116 (only what it raises counts)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        yield SettingError(
+            f"the sink of query {query} cannot make the folder {folder!r}: {error.strerror}", hint="Give another path", option="path"
+        )
+        return
     there = Path(folder)
-    while not there.exists() and there != there.parent:
+    while not os.path.exists(there) and there != there.parent:  # noqa: PTH110 (a name too long is absent)
         there = there.parent
     if not there.is_dir():
         yield SettingError(

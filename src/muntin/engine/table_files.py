@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -44,8 +45,8 @@ def _tables(table: Table, allowed: AllowedPaths | None, read: Callable[[Path | B
     kind = options.get("format", path.suffix.lstrip(".")).lower()
     where = f"table {table.name}"
     header = options.get("header", "true").lower() == "true"
-    files = sorted(path.glob(f"*.{kind}")) if path.is_dir() else [path]
-    if not path.exists() or not files:
+    files = sorted(path.glob(f"*.{kind}")) if os.path.isdir(path) else [path]  # noqa: PTH112 (a name too long is absent)
+    if not os.path.exists(path) or not files:  # noqa: PTH110
         raise InputError(
             f"{where} reads {str(path)!r}, where there is no such file",
             hint="Check the path; it is relative to where you run",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -166,7 +167,7 @@ def _checked_path(stream: Stream, kind: str, path: str | None) -> str:
         raise InputError(f"stream {stream.name} of format {kind!r} has no path", hint="Add path = '...' to its WITH")
     if _SCHEME.match(path):
         return path
-    if not any(sign in path for sign in "*?[{") and not Path(path).exists():
+    if not any(sign in path for sign in "*?[{") and not os.path.exists(path):  # noqa: PTH110 (a name too long is absent)
         raise InputError(f"stream {stream.name} reads {path!r}, where there is nothing", hint="Check the path; make the folder first")
     return str(Path(path).absolute())  # Java may have been started in another folder than this process is in now
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import muntin
 from muntin.engine.script_check import Scope, ScriptCheck
@@ -132,6 +134,15 @@ MISTAKES = [
             "query q, line 2, column 70: there is no setting 'sharng'. Did you mean 'sharing'?",
         ],
     ),
+    (
+        f"CREATE STREAM A {COLUMNS} WITH (format = 'csv', path = '{'x' * 5000}')",
+        ["line 1, column 61: stream A reads 'xxx"],
+    ),
+    (f"CREATE TABLE T (k INT) WITH (path = '{'x' * 5000}.csv')", ["line 1, column 30: table T reads 'xxx"]),
+    (
+        f"{A}\n{Q} WITH (sink = 'csv', path = '{'x' * 5000}')",
+        ["query q, line 2, column 71: the sink of query q cannot make the folder"],
+    ),
     ("SET allowed_paths = '/'", ["line 1, column 1: a script cannot change allowed_paths"]),
     (f"{A}\n{Q} WITH (allowed_paths = '/')", ["query q, line 2, column 57: a script cannot change allowed_paths"]),
 ]
@@ -215,6 +226,55 @@ def test_confinement_to_the_folder_changes_nothing_for_paths_inside(text: str, f
     if any(word in text for word in ("kafka", "org.example", "s3a", "delta", "socket", "file/out", "rate'")):
         return
     assert found(text, Scope(AllowedPaths.of([folder]))) == found(text)
+
+
+_PIECES = st.sampled_from(
+    [
+        f"CREATE STREAM A {COLUMNS}",
+        f"CREATE STREAM B {COLUMNS} WITH (slack = '1 second')",
+        f"CREATE STREAM C {COLUMNS} WITH (format = 'json', path = 'in')",
+        "CREATE STREAM D (k INT)",
+        "CREATE STREAM A",
+        "CREATE TABLE T (k INT)",
+        Q,
+        "CREATE QUERY r AS SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND WITH (sink = 'csv')",
+        "CREATE QUERY s AS SELECT k, COUNT(*) AS n FROM C GROUP BY k WINDOW 1 SECOND",
+        "DROP QUERY q",
+        "DROP STREAM IF EXISTS A",
+        "DROP TABLE T",
+        "SET expiry = 'lazy'",
+        "SET nosuch = 1",
+        "SELECT ';'",
+        "'",
+        '"',
+        "/*",
+        "$$",
+        "\x00",
+        ";",
+        "(",
+        ")",
+    ]
+)
+
+
+def _raised(script: str) -> str | None:
+    """What the engine says about a script."""
+    try:
+        muntin.Engine().execute(script)
+    except SqlError as error:
+        return str(error)
+    return None
+
+
+@given(st.lists(_PIECES, max_size=8), st.sampled_from([";\n", "; ", " "]))
+def test_a_check_agrees_with_the_engine_on_whether_and_where_the_first_error_is(pieces: list[str], between: str) -> None:
+    script = between.join(pieces)
+    errors = ScriptCheck(Scope(files=False)).read(script)
+    raised = _raised(script)
+    assert (raised is None) == (errors == [])
+    assert raised is None or raised in map(str, errors)
+    places = [(error.place.line, error.place.column) for error in errors]
+    assert places == sorted(places)
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
