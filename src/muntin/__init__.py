@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from muntin.errors import CatalogError, InputError, MuntinError, RunError, SettingError, SqlError, SubscriberError
+from muntin.model.printable import make_logs_printable
 
 if TYPE_CHECKING:
     from muntin.engine.engine import Engine
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+make_logs_printable()
 
 _LATER = {"Engine": "muntin.engine.engine", "StandingQuery": "muntin.engine.standing_query"}
 

@@ -18,11 +18,14 @@ class MuntinError(Exception):
         What is wrong, in one sentence without a full stop.
     hint : str, optional
         What to do about it.
+    option : str, optional
+        The option of a WITH that is to blame, if one is.
     """
 
-    def __init__(self, fact: str, *, hint: str = "") -> None:
+    def __init__(self, fact: str, *, hint: str = "", option: str = "") -> None:
         self.fact = fact
         self.hint = hint
+        self.option = option
         super().__init__(fact)
 
     def __str__(self) -> str:

@@ -37,7 +37,7 @@ def refused(spark: SparkSession, folders: Folders, columns: str, *pieces: str) -
 
 def test_results_that_come_with_input_only_are_refused(spark: SparkSession) -> None:
     engine = SparkEngine(spark, buckets=1)
-    engine.execute("CREATE STREAM A (k BIGINT, ts TIMESTAMP) WITH (time = 'ts')")
+    engine.execute("CREATE STREAM A (value BIGINT, timestamp TIMESTAMP) WITH (format = 'rate')")
     with pytest.raises(SettingError, match="query q cannot be triggered by input alone on Spark"):
         engine.query("SELECT COUNT(*) AS n FROM A WINDOW 2 SECONDS WITH (pipeline = 'input')", name="q")
     assert engine.query("SELECT COUNT(*) AS n FROM A WINDOW 2 SECONDS WITH (pipeline = 'probing')", name="q").name == "q"
@@ -49,24 +49,33 @@ def test_sources_that_do_not_fit_are_refused_before_anything_runs(spark: SparkSe
     refused(spark, folders, "k BIGINT, w BIGINT, ts TIMESTAMP", "stream A", "column w", "The source has k, v, ts")
     refused(spark, folders, "k VARCHAR, v BIGINT, ts TIMESTAMP", "stream A", "column k", "string", "int64")
     engine = SparkEngine(spark, buckets=1)
-    engine.execute(f"CREATE STREAM A (k BIGINT, ts TIMESTAMP) WITH (format = 'parquet', path = '{tmp_path}/nowhere', time = 'ts')")
-    engine.query("SELECT k FROM A WINDOW 2 SECONDS")
-    with pytest.raises(InputError, match=r"nowhere.*where there is nothing"):
-        engine.process_available()
-    bare = SparkEngine(spark, buckets=1)
-    bare.execute("CREATE STREAM A (k BIGINT, ts TIMESTAMP) WITH (time = 'ts')")
+    create = "CREATE STREAM A (k BIGINT, ts TIMESTAMP) WITH"
+    for options, message in (
+        (f"(format = 'parquet', path = '{tmp_path}/nowhere')", r"column \d+: stream A reads .*nowhere.*where there is nothing"),
+        ("(time = 'ts')", "line 1, column 1: stream A has no source"),
+        (f"(format = 'parquett', path = '{tmp_path}')", "unknown format 'parquett'. Did you mean 'parquet'?"),
+        (f"(format = 'parquet', path = '{tmp_path}', slak = '1 second')", "no option 'slak'. Did you mean 'slack'?"),
+    ):
+        with pytest.raises(SqlError, match=message):
+            engine.execute(f"{create} {options}")
     with pytest.raises(InputError, match="no query to run"):
-        bare.process_available()
-    bare.query("SELECT k FROM A WINDOW 2 SECONDS")
-    with pytest.raises(InputError, match="stream A has no source"):
-        bare.process_available()
-    unknown = SparkEngine(spark, buckets=1)
-    unknown.execute(f"CREATE STREAM A (k BIGINT, ts TIMESTAMP) WITH (format = 'nosuch', path = '{tmp_path}', time = 'ts')")
-    unknown.query("SELECT k FROM A WINDOW 2 SECONDS")
-    with pytest.raises(InputError, match="stream A cannot be read as 'nosuch'"):
-        unknown.process_available()
+        engine.process_available()
+    engine.execute(f"{create} (format = 'no.such.Source', path = '{tmp_path}')")
+    engine.query("SELECT k FROM A WINDOW 2 SECONDS")
+    with pytest.raises(InputError, match=r"stream A cannot be read as 'no\.such\.Source'"):
+        engine.process_available()
     with pytest.raises(InputError, match="is not streaming"):
-        unknown.stream("B", spark.range(3), time="id")
+        engine.stream("B", spark.range(3), time="id")
+
+
+def test_a_folder_that_is_gone_is_refused_at_the_start(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "A").mkdir()
+    engine = SparkEngine(spark, buckets=1)
+    engine.execute(f"CREATE STREAM A (k BIGINT, ts TIMESTAMP) WITH (format = 'parquet', path = '{tmp_path}/A')")
+    engine.query("SELECT k FROM A WINDOW 2 SECONDS")
+    (tmp_path / "A").rmdir()
+    with pytest.raises(InputError, match=r"A.*where there is nothing"):
+        engine.process_available()
 
 
 def test_wrong_settings_sinks_and_queries_are_refused_and_disturb_nothing(spark: SparkSession, tmp_path: Path) -> None:

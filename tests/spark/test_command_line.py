@@ -119,7 +119,7 @@ def test_a_heartbeat_lets_rows_expire_when_no_others_come_and_the_log_tells(tmp_
 def test_a_sink_that_fails_ends_with_1_and_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "app.sql").write_text(SCRIPT.format(sink="app.sql/out"), encoding="utf-8")
+    (tmp_path / "app.sql").write_text(SCRIPT.format(sink="out").replace("'parquet', path = 'out'", "'jdbc'"), encoding="utf-8")
     write(tmp_path, 0)
     monkeypatch.chdir(tmp_path)
     code, _, told = muntin_command("muntin run app.sql --once", monkeypatch, capsys)

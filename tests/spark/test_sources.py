@@ -225,13 +225,16 @@ def test_two_sockets_with_times_of_their_own_join_as_the_oracle_says(
             "'socket', host = '127.0.0.1', port = '9'",
             ("The source has value; with includeTimestamp = 'true' also timestamp",),
         ),
-        ("value VARCHAR", "'socket', port = '9'", ("cannot be read as 'socket'", "host")),
         (
             "value VARCHAR",
             "'socket', host = '127.0.0.1', port = 'x'",
             ("cannot be read as 'socket'", '"x"', "Check format, path and options"),
         ),
-        ("value BIGINT", "'rate-micro-batch'", ("cannot be read as 'rate-micro-batch'", "'rowsPerBatch' must be positive")),
+        (
+            "value BIGINT",
+            "'rate-micro-batch', rowsPerBatch = '0'",
+            ("cannot be read as 'rate-micro-batch'", "'rowsPerBatch' must be positive"),
+        ),
         ("v BIGINT", "'rate'", ("declares column v, which its source does not have", "The source has timestamp, value")),
         ("value VARCHAR", "'rate'", ("declares column value as string, but its source has int64",)),
         ("value BLOB", "'kafka', subscribe = 'x'", ("Failed to find data source: kafka", "org.apache.spark:spark-sql-kafka-0-10_2.13:4.")),

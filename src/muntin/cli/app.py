@@ -13,10 +13,13 @@ from rich.markup import escape
 
 from muntin import __version__
 from muntin.cli.running import RunOptions, run_app
-from muntin.cli.scripts import read_app
+from muntin.cli.scripts import ScriptError, check_app, read_app
 from muntin.engine.explain_pipeline import describe_any
 from muntin.engine.plan_tree import draw, to_dict
-from muntin.errors import MuntinError, RunError
+from muntin.engine.script_check import Scope
+from muntin.errors import MuntinError, RunError, SqlError
+from muntin.model.allowed_paths import AllowedPaths
+from muntin.model.printable import printable, printable_lines
 from muntin.testing.runner import run_file
 
 app = typer.Typer(help="Continuous queries that join the windows of many streams, exactly.", no_args_is_help=True, add_completion=False)
@@ -24,6 +27,10 @@ _progress = Console(stderr=True, highlight=False)
 
 Script = Annotated[Path, typer.Argument(help="a script of CREATE STREAM, CREATE QUERY, ... statements", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON for machines")]
+AllowPath = Annotated[
+    list[str] | None,
+    typer.Option("--allow-path", help="folder or URL that the script may use, may be repeated; default: any"),
+]
 
 
 @app.callback()
@@ -64,26 +71,44 @@ def run(  # noqa: PLR0913 (typer takes options as parameters)
         str | None, typer.Option(help="how far behind the clock time moves although no row comes; default: only rows move it")
     ] = None,
     log: Annotated[Path | None, typer.Option(help="file to which a line is added for every batch, and for start and end")] = None,
+    allow_path: AllowPath = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a script on Spark, until Ctrl-C or with --once until its input is processed."""
-    run_app(script, RunOptions(once, checkpoint, master, buckets, trigger, heartbeat, log, as_json))
+    run_app(script, RunOptions(once, checkpoint, master, buckets, trigger, heartbeat, log, as_json, _given(allow_path)))
 
 
 @app.command()
-def check(script: Script, *, as_json: AsJson = False) -> None:
-    """Parse and bind a script; exit 0, or 2 with the error."""
-    plans = read_app(script)
+def check(script: Script, *, allow_path: AllowPath = None, as_json: AsJson = False) -> None:
+    """Parse, bind and plan a script, and look for its files and folders; exit 0, or 2 with all errors."""
+    found, errors = check_app(script, Scope(AllowedPaths.of(_given(allow_path))))
+    names = [plan.query.name for plan in found.plans.values()]
     if as_json:
-        typer.echo(json.dumps({"script": str(script), "queries": [plan.query.name for plan in plans]}))
-    else:
-        _progress.print(f"{script}: ok, {len(plans)} {'query' if len(plans) == 1 else 'queries'}")
+        more: dict[str, object] = {"notes": found.notes} if found.notes else {}
+        more |= {"errors": [_to_json(error) for error in errors]} if errors else {}
+        typer.echo(json.dumps({"script": str(script), "queries": names, **more}))
+        raise typer.Exit(2 if errors else 0)
+    for note in found.notes:
+        _progress.print(f"note: {printable(note)}", markup=False, soft_wrap=True)
+    if errors:
+        raise ScriptError(errors)
+    _progress.print(printable(f"{script}: ok, {len(names)} {'query' if len(names) == 1 else 'queries'}"), markup=False, soft_wrap=True)
+
+
+def _given(paths: list[str] | None) -> list[str] | None:
+    """Return the paths of a repeatable option, None where it is not given (typer then has an empty list)."""
+    return paths or None
+
+
+def _to_json(error: SqlError) -> dict[str, object]:
+    place = error.place
+    return {"line": place.line, "column": place.column, "query": place.query, "error": error.fact, "hint": error.hint}
 
 
 @app.command()
-def explain(script: Script, *, as_json: AsJson = False) -> None:
+def explain(script: Script, *, allow_path: AllowPath = None, as_json: AsJson = False) -> None:
     """Print the plans of a script's queries; touches no data."""
-    plans = read_app(script)
+    plans = read_app(script, Scope(AllowedPaths.of(_given(allow_path)), files=False))
     if as_json:
         typer.echo(json.dumps([to_dict(describe_any(plan)) for plan in plans], indent=2))
     else:
@@ -118,7 +143,7 @@ def test(
         typer.echo(json.dumps(outcome, indent=2))
     else:
         for report in reports:
-            typer.echo(str(report))
+            typer.echo(printable_lines(report))
         typer.echo(f"{len(reports) - len(failed)} passed, {len(failed)} failed")
     if failed:
         raise typer.Exit(1)
@@ -129,7 +154,8 @@ def main() -> None:
     try:
         app()
     except MuntinError as error:
-        _progress.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
+        for each in error.errors if isinstance(error, ScriptError) else [error]:
+            _progress.print(f"[red]error:[/red] {escape(printable(each))}", soft_wrap=True)
         sys.exit(1 if isinstance(error, RunError) else 2)
     except BrokenPipeError:
         sys.exit(1)

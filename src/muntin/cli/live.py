@@ -17,6 +17,8 @@ from rich.live import Live
 from rich.table import Table as TextTable
 from rich.text import Text
 
+from muntin.model.printable import printable
+
 _SPAN = 5.0
 """Rates are over the last so many seconds."""
 
@@ -94,17 +96,17 @@ class View:
         ours, rates = self._last["muntin"], self.rates()
         streams = _table("stream", "rows", "rows/s", "late")
         for name, counts in ours["streams"].items():
-            streams.add_row(name, f"{counts['rows']:,}", f"{rates[name]:,.0f}" if name in rates else "", f"{counts['late']:,}")
+            streams.add_row(_name(name), f"{counts['rows']:,}", f"{rates[name]:,.0f}" if name in rates else "", f"{counts['late']:,}")
         queries = _table("query", "results", "response", "p95", "max")
         for name, count in ours["results"].items():
-            queries.add_row(name, f"{count:,}", *_response(ours["queries"][name]["batch_response_seconds"]))
+            queries.add_row(_name(name), f"{count:,}", *_response(ours["queries"][name]["batch_response_seconds"]))
         side = TextTable.grid(padding=(0, 3))
         side.add_row(streams, queries)
         summary = (
             f"batch {self._last['batchId']}, {_batch_seconds(self._last):.2f} s; watermark {ours['watermark'] or 'none yet'}"
             f"{self.lag()}; {ours['rows_held']:,} rows held"
         )
-        troubles = [Text(line, style="yellow") for line in _troubles(ours)]
+        troubles = [Text(printable(line), style="yellow") for line in _troubles(ours)]
         return Group(side, Text(summary), *troubles)
 
 
@@ -113,6 +115,11 @@ def _table(*columns: str) -> TextTable:
     for place, column in enumerate(columns):
         table.add_column(column, justify="right" if place else "left")
     return table
+
+
+def _name(text: str) -> Text:
+    """A name for a table: no markup, no control characters."""
+    return Text(printable(text))
 
 
 def _response(times: Mapping[str, float]) -> tuple[str, str, str]:
@@ -198,7 +205,7 @@ class Screen:
             self._unsaid = self._unsaid or new
             if self._unsaid and (last or moment - self._told >= self._pause):
                 self._told, self._unsaid = moment, False
-                self._print(self._view.line())
+                self._print(printable(self._view.line()))
 
     def _print(self, line: str) -> None:
         self._console.print(line, soft_wrap=True, markup=False, highlight=False)

@@ -18,7 +18,9 @@ from rich.console import Console
 from muntin import spark
 from muntin.cli.live import Screen, View
 from muntin.cli.scripts import read_app, read_text
+from muntin.engine.script_check import Scope
 from muntin.errors import InputError, MuntinError, SettingError
+from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.clock import parse_interval
 
 if TYPE_CHECKING:
@@ -39,11 +41,12 @@ class RunOptions:
     heartbeat: str | None = None
     log: Path | None = None
     as_json: bool = False
+    allowed_paths: list[str] | None = None
 
 
 def run_app(path: Path, options: RunOptions) -> None:
     """Run a script. Everything that can be found wrong without Spark is found before it is started."""
-    if not read_app(path):
+    if not read_app(path, Scope(AllowedPaths.of(options.allowed_paths), on_spark=True)):
         raise InputError(f"{path} leaves no query to run", hint="Add CREATE QUERY name AS SELECT ...")
     _check_times(options)
     if options.checkpoint is not None and options.checkpoint.is_file():
@@ -85,7 +88,12 @@ def _run(path: Path, options: RunOptions) -> None:
 def _engine(options: RunOptions) -> SparkEngine:
     session = spark.local_session(options.buckets or 2, master=options.master) if options.master else None
     return spark.SparkEngine(
-        session, checkpoint=options.checkpoint, trigger=options.trigger, buckets=options.buckets, heartbeat=options.heartbeat
+        session,
+        checkpoint=options.checkpoint,
+        trigger=options.trigger,
+        buckets=options.buckets,
+        heartbeat=options.heartbeat,
+        allowed_paths=options.allowed_paths,
     )
 
 

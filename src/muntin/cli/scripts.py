@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from muntin.engine.declarations import Actions, Declarations, run_script
-from muntin.errors import InputError
+from muntin.engine.script_check import Scope, ScriptCheck
+from muntin.errors import InputError, SqlError
 from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import Pipeline, PipelinePlan
-from muntin.plan.query import Query
-from muntin.plan.statement import Drop
+from muntin.plan.pipeline import PipelinePlan
+
+_NO_FILES = Scope(files=False)
+
+
+class ScriptError(SqlError):
+    """All that is wrong with a script; its place is that of the first error."""
+
+    def __init__(self, errors: list[SqlError]) -> None:
+        self.errors = errors
+        super().__init__(errors[0].fact, place=errors[0].place, hint=errors[0].hint)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.errors))
 
 
 def read_text(path: Path) -> str:
@@ -22,22 +33,15 @@ def read_text(path: Path) -> str:
         raise InputError(f"cannot read {str(path)!r}: {error}", hint="It must be a text file in UTF-8") from error
 
 
-def read_app(path: Path) -> list[JoinPlan | PipelinePlan]:
-    """The plans of the queries that a script leaves registered, in order."""
-    declared = Declarations()
-    plans: dict[str, JoinPlan | PipelinePlan] = {}
+def check_app(path: Path, scope: Scope) -> tuple[ScriptCheck, list[SqlError]]:
+    """Check a script; return what it declares and all its errors."""
+    check = ScriptCheck(scope)
+    return check, check.read(read_text(path))
 
-    def add_query(query: Query) -> None:
-        _, plans[query.name] = declared.planned_pipeline(query) if isinstance(query, Pipeline) else declared.planned(query)
-        declared.add_query(query)
 
-    def drop(statement: Drop) -> None:
-        if statement.kind != "query":
-            declared.drop_relation(statement.kind, statement.name, if_exists=statement.if_exists)
-            return
-        dropped = declared.drop_query(statement.name, if_exists=statement.if_exists)
-        if dropped is not None:
-            del plans[dropped.name]
-
-    run_script(read_text(path), declared, Actions(declared.add_stream, declared.add_table, add_query, drop))
-    return list(plans.values())
+def read_app(path: Path, scope: Scope = _NO_FILES) -> list[JoinPlan | PipelinePlan]:
+    """The plans of the queries that a script leaves registered, in order; raise all its errors at once."""
+    check, errors = check_app(path, scope)
+    if errors:
+        raise ScriptError(errors)
+    return list(check.plans.values())

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Generic, TypeVar
 
-from muntin.errors import CatalogError, InputError, SettingError, SqlError
+from muntin.engine.declaration_checks import SinkOptions, sink_mistakes, stream_mistakes, without_source
+from muntin.errors import CatalogError, InputError, MuntinError, SettingError, SqlError
+from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.settings import Settings
 from muntin.model.statistics import declared_statistics, known_statistics
 from muntin.plan.join import JoinPlan
 from muntin.plan.pipeline import Pipeline, PipelinePlan
 from muntin.plan.query import Query
-from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set
+from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
 from muntin.planner.join_planner import Knowledge, plan_join
 from muntin.planner.window_memory import check_windows
 from muntin.sql.script import read_query, read_script
@@ -24,11 +26,17 @@ Handle = TypeVar("Handle")
 
 @dataclass
 class Declarations:
-    """Streams, tables, queries and settings; names go without regard to case, and no two things have the same."""
+    """Streams, tables, queries and settings; names go without regard to case, and no two things have the same.
+
+    ``allowed`` are the folders that scripts are confined to. ``connected`` says whether streams are read from
+    their sources and results written to their sinks, as on Spark; otherwise rows are pushed and polled.
+    """
 
     catalog: Catalog = field(default_factory=Catalog)
     settings: Settings = field(default_factory=Settings)
     queries: dict[str, Query] = field(default_factory=dict)
+    allowed: AllowedPaths | None = None
+    connected: bool = False
 
     def set(self, name: str, value: object) -> None:
         """Change a setting of the queries to come."""
@@ -73,10 +81,46 @@ class Declarations:
         if name.casefold() in self.queries:
             raise CatalogError(f"there is already a query {name}", hint="Choose another name, or drop it first")
 
+    def query_mistakes(self, query: Query) -> Iterator[MuntinError]:
+        """Yield what is wrong with the options of a query: its settings and its sink."""
+        for option in query.options:
+            try:
+                self.settings.of_query((option,))
+            except SettingError as error:
+                yield error
+        yield from sink_mistakes(query, self.allowed, connected=self.connected)
+        folder = SinkOptions.of(query.options).folder
+        for other in self.queries.values() if self.connected and folder is not None else ():
+            if SinkOptions.of(other.options).folder == folder:
+                yield SettingError(
+                    f"{folder} is where query {other.name} writes to",
+                    hint="Give every query a folder of its own",
+                    option="path",
+                )
+
+    def check_query(self, query: Query) -> None:
+        """Raise the first mistake of a query's options, if it has any."""
+        for mistake in self.query_mistakes(query):
+            raise mistake
+
+    def stream_mistakes(self, stream: Stream) -> Iterator[MuntinError]:
+        """Yield what is wrong with the options of a stream."""
+        try:
+            declared_statistics(stream.options)  # now, not when a query needs them
+        except InputError as error:
+            yield error
+        yield from stream_mistakes(stream, self.allowed, connected=self.connected)
+
+    def check_stream(self, stream: Stream) -> None:
+        """Raise the first mistake of a stream that a script declares, if it has any."""
+        for mistake in self.stream_mistakes(stream):
+            raise mistake
+        if self.connected and not any(name.lower() == "format" for name, _ in stream.options):
+            raise without_source(stream)
+
     def add_stream(self, stream: Stream) -> Stream:
         """Take a stream; it then knows its place among all."""
         self.check_free(stream.name)
-        declared_statistics(stream.options)  # says what is wrong with them now, not when a query needs them
         added = self.catalog.add(stream)
         assert isinstance(added, Stream), "a stream was added"
         return added
@@ -124,12 +168,16 @@ class Actions(Generic[Handle]):
 
 
 def run_script(script: str, declared: Declarations, actions: Actions[Handle]) -> list[Handle]:
-    """Run the statements of a script in order, and return what came of its queries; errors say where they are."""
+    """Run the statements of a script in order, and return what came of its queries.
+
+    The first error ends it and says where it is; the statements before it stay in force.
+    """
     handles = []
     for statement in read_script(script, declared.catalog):
         try:
             match statement:
                 case CreateStream(stream):
+                    declared.check_stream(stream)
                     actions.add_stream(stream)
                 case CreateTable(table):
                     actions.add_table(table)
@@ -140,5 +188,13 @@ def run_script(script: str, declared: Declarations, actions: Actions[Handle]) ->
                 case Set(name, value):
                     declared.set(name, value)
         except (CatalogError, InputError, SettingError) as error:
-            raise SqlError(error.fact, place=statement.place, hint=error.hint) from error
+            raise located(error, statement) from error
     return handles
+
+
+def located(error: MuntinError, statement: Statement) -> SqlError:
+    """Return an error with its place in the script: that of the option to blame, or of the statement."""
+    if isinstance(error, SqlError):
+        return error
+    places = {} if isinstance(statement, Drop | Set) else statement.options
+    return SqlError(error.fact, place=places.get(error.option.lower(), statement.place), hint=error.hint)

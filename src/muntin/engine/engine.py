@@ -40,6 +40,7 @@ from muntin.engine.turns import Turns
 from muntin.errors import CatalogError, InputError
 from muntin.expressions.duck import Duck
 from muntin.kernels.compiling import prepare, prepare_part
+from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL, Instant, format_instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
@@ -82,6 +83,9 @@ class Engine:
 
     Parameters
     ----------
+    allowed_paths : list of str or Path, optional
+        The folders that scripts are confined to: statements that name a path elsewhere are refused. None: scripts may
+        read any file that this process may. Give it when you run scripts of others.
     **settings
         Any setting of :class:`muntin.model.settings.Settings`, for example ``expiry="lazy"``.
 
@@ -99,8 +103,8 @@ class Engine:
     [2]
     """
 
-    def __init__(self, **settings: object) -> None:
-        self._declared = Declarations()
+    def __init__(self, *, allowed_paths: object = None, **settings: object) -> None:
+        self._declared = Declarations(allowed=AllowedPaths.of(allowed_paths))
         for name, value in settings.items():
             self._declared.set(name, value)
         self._lock = Turns()
@@ -136,7 +140,7 @@ class Engine:
         A statement that fails raises, and those before it stay in force.
         """
         with self._lock:
-            load = lambda table: self._add_table(table, load_table(table))  # noqa: E731 (said where it is used)
+            load = lambda table: self._add_table(table, load_table(table, self._declared.allowed))  # noqa: E731 (said where it is used)
             return run_script(script, self._declared, Actions(self._add_stream, load, self._add_query, self._carry_out))
 
     def _carry_out(self, drop: Drop) -> None:
@@ -209,6 +213,7 @@ class Engine:
     def _add_query(self, query: Query, settings: Settings | None = None) -> StandingQuery:
         """Run a query. One with settings of its own may be told later which rows came before it, so it has no part in others."""
         running: RunningQuery | RunningPipeline
+        self._declared.check_query(query)
         if isinstance(query, Pipeline):
             running = self._run_pipeline(query, settings)
         else:

@@ -15,6 +15,9 @@ _BUCKETS_PER_DECADE = 20
 _LEAST = 1e-7
 _DECADES = 12
 
+BUFFERS = ("input", "most_input", "join", "held", "most_held", "output")
+"""The buffers of a query that are counted."""
+
 
 @dataclass
 class ResponseTimes:

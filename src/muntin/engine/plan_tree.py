@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from muntin.model.printable import printable
+
 Value: TypeAlias = str | int | float | bool | Sequence[str] | None
 
 _LIST = "[]"
@@ -53,7 +55,7 @@ def draw(node: Node) -> str:
 
 def _lines(node: Node) -> Iterator[str]:
     said = ", ".join(fact.text for fact in node.facts if fact.text)
-    yield f"{node.label}: {said}" if said else node.label
+    yield printable(f"{node.label}: {said}" if said else node.label)
     shown = [child for child in node.children if child.label]
     for place, child in enumerate(shown, 1):
         branch, below = ("└─ ", "   ") if place == len(shown) else ("├─ ", "│  ")

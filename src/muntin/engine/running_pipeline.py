@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from muntin.engine.measures import ResponseTimes
+from muntin.engine.measures import BUFFERS, ResponseTimes
+from muntin.engine.pipeline_stats import join_totals
 from muntin.engine.running_join import RunningJoin
 from muntin.engine.running_query import RunningQuery
 from muntin.expressions.duck import Duck
@@ -41,6 +42,11 @@ class RunningLeaf(RunningQuery):
         self._arrivals: list[Arrivals] = []
         self._turn = -1
         self._taken: tuple[Changes, list[Arrivals]] = Changes.none(self._columns), []
+
+    @property
+    def owner(self) -> str:
+        """The name of the pipeline it was made for; its own has a number added."""
+        return self.query.name.rpartition("/")[0]
 
     def is_fresh(self) -> bool:
         """Whether no row has come since it began, so that it has found nothing yet."""
@@ -245,7 +251,7 @@ class RunningPipeline:
 
     def buffers(self) -> dict[str, int]:
         """Paper 1's buffers, in rows, of all leaves; what is not polled yet is the pipeline's."""
-        found = Counter({"output": sum(len(table) for table in self._results)})
+        found = Counter({**dict.fromkeys(BUFFERS, 0), "output": sum(len(table) for table in self._results)})
         for leaf in self.leaves:
             found.update(leaf.buffers())
         return dict(found)
@@ -263,16 +269,22 @@ class RunningPipeline:
         return self._operator.nbytes() + (self._snapshots.nbytes() if self.query.emit is Emit.SNAPSHOT else 0)
 
     def stats(self) -> dict[str, object]:
-        """Everything it counts; ``leaves`` has what the joins below it count."""
+        """Everything it counts, under the keys of a query that is a join alone.
+
+        ``leaves`` has what each join below it counts; the other counts of joins are totals of those.
+        """
         state = self.state()
+        below = join_totals(self.query.name, self.leaves)
         return {
+            **below,
             "query": self.query.name,
             "rows_out": self.rows_out,
             "rows_waiting_for_poll": sum(len(table) for table in self._results),
             "response_seconds": self.response.stats(),
-            "state_bytes": sum(size for _, _, size in state),
-            "expression_failures": self.evaluator.failures,
-            "last_expression_failure": self.evaluator.last_failure,
+            "buffers": self.buffers(),
+            "state_bytes": below["state_bytes"] + sum(size for _, _, size in state),
+            "expression_failures": below["expression_failures"] + self.evaluator.failures,
+            "last_expression_failure": self.evaluator.last_failure or below["last_expression_failure"],
             "operators": [{"operator": name, "entries": entries, "bytes": size} for name, entries, size in state],
             "leaves": [leaf.stats() for leaf in self.leaves],
         }

@@ -66,6 +66,11 @@ class RunningQuery:
         return tuple((source, own) for source, (own, most) in enumerate(zip(self.sizes, largest, strict=False)) if own < most)
 
     @property
+    def owner(self) -> str:
+        """The name of the query as users know it."""
+        return self.query.name
+
+    @property
     def plan(self) -> JoinPlan:
         """The plan of its join."""
         return self.join.plan
@@ -116,6 +121,10 @@ class RunningQuery:
     def remembered_bytes(self) -> int:
         """Bytes of the results that are kept until they end."""
         return self._expire.nbytes() if self._expire else 0
+
+    def remembered_results(self) -> int:
+        """How many results are kept until they end."""
+        return len(self._expire) if self._expire else 0
 
     def _remember(self, matches: Matches) -> None:
         """Keep matches, with their ends, for the next call of :meth:`changes`."""
@@ -230,14 +239,19 @@ class RunningQuery:
         return self.join.measured()
 
     def stats(self) -> dict[str, object]:
-        """Everything it counts; what its join counts is that of all queries that share it."""
+        """Everything it counts; what its join counts is that of all queries that share it.
+
+        Pipelines have the same keys: ``operators`` and ``leaves`` are empty where there is nothing above the join.
+        """
         return {
             "query": self.query.name,
             "shares_with": [name for name in self.shares_with() if name != self.query.name],
             "rows_out": self.rows_out,
             "rows_waiting_for_poll": sum(len(table) for table in self._results),
             "response_seconds": self.response.stats(),
-            "results_remembered": len(self._expire) if self._expire else 0,
+            "results_remembered": self.remembered_results(),
             "buffers": self.buffers(),
+            "operators": [],
+            "leaves": [],
             **self.join.stats(),
         }

@@ -27,7 +27,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 }
 _FACTORS = ("replan_change", "replan_gain")
 _SHARES = ("adapt_change", "adapt_gain")
-_SINK_OPTIONS = {"sink", "format", "path"}
+_SINK_OPTIONS = ("sink", "format", "path")
 _BYTES = ("index_memory", "window_memory")
 _INTERVALS = ("expiry_interval", "reevaluation", "monitoring")
 _MOST_ROWS = 2**31 - 1
@@ -113,15 +113,20 @@ class Settings:
     state_rows: str = ""
     freshness: str = "enforce"
 
-    def having(self, name: str, value: object) -> Settings:
-        """The settings with one changed.
+    def having(self, name: str, value: object, *, in_query: bool = False) -> Settings:
+        """The settings with one changed; ``in_query``: by the WITH of a query, which has options of its sink as well.
 
         >>> Settings().having("expiry", "lazy").expiry
         'lazy'
         """
         key = name.strip().lower()
         if key not in NAMES:
-            near = get_close_matches(key, NAMES, 1)
+            if key == "allowed_paths":
+                raise SettingError(
+                    "a script cannot change allowed_paths",
+                    hint="Whoever runs it gives them: Engine(allowed_paths=[...]), or --allow-path on the command line",
+                )
+            near = get_close_matches(key, (*NAMES, *_SINK_OPTIONS) if in_query else NAMES, 1)
             hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(sorted(NAMES))}"
             raise SettingError(f"there is no setting {name!r}", hint=hint)
         text = str(value).strip()
@@ -150,7 +155,10 @@ class Settings:
         settings = self
         for option, value in options:
             if option.lower() not in _SINK_OPTIONS:
-                settings = settings.having(option, value)
+                try:
+                    settings = settings.having(option, value, in_query=True)
+                except SettingError as error:
+                    raise SettingError(error.fact, hint=error.hint, option=option) from error
         return settings
 
     def interval(self, name: str) -> int | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from muntin.errors import Place
@@ -16,6 +17,8 @@ class CreateStream:
 
     stream: Stream
     place: Place
+    options: Mapping[str, Place] = field(default_factory=dict, compare=False)
+    """Where the options of its WITH stand, by their names in lower case."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class CreateTable:
 
     table: Table
     place: Place
+    options: Mapping[str, Place] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,7 @@ class CreateQuery:
 
     query: Query
     place: Place
+    options: Mapping[str, Place] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from muntin.engine.declaration_checks import SinkOptions, confined
 from muntin.engine.declarations import Actions, Declarations, run_script
 from muntin.engine.explain_pipeline import describe_any, describe_tree
 from muntin.engine.input_rows import read_rows
@@ -35,6 +36,7 @@ from muntin.engine.subscription import Subscription
 from muntin.engine.table_files import load_table
 from muntin.errors import CatalogError, InputError, RunError, SettingError
 from muntin.kernels.compiling import prepare, prepare_part
+from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import Instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
@@ -88,6 +90,9 @@ class SparkEngine:
         In live runs, how far behind the clock time moves on although no row comes, e.g. "10 seconds"; None: only rows move it.
     on_progress : callable, optional
         Called after every batch with what :attr:`progress` gives, in a thread of its own; what it raises is logged.
+    allowed_paths : list of str or Path, optional
+        The folders that scripts are confined to, and URLs that Spark can reach: statements that name a path elsewhere, or
+        a format that reaches more than files, are refused. None: no confinement. Give it when you run scripts of others.
     **settings
         Any setting of :class:`muntin.model.settings.Settings`.
     """
@@ -101,9 +106,10 @@ class SparkEngine:
         buckets: int | None = None,
         heartbeat: str | None = None,
         on_progress: OnProgress | None = None,
+        allowed_paths: Sequence[str | Path] | str | Path | None = None,
         **settings: object,
     ) -> None:
-        self._declared = Declarations()
+        self._declared = Declarations(allowed=AllowedPaths.of(allowed_paths), connected=True)
         for name, value in settings.items():
             self._declared.set(name, value)
         if buckets is not None and (type(buckets) is not int or buckets < 1):
@@ -152,8 +158,8 @@ class SparkEngine:
         """Run the statements of a script in order and return the queries it created."""
         actions = Actions(
             lambda stream: self._add_stream(stream, None),
-            lambda table: self._add_table(table, load_table(table)),
-            lambda query: self._add_query(query, _sink_of(query)),
+            lambda table: self._add_table(table, load_table(table, self._declared.allowed)),
+            lambda query: self._add_query(query, None),
             lambda drop: self._drop(drop.kind, drop.name, if_exists=drop.if_exists),
         )
         with self._lock:
@@ -196,11 +202,13 @@ class SparkEngine:
         """Register a standing query, also while the engine runs: rows that come after this has returned count for it."""
         with self._lock:
             query = self._declared.read(sql, name)
-            handle = self._add_query(query, sink if sink is not None else _sink_of(query))
+            handle = self._add_query(query, sink)
             self._await_changes()
             return handle
 
     def _add_query(self, query: Query, sink: SinkChoice) -> SparkQuery:
+        """Register a query; without a sink it has the one of its WITH."""
+        self._declared.check_query(query)
         settings, plan = self._declared.planned_pipeline(query) if isinstance(query, Pipeline) else self._declared.planned(query)
         if settings.pipeline == Strategy.INPUT:
             raise SettingError(
@@ -210,7 +218,7 @@ class SparkEngine:
         settings, plan = self._limited(settings, query, plan)
         changed = {name: str(value) for name, value in asdict(settings).items() if value != getattr(_DEFAULT, name)}
         registered = Registered(query.name, query.text, changed)
-        made = self.sinks.make(query, sink)
+        made = self.sinks.make(query, _sink_of(query, self._declared.allowed) if sink is None else sink)
         _check_unshared(made, self._queries.values())
         self._queries[query.name.casefold()] = Standing(registered, query, plan, made)
         if isinstance(plan, JoinPlan) and plan.limiting is not None:
@@ -435,7 +443,10 @@ class SparkEngine:
 
     def _source(self, stream: Stream) -> Source:
         frame = self._frames.get(stream.name)
-        return read_stream(self.spark, stream) if frame is None else Source(frame)
+        if frame is not None:
+            return Source(frame)
+        options = confined(stream.options, self._declared.allowed, patterns=True)  # as the folders are now
+        return read_stream(self.spark, replace(stream, options=options))
 
     def _wanted(self) -> Program:
         """The program as it was declared."""
@@ -559,13 +570,10 @@ class SparkEngine:
         """What we count, for progress."""
         queries = {key: standing.query.name for key, standing in list(self._queries.items())}
         told = self._delivery.tally.told([stream.name for stream in self._catalog.streams()], queries)
-        for name, rows in self._delivery.stages.rows().items():
-            if name in told["queries"]:
-                told["queries"][name]["last_stage_rows"] = rows
-        limited = self._governor.told()
-        for name, query in told["queries"].items():
-            if name in limited:
-                query["overload"] = limited[name]
+        above, limited = self._delivery.stages.rows(), self._governor.told()
+        for name, query in told["queries"].items():  # every kind of query has the same keys
+            query["last_stage_rows"] = above.get(name, 0)
+            query["overload"] = limited.get(name, {"mode": "queue"})
             query["subscribers"] = [subscription.stats() for subscription in self._subscriptions.of(name)]
         return told
 
@@ -580,7 +588,8 @@ class SparkEngine:
     def _query_stats(self, name: str) -> dict[str, Any]:
         found = self._standing(name).query.name
         told = self._counts()
-        return {"results": told["results"][found], **told["queries"][found]}
+        results = told["results"][found]
+        return {"query": found, "results": results, "rows_out": results, **told["queries"][found]}
 
     def _standing(self, name: str) -> Standing:
         standing = self._queries.get(name.casefold())
@@ -608,13 +617,12 @@ class SparkEngine:
         return replace(node, children=(spread, *node.children))
 
 
-def _sink_of(query: Query) -> SinkChoice:
-    """The sink that a query's WITH names."""
-    options = {name.lower(): value for name, value in query.options if name.lower() in {"sink", "format", "path"}}
-    sink = options.get("sink")
-    if sink in {None, "memory", "console"} and "path" not in options:
-        return sink
-    return {"format": options.get("format", sink or ""), **({"path": options["path"]} if "path" in options else {})}
+def _sink_of(query: Query, allowed: AllowedPaths | None) -> SinkChoice:
+    """The sink that a query's WITH names, None if it names none."""
+    sink = SinkOptions.of(confined(query.options, allowed, patterns=False))
+    if sink.kind in {None, "memory", "console"}:
+        return sink.kind
+    return {"format": sink.kind, **({"path": sink.path} if sink.path is not None else {})}
 
 
 def _check_unshared(sink: Sink, others: Iterable[Standing]) -> None:

@@ -16,7 +16,10 @@ import pyarrow.csv
 import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 
+from muntin.engine.declaration_checks import column_mistakes, folder_mistakes, sink_format_mistake, sink_option_mistakes
 from muntin.errors import RunError, SettingError
+from muntin.model.allowed_paths import local_path
+from muntin.model.printable import printable
 from muntin.plan.query import Query
 from muntin.spark.json_lines import write_json
 
@@ -62,13 +65,8 @@ class FileSink(Sink):
 
     def check(self, schema: pa.Schema) -> None:
         """Raise unless the format can hold results of such columns."""
-        for field in schema:
-            try:
-                self._encode(pa.schema([field]).empty_table(), io.BytesIO())
-            except pa.ArrowException as error:
-                raise SettingError(
-                    f"column {field.name} of type {field.type} cannot be written as {self.kind}", hint="Cast it, or use format json"
-                ) from error
+        for mistake in column_mistakes(self.kind, schema):
+            raise mistake
 
     def _encode(self, results: pa.Table, file: IO[bytes]) -> None:
         if self.kind == "parquet":
@@ -152,11 +150,13 @@ class ConsoleSink(Sink):
             write_json(pa.table([*told, *results.columns], names=["query", "batch", *results.column_names]), text)
             print(text.getvalue().decode(), end="", flush=True)  # noqa: T201 (that is the sink)
             return
-        lines = ["  ".join(results.column_names)]
-        lines += ["  ".join(str(value) for value in row.values()) for row in results.slice(0, self.most).to_pylist()]
+        lines = ["  ".join(map(printable, results.column_names))]
+        shown = results.slice(0, self.most).to_pylist()
+        lines += ["  ".join(map(printable, row.values())) for row in shown]
         if len(results) > self.most:
             lines.append(f"... {len(results) - self.most:,} more")
-        print(f"-- {self.name}, batch {batch}: {len(results):,} changes\n" + "\n".join(lines), flush=True)  # noqa: T201 (that is the sink)
+        title = f"-- {printable(self.name)}, batch {batch}: {len(results):,} changes"
+        print("\n".join([title, *lines]), flush=True)  # noqa: T201 (that is the sink)
 
 
 @dataclass
@@ -246,13 +246,20 @@ class SinkMaker:
         if not kind:
             raise SettingError(f"the sink of query {name} has no format", hint="For example {'format': 'parquet', 'path': '...'}")
         path = options.get("path")
+        mistake = sink_format_mistake(name, kind)
+        if mistake is not None:
+            raise mistake
         if kind in _SPARK_FILES and path is None:
             raise SettingError(f"the {kind} sink of query {name} has no path", hint="Add path")
-        local = path.removeprefix("file://") if path is not None else None
-        if kind in _FILES and local is not None and "://" not in local:
+        local = local_path(path) if path is not None else None
+        for mistake in sink_option_mistakes(name, kind, options, local=local is not None):
+            raise mistake
+        for mistake in folder_mistakes(name, local) if kind in _SPARK_FILES and local is not None else ():
+            raise mistake
+        if kind in _FILES and local is not None:
             sink = FileSink(Path(local), kind)
             sink.check(query.output_schema)
             return sink
-        if kind in _SPARK_FILES and path is not None and ":" not in path:
+        if kind in _SPARK_FILES and path is not None and local == path:
             options["path"] = str(Path(path).absolute())  # Java may have been started in another folder than this process is in now
         return SparkSink(self.spark, name, kind, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from muntin.engine.declaration_checks import without_source
 from muntin.errors import InputError
 from muntin.model.catalog import Stream, find_column
 from muntin.spark.failures import plain
@@ -126,10 +128,7 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.ChunkedArr
 
 def _read_rows(spark: SparkSession, stream: Stream, options: dict[str, str], kind: str | None) -> DataFrame:
     if kind is None:
-        raise InputError(
-            f"stream {stream.name} has no source",
-            hint="Declare it WITH (format = 'parquet', path = '...'), or pass a streaming DataFrame to engine.stream",
-        )
+        raise without_source(stream)
     reader = spark.readStream.format(kind).options(**_DEFAULTS.get(kind.lower(), {}))
     for name, value in stream.options:
         if name.lower() not in _OURS:
@@ -168,7 +167,7 @@ def _checked_path(stream: Stream, kind: str, path: str | None) -> str:
         raise InputError(f"stream {stream.name} of format {kind!r} has no path", hint="Add path = '...' to its WITH")
     if _SCHEME.match(path):
         return path
-    if not any(sign in path for sign in "*?[{") and not Path(path).exists():
+    if not any(sign in path for sign in "*?[{") and not os.path.exists(path):  # noqa: PTH110 (a name too long is absent)
         raise InputError(f"stream {stream.name} reads {path!r}, where there is nothing", hint="Check the path; make the folder first")
     return str(Path(path).absolute())  # Java may have been started in another folder than this process is in now
 

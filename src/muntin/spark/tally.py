@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from muntin.engine.measures import ResponseTimes
+from muntin.engine.measures import BUFFERS, ResponseTimes
 from muntin.model.clock import BEFORE_ALL
 
 STATS = "stats"
@@ -90,8 +90,9 @@ class Measures:
         self.overall.merge(self.last)
 
     def told(self) -> dict[str, Any]:
-        """As a part of progress."""
-        return {"response_seconds": self.overall.stats(), "batch_response_seconds": self.last.stats(), "buffers": dict(self.buffers)}
+        """As a part of progress; the keys are there before the first batch."""
+        buffers = {**dict.fromkeys(BUFFERS, 0), **self.buffers}
+        return {"response_seconds": self.overall.stats(), "batch_response_seconds": self.last.stats(), "buffers": buffers}
 
 
 @dataclass

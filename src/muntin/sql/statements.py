@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from muntin.errors import Place
 from muntin.model.catalog import Catalog
 from muntin.model.clock import parse_interval
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
 from muntin.sql.cursor import Cursor, option_name, read_options, read_value
-from muntin.sql.lexer import Tokens, closing, split_commas, word
+from muntin.sql.lexer import Tokens, closing, is_symbol, split_commas, top_level, word
 from muntin.sql.pipelines import bind_standing
 from muntin.sql.streams import make_stream, make_table
 from muntin.sql.types import arrow_type, check_columns
@@ -41,12 +42,14 @@ def _read_create(cursor: Cursor, catalog: Catalog) -> Statement:
     if kind == "QUERY":
         cursor.expect("AS", "Write CREATE QUERY name AS SELECT ...")
         body = Tokens(tokens.text, tokens.items[cursor.index :], tokens.stop, name)
-        return CreateQuery(bind_standing(body, name, catalog), place)
+        return CreateQuery(bind_standing(body, name, catalog), place, _option_places(body))
     schema = _read_columns(cursor)
     given = read_options(cursor) if cursor.match("WITH") else []
     cursor.end("After the columns only WITH (...) can follow")
     if kind == "TABLE":
-        return CreateTable(make_table(name, schema, tuple((option, value) for option, value, _ in given), place), place)
+        return CreateTable(
+            make_table(name, schema, tuple((option, value) for option, value, _ in given), place), place, _option_places(tokens)
+        )
     time: str | None = None
     slack, options = 0, []
     where = place
@@ -60,7 +63,26 @@ def _read_create(cursor: Cursor, catalog: Catalog) -> Statement:
                 raise tokens.error(token, "the slack cannot be negative", "Give the longest delay to wait for, such as '2 seconds'")
         else:
             options.append((option, value))
-    return CreateStream(make_stream(name, schema, time, slack, tuple(options), where), place)
+    return CreateStream(make_stream(name, schema, time, slack, tuple(options), where), place, _option_places(tokens))
+
+
+def _option_places(tokens: Tokens) -> dict[str, Place]:
+    """Return where each option of the last WITH of a sound statement stands, by its name in lower case."""
+    places = [index for index in top_level(tokens)[:-1] if word(tokens[index]) == "WITH"]
+    found = [index for index in places if is_symbol(tokens[index + 1], "(")]
+    if not found:
+        return {}
+    cursor = Cursor(tokens.part(found[-1] + 2))
+    options = {}
+    while True:
+        first = cursor.look()
+        assert first is not None, "the options were read before"
+        name = option_name(cursor, "an option", "")
+        options[name.lower()] = tokens.place(first.start)
+        cursor.expect("=")
+        read_value(cursor, bare=False)
+        if not cursor.match_symbol(","):
+            return options
 
 
 def _read_columns(cursor: Cursor) -> pa.Schema:

@@ -109,7 +109,7 @@ def test_explain_prints_plans_and_touches_no_data(shell: Shell) -> None:
 )
 def test_what_the_engine_would_refuse_check_and_explain_refuse(shell: Shell, text: str | bytes, message: str) -> None:
     shell.write({"bad.sql": text})
-    for command in (["check"], ["explain"], ["check", "--json"]):
+    for command in (["check"], ["explain"], ["explain", "--json"]):
         done = shell(*command, "bad.sql")
         assert (done.code, done.out) == (2, "")
         assert message in done.err

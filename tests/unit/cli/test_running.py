@@ -23,7 +23,8 @@ from muntin.errors import InputError, RunError
 from muntin.spark.checkpoint import Checkpoint
 from muntin.spark.program import Program
 
-SCRIPT = "CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY q AS SELECT k FROM A WINDOW 1 SECOND;"
+SOURCE = "WITH (format = 'json', path = '.')"
+SCRIPT = f"CREATE STREAM A (k INT, ts TIMESTAMP) {SOURCE}; CREATE QUERY q AS SELECT k FROM A WINDOW 1 SECOND;"
 
 
 class Engine:

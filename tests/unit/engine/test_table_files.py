@@ -77,7 +77,7 @@ def test_a_script_declares_and_joins_a_table_and_fails_with_its_place(tmp_path: 
         CREATE TABLE T (k INT, n VARCHAR) WITH (path = '{tmp_path}/t.csv');
         CREATE QUERY q AS SELECT A.k, T.n FROM A, T WHERE A.k = T.k WINDOW 1 SECOND;
     """)
-    with pytest.raises(muntin.SqlError, match=r"line 2, column 5: table U reads .*no such file\. Check the path"):
+    with pytest.raises(muntin.SqlError, match=r"line 2, column 34: table U reads .*no such file\. Check the path"):
         engine.execute("-- a table\n    CREATE TABLE U (k INT) WITH (path = 'nosuch.csv')")
     engine.push("A", [(2, 0), (3, 0)])
     engine.advance(0)

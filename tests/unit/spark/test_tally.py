@@ -19,6 +19,7 @@ from muntin.spark.rebuilding import KeptBucket
 from muntin.spark.tally import Rebuilt, Stats, Tally
 
 NOTHING = ResponseTimes().stats()
+EMPTY = dict.fromkeys(("input", "most_input", "join", "held", "most_held", "output"), 0)
 SCHEMA = pa.schema([("k", pa.int64()), ("j", pa.int64()), ("ts", pa.timestamp("us"))])
 
 
@@ -68,7 +69,7 @@ def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_agai
     assert tally.told(["A"], {"q": "Q"}) == {
         "streams": {"A": {"rows": 14, "late": 2}},
         "results": {"Q": 7},
-        "queries": {"Q": {"response_seconds": NOTHING, "batch_response_seconds": NOTHING, "buffers": {}}},
+        "queries": {"Q": {"response_seconds": NOTHING, "batch_response_seconds": NOTHING, "buffers": EMPTY}},
         "unsent": 2,
         "rows_held": 40,
         "bytes_held": 400,
@@ -102,13 +103,13 @@ def test_response_times_of_buckets_are_those_of_all_results_and_buffers_add_up()
     assert told["Q"]["response_seconds"]["mean"] == pytest.approx((97 + 27) / 100)
     assert told["Q"]["response_seconds"]["p95"] == pytest.approx(1.0, rel=0.13)
     assert told["Q"]["response_seconds"]["p99"] == told["Q"]["response_seconds"]["max"] == pytest.approx(9.0)
-    assert told["Q"]["buffers"] == {"join": 7, "input": 1}
+    assert told["Q"]["buffers"] == {**EMPTY, "join": 7, "input": 1}
     assert told["p"]["response_seconds"]["mean"] == pytest.approx(7.0)
     tally.add(1, [told_of(0, Q=measured([2.0] * 100, {"join": 1, "input": 0}))], {"q": 100, "p": 0}, {})
     told = tally.told([], {"q": "Q", "p": "p"})["queries"]
     assert told["Q"]["batch_response_seconds"]["max"] == pytest.approx(2.0)
     assert told["Q"]["response_seconds"]["mean"] == pytest.approx((97 + 27 + 200) / 200)
-    assert told["Q"]["buffers"] == {"join": 1, "input": 0}
+    assert told["Q"]["buffers"] == {**EMPTY, "join": 1, "input": 0}
     assert told["p"]["batch_response_seconds"] == NOTHING
     assert told["p"]["response_seconds"]["max"] == pytest.approx(7.0)
     tally.forget("q")

@@ -1,0 +1,135 @@
+"""What is known about formats: which exist, which options each takes, which options are paths.
+
+Tables of facts, so that a script can be checked without Spark. Option names are compared without regard
+to case. The tables of Spark's file formats are those that Spark itself lists; a test compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+
+_FILES = """
+    path maxFilesPerTrigger maxBytesPerTrigger maxFileAge latestFirst fileNameOnly cleanSource
+    sourceArchiveDir maxCachedFiles discardCachedInputRatio pathGlobFilter recursiveFileLookup basePath
+    ignoreCorruptFiles ignoreMissingFiles ignoreInvalidPartitionPaths modifiedBefore modifiedAfter
+"""
+"""Options of every format of files that Spark reads."""
+
+SPARK_OPTIONS: Mapping[str, str] = {
+    "csv": """
+        charToEscapeQuoteEscaping charset codec columnNameOfCorruptRecord columnPruning comment
+        compression dateFormat delimiter emptyValue enableDateTimeParsingFallback encoding enforceSchema
+        escape escapeQuotes extension header ignoreLeadingWhiteSpace ignoreTrailingWhiteSpace
+        inferSchema inputBufferSize lineSep locale maxCharsPerColumn maxColumns mode multiLine nanValue
+        negativeInf nullValue positiveInf preferDate quote quoteAll samplingRatio sep
+        singleVariantColumn timeFormat timeZone timestampFormat timestampNTZFormat
+        unescapedQuoteHandling
+    """,
+    "json": """
+        allowBackslashEscapingAnyCharacter allowComments allowNonNumericNumbers allowNumericLeadingZeros
+        allowSingleQuotes allowUnquotedControlChars allowUnquotedFieldNames charset
+        columnNameOfCorruptRecord compression dateFormat dropFieldIfAllNull
+        enableDateTimeParsingFallback encoding explodeEmbeddedArray ignoreNullFields inferTimestamp
+        lineSep locale mode multiLine prefersDecimal pretty primitivesAsString samplingRatio
+        singleVariantColumn sortKeys timeFormat timeZone timestampFormat timestampNTZFormat useUnsafeRow
+        writeNonAsciiCharacterAsCodePoint
+    """,
+    "xml": """
+        arrayElementName attributePrefix charset columnNameOfCorruptRecord compression dateFormat
+        declaration encoding excludeAttribute ignoreNamespace ignoreSurroundingSpaces indent inferSchema
+        locale mode multiLine nullValue preferDate prefersDecimal rootTag rowTag rowValidationXSDPath
+        samplingRatio singleVariantColumn timeFormat timeZone timestampFormat timestampNTZFormat
+        useLegacyXMLParser validateName valueTag wildcardColName
+    """,
+    "text": "compression encoding lineSep wholetext",
+    "parquet": "compression datetimeRebaseMode int96RebaseMode mergeSchema parquet.compression",
+    "orc": "compression mergeSchema orc.compress",
+    "avro": """
+        avroSchema avroSchemaUrl compression datetimeRebaseMode enableStableIdentifiersForUnionType
+        ignoreExtension mode positionalFieldMatching recordName recordNamespace recursiveFieldMaxDepth
+        stableIdentifierPrefixForUnionType
+    """,
+}
+"""The options that Spark lists for each format of files."""
+
+_GENERATED = {
+    "rate": "rowsPerSecond rampUpTime numPartitions",
+    "rate-micro-batch": "rowsPerBatch startTimestamp advanceMillisPerBatch numPartitions",
+    "socket": "host port includeTimestamp numPartitions",
+}
+_PACKAGES = """
+    bigquery cloudfiles delta eventhubs hudi iceberg jdbc kafka kinesis mongodb paimon pubsub pulsar
+    redshift snowflake
+"""
+EXTERNAL = frozenset(_PACKAGES.split())
+"""Formats of packages for Spark; their options are known to them alone."""
+
+_OURS = "format time slack rate distinct"
+"""Options of streams that Muntin takes itself."""
+
+
+def _names(*texts: str) -> dict[str, str]:
+    """The names in the texts by their lower case."""
+    return {name.lower(): name for text in texts for name in text.split()}
+
+
+UNREAD_STREAM = _names(_OURS)
+"""Options of a stream without a format, whose rows are pushed."""
+
+STREAMS: Mapping[str, Mapping[str, str]] = {
+    **{kind: _names(_OURS, _FILES, own) for kind, own in SPARK_OPTIONS.items()},
+    **{kind: _names(_OURS, own) for kind, own in _GENERATED.items()},
+    "parquet": _names(_OURS, _FILES, SPARK_OPTIONS["parquet"], "reader"),
+    "binaryfile": _names(_OURS, _FILES),
+}
+"""Formats that streams are read in, with their options."""
+
+TABLES: Mapping[str, Mapping[str, str]] = {
+    "csv": _names("format path header"),
+    "json": _names("format path"),
+    "parquet": _names("format path"),
+}
+"""Formats of the files of stored tables, with their options."""
+
+SINKS: Mapping[str, Mapping[str, str]] = {
+    **{kind: _names("path mode maxRecordsPerFile", own) for kind, own in SPARK_OPTIONS.items()},
+    "console": _names("numRows truncate mode"),
+    "noop": _names("mode"),
+}
+"""Formats of Spark that results are written in, with their options."""
+
+OWN_FILES = ("parquet", "csv", "json")
+"""Formats of sinks that Muntin writes itself where the folder is local."""
+
+FILE_FORMATS = (*SPARK_OPTIONS, "binaryfile")
+"""Formats of files, which need a path."""
+
+REQUIRED: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(FILE_FORMATS, ("path",)),
+    "socket": ("host", "port"),
+    "rate-micro-batch": ("rowsPerBatch",),
+}
+"""Options that a stream of a format cannot do without."""
+
+PATHS = ("path", "sourcearchivedir", "basepath", "rowvalidationxsdpath", "avroschemaurl")
+"""Options of any format whose values name files or folders, in lower case."""
+
+CONFINED = frozenset({*FILE_FORMATS, "rate", "rate-micro-batch", "console", "memory", "noop"})
+"""Formats that reach nothing but the files that their options name."""
+
+
+def is_foreign(kind: str) -> bool:
+    """Tell whether only Spark or a package can check a format: a class, or a package's name."""
+    return "." in kind or kind.lower() in EXTERNAL
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a hint that names the known name nearest to a misspelled one, or nothing.
+
+    >>> did_you_mean("parquett", ["csv", "parquet"])
+    "Did you mean 'parquet'?"
+    """
+    by_case = {one.lower(): one for one in known}
+    near = get_close_matches(name.lower(), by_case, 1)
+    return f"Did you mean {by_case[near[0]]!r}?" if near else ""

@@ -1,0 +1,85 @@
+"""``stats()`` has the same keys for every kind of query, and the documentation names them all."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import muntin
+
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "read-stats-and-explain.md"
+KINDS = {
+    "plain": "SELECT k FROM A WINDOW 5 SECONDS",
+    "join": "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS",
+    "shared": "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 3 SECONDS",
+    "three": "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 5 SECONDS",
+    "tree": "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 5 SECONDS WITH (tree = '((A, B), C)')",
+    "adapt": "SELECT A.v FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS WITH (overload = 'adapt', resources = '5')",
+    "rows": "SELECT A.k FROM A [ROWS 3], B [PARTITION BY k ROWS 2] WHERE A.k = B.k",
+    "naive": "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS WITH (algorithm = 'naive', sharing = 'off')",
+    "changes": "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS EMIT CHANGES",
+    "every": "SELECT k FROM A WINDOW 5 SECONDS EVERY 2 SECONDS",
+    "table": "SELECT A.k, T.n FROM A, T WHERE A.k = T.k WINDOW 5 SECONDS",
+    "distinct": "SELECT DISTINCT k FROM A WINDOW 5 SECONDS",
+    "group": "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k WINDOW 5 SECONDS",
+    "again": "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k WINDOW 5 SECONDS",
+    "total": "SELECT COUNT(*) AS n FROM A WINDOW 5 SECONDS",
+    "union": "SELECT k FROM A UNION ALL SELECT k FROM B WINDOW 5 SECONDS",
+    "except": "SELECT k FROM A EXCEPT SELECT k FROM A WHERE v > 1 WINDOW 5 SECONDS",
+    "below": "SELECT x.k FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) x WHERE x.n > 1 WINDOW 5 SECONDS",
+    "snapshot": "SELECT k FROM A WINDOW 5 SECONDS EVERY 1 SECOND EMIT SNAPSHOT",
+}
+PIPELINES = {"distinct", "group", "again", "total", "union", "except", "below", "snapshot"}
+NESTED = ("buffers", "work", "response_seconds")
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["before rows", "after rows"])
+def told(request: pytest.FixtureRequest) -> dict[str, dict[str, Any]]:
+    """The stats of a query of each kind, all in one engine."""
+    engine = muntin.Engine()
+    for name in "ABC":
+        engine.stream(name, {"k": "int", "v": "int", "ts": "timestamp"})
+    engine.table("T", [{"k": 1, "n": "one"}])
+    handles = {name: engine.query(sql, name=name) for name, sql in KINDS.items()}
+    if request.param:
+        for second in range(8):
+            for name in "ABC":
+                engine.push(name, [(key, key, second * 1_000_000) for key in (1, 2, 1)])
+        engine.advance(9_000_000)
+    return {name: handle.stats() for name, handle in handles.items()}
+
+
+def test_every_kind_of_query_has_the_same_keys(told: dict[str, dict[str, Any]]) -> None:
+    expected = told["plain"]
+    for name, stats in told.items():
+        assert sorted(stats) == sorted(expected), name
+        for part in NESTED:
+            assert sorted(stats[part]) == sorted(expected[part]), (name, part)
+        assert {"mode", "lag_seconds"} <= stats["overload"].keys(), name
+        assert stats["query"] == name
+
+
+def test_pipelines_add_up_what_their_joins_count(told: dict[str, dict[str, Any]]) -> None:
+    for name, stats in told.items():
+        assert bool(stats["leaves"]) == (name in PIPELINES), name
+        assert not stats["operators"] or name in PIPELINES, name
+    assert [len(told[name]["operators"]) for name in ("group", "union", "below")] == [1, 1, 2]
+    assert told["join"]["shares_with"] == ["shared"]
+    assert "group" in told["again"]["shares_with"]
+    assert all(set(stats["shares_with"]) <= KINDS.keys() - {name} for name, stats in told.items() if name in PIPELINES)
+    group, join = told["group"], told["changes"]
+    assert group["state_rows"].keys() == join["state_rows"].keys() == {"A", "B"}
+    assert group["rows_in"] == group["leaves"][0]["rows_in"]
+    assert group["work"] == group["leaves"][0]["work"]
+    assert group["processed_until"] == group["leaves"][0]["processed_until"]
+    assert told["union"]["rows_in"] == sum(leaf["rows_in"] for leaf in told["union"]["leaves"])
+    assert group["state_bytes"] == group["leaves"][0]["state_bytes"] + sum(one["bytes"] for one in group["operators"])
+
+
+def test_the_documentation_names_every_key(told: dict[str, dict[str, Any]]) -> None:
+    text = PAGE.read_text(encoding="utf-8").split("## stats")[1]
+    documented = {name for row in re.findall(r"(?m)^\| (`.*?) \|", text) for name in re.findall(r"`(\w+)`", row)}
+    assert set(told["plain"]) == documented
