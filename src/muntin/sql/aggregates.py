@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.types as pat
 
-from muntin.sql.functions import Ban, banned_functions
+from muntin.sql.functions import Ban, refused_functions
 from muntin.sql.lexer import Tokens, closing, is_number, is_symbol, split_commas, word
 from muntin.sql.probe import DuckRefusalError, ask
 from muntin.sql.refusals import is_called
@@ -73,7 +73,7 @@ def is_aggregate(tokens: Tokens, index: int) -> bool:
     before = tokens[index - 1] if index else None
     name = tokens[index].text.lower()
     # DuckDB's catalogue does not list what its parser turns into something else.
-    return (name in _WITHIN or banned_functions().get(name) is Ban.AGGREGATE) and is_called(tokens[index], before)
+    return (name in _WITHIN or refused_functions().get(name) is Ban.AGGREGATE) and is_called(tokens[index], before)
 
 
 def refuse_aggregates(tokens: Tokens | None, where: str, hint: str) -> None:

@@ -8,8 +8,9 @@ from functools import lru_cache
 import pyarrow as pa
 
 from muntin.errors import InputError, SqlError
+from muntin.expressions.validator import NotAllowedError
 from muntin.sql.lexer import Tokens, is_number, is_text, tokenize, top_level, word
-from muntin.sql.probe import DuckRefusalError, ask
+from muntin.sql.probe import DuckRefusalError, ask, check
 
 RESERVED = ("_op", "_ts")
 """Names that results use for themselves."""
@@ -103,4 +104,11 @@ def _is_plain(tokens: Tokens) -> bool:
 
 @lru_cache(maxsize=1024)
 def _ask_type(sql_type: str) -> pa.DataType:
-    return ask(f"SELECT CAST(NULL AS {sql_type}) AS x LIMIT 0").schema.field(0).type
+    text = f"CAST(NULL AS {sql_type})"
+    try:
+        (tree,) = check([text], ())
+    except NotAllowedError as error:
+        raise InputError(f"{sql_type!r} is not a type", hint=_HINT) from error
+    if tree["class"] != "CAST" or tree["child"]["class"] != "CONSTANT":
+        raise InputError(f"{sql_type!r} is not a type", hint=_HINT)
+    return ask(f"SELECT {text} AS x LIMIT 0").schema.field(0).type
