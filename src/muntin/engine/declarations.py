@@ -8,6 +8,7 @@ from itertools import count
 from typing import Generic, TypeVar
 
 from muntin.errors import CatalogError, InputError, SettingError, SqlError
+from muntin.model.arguments import check_name
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.settings import Settings
 from muntin.model.statistics import declared_statistics, known_statistics
@@ -39,6 +40,7 @@ class Declarations:
         if name is None:
             names = (f"q{number}" for number in count(1))
             name = next(free for free in names if free not in self.queries and self.catalog.find(free) is None)
+        check_name(name, "the name of a query")
         return read_query(sql, name, self.catalog)
 
     def knowledge(self) -> Knowledge:
@@ -88,6 +90,7 @@ class Declarations:
 
     def drop_query(self, name: str, *, if_exists: bool = False) -> Query | None:
         """Let go of a query; None if there is none and need not be."""
+        check_name(name, "the name of a query")
         if name.casefold() not in self.queries:
             if if_exists:
                 return None

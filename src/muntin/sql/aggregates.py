@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -195,15 +196,17 @@ def result_type(call: Call, argument: pa.DataType | None) -> pa.DataType:
         fact = f"{plain_text(call.tokens)} is over the type {argument}, which is not supported"
         raise call.tokens.error(call.tokens.start, fact, "Cast it to a number, for example CAST(x AS DOUBLE)")
     fraction = f", {call.fraction}" if call.fraction else ""
-    batch = pa.table({"x": pa.nulls(0, argument)})
     try:
-        return (
-            ask(f"SELECT {call.function}({'DISTINCT ' if call.distinct else ''}x{fraction}) AS y FROM batch", batch=batch)
-            .schema.field(0)
-            .type
-        )
+        return _ask_type(f"{call.function}({'DISTINCT ' if call.distinct else ''}x{fraction})", argument)
     except DuckRefusalError as refusal:
         raise call.tokens.error(call.tokens.start, refusal.fact, refusal.advice or "Correct the argument") from refusal
+
+
+@lru_cache(maxsize=1_024)
+def _ask_type(call: str, argument: pa.DataType) -> pa.DataType:
+    """Return the type that DuckDB gives a call over a column ``x`` of that type."""
+    batch = pa.table({"x": pa.nulls(0, argument)})
+    return ask(f"SELECT {call} AS y FROM batch", batch=batch).schema.field(0).type
 
 
 def _can(call: Call, kind: pa.DataType) -> bool:

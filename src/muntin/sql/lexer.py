@@ -103,6 +103,8 @@ def tokenize(text: str, query: str | None = None) -> Tokens:
     >>> [token.text for token in tokenize("SELECT x -- all of it")]
     ['SELECT', 'x']
     """
+    if not isinstance(text, str):
+        raise InputError(f"SQL must be text, not {type(text).__name__}", hint="Pass the statements as one str")
     text = text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text
     empty = Tokens(text, (), len(text), query)
     if odd := _UNUSABLE.search(text):

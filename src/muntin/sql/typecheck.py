@@ -22,7 +22,11 @@ from muntin.plan.query import ColumnRef, Expression, quote
 from muntin.sql.functions import why_refused
 from muntin.sql.probe import DuckRefusalError, ask, check
 from muntin.sql.scope import Scope
-from muntin.sql.writer import Draft
+from muntin.sql.types import UNSUPPORTED_HINT, unsupported_type
+from muntin.sql.writer import Draft, plain_text
+
+_GROUP = 200
+"""How many expressions DuckDB gets at once."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +52,13 @@ def find_types(outputs: Sequence[Draft], conditions: Sequence[Condition], scope:
     drafts = list(unknown.values())
     _check_allowed(drafts, scope)
     try:
-        row = _run(drafts, scope, rows=1)
+        found = dict(zip(unknown, _run_types(drafts, scope, rows=1), strict=True))
     except DuckRefusalError:
-        types |= _find_types_apart(drafts, scope)
+        found = _find_types_apart(drafts, scope)
         _check_constants(conditions, scope)
-        return types
-    return types | dict(zip(unknown, row.schema.types, strict=True))
+    for draft in drafts:
+        _check_type(draft, found[draft.sql])
+    return types | found
 
 
 def typed(draft: Draft, types: Mapping[str, pa.DataType]) -> Expression:
@@ -94,6 +99,12 @@ def _not_allowed(draft: Draft, error: NotAllowedError) -> SqlError:
     return tokens.error(where, f"there is no function {error.function}", hint)
 
 
+def _check_type(draft: Draft, kind: pa.DataType) -> None:
+    if (name := unsupported_type(kind)) is not None:
+        fact = f"the expression {plain_text(draft.tokens)} has type {name}, which is not supported"
+        raise draft.tokens.error(draft.tokens.start, fact, UNSUPPORTED_HINT)
+
+
 def _column_type(reference: ColumnRef, scope: Scope) -> pa.DataType:
     return scope.sources[reference.source].schema.field(reference.column).type
 
@@ -107,6 +118,12 @@ def _run(drafts: Sequence[Draft], scope: Scope, rows: int) -> pa.Table:
     return result
 
 
+def _run_types(drafts: Sequence[Draft], scope: Scope, rows: int) -> list[pa.DataType]:
+    """Return the types of the expressions. DuckDB's optimizer is quadratic in their number, so they run in groups."""
+    starts = range(0, len(drafts), _GROUP)
+    return [kind for start in starts for kind in _run(drafts[start : start + _GROUP], scope, rows).schema.types]
+
+
 def _find_types_apart(drafts: Sequence[Draft], scope: Scope) -> dict[str, pa.DataType]:
     """Return the types of expressions that need not work for NULL if they read columns."""
     types: dict[str, pa.DataType] = {}
@@ -117,7 +134,7 @@ def _find_types_apart(drafts: Sequence[Draft], scope: Scope) -> dict[str, pa.Dat
         for draft, refusal in _failing(group, scope, rows):
             raise _error(draft, refusal, scope) from refusal
         if group:
-            types |= zip((draft.sql for draft in group), _run(group, scope, rows).schema.types, strict=True)
+            types |= zip((draft.sql for draft in group), _run_types(group, scope, rows), strict=True)
     return types
 
 
@@ -126,7 +143,7 @@ def _failing(drafts: Sequence[Draft], scope: Scope, rows: int) -> Iterator[tuple
     if not drafts:
         return
     try:
-        _run(drafts, scope, rows)
+        _run_types(drafts, scope, rows)
     except DuckRefusalError as refusal:
         if len(drafts) == 1:
             yield drafts[0], refusal
