@@ -37,7 +37,7 @@ from muntin.errors import CatalogError, InputError, RunError, SettingError
 from muntin.kernels.compiling import prepare, prepare_part
 from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream, Table
-from muntin.model.clock import Instant, parse_instant
+from muntin.model.clock import Instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
 from muntin.plan.join import JoinPlan
 from muntin.plan.pipeline import Pipeline, PipelinePlan
@@ -165,8 +165,9 @@ class SparkEngine:
 
     def stream(self, name: str, source: DataFrame, *, time: str | None = None, slack: str | int = 0) -> None:
         """Declare a stream over a streaming DataFrame."""
-        if not isinstance(source, DataFrame):
-            fact = f"stream {name} cannot be made from {type(source).__name__}"
+        given: object = source
+        if not isinstance(given, DataFrame):
+            fact = f"stream {name} cannot be made from {type(given).__name__}"
             raise InputError(fact, hint="Pass a streaming DataFrame, as spark.readStream makes them")
         if not source.isStreaming:
             raise InputError(
@@ -186,9 +187,8 @@ class SparkEngine:
     def table(self, name: str, rows: DataFrame | pa.Table | Sequence[Mapping[str, object]]) -> None:
         """Declare a stored table with its rows; they are read now."""
         try:
-            arrow = (
-                rows.toArrow() if isinstance(rows, DataFrame) else rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows))
-            )
+            arrow = rows.toArrow() if isinstance(rows, DataFrame) else rows
+            arrow = arrow if isinstance(arrow, pa.Table) else pa.Table.from_pylist(list(arrow))
             arrow = arrow.cast(_plain(arrow.schema))
         except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
             fact = f"cannot make table {name} from {type(rows).__name__}"

@@ -96,8 +96,9 @@ def build_schema(columns: Mapping[str, str]) -> pa.Schema:
     >>> build_schema({"k": "bigint", "ts": "timestamp"}).names
     ['k', 'ts']
     """
-    if not isinstance(columns, Mapping):
-        fact = f"columns must be a mapping from names to types, not {type(columns).__name__}"
+    given: object = columns
+    if not isinstance(given, Mapping):
+        fact = f"columns must be a mapping from names to types, not {type(given).__name__}"
         raise InputError(fact, hint='Write for example {"k": "BIGINT", "ts": "TIMESTAMP"}')
     check_columns(columns)
     return pa.schema([pa.field(name, arrow_type(sql_type)) for name, sql_type in columns.items()])

@@ -85,7 +85,7 @@ def test_chains_of_any_operators_mean_what_they_mean_in_duckdb(rest: list[tuple[
     ids=lambda sql: sql[:40],
 )
 def test_what_is_too_deep_is_refused_with_a_place_and_a_hint(sql: str) -> None:
-    with pytest.raises(SqlError, match="levels of|nested too deeply|expression depth") as caught:
+    with pytest.raises(SqlError, match=r"levels of|nested too deeply|expression depth") as caught:
         make_engine().query(f"{sql} WINDOW 1 HOUR")
     assert caught.value.place.line == 1
     assert caught.value.hint
