@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from muntin.engine.declaration_checks import SinkOptions, sink_mistakes, stream_mistakes, without_source
 from muntin.errors import CatalogError, InputError, MuntinError, SettingError, SqlError
 from muntin.model.allowed_paths import AllowedPaths
+from muntin.model.arguments import check_name
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.settings import Settings
 from muntin.model.statistics import declared_statistics, known_statistics
@@ -47,6 +48,7 @@ class Declarations:
         if name is None:
             names = (f"q{number}" for number in count(1))
             name = next(free for free in names if free not in self.queries and self.catalog.find(free) is None)
+        check_name(name, "the name of a query")
         return read_query(sql, name, self.catalog)
 
     def knowledge(self) -> Knowledge:
@@ -132,6 +134,7 @@ class Declarations:
 
     def drop_query(self, name: str, *, if_exists: bool = False) -> Query | None:
         """Let go of a query; None if there is none and need not be."""
+        check_name(name, "the name of a query")
         if name.casefold() not in self.queries:
             if if_exists:
                 return None

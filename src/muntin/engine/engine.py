@@ -7,6 +7,7 @@ guards all of it; subscribers are called outside.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -41,8 +42,9 @@ from muntin.errors import CatalogError, InputError
 from muntin.expressions.duck import Duck
 from muntin.kernels.compiling import prepare, prepare_part
 from muntin.model.allowed_paths import AllowedPaths
+from muntin.model.arguments import check_name, read_timeout
 from muntin.model.catalog import Stream, Table
-from muntin.model.clock import AFTER_ALL, BEFORE_ALL, Instant, format_instant, parse_instant, parse_interval
+from muntin.model.clock import AFTER_ALL, BEFORE_ALL, Instant, format_instant, parse_instant
 from muntin.model.settings import Settings
 from muntin.operators.pipeline import Drive
 from muntin.operators.scheduled_join import Pace
@@ -52,22 +54,13 @@ from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit, Query
 from muntin.plan.statement import Drop
 from muntin.planner.strategies import drive_strategy
-from muntin.sql.streams import make_stream, make_table
+from muntin.sql.streams import make_stream, make_table, read_slack
 from muntin.sql.types import build_schema
 from muntin.state.batch import Batch
 
 Value = TypeVar("Value")
 OnRelease: TypeAlias = Callable[[str, pa.Table], None]
 """Called with the name of a query and results of it, in the middle of the engine's work: it must be quick, and leave the engine alone."""
-
-
-def _read_slack(stream: str, slack: object) -> int:
-    """The slack in microseconds, from an interval or a number of them."""
-    if isinstance(slack, str):
-        return parse_interval(slack)
-    if isinstance(slack, bool) or not isinstance(slack, int) or slack >= AFTER_ALL:
-        raise InputError(f"the slack of stream {stream} cannot be {slack!r}", hint="Give an interval such as '2 seconds', or microseconds")
-    return slack
 
 
 def _kept_positions(keepers: list[tuple[RunningJoin, int]]) -> npt.NDArray[np.int64]:
@@ -161,7 +154,7 @@ class Engine:
             How late rows may come, as an interval (``"2 seconds"``) or in microseconds.
         """
         schema = columns if isinstance(columns, pa.Schema) else build_schema(columns)
-        micros = _read_slack(name, slack)
+        micros = read_slack(name, slack)
         with self._lock:
             self._add_stream(make_stream(name, schema, time, micros))
 
@@ -256,6 +249,7 @@ class Engine:
 
     def handle(self, name: str) -> StandingQuery:
         """The handle of a registered query."""
+        check_name(name, "the name of a query")
         with self._lock:
             if name.casefold() not in self._queries:
                 raise self._declared.unknown_query(name)
@@ -477,13 +471,14 @@ class Engine:
 
     def stop(self, timeout: float = 60.0) -> None:
         """Finish what there is to do, wait for subscribers at most so many seconds, and run by itself no more; nothing if it does not."""
-        if self._live.stop(timeout):
+        wait = read_timeout(timeout)
+        if self._live.stop(threading.TIMEOUT_MAX if wait is None else wait):
             with self._lock:
                 self._choose_keepers()
 
     def settle(self, timeout: float | None = None) -> bool:
         """Wait, while it runs by itself, until all that was pushed is processed and subscribers were called; whether that is so now."""
-        return self._live.settle(timeout)
+        return self._live.settle(read_timeout(timeout))
 
     def _choose_keepers(self) -> None:
         """Results are kept for poll unless somebody is called with them live."""
@@ -576,14 +571,16 @@ class Engine:
     # -- for handles -------------------------------------------------------------------------------
 
     def _state(self, stream: str) -> StreamState:
-        relation = self._catalog.find(str(stream))
+        check_name(stream, "the name of a stream")
+        relation = self._catalog.find(stream)
         if isinstance(relation, Stream):
             return self._streams[relation.name]
-        near = get_close_matches(str(stream), list(self._streams), 1)
+        near = get_close_matches(stream, list(self._streams), 1)
         hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(self._streams) or 'no streams yet'}"
         raise CatalogError(f"there is no stream {stream!r}", hint=hint)
 
     def _running(self, name: str, use: Callable[[RunningQuery | RunningPipeline], Value]) -> Value:
+        check_name(name, "the name of a query")
         with self._lock:
             running = self._queries.get(name.casefold())
             if running is None:

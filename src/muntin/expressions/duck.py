@@ -16,6 +16,8 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": False,
 }
 
+_PARSE = "SELECT json_serialize_sql(?, skip_null := true, skip_empty := true, skip_default := true)"
+
 DuckError = duckdb.Error
 """What :meth:`Duck.run` raises when DuckDB refuses the SQL or fails on the rows."""
 DuckFatalError = (duckdb.FatalException, duckdb.InternalException)
@@ -29,6 +31,11 @@ class Duck:
         self._connection = duckdb.connect(":memory:", config=_SETTINGS)
         self._connection.execute("SET TimeZone = 'UTC'")
         self._connection.execute("SET lock_configuration = true")
+
+    def parse(self, sql: str) -> str:
+        """Return the syntax tree of a SELECT as JSON, without defaults; nothing runs."""
+        ((tree,),) = self._connection.execute(_PARSE, [sql]).fetchall()
+        return str(tree)
 
     def run(self, sql: str, /, **tables: pa.Table) -> pa.Table:
         """The result of one SELECT over the given tables, row order kept."""

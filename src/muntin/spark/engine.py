@@ -37,6 +37,7 @@ from muntin.engine.table_files import load_table
 from muntin.errors import CatalogError, InputError, RunError, SettingError
 from muntin.kernels.compiling import prepare, prepare_part
 from muntin.model.allowed_paths import AllowedPaths
+from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import Instant, parse_instant, parse_interval
 from muntin.model.settings import Settings
@@ -66,7 +67,7 @@ from muntin.spark.sources import Source, arrow_schema, check_repeatable, fitted,
 from muntin.spark.standing_query import SparkQuery
 from muntin.spark.subscribing import Subscriber, Subscriptions
 from muntin.spark.tally import STATS
-from muntin.sql.streams import make_stream, make_table
+from muntin.sql.streams import make_stream, make_table, read_slack
 
 _DEFAULT = Settings()
 _GLANCE = 0.05
@@ -170,11 +171,15 @@ class SparkEngine:
 
     def stream(self, name: str, source: DataFrame, *, time: str | None = None, slack: str | int = 0) -> None:
         """Declare a stream over a streaming DataFrame."""
+        given: object = source
+        if not isinstance(given, DataFrame):
+            fact = f"stream {name} cannot be made from {type(given).__name__}"
+            raise InputError(fact, hint="Pass a streaming DataFrame, as spark.readStream makes them")
         if not source.isStreaming:
             raise InputError(
                 f"the DataFrame of stream {name} is not streaming", hint="Use spark.readStream, or engine.table for stored rows"
             )
-        micros = parse_interval(slack) if isinstance(slack, str) else slack
+        micros = read_slack(name, slack)
         with self._lock:
             stream = make_stream(name, _plain(arrow_schema(source.schema)), time, micros)
             self._add_stream(stream, fitted(source, stream))
@@ -187,8 +192,13 @@ class SparkEngine:
 
     def table(self, name: str, rows: DataFrame | pa.Table | Sequence[Mapping[str, object]]) -> None:
         """Declare a stored table with its rows; they are read now."""
-        arrow = rows.toArrow() if isinstance(rows, DataFrame) else rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows))
-        arrow = arrow.cast(_plain(arrow.schema))
+        try:
+            arrow = rows.toArrow() if isinstance(rows, DataFrame) else rows
+            arrow = arrow if isinstance(arrow, pa.Table) else pa.Table.from_pylist(list(arrow))
+            arrow = arrow.cast(_plain(arrow.schema))
+        except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
+            fact = f"cannot make table {name} from {type(rows).__name__}"
+            raise InputError(fact, hint="Pass a DataFrame, a pyarrow Table or a list of dicts") from error
         with self._lock:
             table = make_table(name, arrow.schema)
             self._add_table(table, read_rows(arrow, table.schema, f"table {name}"))
@@ -539,6 +549,7 @@ class SparkEngine:
 
     def late(self, stream: str) -> pa.Table:
         """The late rows of a stream so far."""
+        check_name(stream, "the name of a stream")
         relation = self._catalog.find(stream)
         if not isinstance(relation, Stream):
             raise CatalogError(f"there is no stream {stream}", hint="Check the name")
@@ -546,6 +557,7 @@ class SparkEngine:
 
     def results(self, name: str) -> pa.Table:
         """All changes of a query so far, if its sink is memory."""
+        check_name(name, "the name of a query")
         standing = self._queries.get(name.casefold())
         if standing is None or not isinstance(standing.sink, MemorySink):
             raise InputError(f"query {name} has no results in memory", hint="Register it with sink='memory'")
@@ -592,6 +604,7 @@ class SparkEngine:
         return {"query": found, "results": results, "rows_out": results, **told["queries"][found]}
 
     def _standing(self, name: str) -> Standing:
+        check_name(name, "the name of a query")
         standing = self._queries.get(name.casefold())
         if standing is None:
             raise self._declared.unknown_query(name)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 import pyarrow as pa
 
 from muntin.aggregates import AggregateFunction, aggregate_functions, function_called
 from muntin.aggregates.function import Arguments
-from muntin.sql.functions import Ban, banned_functions
+from muntin.sql.functions import Ban, refused_functions
 from muntin.sql.lexer import Tokens, closing, is_number, is_symbol, split_commas, word
 from muntin.sql.probe import DuckRefusalError, ask
 from muntin.sql.refusals import is_called
@@ -41,7 +42,7 @@ def is_aggregate(tokens: Tokens, index: int) -> bool:
     before = tokens[index - 1] if index else None
     name = tokens[index].text.lower()
     # DuckDB's catalogue does not list what its parser turns into something else.
-    return (function_called(name) is not None or banned_functions().get(name) is Ban.AGGREGATE) and is_called(tokens[index], before)
+    return (function_called(name) is not None or refused_functions().get(name) is Ban.AGGREGATE) and is_called(tokens[index], before)
 
 
 def _known() -> str:
@@ -173,12 +174,14 @@ def result_type(call: Call, argument: pa.DataType | None) -> pa.DataType:
         fact = f"{plain_text(call.tokens)} is over the type {argument}, which is not supported"
         raise call.tokens.error(call.tokens.start, fact, "Cast it to a number, for example CAST(x AS DOUBLE)")
     fraction = f", {call.fraction}" if call.fraction else ", 1" if call.key is not None else ""
-    batch = pa.table({"x": pa.nulls(0, argument)})
     try:
-        return (
-            ask(f"SELECT {call.function.name}({'DISTINCT ' if call.distinct else ''}x{fraction}) AS y FROM batch", batch=batch)
-            .schema.field(0)
-            .type
-        )
+        return _ask_type(f"{call.function.name}({'DISTINCT ' if call.distinct else ''}x{fraction})", argument)
     except DuckRefusalError as refusal:
         raise call.tokens.error(call.tokens.start, refusal.fact, refusal.advice or "Correct the argument") from refusal
+
+
+@lru_cache(maxsize=1_024)
+def _ask_type(call: str, argument: pa.DataType) -> pa.DataType:
+    """Return the type that DuckDB gives a call over a column ``x`` of that type."""
+    batch = pa.table({"x": pa.nulls(0, argument)})
+    return ask(f"SELECT {call} AS y FROM batch", batch=batch).schema.field(0).type

@@ -1,12 +1,16 @@
-"""Which functions a standing query must not call, and why; DuckDB's own catalogue says what they are."""
+"""Why a query must not call a function, in words for the user.
+
+What queries may call is decided by the list in :mod:`muntin.expressions.allowed`, not here: a function
+that is missing below is refused all the same, with a more general reason.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from enum import Enum
 from functools import cache
 
+from muntin.expressions.allowed import ALLOWED, is_allowed
 from muntin.sql.probe import ask
 
 
@@ -21,54 +25,66 @@ class Ban(Enum):
         "A row must give the same result whenever it is looked at; use a column, such as the stream's time, instead",
     )
     OUTSIDE = ("looks outside the rows", "Expressions cannot read files, settings or the system")
+    UNLISTED = (
+        "is not supported in queries",
+        "Use functions whose value depends on their arguments alone",
+    )
 
 
-WITHOUT_PARENTHESES = {"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"}
-WITHOUT_PARENTHESES |= {"CURRENT_USER", "CURRENT_ROLE", "CURRENT_CATALOG", "CURRENT_SCHEMA", "CURRENT_DATABASE", "SESSION_USER"}
+WITHOUT_PARENTHESES = {
+    "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP",
+    "CURRENT_USER", "CURRENT_ROLE", "CURRENT_CATALOG", "CURRENT_SCHEMA", "CURRENT_DATABASE",
+    "SESSION_USER",
+}  # fmt: skip
 """Words that call a function although no parenthesis follows."""
 
-_OUTSIDE = re.findall(
-    r"\w+",
-    """
-    getenv current_setting getvariable version current_user current_role session_user user current_catalog current_database
-    current_schema current_schemas in_search_path query query_table glob read_text read_blob read_csv read_csv_auto read_json
-    read_parquet parquet_scan pragma_version pragma_platform write_log sleep_ms stats
+_REASONS = {
+    Ban.VOLATILE: """
+        age ago current_localtime current_localtimestamp current_date current_time current_timestamp
+        localtime localtimestamp pg_conf_load_time pg_postmaster_start_time
     """,
-)
-_CALL = re.compile(r'(\w+)"?\(')
+    Ban.AGGREGATE: """
+        geomean geometric_mean wavg weighted_avg json_group_array json_group_object
+        json_group_structure variant_group_array
+    """,
+    Ban.TABLE: "generate_subscripts regexp_split_to_table",
+    Ban.OUTSIDE: """
+        getenv current_setting getvariable version current_user current_role session_user user
+        current_catalog current_database current_schema current_schemas in_search_path query
+        query_table glob read_text read_blob read_csv read_csv_auto read_json read_parquet
+        parquet_scan pragma_version pragma_platform write_log sleep_ms pg_sleep stats
+        get_block_size format_type pg_get_constraintdef pg_get_viewdef
+    """,
+}
+"""Reasons that DuckDB's catalog does not give."""
+
+_KINDS = {
+    "aggregate": Ban.AGGREGATE,
+    "window": Ban.WINDOW,
+    "table": Ban.TABLE,
+    "table_macro": Ban.TABLE,
+    "pragma": Ban.TABLE,
+}
 
 
 @cache
-def banned_functions() -> Mapping[str, Ban]:
-    """The refused functions by their name in lower case."""
-    columns = "function_name AS name, function_type AS kind, stability, macro_definition AS body"
-    catalogue = ask(f"SELECT {columns} FROM duckdb_functions()").to_pylist()
-    scalars = {row["name"] for row in catalogue if row["kind"] in {"scalar", "macro"}}
-    bans: dict[str, Ban] = {}
-    for row in catalogue:
-        if row["stability"] in {"VOLATILE", "CONSISTENT_WITHIN_QUERY"}:
-            bans[row["name"]] = Ban.VOLATILE
-        elif row["kind"] == "aggregate":
-            bans[row["name"]] = Ban.AGGREGATE
-        elif row["kind"] == "window":
-            bans.setdefault(row["name"], Ban.WINDOW)
-        elif row["kind"] in {"table", "table_macro", "pragma"} and row["name"] not in scalars:
-            bans.setdefault(row["name"], Ban.TABLE)
-    bans |= dict.fromkeys(_OUTSIDE, Ban.OUTSIDE)
-    bans |= {name.lower(): Ban.VOLATILE for name in WITHOUT_PARENTHESES if name.lower() not in bans}
-    _ban_macros(bans, {row["name"]: row["body"] for row in catalogue if row["kind"] == "macro"})
-    return bans
+def refused_functions() -> Mapping[str, Ban]:
+    """Return the reason for every function that is known and not allowed, by name in lower case."""
+    columns = "lower(function_name) AS name, function_type AS kind, stability"
+    found = ask(f"SELECT DISTINCT {columns} FROM duckdb_functions() ORDER BY ALL").to_pylist()
+    reasons: dict[str, Ban] = {}
+    for row in found:
+        known = _KINDS.get(row["kind"], Ban.UNLISTED)
+        volatile = row["stability"] in {"VOLATILE", "CONSISTENT_WITHIN_QUERY"}
+        reasons.setdefault(row["name"], Ban.VOLATILE if volatile else known)
+    for reason, names in _REASONS.items():
+        reasons |= dict.fromkeys(names.split(), reason)
+    return {name: reason for name, reason in reasons.items() if name not in ALLOWED}
 
 
-def _ban_macros(bans: dict[str, Ban], macros: Mapping[str, str]) -> None:
-    """Ban what calls something banned, until nothing new is found."""
-    found = True
-    while found:
-        found = False
-        for name, body in macros.items():
-            calls = [call.lower() for call in _CALL.findall(body)] + [body.strip().lower()]
-            calls += ["current_timestamp"] if "current_timestamp" in body else []
-            ban = Ban.OUTSIDE if "(SELECT " in body else next((bans[call] for call in calls if call in bans and call != name), None)
-            if ban is not None and name not in bans:
-                bans[name] = ban
-                found = True
+def why_refused(function: str, arguments: int) -> Ban | None:
+    """Return why a function must not be called with that many arguments.
+
+    None means that it may be called, or does not exist.
+    """
+    return None if is_allowed(function, arguments) else refused_functions().get(function.lower())

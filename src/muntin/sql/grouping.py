@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import pyarrow as pa
 from sqlglot import exp
@@ -165,10 +166,12 @@ class Grouping:
             aggregates.append(Aggregate(function, place, kind, call.distinct, call.fraction, by, text))
         if not aggregates and not self._keys:
             aggregates.append(Aggregate("count", None, pa.int64(), text="COUNT(*)"))  # something to tell that the group is there
-        unique = list(dict.fromkeys(replace(aggregate, text="") for aggregate in aggregates))
-        shown = tuple(next(known for known in aggregates if replace(known, text="") == one) for one in unique)
-        numbers = [unique.index(replace(aggregate, text="")) for aggregate in aggregates[: len(self._calls)]]
-        group = GroupBy(rows(tuple(columns)), len(self._keys), shown, None, ())
+        shown: dict[Aggregate, Aggregate] = {}
+        for aggregate in aggregates:
+            shown.setdefault(replace(aggregate, text=""), aggregate)
+        order_of = {aggregate: number for number, aggregate in enumerate(shown)}
+        numbers = [order_of[replace(aggregate, text="")] for aggregate in aggregates[: len(self._calls)]]
+        group = GroupBy(rows(tuple(columns)), len(self._keys), tuple(shown.values()), None, ())
         above = Scope((Source("", "", stored=True, window=Unbounded(), schema=group.groups),), 1)
         written = _GroupWriter(self, columns, iter(numbers))
         outputs = [(item.alias or self._name(item.body), written.write(item.body), item) for item in self._items]
@@ -208,6 +211,12 @@ class _GroupWriter:
     columns: Sequence[OutputColumn]
     numbers: Iterator[int]
 
+    @cached_property
+    def _longest(self) -> int:
+        """How many tokens a part that equals a key can have at most: each name may get an alias and a dot."""
+        keys = self.grouping._keys  # noqa: SLF001 (one job in two classes)
+        return max((3 * len(key.tokens) for key in keys if len(key.tokens) > 1), default=0)
+
     def write(self, tokens: Tokens) -> Draft:
         """The expression over groups."""
         grouping = self.grouping
@@ -235,7 +244,7 @@ class _GroupWriter:
         grouping = self.grouping
         if index in calls:
             return ColumnRef(0, f"a{next(self.numbers)}"), calls[index].end
-        for end in range(len(tokens), index, -1):
+        for end in range(min(len(tokens), index + self._longest), index, -1):
             if _stands_alone(tokens, index, end) and not any(at in calls for at in range(index, end)):
                 draft = grouping.writer.write(tokens.part(index, end), grouping.scope)
                 if draft.references and draft.sql in keys:

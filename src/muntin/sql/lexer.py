@@ -7,6 +7,7 @@ found anywhere, in any part of a statement, can be blamed by line and column.
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from sqlglot import Token, TokenType
 from sqlglot.dialects.dialect import Dialect
 
 from muntin.errors import InputError, Place, SqlError
+from muntin.sql.invisible import find_invisible
 
 DIALECT = Dialect.get_or_raise("duckdb")
 
@@ -101,12 +103,14 @@ def tokenize(text: str, query: str | None = None) -> Tokens:
     >>> [token.text for token in tokenize("SELECT x -- all of it")]
     ['SELECT', 'x']
     """
+    if not isinstance(text, str):
+        raise InputError(f"SQL must be text, not {type(text).__name__}", hint="Pass the statements as one str")
     text = text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text
     empty = Tokens(text, (), len(text), query)
     if odd := _UNUSABLE.search(text):
         raise empty.error(odd.start(), f"the character {odd.group()!r} cannot be part of a script", "Remove it; scripts are Unicode text")
     try:
-        return replace(empty, items=tuple(DIALECT.tokenize(text)))
+        items = tuple(DIALECT.tokenize(text))
     except Exception as error:  # sqlglot's tokenizer meets broken text with exceptions of many kinds
         rest = _CLOSED.sub(lambda closed: " " * len(closed.group()), text)
         opening = _OPENING.search(rest)
@@ -114,6 +118,11 @@ def tokenize(text: str, query: str | None = None) -> Tokens:
             raise empty.error(0, "the text cannot be cut into words", "Look for stray quotes and unusual characters") from error
         what = _QUOTES.get(opening.group(), "string")
         raise empty.error(opening.start(), f"the {what} that begins here has no end", f"Close the {what}") from error
+    if (offset := find_invisible(text, items)) is not None:
+        name = unicodedata.name(text[offset], "control character").lower()
+        fact = f"an invisible character (U+{ord(text[offset]):04X}, {name}) stands outside quotes"
+        raise empty.error(offset, fact, "Remove it, or replace it by a plain space")
+    return replace(empty, items=items)
 
 
 def split_statements(tokens: Tokens) -> Iterator[Tokens]:

@@ -9,7 +9,7 @@ from muntin.sql.binder import bind_query
 from muntin.sql.clauses import cut_clauses
 from muntin.sql.lexer import Tokens
 from muntin.sql.refusals import refuse
-from muntin.sql.selects import Selects, is_plain
+from muntin.sql.selects import Selects, is_plain, too_deep
 
 
 def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
@@ -25,7 +25,10 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
         hint = "Leave FRESHNESS out; it is kept for joins only so far"
         raise tokens.error(token, "FRESHNESS is not supported above DISTINCT, GROUP BY and set operators", hint)
     selects = Selects(name, clauses, catalog)
-    root = selects.bind(select)
+    try:
+        root = selects.bind(select)
+    except RecursionError as error:
+        raise too_deep(select) from error
     columns = []
     for column in root.schema:
         reference = ColumnRef(0, column.name)

@@ -5,10 +5,15 @@ from __future__ import annotations
 import atexit
 import re
 import threading
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from muntin.expressions.duck import Duck, DuckError, DuckFatalError
+from muntin.expressions.validator import UnparsableError, check_expressions
+
+Value = TypeVar("Value")
 
 _lock = threading.Lock()
 _ducks: list[Duck] = []
@@ -35,14 +40,27 @@ class DuckRefusalError(Exception):
 
 def ask(sql: str, **tables: pa.Table) -> pa.Table:
     """The result of one SELECT over the given tables, or :class:`DuckRefusalError`."""
+    return _use(lambda duck: duck.run(sql, **tables))
+
+
+def check(texts: Sequence[str], columns: Collection[str]) -> list[Any]:
+    """Return DuckDB's trees of expressions that are safe to run over those columns.
+
+    Raises :class:`NotAllowedError` for what is not allowed and :class:`DuckRefusalError` for what DuckDB
+    cannot parse.
+    """
+    return _use(lambda duck: check_expressions(duck, texts, columns))
+
+
+def _use(work: Callable[[Duck], Value]) -> Value:
     with _lock:
         if not _ducks:
             _ducks.append(Duck())
         try:
-            return _ducks[0].run(sql, **tables)
+            return work(_ducks[0])
         except DuckError as error:
             if isinstance(error, DuckFatalError) or "invalidated" in str(error):
                 _ducks.clear()  # the next question gets a new connection
             raise DuckRefusalError(error) from error
-        except (pa.ArrowException, NotImplementedError) as error:
+        except (pa.ArrowException, NotImplementedError, UnparsableError) as error:
             raise DuckRefusalError(error) from error

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from sqlglot import Token, TokenType
 
 from muntin.errors import SqlError
-from muntin.sql.functions import WITHOUT_PARENTHESES, Ban, banned_functions
+from muntin.sql.functions import WITHOUT_PARENTHESES, Ban, refused_functions, why_refused
 from muntin.sql.lexer import Tokens, closing, is_symbol, is_text, split_commas, top_level, word
 
 _NO_ORDER = "A standing query has no end to sort or cut; sort what you read from it"
@@ -83,16 +83,16 @@ def _findings(tokens: Tokens, index: int, before: Token | None, after: Token | N
     elif opens and is_called(token, before):
         yield from _call_findings(tokens, index)
     elif name in WITHOUT_PARENTHESES and not opens:
-        fact, hint = banned_functions()[name.lower()].value
+        fact, hint = refused_functions()[name.lower()].value
         yield tokens.error(token, f"{token.text} {fact}", f'{hint}. A column of that name is written "{token.text}"')
 
 
 def _call_findings(tokens: Tokens, index: int) -> Iterator[SqlError]:
     token = tokens[index]
-    ban = banned_functions().get(token.text.lower())
     end = closing(tokens, index + 1)
-    if token.text.lower() == "age" and end is not None and len(split_commas(tokens.part(index + 2, end))) == 1:
-        ban = Ban.VOLATILE  # with one argument it counts from today, which DuckDB's catalogue does not say
+    inside = tokens.part(index + 2, end)
+    called_on = index > 0 and is_symbol(tokens[index - 1], ".")
+    ban = why_refused(token.text, (len(split_commas(inside)) if len(inside) else 0) + called_on)
     if ban is not None and ban is not Ban.AGGREGATE:
         fact, hint = ban.value
         yield tokens.error(token, f"the function {token.text} {fact}", hint)

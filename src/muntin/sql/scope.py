@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 
 from muntin.errors import SqlError
-from muntin.model.catalog import find_column
 from muntin.plan.query import ColumnRef, Source
 from muntin.sql.lexer import Tokens
 from muntin.sql.syntax import ColumnUse
@@ -30,12 +30,18 @@ class Scope:
     merged: frozenset[ColumnRef] = frozenset()
     outputs: frozenset[str] = frozenset()
 
+    @cached_property
+    def _columns(self) -> list[dict[str, str]]:
+        """The columns of each source by their folded names; of two, the first."""
+        schemas = [source.schema.names for source in self.sources]
+        return [{name.casefold(): name for name in reversed(names)} for names in schemas]
+
     def resolve(self, use: ColumnUse, tokens: Tokens) -> tuple[ColumnRef, int]:
         """The column that is meant, and how many of the names it took to say so; the rest are fields inside it."""
         first = use.names[0]
         source = self.find(first) if len(use.names) > 1 else None
         if source is not None:
-            column = find_column(self.sources[source].schema, use.names[1])
+            column = self._columns[source].get(use.names[1].casefold())
             if column is not None:
                 return ColumnRef(source, column), 2
         found = self._bare(first, range(self.start, self.end)) or self._bare(first, range(self.start))
@@ -63,7 +69,8 @@ class Scope:
         return f"{self.sources[reference.source].alias}.{reference.column}"
 
     def _bare(self, name: str, places: Iterable[int]) -> list[ColumnRef]:
-        columns = ((place, find_column(self.sources[place].schema, name)) for place in places)
+        folded = name.casefold()
+        columns = ((place, self._columns[place].get(folded)) for place in places)
         references = [ColumnRef(place, column) for place, column in columns if column is not None]
         return [reference for reference in references if reference not in self.merged]
 

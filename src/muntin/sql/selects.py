@@ -8,6 +8,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from muntin.errors import SqlError
 from muntin.model.catalog import Catalog, Stream
 from muntin.model.window import Unbounded
 from muntin.plan.pipeline import Distinct, Leaf, Node
@@ -28,6 +29,8 @@ from muntin.sql.typecheck import Condition, find_types, typed
 from muntin.sql.writer import Writer
 
 _HAVING = "Conditions on groups stand in HAVING"
+MOST_LEVELS = 100
+"""How many levels of nodes a query may have; planning and running recurse over them."""
 _INSIDE = ("WINDOW", "EVERY", "EMIT", "FRESHNESS")
 
 
@@ -40,6 +43,21 @@ def is_plain(tokens: Tokens) -> bool:
             return False
     names = {word(tokens[index]) for index in top_level(tokens)}
     return not (names & {"GROUP BY", "HAVING"} or (len(tokens) > 1 and word(tokens[1]) == "DISTINCT"))
+
+
+def too_deep(tokens: Tokens) -> SqlError:
+    """Return the error for a query with too many levels."""
+    fact = f"the query has more than {MOST_LEVELS} levels of sub-selects and set operators"
+    hint = "Split it; a chain of EXCEPT can be written as one EXCEPT of a UNION ALL"
+    return tokens.error(tokens.start, fact, hint)
+
+
+def _levels(root: Node) -> int:
+    """Return how many levels of nodes there are."""
+    level, count = [root], 0
+    while level:
+        level, count = [child for node in level for child in node.inputs], count + 1
+    return count
 
 
 @dataclass
@@ -55,7 +73,10 @@ class Selects:
     def bind(self, tokens: Tokens) -> Node:
         """The node of selects with set operators between them."""
         operands, operators = split_selects(tokens)
-        return combine_selects([self._bind_operand(operand) for operand in operands], operators, operands)
+        node = combine_selects([self._bind_operand(operand) for operand in operands], operators, operands)
+        if _levels(node) > MOST_LEVELS:
+            raise too_deep(tokens)
+        return node
 
     def _bind_operand(self, tokens: Tokens) -> Node:
         while len(tokens) and is_symbol(tokens[0], "(") and closing(tokens, 0) == len(tokens) - 1:

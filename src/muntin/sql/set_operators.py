@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -16,6 +17,8 @@ from muntin.sql.probe import ask
 from muntin.sql.refusals import ends_operand
 
 _HINT = "Write SELECT ... UNION [ALL] SELECT ..., or INTERSECT, EXCEPT or MINUS"
+_TIGHT = {SetOperator.INTERSECT, SetOperator.INTERSECT_ALL}
+_ASSOCIATIVE = {SetOperator.UNION, SetOperator.UNION_ALL, *_TIGHT}
 _SQL_NAMES = {
     "int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT", "uint8": "UTINYINT", "uint16": "USMALLINT",
     "uint32": "UINTEGER", "uint64": "UBIGINT", "float": "FLOAT", "double": "DOUBLE",
@@ -65,30 +68,51 @@ def _is_operator(tokens: Tokens, index: int) -> bool:
 
 def combine_selects(nodes: Sequence[Node], joints: Sequence[Joint], operands: Sequence[Tokens]) -> Node:
     """The node of selects with operators between them."""
-    tight = {SetOperator.INTERSECT, SetOperator.INTERSECT_ALL}
     terms, loose = [nodes[0]], []
+    factors: list[tuple[Joint, Node, Tokens]] = []
     for node, joint, tokens in zip(nodes[1:], joints, operands[1:], strict=True):
-        if joint.operator in tight:
-            terms[-1] = _combine(joint, terms[-1], node, tokens)
-        else:
-            terms.append(node)
-            loose.append((joint, tokens))
-    result = terms[0]
-    for term, (joint, tokens) in zip(terms[1:], loose, strict=True):
-        result = _combine(joint, result, term, tokens)
+        if joint.operator in _TIGHT:
+            factors.append((joint, node, tokens))
+            continue
+        terms[-1] = _fold(terms[-1], factors)
+        factors = []
+        terms.append(node)
+        loose.append((joint, tokens))
+    terms[-1] = _fold(terms[-1], factors)
+    return _fold(terms[0], [(joint, term, tokens) for (joint, tokens), term in zip(loose, terms[1:], strict=True)])
+
+
+def _fold(first: Node, rest: Sequence[tuple[Joint, Node, Tokens]]) -> Node:
+    """Combine nodes from left to right; runs of one associative operator become a tree of small depth."""
+    result = first
+    for operator, group in groupby(rest, key=lambda each: each[0].operator):
+        run, types = [result], list(result.schema.types)
+        for joint, node, tokens in group:
+            common = _common_types(joint, run[0], node, tokens)
+            if common != types:
+                run, types = [_cast(each, common) for each in run], common
+            run.append(_cast(node, types))
+            if operator not in _ASSOCIATIVE:
+                run = [SetOperation(operator, *run)]
+        result = _balanced(operator, run)
     return result
 
 
-def _combine(joint: Joint, left: Node, right: Node, tokens: Tokens) -> SetOperation:
+def _balanced(operator: SetOperator, nodes: Sequence[Node]) -> Node:
+    """Combine nodes of the same types in pairs, pairs of pairs and so on."""
+    if len(nodes) == 1:
+        return nodes[0]
+    middle = (len(nodes) + 1) // 2
+    return SetOperation(operator, _balanced(operator, nodes[:middle]), _balanced(operator, nodes[middle:]))
+
+
+def _common_types(joint: Joint, left: Node, right: Node, tokens: Tokens) -> list[pa.DataType]:
     counts = len(left.schema), len(right.schema)
     if counts[0] != counts[1]:
         fact = f"the selects around {joint.operator} have {counts[0]} and {counts[1]} columns"
         raise tokens.error(joint.token, fact, "Select as many columns on both sides")
-    types = [
-        _common(joint, number, (one, other), tokens)
-        for number, (one, other) in enumerate(zip(left.schema, right.schema, strict=True), 1)
-    ]  # fmt: skip
-    return SetOperation(joint.operator, _cast(left, types), _cast(right, types))
+    pairs = enumerate(zip(left.schema, right.schema, strict=True), 1)
+    return [_common(joint, number, pair, tokens) for number, pair in pairs]
 
 
 def _common(joint: Joint, number: int, fields: tuple[pa.Field, pa.Field], tokens: Tokens) -> pa.DataType:

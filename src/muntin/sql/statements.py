@@ -12,7 +12,7 @@ from muntin.sql.cursor import Cursor, option_name, read_options, read_value
 from muntin.sql.lexer import Tokens, closing, is_symbol, split_commas, top_level, word
 from muntin.sql.pipelines import bind_standing
 from muntin.sql.streams import make_stream, make_table
-from muntin.sql.types import arrow_type, check_columns
+from muntin.sql.types import add_column, arrow_type
 
 _HINT = "Statements are CREATE STREAM, CREATE TABLE, CREATE QUERY, DROP and SET"
 _COLUMNS = "Columns are written (name TYPE, ...)"
@@ -93,6 +93,7 @@ def _read_columns(cursor: Cursor) -> pa.Schema:
     if end is None:
         raise tokens.error(tokens[opening], "the list of columns is not closed", _COLUMNS)
     fields: list[pa.Field] = []
+    seen: dict[str, str] = {}
     for part in split_commas(tokens.part(opening + 1, end)):
         column = Cursor(part)
         name = column.name("the name of a column")
@@ -102,7 +103,7 @@ def _read_columns(cursor: Cursor) -> pa.Schema:
         with tokens.blame(kind[0]):
             field = pa.field(name.text, arrow_type(kind.original))
         with tokens.blame(name):
-            check_columns([*(known.name for known in fields), field.name])
+            add_column(field.name, seen)
         fields.append(field)
     cursor.index = end + 1
     return pa.schema(fields)

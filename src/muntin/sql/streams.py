@@ -5,8 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from muntin.errors import InputError, Place, SqlError
+from muntin.model.arguments import check_name
 from muntin.model.catalog import Options, Stream, Table, find_column
-from muntin.sql.types import check_columns
+from muntin.model.clock import AFTER_ALL, parse_interval
+from muntin.sql.types import UNSUPPORTED_HINT, check_columns, unsupported_type
 
 
 def make_stream(  # noqa: PLR0913 - these are the parts of a declaration, and SQL and Python both have them one by one
@@ -48,8 +50,9 @@ def make_stream(  # noqa: PLR0913 - these are the parts of a declaration, and SQ
     TimestampType(timestamp[us])
     """
     try:
-        _check_name(name)
+        check_name(name, "the name of a stream")
         check_columns(schema.names)
+        _check_types(schema)
         column = _time_column(name, schema, time)
         _check_slack(name, slack)
     except InputError as error:
@@ -66,13 +69,23 @@ def make_stream(  # noqa: PLR0913 - these are the parts of a declaration, and SQ
 def make_table(name: str, schema: pa.Schema, options: Options = (), place: Place | None = None) -> Table:
     """A stored table that was checked; parameters and errors are those of :func:`make_stream`."""
     try:
-        _check_name(name)
+        check_name(name, "the name of a table")
         check_columns(schema.names)
+        _check_types(schema)
     except InputError as error:
         if place is None:
             raise
         raise SqlError(error.fact, place=place, hint=error.hint) from error
     return Table(name, plain_schema(schema), options)
+
+
+def read_slack(stream: str, slack: object) -> int:
+    """The slack in microseconds, from an interval or a number of them."""
+    if isinstance(slack, str):
+        return parse_interval(slack)
+    if isinstance(slack, bool) or not isinstance(slack, int) or slack >= AFTER_ALL:
+        raise InputError(f"the slack of stream {stream} cannot be {slack!r}", hint="Give an interval such as '2 seconds', or microseconds")
+    return slack
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
@@ -86,9 +99,11 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     return {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(kind, kind)
 
 
-def _check_name(name: str) -> None:
-    if not name:
-        raise InputError("the name is empty", hint="Give it a name")
+def _check_types(schema: pa.Schema) -> None:
+    for field in schema:
+        if (name := unsupported_type(field.type)) is not None:
+            fact = f"the column {field.name} has type {name}, which is not supported"
+            raise InputError(fact, hint=UNSUPPORTED_HINT)
 
 
 def _check_slack(name: str, slack: int) -> None:
@@ -106,6 +121,7 @@ def _time_column(name: str, schema: pa.Schema, time: str | None) -> str:
             raise InputError(f"stream {name} has no time column", hint="Every stream needs a column of type TIMESTAMP")
         hint = f"Choose one with time = '{timestamps[0]}'"
         raise InputError(f"stream {name} has several columns that could be its time: {', '.join(timestamps)}", hint=hint)
+    check_name(time, f"the time column of stream {name}")
     column = find_column(schema, time)
     if column is None:
         raise InputError(f"stream {name} has no column {time!r} to take the time from", hint=f"It has {columns}")

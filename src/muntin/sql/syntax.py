@@ -54,14 +54,35 @@ def find_columns(tree: exp.Select) -> dict[int, ColumnUse]:
     """Every use of a column in expressions, by the offset where it begins."""
     uses: dict[int, ColumnUse] = {}
     for expression in _expressions(tree):
-        for node in expression.find_all(exp.Column, exp.Dot):
+        for node, local in _walk(expression):
+            if not isinstance(node, (exp.Column, exp.Dot)):
+                continue
             names = _leading_names(node)
-            if names and "start" in names[0].meta and names[0].name.casefold() not in _local_names(node):
+            if names and "start" in names[0].meta and names[0].name.casefold() not in local:
                 offset = names[0].meta["start"]
                 use = ColumnUse(tuple(name.name for name in names), tuple(name.meta.get("start", offset) for name in names))
                 if offset not in uses or len(uses[offset].names) < len(names):
                     uses[offset] = use
     return uses
+
+
+def _walk(root: exp.Expression) -> Iterator[tuple[exp.Expression, frozenset[str]]]:
+    """Yield the nodes of a tree, each with the parameters of the lambdas and comprehensions around it."""
+    stack: list[tuple[exp.Expression, frozenset[str]]] = [(root, frozenset())]
+    while stack:
+        node, local = stack.pop()
+        yield node, local
+        inner = local | _parameters(node)
+        stack.extend((child, inner) for child in node.iter_expressions())
+
+
+def _parameters(node: exp.Expression) -> frozenset[str]:
+    """Return the names that a lambda or comprehension introduces."""
+    if isinstance(node, exp.Lambda):
+        return frozenset(parameter.name.casefold() for parameter in node.expressions)
+    if isinstance(node, exp.Comprehension):
+        return frozenset(name.name.casefold() for name in node.expression.find_all(exp.Identifier))
+    return frozenset()
 
 
 def _expressions(tree: exp.Select) -> Iterator[exp.Expression]:
@@ -95,19 +116,6 @@ def _chain(node: exp.Expression) -> list[exp.Identifier] | None:
         base = _chain(node.this)
         return None if base is None else [*base, node.expression]
     return None
-
-
-def _local_names(node: exp.Expression) -> set[str]:
-    """The parameters of the lambdas and comprehensions around a node."""
-    names: set[str] = set()
-    parent = node.parent
-    while parent is not None:
-        if isinstance(parent, exp.Lambda):
-            names.update(parameter.name.casefold() for parameter in parent.expressions)
-        elif isinstance(parent, exp.Comprehension):
-            names.update(name.name.casefold() for name in parent.expression.find_all(exp.Identifier))
-        parent = parent.parent
-    return names
 
 
 def _translate(error: ParseError, tokens: Tokens) -> SqlError:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from muntin.sql.functions import Ban, banned_functions
+from muntin.sql.functions import Ban, refused_functions, why_refused
 
 
 @pytest.mark.parametrize(
@@ -16,9 +16,18 @@ from muntin.sql.functions import Ban, banned_functions
     ],
 )
 def test_what_is_banned_and_why(ban: Ban, names: str) -> None:
-    assert {name: banned_functions().get(name) for name in names.split()} == dict.fromkeys(names.split(), ban)
+    assert {name: refused_functions().get(name) for name in names.split()} == dict.fromkeys(names.split(), ban)
 
 
 def test_what_depends_on_its_arguments_alone_is_free() -> None:
-    names = "lower abs list_sum range generate_series repeat coalesce nullif split_part array_to_string age date_trunc hash"
-    assert not set(names.split()) & set(banned_functions())
+    names = "lower abs list_sum range generate_series repeat nullif split_part array_to_string age date_trunc hash list_aggregate"
+    assert {name: why_refused(name, 2) for name in names.split()} == dict.fromkeys(names.split())
+
+
+def test_the_number_of_arguments_can_matter() -> None:
+    assert why_refused("AGE", 1) is Ban.VOLATILE
+    assert why_refused("AGE", 2) is None
+
+
+def test_functions_without_a_reason_of_their_own_are_refused_too() -> None:
+    assert why_refused("create_sort_key", 2) is Ban.UNLISTED

@@ -54,5 +54,5 @@ def test_tables_need_columns_and_a_name() -> None:
     assert make_table("T", NONE).schema == NONE
     with pytest.raises(InputError, match="there are no columns"):
         make_table("T", pa.schema([]))
-    with pytest.raises(SqlError, match="line 1, column 1: the name is empty"):
+    with pytest.raises(SqlError, match="line 1, column 1: the name of a table is empty"):
         make_table("", NONE, place=Place(1, 1))
