@@ -68,7 +68,9 @@ def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_agai
     assert tally.told(["A"], {"q": "Q"}) == {
         "streams": {"A": {"rows": 14, "late": 2}},
         "results": {"Q": 7},
-        "queries": {"Q": {"response_seconds": NOTHING, "batch_response_seconds": NOTHING, "buffers": {}}},
+        "queries": {
+            "Q": {"response_seconds": NOTHING, "batch_response_seconds": NOTHING, "buffers": {}, "watermark": None, "waiting_for": None}
+        },
         "unsent": 2,
         "rows_held": 40,
         "bytes_held": 400,
