@@ -19,7 +19,7 @@ SCRIPTS = [
     for path in sorted(Path(__file__).parent.glob("*.cqt"))
     if not path.stem.startswith("errors_") and path.stem not in ABOUT_STATEMENTS
 ]
-ABOUT_LATE_ROWS = {"late_rows", "slack", "slack_and_late"}
+ABOUT_LATE_ROWS = {"late_rows", "silent_stream", "slack", "slack_and_late"}
 
 
 @pytest.mark.parametrize("buckets", [1, 2, 5])

@@ -203,4 +203,4 @@ def test_queries_like_these_do_share() -> None:
     for number, join in enumerate(FAMILIES[0]):
         engine.query(join.format(more=MORE[number + 1], w=number + 1, u=5), name=f"q{number}")
     assert all(isinstance(running, RunningQuery) and len(running.shares_with()) == 3 for running in engine._queries.values())
-    assert len(engine._joins.running) == 1
+    assert len(engine._joins()) == 1

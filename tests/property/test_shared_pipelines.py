@@ -130,14 +130,14 @@ def test_joins_below_pipelines_and_queries_with_changes_share() -> None:
     engine.query(f"SELECT A.v, B.v AS w {body} WINDOW 3 SECONDS EMIT CHANGES", name="plain")
     engine.query(f"SELECT COUNT(*) AS n {body} WINDOW 9 SECONDS", name="count")
     engine.query("SELECT DISTINCT B.v FROM B, A WHERE A.k = B.k AND A.j > 1 WINDOW 5 SECONDS", name="distinct")
-    assert len(engine._joins.running) == 1
+    assert len(engine._joins()) == 1
     pipeline = engine._queries["count"]
     assert isinstance(pipeline, RunningPipeline)
     assert pipeline.leaves[0].shares_with() == ["plain", "count/1", "distinct/1"]
     assert "one join for plain, count/1, distinct/1" in engine.explain("distinct")
     for name in ("count", "plain", "distinct"):
         engine.drop(name)
-    assert not engine._joins.running
+    assert not engine._joins()
 
 
 def test_the_same_sub_plan_is_run_once() -> None:
@@ -148,6 +148,7 @@ def test_the_same_sub_plan_is_run_once() -> None:
     assert len({id(leaf) for pipeline in running for leaf in pipeline.leaves}) == 2, "one join, and A alone"
     assert [pipeline.shared() for pipeline in running] == [[True], [True, False, False], [True, False]]
     assert "run once for all queries that have it" in engine.explain("q0")
+    subplans = engine._groups.active[0]._subplans
     engine.push("A", [(0, 1, 1, SECOND)])
     engine.advance(SECOND)
     engine.query(SAME[0], name="later")
@@ -160,9 +161,9 @@ def test_the_same_sub_plan_is_run_once() -> None:
     assert engine.handle("q1").answer().to_pylist() == [{"n": 1}]
     for name in ("q1", "q2", "later"):
         engine.drop(name)
-    assert not engine._joins.running
-    assert not engine._subplans._users
-    assert not engine._subplans.steps._known
+    assert not engine._joins()
+    assert not subplans._users
+    assert not subplans.steps._known
 
 
 @given(stories())

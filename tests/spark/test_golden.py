@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 BUCKETS = (1, 2, 5)
 GOLDEN = Path(__file__).parent.parent / "golden"
 SCRIPTS = [path.stem for path in sorted(GOLDEN.glob("*.cqt")) if path.stem != "errors_input"]
-ABOUT_LATE_ROWS = {"late_rows", "slack", "slack_and_late"}
-CHOSEN = [("late_rows", 1), ("query_added", 2), ("query_dropped", 2), ("stored_table_and_two_streams", 5)]
+ABOUT_LATE_ROWS = {"late_rows", "silent_stream", "slack", "slack_and_late"}
+CHOSEN = [("late_rows", 1), ("silent_stream", 2), ("query_added", 2), ("query_dropped", 2), ("stored_table_and_two_streams", 5)]
 DEEP = os.environ.get("MUNTIN_PROFILE") == "deep"
 
 

@@ -1,8 +1,8 @@
 """The in-process engine: INTERFACE section 2.
 
-Rows that are pushed wait in their stream's inbox until their place in the total order (time, stream,
-arrival) is final, then move to the stream's log; every running query reads the logs on its own. One lock
-guards all of it; subscribers are called outside.
+Rows that are pushed go to every group of queries that reads their stream (:mod:`muntin.engine.query_groups`). There they
+wait until their place in the total order (time, stream, arrival) is final for the group, then move to its log; every
+running query reads the logs on its own. One lock guards all of it; subscribers are called outside.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import partial
 from itertools import count
 from typing import TypeAlias, TypeVar
 
@@ -25,35 +25,33 @@ from muntin.engine.explain import describe_query
 from muntin.engine.explain_pipeline import describe_running_pipeline
 from muntin.engine.governed import Governed
 from muntin.engine.input_rows import Rows, read_rows, read_times
-from muntin.engine.joins import Joins
 from muntin.engine.live import Live
 from muntin.engine.measures import ResponseTimes
 from muntin.engine.plan_tree import Node, draw, to_dict
+from muntin.engine.query_group import QueryGroup, Running
+from muntin.engine.query_groups import QueryGroups
 from muntin.engine.running_join import RunningJoin, Shared
-from muntin.engine.running_pipeline import RunningLeaf, RunningPipeline
-from muntin.engine.running_query import RunningQuery
+from muntin.engine.running_pipeline import RunningPipeline
 from muntin.engine.standing_query import StandingQuery, Subscriber
-from muntin.engine.stream_state import StreamState, least_watermark
-from muntin.engine.subplans import SubPlans
+from muntin.engine.stream_state import StreamState
 from muntin.engine.subscription import Subscription
 from muntin.engine.table_files import load_table
 from muntin.engine.turns import Turns
+from muntin.engine.waiting import Waiting, describe_waiting
 from muntin.errors import CatalogError, InputError
 from muntin.expressions.duck import Duck
 from muntin.kernels.compiling import prepare, prepare_part
 from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.arguments import check_name, read_timeout
 from muntin.model.catalog import Stream, Table
-from muntin.model.clock import AFTER_ALL, BEFORE_ALL, Instant, format_instant, parse_instant
+from muntin.model.clock import BEFORE_ALL, Instant, format_instant, parse_instant
 from muntin.model.settings import Settings
-from muntin.operators.pipeline import Drive
 from muntin.operators.scheduled_join import Pace
 from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import Pipeline
+from muntin.plan.pipeline import Pipeline, PipelinePlan
 from muntin.plan.query import Emit, Query
 from muntin.plan.statement import Drop
-from muntin.planner.strategies import drive_strategy
 from muntin.sql.streams import make_stream, make_table, read_slack
 from muntin.sql.types import build_schema
 from muntin.state.batch import Batch
@@ -63,12 +61,22 @@ OnRelease: TypeAlias = Callable[[str, pa.Table], None]
 """Called with the name of a query and results of it, in the middle of the engine's work: it must be quick, and leave the engine alone."""
 
 
-def _kept_positions(keepers: list[tuple[RunningJoin, int]]) -> npt.NDArray[np.int64]:
-    """The positions that partitioned windows keep."""
-    return np.concatenate([join.kept(source) for join, source in keepers])
+def _arrived(table: pa.Table, times: npt.NDArray[np.int64], arrival: float) -> Batch:
+    """Rows that all came at one moment."""
+    return Batch(table, times, np.broadcast_to(np.float64(arrival), len(times)))
 
 
-_EVERY_STREAM = 1 << 62
+def _instant(micros: int) -> str | None:
+    return None if micros <= BEFORE_ALL else format_instant(micros)
+
+
+@dataclass(frozen=True)
+class _Member:
+    """Where a query runs, since when by the clock, and how many rows had been late for its group before."""
+
+    group: QueryGroup
+    since: float
+    late_before: int
 
 
 class Engine:
@@ -103,26 +111,23 @@ class Engine:
         self._lock = Turns()
         self._deliveries = Deliveries(self._lock)
         self._catalog = self._declared.catalog
-        self._streams: dict[str, StreamState] = {}
         self._tables: dict[str, pa.Table] = {}
-        self._queries: dict[str, RunningQuery | RunningPipeline] = {}
+        self._queries: dict[str, Running] = {}
+        self._members: dict[str, _Member] = {}
         self._numbers = count(1)
         self._duck = Duck()
-        self._joins = Joins(self._duck)
-        self._subplans = SubPlans()
-        self._turns = count()
-        self._live = Live(self._lock, self._joins, self._deliveries, self._trim)
+        self._groups = QueryGroups(self._duck, self._tables)
+        self._live = Live(self._lock, self._groups, self._deliveries, self._trim)
         self._workspace = Workspace()
-        self._final = (BEFORE_ALL, -1)
-        self._frontier = self._final
-        self._advanced = BEFORE_ALL
-        self._is_governed = False
 
     @classmethod
     def governed_from_outside(cls) -> Engine:
-        """An engine whose limited joins do what :meth:`governed` is told, and do not adapt by themselves."""
+        """An engine that is told how far time has come and what limited joins may do; all its queries are one group.
+
+        Limited joins do what :meth:`governed` is told, and do not adapt by themselves.
+        """
         engine = cls()
-        engine._is_governed = True
+        engine._groups.single = True
         return engine
 
     # -- declarations ------------------------------------------------------------------------------
@@ -164,8 +169,7 @@ class Engine:
             self._add_stream(stream)
 
     def _add_stream(self, stream: Stream) -> None:
-        added = self._declared.add_stream(stream)
-        self._streams[added.name] = StreamState(added)
+        self._groups.declare(self._declared.add_stream(stream))
 
     def table(self, name: str, rows: Rows, columns: Mapping[str, str] | None = None) -> None:
         """Declare a stored table with its rows; ``columns`` gives SQL types where the rows do not carry them."""
@@ -205,19 +209,29 @@ class Engine:
 
     def _add_query(self, query: Query, settings: Settings | None = None) -> StandingQuery:
         """Run a query. One with settings of its own may be told later which rows came before it, so it has no part in others."""
-        running: RunningQuery | RunningPipeline
         self._declared.check_query(query)
-        if isinstance(query, Pipeline):
-            running = self._run_pipeline(query, settings)
-        else:
-            own, plan = self._declared.planned(query, settings)
-            self._prepare()
-            if query.emit is Emit.CHANGES:
-                prepare_part("changes")
-            running = self._joins.add(query, own, partial(self._make_join, plan, own), RunningQuery)
+        own, plan = self._planned(query, settings)
+        self._prepare()
+        if query.emit is Emit.CHANGES or isinstance(plan, PipelinePlan):
+            prepare_part("changes")
+        if isinstance(plan, PipelinePlan):
+            prepare_part("pipelines")
+        group = self._groups.place(query)
+        shared = Shared(self._duck, self._workspace, own, self._declared.knowledge(), self._deliveries.live, self._groups.single)
+        try:
+            running = group.add(query, plan, shared, alone=settings is not None)
+        except BaseException:
+            self._groups.tidy()
+            raise
         self._queries[query.name.casefold()] = running
+        self._members[query.name.casefold()] = _Member(group, time.monotonic(), group.rows_late())
         self._declared.add_query(query)
         return StandingQuery(self, query.name)
+
+    def _planned(self, query: Query, settings: Settings | None) -> tuple[Settings, JoinPlan | PipelinePlan]:
+        if isinstance(query, Pipeline):
+            return self._declared.planned_pipeline(query, settings)
+        return self._declared.planned(query, settings)
 
     def _prepare(self) -> None:
         """Make ready for a query that is to be added."""
@@ -226,26 +240,6 @@ class Engine:
         # What a new query finds must not depend on how rows were cut into pushes, nor on whether the thread has let go of old ones yet.
         if self._queries or self._deliveries.live:
             self._trim(exactly=bool(self._queries))
-
-    def _make_join(self, plan: JoinPlan, settings: Settings) -> RunningJoin:
-        streams = {source.relation: self._streams[source.relation] for source in plan.query.sources if not source.stored}
-        shared = Shared(self._duck, self._workspace, settings, self._declared.knowledge(), self._deliveries.live, self._is_governed)
-        join = RunningJoin(plan, list(streams.values()), self._tables, shared)
-        join.begin(self._frontier[0])
-        return join
-
-    def _run_pipeline(self, query: Pipeline, settings: Settings | None) -> RunningPipeline:
-        """Run a pipeline over its leaves."""
-        own, plan = self._declared.planned_pipeline(query, settings)
-        self._prepare()
-        prepare_part("changes")
-        prepare_part("pipelines")
-        leaves, alone = [], settings is not None
-        for leaf in plan.leaves:
-            make = partial(self._joins.add, leaf.query, own, partial(self._make_join, leaf, own), RunningLeaf)
-            leaves.append(self._subplans.leaf(leaf.query, own, make, alone=alone))
-        steps = None if alone else self._subplans.steps
-        return RunningPipeline(query, leaves, self._tables, self._duck, Drive(drive_strategy(own), steps, leaves))
 
     def handle(self, name: str) -> StandingQuery:
         """The handle of a registered query."""
@@ -258,8 +252,12 @@ class Engine:
     def rows_held(self) -> int:
         """Rows in the logs of all streams and waiting for their turn."""
         with self._lock:
-            counts = [state.stats() for state in self._streams.values()]
-            return sum(count["rows_waiting"] + count["rows_logged"] for count in counts)
+            return sum(max(each.held_after() for each in self._groups.inputs(name)) for name in self._groups.streams)
+
+    def rows_waiting(self) -> dict[str, int]:
+        """For each stream how many rows wait for their turn."""
+        with self._lock:
+            return {name: max(each.waiting() for each in self._groups.inputs(name)) for name in self._groups.streams}
 
     def snapshot(self) -> tuple[dict[str, pa.Table], dict[str, dict[str, int]]]:
         """The rows that are held of each stream, and for each query how many of them came before it.
@@ -267,7 +265,8 @@ class Engine:
         An engine with the same queries that is told so by :meth:`let_come_before` and then fed these rows is as this one is.
         """
         with self._lock:
-            tables = {name: table for name, state in self._streams.items() if len(table := state.held())}
+            inputs = self._groups.all_streams.inputs
+            tables = {name: table for name, each in inputs.items() if len(table := each.held())}
             return tables, {query.query.name: query.came_before() for query in self._queries.values()}
 
     def let_come_before(self, query: str, counts: Mapping[str, int]) -> None:
@@ -285,9 +284,9 @@ class Engine:
     def bytes_held(self) -> int:
         """Bytes of the columns in the logs of all streams and of the windows' state in all queries."""
         with self._lock:
-            logs = sum(state.log.nbytes() for state in self._streams.values())
-            above = sum(pipeline.nbytes() for pipeline in self._queries.values() if isinstance(pipeline, RunningPipeline))
-            return logs + above + sum(join.nbytes() for join in self._joins.running)
+            logs = sum(each.log.nbytes() for group in self._groups for each in group.inputs.values())
+            above = sum(pipeline.nbytes() for group in self._groups for pipeline in group.pipelines)
+            return logs + above + sum(join.nbytes() for join in self._joins())
 
     def drop(self, name: str) -> None:
         """Drop a query; the others notice nothing."""
@@ -298,16 +297,16 @@ class Engine:
         if kind == "query":
             if self._declared.drop_query(name, if_exists=if_exists) is not None:
                 self._live.finish()
-                running = self._queries.pop(name.casefold())
-                for each in self._subplans.drop(running) if isinstance(running, RunningPipeline) else (running,):
-                    self._joins.drop(each)
+                self._members.pop(name.casefold()).group.drop(self._queries.pop(name.casefold()))
+                self._groups.tidy()
                 self._deliveries.forget(name)
                 self._trim()
             return
         relation = self._declared.drop_relation(kind, name, if_exists=if_exists)
         if relation is None:
             return
-        self._streams.pop(relation.name, None)
+        if kind == "stream":
+            self._groups.remove(relation.name)
         self._tables.pop(relation.name, None)
 
     # -- rows and time -----------------------------------------------------------------------------
@@ -323,12 +322,11 @@ class Engine:
             where = f"stream {state.stream.name}"
             table = read_rows(rows, state.stream.schema, where)
             times = read_times(table, state.stream.time, where)
-            others = [other for other in self._followed() if other is not state]
-            waits = least_watermark(others) if others else (AFTER_ALL, 0)
-            # Rows of exactly the instant that `advance` reached are still taken: only earlier ones were excluded.
-            floor = max(self._final, (self._advanced, -1))
-            state.take(Batch(table, times, np.broadcast_to(np.float64(arrival), len(times))), waits, floor)
-            self._pump()
+            if len(times):
+                state.last_row = arrival
+            for group in self._groups.take(state, _arrived(table, times, arrival)):
+                group.move()
+                self._step(group)
         self._deliveries.deliver()
 
     def feed(
@@ -348,42 +346,43 @@ class Engine:
         """
         arrival = time.monotonic() if arrival is None else arrival
         with self._lock:
-            floor = max(self._final, (self._advanced, -1))
             late = {}
             for name, table in rows.items():
                 state = self._state(name)
                 times = read_times(table, state.stream.time, f"stream {state.stream.name}")
-                late[name] = state.take_final(Batch(table, times, np.broadcast_to(np.float64(arrival), len(times))), floor)
-            self._pump(final, on_release, silent=silent)
+                late[name] = self._groups.take_final(state, _arrived(table, times, arrival))
+            self._groups.move(final)
+            for group in self._groups:
+                self._step(group, on_release, silent=silent)
         self._deliveries.deliver()
         return late
 
     def positions(self) -> dict[str, int]:
         """For each stream how many rows of it have come that were not late: the position of the next one, if it is the newest."""
         with self._lock:
-            return {name: state.accepted for name, state in self._streams.items()}
+            return {name: each.accepted for name, each in self._groups.all_streams.inputs.items()}
 
     def begin_at(self, positions: Mapping[str, int]) -> None:
         """Count the rows of streams from these positions on; for new engines only."""
         with self._lock:
             for name, position in positions.items():
-                self._state(name).log.next = position
+                self._groups.all_streams.inputs[name].log.next = position
 
     def held(self, stream: str) -> pa.Table:
         """The rows of a stream that the windows of queries reach or that wait, in order."""
         with self._lock:
             self._trim(exactly=True)
-            return self._state(stream).held()
+            return self._groups.all_streams.inputs[stream].held()
 
     def restore(self, rows: Mapping[str, pa.Table], final: tuple[int, int], advanced: int) -> None:
         """Begin where another engine is: with rows that it holds, for the query that is registered next; for new engines only."""
         with self._lock:
-            self._advanced = advanced
             for name, table in rows.items():
                 state = self._state(name)
                 times = read_times(table, state.stream.time, f"stream {state.stream.name}")
-                state.take_final(Batch(table, times, np.zeros(len(times))), (BEFORE_ALL, -1))
-            self._release(final)
+                self._groups.take_final(state, _arrived(table, times, 0.0))
+            self._groups.advance(advanced)
+            self._groups.move(final)
 
     def advance(self, to: Instant, *, on_release: OnRelease | None = None, silent: bool = False) -> None:
         """Promise that nothing earlier will come on any stream; processes all up to there, that instant included.
@@ -392,54 +391,24 @@ class Engine:
         """
         instant = parse_instant(to)
         with self._lock:
-            self._advanced = max(self._advanced, instant)
-            self._pump(None, on_release, silent=silent)
+            self._groups.advance(instant)
+            for group in self._groups:
+                group.move()
+                self._step(group, on_release, silent=silent)
         self._deliveries.deliver()
 
-    def _followed(self) -> list[StreamState]:
-        """The streams whose progress counts: those that queries read, or all while there is no query."""
-        read = [state for state in self._streams.values() if any(join.reads(state) for join in self._joins.running)]
-        return read or list(self._streams.values())
-
-    def _pump(self, final: tuple[int, int] | None = None, on_release: OnRelease | None = None, *, silent: bool = False) -> None:
-        """Release what is final, let every query process it, and let go of what none needs any more."""
-        self._release(least_watermark(self._followed()) if final is None else final)
-        instant, order = self._frontier
-        closed = instant if order == _EVERY_STREAM else instant - 1
-        if self._live.offer(instant, closed):
-            self._catch_up_pipelines(closed, silent=False)
-            return
-        for join in self._joins.running:
-            if silent:
-                self._take_silently(join, instant, closed)
-                continue
-            for running, table in join.catch_up(instant, closed, Pace() if on_release is not None else None):
-                name = running.query.name
+    def _step(self, group: QueryGroup, on_release: OnRelease | None = None, *, silent: bool = False) -> None:
+        """Let the queries of a group process what is final, and let go of what none needs any more."""
+        live = self._live.offer(group)
+        if not live:
+            for running, table in group.step_joins(Pace() if on_release is not None else None, silent=silent):
                 if on_release is not None:
-                    on_release(name, table)
-                self._deliveries.hand(name, table)
-        self._catch_up_pipelines(closed, silent=silent)
-        self._trim()
-
-    def _take_silently(self, join: RunningJoin, instant: int, closed: int) -> None:
-        """Let a join take all that is final, without results for it; they are made where what is kept depends on them."""
-        if not any(member.remembers for member in join.members):
-            join.remember(instant, closed)
-            return
-        for running, table in join.catch_up(instant, closed):
-            running.take_back(table)
-
-    def _catch_up_pipelines(self, closed: int, *, silent: bool) -> None:
-        """Let the operators above joins take what those have found."""
-        turn = next(self._turns)
-        for pipeline in self._queries.values():
-            if isinstance(pipeline, RunningPipeline):
-                tables = pipeline.catch_up(closed, turn)
-                if silent:  # what it keeps depends on every row, so only the results are left out
-                    pipeline.take_back(list(tables))
-                    continue
-                for table in tables:
-                    self._deliveries.hand(pipeline.query.name, table)
+                    on_release(running.query.name, table)
+                self._deliveries.hand(running.query.name, table)
+        for pipeline, table in group.step_pipelines(silent=silent and not live):
+            self._deliveries.hand(pipeline.query.name, table)
+        if not live:
+            group.trim()
 
     # -- running by itself ---------------------------------------------------------------------------
 
@@ -485,21 +454,12 @@ class Engine:
         for running in self._queries.values():
             running.keeps = not (self._deliveries.live and self._deliveries.of(running.query.name))
 
-    def _release(self, final: tuple[int, int]) -> None:
-        """Move the frontier on, and rows that are final into the logs."""
-        self._final = max(self._final, final)
-        self._frontier = max(self._final, (self._advanced, _EVERY_STREAM))
-        instant, order = self._frontier
-        for state in self._streams.values():
-            state.release(instant if state.stream.order <= order else instant - 1)
-
     def _trim(self, *, exactly: bool = False) -> None:
         """Let go of rows that no window reaches any more: sooner or later, or ``exactly`` now."""
-        for state in self._streams.values():
-            readers = [join for join in self._joins.running if join.reads(state)]
-            first = min((join.needs(state) for join in readers), default=state.log.next)
-            keepers = [(join, source) for join in readers for source in join.keeps(state)]
-            state.log.trim(first, partial(_kept_positions, keepers) if keepers else None, exactly=exactly)
+        self._groups.trim(exactly=exactly)
+
+    def _joins(self) -> list[RunningJoin]:
+        return [join for group in self._groups for join in group.joins.running]
 
     # -- looking -----------------------------------------------------------------------------------
 
@@ -518,13 +478,26 @@ class Engine:
         with self._lock:
             return [to_dict(self._described(running)) for running in self._chosen(query)]
 
-    def _described(self, running: RunningQuery | RunningPipeline) -> Node:
-        """The plan of a query; where it is the only one, there is nothing to say about sharing."""
+    def _described(self, running: Running) -> Node:
+        """The plan of a query, and the stream it waits for; where it is the only one, there is nothing to say about sharing."""
+        joins = self._members[running.query.name.casefold()].group.joins
         if isinstance(running, RunningPipeline):
-            return describe_running_pipeline(running, self._joins.why)
-        return describe_query(running, self._joins.why(running) if len(self._queries) > 1 else "")
+            node = describe_running_pipeline(running, joins.why)
+        else:
+            node = describe_query(running, joins.why(running) if len(self._queries) > 1 else "")
+        waiting = self._waiting(running)
+        return node if waiting is None else replace(node, children=(*node.children, describe_waiting(waiting)))
 
-    def _chosen(self, query: str | None) -> list[RunningQuery | RunningPipeline]:
+    def _waiting(self, running: Running) -> Waiting | None:
+        """The stream that a query waits for, and since when."""
+        member = self._members[running.query.name.casefold()]
+        stream = member.group.waits_for()
+        if stream is None:
+            return None
+        since = member.since if stream.last_row is None else stream.last_row
+        return Waiting(stream.stream.name, stream.newest, time.monotonic() - since)
+
+    def _chosen(self, query: str | None) -> list[Running]:
         """One query, or all."""
         return list(self._queries.values()) if query is None else [self._running(query, lambda running: running)]
 
@@ -532,8 +505,8 @@ class Engine:
         """Counts of all streams and queries, and how far time has come."""
         with self._lock:
             return {
-                "watermark": None if self._frontier[0] <= BEFORE_ALL else format_instant(self._frontier[0]),
-                "streams": {state.stream.name: state.stats() for state in self._streams.values()},
+                "watermark": _instant(self._groups.frontier()[0]),
+                "streams": {name: self._stream_stats(state) for name, state in self._groups.streams.items()},
                 "queries": {running.query.name: self._stats(running) for running in self._queries.values()},
             }
 
@@ -542,15 +515,33 @@ class Engine:
         with self._lock:
             return {running.query.name: (running.take_response_times(), running.buffers()) for running in self._queries.values()}
 
-    def _stats(self, running: RunningQuery | RunningPipeline) -> dict[str, object]:
-        """What a query counts, with its subscribers."""
-        return {**running.stats(), "subscribers": [each.stats() for each in self._deliveries.of(running.query.name)]}
+    def _stream_stats(self, state: StreamState) -> dict[str, int]:
+        """Counts of a stream; of the rows that several groups hold, those of the group that holds the most."""
+        inputs = self._groups.inputs(state.stream.name)
+        return {
+            "rows_in": state.rows_in,
+            "rows_late": state.rows_late(),
+            "rows_waiting": max(each.waiting() for each in inputs),
+            "rows_logged": max(each.log.held() for each in inputs),
+            "log_bytes": max(each.log.nbytes() for each in inputs),
+        }
+
+    def _stats(self, running: Running) -> dict[str, object]:
+        """What a query counts, how far time has come for it, and its subscribers."""
+        member, waiting = self._members[running.query.name.casefold()], self._waiting(running)
+        return {
+            **running.stats(),
+            "watermark": _instant(member.group.frontier[0]),
+            "waiting_for": None if waiting is None else waiting.to_dict(),
+            "rows_late": member.group.rows_late() - member.late_before,
+            "subscribers": [each.stats() for each in self._deliveries.of(running.query.name)],
+        }
 
     def state_rows(self) -> dict[str, int]:
         """For each stream, the most of its rows that a query holds inside a window."""
         with self._lock:
-            rows = dict.fromkeys(self._streams, 0)
-            for join in self._joins.running:
+            rows = dict.fromkeys(self._groups.streams, 0)
+            for join in self._joins():
                 held = join.state_rows()
                 for source in join.query.sources:
                     if not source.stored:
@@ -560,7 +551,7 @@ class Engine:
     def governed(self) -> dict[str, Governed]:
         """The limited joins that are governed from outside, by the names of their queries."""
         with self._lock:
-            joins = {join.query.name: join.overload for join in self._joins.running}
+            joins = {join.query.name: join.overload for join in self._joins()}
             return {name: overload for name, overload in joins.items() if isinstance(overload, Governed)}
 
     def queries(self) -> list[StandingQuery]:
@@ -574,12 +565,13 @@ class Engine:
         check_name(stream, "the name of a stream")
         relation = self._catalog.find(stream)
         if isinstance(relation, Stream):
-            return self._streams[relation.name]
-        near = get_close_matches(stream, list(self._streams), 1)
-        hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(self._streams) or 'no streams yet'}"
+            return self._groups.streams[relation.name]
+        streams = list(self._groups.streams)
+        near = get_close_matches(stream, streams, 1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(streams) or 'no streams yet'}"
         raise CatalogError(f"there is no stream {stream!r}", hint=hint)
 
-    def _running(self, name: str, use: Callable[[RunningQuery | RunningPipeline], Value]) -> Value:
+    def _running(self, name: str, use: Callable[[Running], Value]) -> Value:
         check_name(name, "the name of a query")
         with self._lock:
             running = self._queries.get(name.casefold())

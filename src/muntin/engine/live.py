@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from muntin.engine.deliveries import Deliveries
 from muntin.engine.executor import Executor
-from muntin.engine.joins import Joins
+from muntin.engine.query_group import QueryGroup
+from muntin.engine.query_groups import QueryGroups
+from muntin.engine.running_join import RunningJoin
 from muntin.engine.running_query import RunningQuery
 from muntin.engine.turns import Turns
 from muntin.errors import CatalogError
@@ -37,9 +39,9 @@ def _abandon_all() -> None:
 class Live:
     """The running part of an engine; ``rest`` is called when all is worked off. Only ``stop`` and ``settle`` without holding ``turns``."""
 
-    def __init__(self, turns: Turns, joins: Joins, deliveries: Deliveries, rest: Callable[[], None]) -> None:
+    def __init__(self, turns: Turns, groups: QueryGroups, deliveries: Deliveries, rest: Callable[[], None]) -> None:
         self._turns = turns
-        self._joins = joins
+        self._groups = groups
         self._deliveries = deliveries
         # Weak: an engine that nobody holds any more goes at once, with the connections of DuckDB, which complains of late ones.
         self._rest = WeakMethod(rest)
@@ -86,31 +88,34 @@ class Live:
             self._deliveries.drain(until - time.monotonic())
         return time.monotonic() < until
 
-    def offer(self, instant: int, closed: int) -> bool:
-        """Let the joins take what is final, and the thread go on with it; False when there is none."""
+    def offer(self, group: QueryGroup) -> bool:
+        """Let the joins of a group take what is final, and the thread go on with it; False when there is none."""
         if self._executor is None:
             return False
         if self._executor.failure is not None:
             raise self._executor.failure
-        for join in self._joins.running:
-            self._hand(join.offer(instant, closed))
+        for join in group.joins.running:
+            self._hand(join.offer(group.frontier[0], group.closed))
         self._executor.wake()
         return True
 
     def finish(self) -> None:
         """Work off all there is: before queries come or go, and before the end."""
-        while any(join.is_busy() for join in self._joins.running):
-            for join in self._joins.running:
+        while any(join.is_busy() for join in self._joins()):
+            for join in self._joins():
                 self._hand(join.turn(_LONG_TURN))
+
+    def _joins(self) -> list[RunningJoin]:
+        return [join for group in self._groups for join in group.joins.running]
 
     def _be_live(self, *, live: bool) -> None:
         self._deliveries.live = live
-        for join in self._joins.running:
+        for join in self._joins():
             join.be_live(live=live)
 
     def _work(self) -> bool:
         """A turn of work on the next join that has any; whether something is left."""
-        busy = [join for join in self._joins.running if join.is_busy()]
+        busy = [join for join in self._joins() if join.is_busy()]
         if busy:
             self._turn += 1
             self._hand(busy[self._turn % len(busy)].turn(_TURN))

@@ -24,7 +24,7 @@ from muntin.engine.in_flight import InFlight
 from muntin.engine.measures import Measured, WorkMark, measured_between
 from muntin.engine.overload import Overload
 from muntin.engine.replanning import Replanner
-from muntin.engine.stream_state import StreamState
+from muntin.engine.stream_input import StreamInput
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import layout
@@ -113,7 +113,7 @@ class Found:
 class RunningJoin:
     """Reads the logs of its streams from where it was made on, and hands what it finds to its ``members``."""
 
-    def __init__(self, plan: JoinPlan, streams: Sequence[StreamState], tables: Mapping[str, pa.Table], shared: Shared) -> None:
+    def __init__(self, plan: JoinPlan, streams: Sequence[StreamInput], tables: Mapping[str, pa.Table], shared: Shared) -> None:
         self.plan = plan
         self.query = plan.query
         self.members: list[RunningQuery] = []
@@ -506,7 +506,7 @@ class RunningJoin:
 
     # -- what it needs and holds --------------------------------------------------------------------
 
-    def reads(self, state: StreamState) -> bool:
+    def reads(self, state: StreamInput) -> bool:
         """Whether it reads a stream."""
         return state in self._streams
 
@@ -527,13 +527,13 @@ class RunningJoin:
                 needed = 0
         return needed
 
-    def needs(self, state: StreamState) -> int:
+    def needs(self, state: StreamInput) -> int:
         """From which position on it needs a stream's rows; rows that are not done may need what was needed when they came."""
         number = self._streams.index(state)
         needed = self._needed(number, self._operator.now)
         return min(needed, self._floor[number]) if self.is_busy() else needed
 
-    def keeps(self, state: StreamState) -> list[int]:
+    def keeps(self, state: StreamInput) -> list[int]:
         """The sources whose partitioned windows may keep single rows of a stream before that."""
         number = self._streams.index(state)
         return [s for s, spec in enumerate(self._operator.state.specs) if spec.stream == number and spec.kind == layout.PARTITIONED]
@@ -542,7 +542,7 @@ class RunningJoin:
         """The positions that the partitioned window of a source keeps."""
         return self._operator.kept(source)
 
-    def read_so_far(self) -> list[tuple[StreamState, int]]:
+    def read_so_far(self) -> list[tuple[StreamInput, int]]:
         """Its streams, and up to which position it has read each."""
         return list(zip(self._streams, self._read, strict=True))
 

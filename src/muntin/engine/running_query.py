@@ -226,7 +226,7 @@ class RunningQuery:
         """Paper 1's buffers, in rows: waiting for their turn, inside the windows, held back for older ones; and what is not polled yet."""
         agenda = self.join.agenda()
         return {
-            "input": sum(state.stats()["rows_waiting"] for state, _ in self.join.read_so_far()) + agenda["rows_waiting"],
+            "input": sum(state.waiting() for state, _ in self.join.read_so_far()) + agenda["rows_waiting"],
             "most_input": agenda["most_rows_waiting"],
             "join": sum(self.join.state_rows().values()),
             "held": agenda["results_held"],

@@ -1,7 +1,8 @@
 """One bucket: the engines that run its share of every scheme. No Spark, no I/O: shares in, results out.
 
-Time is the same in all buckets: the newest time of each stream comes with every share, from all tasks of the micro-batch, and
-the watermark follows from it and the program alone. A row is late when it comes behind the watermark of the batches before.
+Time is the same in all buckets: the newest time of each stream comes with every share, from all tasks of the micro-batch. The
+queries of a lane read the same streams; how far time has come for a lane follows from the newest times of these streams and
+the program alone. A row is late for a lane when it comes behind the lane's watermark of the batches before.
 
 What must be remembered to build the bucket again is the shares themselves, from the oldest that a window still reaches on. A
 :class:`Ledger` says which those are.
@@ -30,10 +31,9 @@ from muntin.planner.distribution import OWN, marked
 from muntin.planner.limiting import is_adapting
 from muntin.spark.controls import CONTROLS, HELD, Control
 from muntin.spark.messages import TIMELESS, Output, Part, Share, from_blob, to_blob
-from muntin.spark.program import Placed, Program
-from muntin.spark.tally import Stats
+from muntin.spark.program import Place, Placed, Program
+from muntin.spark.tally import QueryClock, Stats
 
-Place = tuple[int, int]
 Since = dict[str, dict[str, int]]
 """For each query, how many of the rows of a snapshot came before it, stream by stream."""
 LATE = "late"
@@ -44,13 +44,12 @@ CLOCK = "clock"
 
 @dataclass(frozen=True)
 class Clock:
-    """How far time has come in a bucket: the place up to which all is final, the newest time of each stream, the last moment.
+    """How far time has come in a bucket: the newest time of each stream, and the last moment.
 
     ``limits``: what limited queries are allowed, and how much of it is used, see :class:`muntin.engine.governed.Governed`.
     ``positions`` is for each lane how many rows of its streams there were: FIRST and LAST in a last stage know rows by their positions.
     """
 
-    final: Place
     newest: dict[str, int]
     moment: int
     limits: Mapping[str, LimitState] = field(default_factory=dict)
@@ -59,12 +58,18 @@ class Clock:
 
 @dataclass
 class _Lane:
-    """An engine, the number of the scheme whose rows it gets, and how its streams go."""
+    """An engine, the number of the scheme whose rows it gets, and how its streams go.
 
+    ``final`` is the place up to which all is final for its queries, ``floor`` where that was before the share that is applied.
+    """
+
+    name: str
     engine: Engine
     scheme: int
     streams: frozenset[str]
     everywhere: frozenset[str]
+    final: Place
+    floor: Place
     tables: set[str] = field(default_factory=set)
 
 
@@ -85,7 +90,6 @@ class Bucket:
         self._limits: Mapping[str, LimitState] = {}
         """What was allowed before the first share, if it is not the first of all."""
         self._begins: dict[str, dict[str, int]] = {}
-        self.final: Place = (BEFORE_ALL, -1)
 
     # -- program -----------------------------------------------------------------------------------
 
@@ -93,6 +97,7 @@ class Bucket:
         """Take the program with further changes; they come into force with shares of their epochs."""
         self._program = program
         self._placed = program.placed()
+        self._schemes = {placed.number: frozenset(placed.streams) for placed in self._placed}
 
     def _follow(self, share: Share) -> None:
         """Bring the queries up to the epoch of a share, one change after the other."""
@@ -128,11 +133,14 @@ class Bucket:
     def _opened(self, placed: Placed, carried: list[Part]) -> _Lane:
         """A new lane; what was late for the buckets before is late for it, too."""
         everywhere = frozenset(route.stream for route in placed.scheme.routes if route.everywhere)
-        lane = self._lanes[placed.lane] = _Lane(Engine.governed_from_outside(), placed.number, frozenset(placed.streams), everywhere)
+        final = self._program.watermark(placed.streams, self._newest)
+        engine = Engine.governed_from_outside()
+        lane = _Lane(placed.lane, engine, placed.number, frozenset(placed.streams), everywhere, final, final)
+        self._lanes[placed.lane] = lane
         for stream in self._program.streams:
             lane.engine.declare(_as_sent(stream, everywhere))
         lane.engine.begin_at(self._begins.get(placed.lane, {}))
-        lane.engine.restore({stream: table for (_, stream), table in _rows_of(carried).items()}, self.final, self._moment)
+        lane.engine.restore({stream: table for (_, stream), table in _rows_of(carried).items()}, final, self._moment)
         return lane
 
     # -- rows --------------------------------------------------------------------------------------
@@ -146,7 +154,7 @@ class Bucket:
         outputs = [Output(LATE, stream, table) for (scheme, stream), table in rows.items() if scheme == TIMELESS]
         for lane in self._lanes.values():
             own = {stream: table for (scheme, stream), table in rows.items() if scheme == lane.scheme}
-            late = lane.engine.feed(own, self.final, arrival=arrival, on_release=on_release)
+            late = lane.engine.feed(own, lane.final, arrival=arrival, on_release=on_release)
             if share.moment is not None:
                 lane.engine.advance(share.moment, on_release=on_release)
             outputs += self._late(lane, late)
@@ -202,7 +210,7 @@ class Bucket:
 
     def _refill(self, lane: _Lane, rows: dict[str, pa.Table], moment: int | None) -> None:
         """Rows into the windows of a lane, without results."""
-        lane.engine.feed(rows, self.final, silent=True)
+        lane.engine.feed(rows, lane.final, silent=True)
         if moment is not None:
             lane.engine.advance(moment, silent=True)
 
@@ -217,7 +225,17 @@ class Bucket:
                 governed[limits.query].limit(limits.rates[self.number], limits.caps[self.number])
         for stream, newest in share.newest.items():
             self._newest[stream] = max(self._newest.get(stream, BEFORE_ALL), newest)
-        self.final = max(self.final, self._watermark())
+        for lane in self._lanes.values():
+            lane.floor = lane.final
+        self._move_lanes()
+
+    def _move_lanes(self) -> None:
+        for lane in self._lanes.values():
+            lane.final = self._program.watermark(lane.streams, self._newest)
+
+    def reached(self) -> dict[int, int]:
+        """How far time has come by rows under every scheme that ever was."""
+        return {number: self._program.watermark(streams, self._newest)[0] for number, streams in self._schemes.items()}
 
     def _governed(self) -> dict[str, Governed]:
         """The limited joins by the names of their queries."""
@@ -233,16 +251,6 @@ class Bucket:
             if name in limits:
                 one.load(limits[name])
 
-    def _watermark(self) -> Place:
-        """How far the total order is final: the least, over the streams that queries read, of newest time minus slack."""
-        read = {stream for place in self._active for stream in self._placed[place].streams}
-        places = []
-        for order, stream in enumerate(self._program.streams):
-            if stream.name in read:
-                newest = self._newest.get(stream.name, BEFORE_ALL)
-                places.append((newest - stream.slack if newest > BEFORE_ALL else BEFORE_ALL, order))
-        return min(places, default=(BEFORE_ALL, -1))
-
     def _results(self, placed: Placed) -> Iterator[Output]:
         """The results of a query since the last share, or the changes of its parts for its last stage."""
         engine = self._lanes[placed.lane].engine
@@ -252,7 +260,8 @@ class Bucket:
                 yield Output(RESULTS, part.name, table)
         if placed.how.last is not None and placed.query.emit is Emit.SNAPSHOT:
             first = min((begun for part in placed.parts if (begun := engine.begun(part.name)) is not None), default=None)
-            times = {"first": pa.array([first], pa.int64()), "closed": [max(self.final[0] - 1, self._moment)]}
+            closed = max(self._lanes[placed.lane].final[0] - 1, self._moment)
+            times = {"first": pa.array([first], pa.int64()), "closed": [closed]}
             yield Output(CLOCK, placed.query.name, pa.table(times))
 
     def _forget_results(self) -> None:
@@ -262,7 +271,7 @@ class Bucket:
                 self._lanes[self._placed[place].lane].engine.handle(part.name).poll()
 
     def _late(self, lane: _Lane, late: dict[str, pa.Table]) -> list[Output]:
-        """The late rows of a lane; a stream that goes several ways is told of by the first."""
+        """The late rows of a lane; of a stream that goes several ways the lane tells for which the most are late."""
         outputs = []
         for stream, table in late.items():
             if lane is not self._teller(stream):
@@ -278,11 +287,15 @@ class Bucket:
     def clock(self) -> Clock:
         """How far time has come."""
         positions = {name: lane.engine.positions() for name, lane in self._lanes.items()}
-        return Clock(self.final, dict(self._newest), self._moment, self.limits(), positions)
+        return Clock(dict(self._newest), self._moment, self.limits(), positions)
 
     def _teller(self, stream: str) -> _Lane | None:
-        """The lane that tells of a stream which may go several ways."""
-        return next((lane for lane in self._lanes.values() if stream in lane.streams), None)
+        """Return the lane that tells of a stream: the one that is furthest, for which every row is late that is late for any.
+
+        All buckets choose the same one, whatever the order in which they opened their lanes.
+        """
+        readers = (lane for lane in self._lanes.values() if stream in lane.streams)
+        return max(readers, key=lambda lane: (lane.floor, -lane.scheme, lane.name), default=None)
 
     def _at_home(self, rows: dict[tuple[int, str], pa.Table]) -> dict[str, int]:
         """How many rows of each stream are at home here: over all buckets every row counts once."""
@@ -302,16 +315,28 @@ class Bucket:
             for name, (times, buffers) in lane.engine.take_measures().items():
                 queries[name] = {"response": times.to_json(), "buffers": buffers}
         overload = {name: one.take() for name, one in self._governed().items()}
-        final = max(self.final[0], self._moment)
-        return Stats(self._came, self.rows(), final, newest, held, self.number, queries=queries, overload=overload)
+        final = max(min((lane.final[0] for lane in self._lanes.values()), default=BEFORE_ALL), self._moment)
+        clocks = {placed.query.name: self._told_clock(placed) for placed in map(self._placed.__getitem__, self._active)}
+        return Stats(
+            self._came, self.rows(), final, newest, held, self.number, queries=queries, overload=overload, clocks=clocks
+        )  # fmt: skip
+
+    def _told_clock(self, placed: Placed) -> QueryClock:
+        """How far time has come for a query, and which stream it waits for while rows of others wait."""
+        lane = self._lanes[placed.lane]
+        last = min(lane.streams, key=lambda stream: self._program.watermark((stream,), self._newest))
+        waiting = lane.engine.rows_waiting()
+        waits = any(waiting[stream] for stream in lane.streams if stream != last)
+        newest = self._newest.get(last, BEFORE_ALL)
+        return QueryClock(max(lane.final[0], self._moment), last if waits else None, newest)
 
     def restore(self, clock: Clock) -> None:
         """Begin where an older bucket was, before the first share that is kept is applied again.
 
         Rows that still waited then belong to shares that are gone by now, so all rows that count come after them.
         """
-        self.final = clock.final
         self._newest = dict(clock.newest)
+        self._move_lanes()
         self._moment = clock.moment
         self._limits = clock.limits
         self._begins = clock.positions or {}
@@ -372,9 +397,10 @@ class Ledger:
         self.kept.append(note)
         self.weight += note.rows + _SHARE
 
-    def add(self, share: Share, before: Clock, streams: Sequence[Stream]) -> Kept:
-        """Note a share."""
-        self.keep(self._note(share, before, streams, None))
+    def add(self, share: Share, before: Clock, streams: Sequence[Stream], reached: Mapping[int, int]) -> Kept:
+        """Note a share; ``reached`` is how far time had come by rows under each scheme before it."""
+        floors = {scheme: max(final, before.moment) for scheme, final in reached.items()}
+        self.keep(self._note(share, before, streams, None, floors))
         return self.kept[-1]
 
     def allow(self, after: Mapping[str, LimitState]) -> None:
@@ -386,12 +412,13 @@ class Ledger:
         gone = [note.batch for note in self.kept if note.batch != snapshot.batch]
         self.kept.clear()
         self.weight = 0
-        self.keep(self._note(snapshot, now, streams, since))
+        self.keep(self._note(snapshot, now, streams, since, {}))
         return gone
 
-    def _note(self, share: Share, before: Clock, streams: Sequence[Stream], since: Since | None) -> Kept:
+    def _note(
+        self, share: Share, before: Clock, streams: Sequence[Stream], since: Since | None, floors: Mapping[int, int]
+    ) -> Kept:  # fmt: skip
         times = {stream.name: stream.time for stream in streams}
-        floor = max(before.final[0], before.moment) if since is None else BEFORE_ALL
         extents = {}
         rows = 0
         for key, table in _rows_of(share.all_parts()).items():
@@ -400,11 +427,14 @@ class Ledger:
                 continue
             column = table.column(times[key[1]]).cast(pa.int64()).to_numpy()
             # Rows that may be late push nothing out of a window.
-            extents[key] = (int((column > floor).sum()), int(column.min()), int(column.max()))
+            extents[key] = (int((column > floors.get(key[0], BEFORE_ALL)).sum()), int(column.min()), int(column.max()))
         return Kept(share.batch, before, extents, rows, since)
 
-    def expire(self, now: int, reach: dict[tuple[int, str], Reach]) -> list[int]:
-        """Let go of the oldest shares that no window reaches any more; their batches."""
+    def expire(self, now: Mapping[int, int], reach: dict[tuple[int, str], Reach]) -> list[int]:
+        """Let go of the oldest shares that no window reaches any more; their batches.
+
+        ``now`` is how far time has come by rows under each scheme.
+        """
         gone = []
         while len(self.kept) > 1 and self._unreachable(self.kept[0], now, reach):
             let_go = self.kept.popleft()
@@ -412,11 +442,13 @@ class Ledger:
             gone.append(let_go.batch)
         return gone
 
-    def _unreachable(self, oldest: Kept, now: int, reach: dict[tuple[int, str], Reach]) -> bool:
+    def _unreachable(self, oldest: Kept, now: Mapping[int, int], reach: dict[tuple[int, str], Reach]) -> bool:
         for key, (_, _, newest) in oldest.extents.items():
-            known = reach.get(key, Reach())
+            known = reach.get(key)
+            if known is None:
+                continue  # no query in force reads it this way
             # What happens at `now` itself, and with EVERY since its last multiple, may still be to come.
-            done = now - known.every
+            done = now[key[0]] - known.every
             if known.forever or newest >= done - known.micros:
                 return False
             if known.rows and not self._outnumbered(key, newest, done, known.rows):

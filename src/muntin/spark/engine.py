@@ -34,6 +34,7 @@ from muntin.engine.input_rows import read_rows
 from muntin.engine.plan_tree import Fact, Node, draw
 from muntin.engine.subscription import Subscription
 from muntin.engine.table_files import load_table
+from muntin.engine.waiting import describe_waiting
 from muntin.errors import CatalogError, InputError, RunError, SettingError
 from muntin.kernels.compiling import prepare, prepare_part
 from muntin.model.allowed_paths import AllowedPaths
@@ -627,7 +628,9 @@ class SparkEngine:
             )
         spread = Node("spread", f"spread over {self.buckets} buckets", tuple(facts))
         node = describe_any(plan)
-        return replace(node, children=(spread, *node.children))
+        waiting = self._delivery.tally.waiting(query.name.casefold())
+        waits = () if waiting is None else (describe_waiting(waiting),)
+        return replace(node, children=(spread, *node.children, *waits))
 
 
 def _sink_of(query: Query, allowed: AllowedPaths | None) -> SinkChoice:

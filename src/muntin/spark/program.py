@@ -7,17 +7,22 @@ the program of an *epoch* has the first so many of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from muntin.model.catalog import Catalog, Stream, Table
+from muntin.model.clock import BEFORE_ALL
 from muntin.plan.query import Query
 from muntin.planner.distribution import Route
 from muntin.planner.pipeline_distribution import AnyDistribution, distribution_of
 from muntin.sql.script import read_query
+
+Place: TypeAlias = tuple[int, int]
+"""A place in the total order of all rows: time, then order of declaration of the stream."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,18 @@ class Program:
 
     def _table_schemas(self) -> dict[str, pa.Schema]:
         return {name: pa.ipc.open_stream(pa.py_buffer(blob)).schema for name, blob in self.tables.items()}
+
+    def watermark(self, read: Collection[str], newest: Mapping[str, int]) -> Place:
+        """How far the total order of some streams is final: the least of newest time minus slack.
+
+        It depends on nothing else, so it is the same in all buckets and after any restart.
+        """
+        places = []
+        for order, stream in enumerate(self.streams):
+            if stream.name in read:
+                time = newest.get(stream.name, BEFORE_ALL)
+                places.append((time - stream.slack if time > BEFORE_ALL else BEFORE_ALL, order))
+        return min(places, default=(BEFORE_ALL, -1))
 
     def epoch(self, batch: int) -> int:
         """How many changes are in force in a batch."""

@@ -112,13 +112,13 @@ class KeptBucket:
 
     def apply(self, share: Share, on_release: OnRelease | None = None) -> Applied:
         """Apply the next share; ``on_release`` gets results as soon as they are made."""
-        self._ledger.add(share, self._bucket.clock(), self._program.streams)
+        self._ledger.add(share, self._bucket.clock(), self._program.streams, self._bucket.reached())
         outputs = self._bucket.apply(share, on_release)
         outputs += self._bucket.answers(share.controls)
         self._ledger.allow(self._bucket.limits())
         self.version = share.batch
         stats, self._rebuilt = replace(self._bucket.stats(), rebuilt=self._rebuilt), None
-        gone = self._ledger.expire(self._bucket.final[0], self._bucket.reach)
+        gone = self._ledger.expire(self._bucket.reached(), self._bucket.reach)
         snapshot = self._compact(gone)
         return Applied(outputs, self._ledger.kept[-1], gone, stats, snapshot)
 

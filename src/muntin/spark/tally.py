@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -10,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from muntin.engine.measures import BUFFERS, ResponseTimes
+from muntin.engine.waiting import Waiting
 from muntin.model.clock import BEFORE_ALL
 
 STATS = "stats"
@@ -28,13 +30,22 @@ class Rebuilt:
 
 
 @dataclass(frozen=True)
+class QueryClock:
+    """How far time has come for a query, and the stream that it waits for, if it does, with the newest time of that."""
+
+    watermark: int = BEFORE_ALL
+    waiting_for: str | None = None
+    newest: int = BEFORE_ALL
+
+
+@dataclass(frozen=True)
 class Stats:
     """What a bucket tells of a micro-batch.
 
     The new rows that are at home in it, the rows it holds, the instant that is final, the time of the newest row of any stream so
     far, the bytes of state; which bucket it is and which worker of Spark asked it; whether it had to be built again first; for each
     query its response times in the batch and the sizes of its buffers; results that may not have reached subscribers; for each
-    limited query what was counted.
+    limited query what was counted; for each query how far time has come.
     """
 
     rows_in: Mapping[str, int]
@@ -48,10 +59,12 @@ class Stats:
     queries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     unsent: int = 0
     overload: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    clocks: Mapping[str, QueryClock] = field(default_factory=dict)
 
     def to_blob(self) -> bytes:
         """As JSON."""
-        return json.dumps({**vars(self), "rebuilt": asdict(self.rebuilt) if self.rebuilt else None}).encode()
+        clocks = {name: asdict(clock) for name, clock in self.clocks.items()}
+        return json.dumps({**vars(self), "rebuilt": asdict(self.rebuilt) if self.rebuilt else None, "clocks": clocks}).encode()
 
 
 @dataclass
@@ -74,11 +87,15 @@ class Rebuilds:
 
 @dataclass
 class Measures:
-    """What the buckets measure of a query: response times since the process began and in the last batch, sizes of buffers now."""
+    """What the buckets measure of a query: response times since the process began and in the last batch, sizes of buffers now.
+
+    ``began`` is the moment at which the query was first heard of.
+    """
 
     overall: ResponseTimes = field(default_factory=ResponseTimes)
     last: ResponseTimes = field(default_factory=ResponseTimes)
     buffers: Counter[str] = field(default_factory=Counter)
+    began: float = field(default_factory=time.monotonic)
 
     def add(self, told: Sequence[Mapping[str, Any]]) -> None:
         """Take what the buckets tell of one batch."""
@@ -111,6 +128,9 @@ class Tally:
     workers: dict[int, set[int]] = field(default_factory=dict)
     rebuilds: Rebuilds = field(default_factory=Rebuilds)
     batch: int = -1
+    clocks: dict[str, QueryClock] = field(default_factory=dict)
+    last_rows: dict[str, float] = field(default_factory=dict)
+    """When the last row of each stream came."""
     _noted: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, batch: int, told: Sequence[Mapping[str, Any]], results: Mapping[str, int], late: Mapping[str, int]) -> None:
@@ -122,7 +142,7 @@ class Tally:
         self.late.update(late)
         for stats in told:
             self.rows_in.update(stats["rows_in"])
-            self.final = max(self.final, stats["final"])
+            self.last_rows.update((stream, time.monotonic()) for stream, rows in stats["rows_in"].items() if rows)
             self.newest = max(self.newest, stats["newest"])
             self.workers.setdefault(stats["bucket"], set()).add(stats["worker"])
             self.unsent += stats["unsent"]
@@ -130,12 +150,24 @@ class Tally:
         if told:
             self.rows_held = sum(stats["rows_held"] for stats in told)
             self.bytes_held = sum(stats["bytes_held"] for stats in told)
+            self.final = max(stats["final"] for stats in told)
+            self.clocks = _merged([stats["clocks"] for stats in told])
         by_key = [{name.casefold(): one for name, one in stats["queries"].items()} for stats in told]
         for key in results:
             self.measures.setdefault(key, Measures()).add([queries[key] for queries in by_key if key in queries])
 
+    def waiting(self, key: str) -> Waiting | None:
+        """The stream that a query waits for, and since when."""
+        clock = self.clocks.get(key)
+        if clock is None or clock.waiting_for is None:
+            return None
+        began = self.measures[key].began if key in self.measures else time.monotonic()
+        since = self.last_rows.get(clock.waiting_for, began)
+        return Waiting(clock.waiting_for, clock.newest, time.monotonic() - since)
+
     def forget(self, key: str) -> None:
         """Forget a query that is dropped."""
+        self.clocks.pop(key, None)
         self.results.pop(key, None)
         self.measures.pop(key, None)
 
@@ -144,7 +176,7 @@ class Tally:
         return {
             "streams": {name: {"rows": self.rows_in[name], "late": self.late[name]} for name in streams},
             "results": {name: self.results[key] for key, name in queries.items()},
-            "queries": {name: self.measures.get(key, Measures()).told() for key, name in queries.items()},
+            "queries": {name: self._told_query(key) for key, name in queries.items()},
             "unsent": self.unsent,
             "rows_held": self.rows_held,
             "bytes_held": self.bytes_held,
@@ -152,6 +184,14 @@ class Tally:
             "rebuilds": asdict(self.rebuilds),
             "watermark": _iso(self.final),
             "newest": _iso(self.newest),
+        }
+
+    def _told_query(self, key: str) -> dict[str, Any]:
+        waiting = self.waiting(key)
+        return {
+            **self.measures.get(key, Measures()).told(),
+            "watermark": _iso(self.clocks.get(key, QueryClock()).watermark),
+            "waiting_for": None if waiting is None else waiting.to_dict(),
         }
 
     def note(self, batch: int, told: dict[str, Any]) -> None:
@@ -164,6 +204,15 @@ class Tally:
     def noted(self, batch: int) -> dict[str, Any] | None:
         """What was told after a batch, if that is still kept."""
         return self._noted.get(batch)
+
+
+def _merged(told: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, QueryClock]:
+    """How far time has come for each query: the same in all buckets, but rows may wait in some of them only."""
+    found: dict[str, QueryClock] = {}
+    for name, clock in (item for clocks in told for item in clocks.items()):
+        if name.casefold() not in found or clock["waiting_for"] is not None:
+            found[name.casefold()] = QueryClock(**clock)
+    return found
 
 
 def _iso(micros: int) -> str | None:

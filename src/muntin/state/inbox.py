@@ -7,6 +7,8 @@ keeps their number logarithmic whatever the size of the pushes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -44,6 +46,10 @@ class Inbox:
     def rows(self) -> pa.Table:
         """The rows that wait, in order."""
         return join_batches(self._batches, self._schema).sorted().rows
+
+    def batches(self) -> Sequence[Batch]:
+        """The rows that wait, each batch sorted by time, in order of arrival."""
+        return self._batches
 
     def waiting(self) -> int:
         """Rows that wait."""

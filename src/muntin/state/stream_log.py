@@ -9,7 +9,7 @@ came (appending a batch copies nothing); joins hold integers and gather from her
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -95,6 +95,21 @@ class StreamLog:
                 positions.append(segment.positions()[low:high])
                 parts.append(segment.batch.part(low, high))
         return np.concatenate(positions), join_batches(parts, self.schema)
+
+    def batches(self) -> Iterator[Batch]:
+        """The held rows, oldest first."""
+        return (segment.batch for segment in self._segments)
+
+    def split(self, time: int) -> tuple[StreamLog, Batch]:
+        """Return another log with the rows up to a time, under the same positions, and the later rows; columns are shared."""
+        log = StreamLog(self.schema)
+        log.next = self.position_after(time)
+        for segment in self._segments:
+            count = segment.rank(log.next)
+            if count:
+                sparse = None if segment.sparse is None else segment.sparse[:count]
+                log._segments.append(Segment(segment.start, segment.batch.part(0, count), sparse))
+        return log, self.between(log.next, self.next)[1]
 
     def position_after(self, time: int, start: int = 0) -> int:
         """The least position from ``start`` on whose row is later than ``time``; ``next`` if there is none."""

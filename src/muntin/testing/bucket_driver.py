@@ -145,6 +145,11 @@ class BucketDriver:
         """Nothing is durable: buckets are built again at every change as it is."""
         return False
 
+    def rebuild(self) -> None:
+        """Build all buckets again from the shares that are kept."""
+        for number in range(len(self._running)):
+            self._running[number] = KeptBucket.rebuilt(self._program, number, self._stores[number].values())
+
     def close(self) -> None:
         """Remove its files."""
         self._folder.cleanup()

@@ -20,7 +20,7 @@ from muntin.testing.golden import StreamDeclaration
 from muntin.testing.oracle import Oracle
 from muntin.testing.pipeline_oracle import make_oracle
 from muntin.testing.session import Binder
-from muntin.testing.watermark import Frontier, Watermark
+from muntin.testing.watermark import Arrival, Frontier, Watermark
 
 _ARRIVAL = "number of arrival"
 
@@ -29,6 +29,7 @@ _ARRIVAL = "number of arrival"
 class _Standing:
     query: Query
     after: Frontier
+    name: str
     taken: int = 0
 
 
@@ -47,8 +48,8 @@ class OracleDriver:
         self._bind = bind
         self._catalog = Catalog()
         self._tables: dict[str, pa.Table] = {}
-        self._accepted: dict[str, pa.Table] = {}
-        self._late: dict[str, pa.Table] = {}
+        self._fed: dict[str, pa.Table] = {}
+        self._arrivals: dict[str, list[Arrival]] = {}
         self._standing: dict[str, _Standing] = {}
         self._watermark = Watermark()
 
@@ -56,7 +57,8 @@ class OracleDriver:
         """Declare a stream."""
         self._catalog.add(Stream(stream.name, stream.schema, stream.time, stream.slack))
         self._watermark.declare(stream.name, stream.slack)
-        self._accepted[stream.name.casefold()] = self._late[stream.name.casefold()] = stream.schema.empty_table()
+        self._fed[stream.name.casefold()] = stream.schema.empty_table()
+        self._arrivals[stream.name.casefold()] = []
 
     def table(self, name: str, rows: pa.Table) -> None:
         """Declare a stored table with its rows."""
@@ -67,8 +69,9 @@ class OracleDriver:
         """Register a standing query."""
         if name.casefold() in self._standing:
             raise CatalogError(f"there is already a query {name}", hint="Choose another name, or drop it first")
-        self._standing[name.casefold()] = _Standing(self._bind(sql, name, self._catalog), self._watermark.frontier)
-        self._follow()
+        query = self._bind(sql, name, self._catalog)
+        after = self._watermark.follow(name, (source.relation for source in query.sources if not source.stored))
+        self._standing[name.casefold()] = _Standing(query, after, name)
 
     def execute(self, sql: str) -> None:
         """Read the statements, so that what is wrong with them comes up, but do nothing."""
@@ -85,9 +88,8 @@ class OracleDriver:
         times = rows.column(known.time).cast(pa.int64()).to_pylist()
         if None in times:
             raise InputError(f"stream {known.name}: column {known.time} is NULL", hint="Every row needs a time")
-        in_time = pa.array([self._watermark.arrive(stream, time) for time in times], type=pa.bool_())
-        for kept, chosen in ((self._accepted, in_time), (self._late, pc.invert(in_time))):
-            kept[stream.casefold()] = pa.concat_tables([kept[stream.casefold()], rows.filter(chosen)])
+        self._arrivals[stream.casefold()] += [self._watermark.arrive(stream, time) for time in times]
+        self._fed[stream.casefold()] = pa.concat_tables([self._fed[stream.casefold()], rows])
 
     def advance(self, at: int) -> None:
         """Complete an instant."""
@@ -96,8 +98,8 @@ class OracleDriver:
     def take(self, query: str) -> pa.Table:
         """The results since the last call."""
         standing = self._find(query)
-        closed = self._watermark.frontier.closed
-        oracle = make_oracle(standing.query, self._final(), self._tables, self._catalog, after=standing.after)
+        closed = self._watermark.frontier(query).closed
+        oracle = make_oracle(standing.query, self._final(standing), self._tables, self._catalog, after=standing.after)
         if standing.query.emit is Emit.INSERTS:
             results = oracle.inserts(closed if standing.query.every else None)
         else:
@@ -109,19 +111,21 @@ class OracleDriver:
     def answer(self, query: str) -> pa.Table:
         """The answer now."""
         standing = self._find(query)
-        oracle = make_oracle(standing.query, self._accepted, self._tables, self._catalog, after=standing.after)
-        return oracle.answer(self._watermark.frontier.closed)
+        oracle = make_oracle(standing.query, self._accepted(standing), self._tables, self._catalog, after=standing.after)
+        return oracle.answer(self._watermark.frontier(query).closed)
 
     def late(self, stream: str) -> pa.Table:
         """All rows that came too late so far."""
-        return self._late[self._stream(stream).name.casefold()]
+        name = self._stream(stream).name.casefold()
+        return self._fed[name].filter(pa.array([arrival.late for arrival in self._arrivals[name]], pa.bool_()))
 
     def state(self) -> Mapping[str, int]:
         """For each stream, how many of its rows are inside a window of some query now."""
         held: dict[str, set[object]] = {stream.name: set() for stream in self._catalog.streams()}
-        sources = [source for standing in self._standing.values() for source in standing.query.sources if not source.stored]
-        for source in sources:
-            held[self._stream(source.relation).name] |= self._alive(source)
+        for standing in self._standing.values():
+            for source in standing.query.sources:
+                if not source.stored:
+                    held[self._stream(source.relation).name] |= self._alive(standing, source)
         return {name: len(rows) for name, rows in held.items()}
 
     def explain(self, query: str) -> str | None:
@@ -133,7 +137,7 @@ class OracleDriver:
         """Drop a standing query."""
         self._find(query)
         del self._standing[query.casefold()]
-        self._follow()
+        self._watermark.forget(query)
 
     def restart(self) -> bool:
         """Nothing is durable: it computes everything anew each time."""
@@ -142,28 +146,36 @@ class OracleDriver:
     def close(self) -> None:
         """Nothing to give back."""
 
-    def _alive(self, source: Source) -> set[object]:
+    def _alive(self, standing: _Standing, source: Source) -> set[object]:
         """The arrival numbers of the rows inside the window of a source, from a query that selects nothing else."""
         name = source.relation.casefold()
-        rows = self._accepted[name]
-        numbered = rows.append_column(_ARRIVAL, pa.array(range(rows.num_rows), type=pa.int64()))
+        arrivals = pa.array(range(len(self._fed[name])), pa.int64()).filter(self._in_time(standing, name))
+        numbered = self._accepted(standing)[name].append_column(_ARRIVAL, arrivals)
         number = ColumnRef(0, _ARRIVAL)
         column = OutputColumn("arrival", Expression(quote(number.flat), (number,), pa.int64()))
         query = Query("state", "", (replace(source, schema=numbered.schema),), (), (column,))
-        return set(Oracle(query, {name: numbered}, {}, self._catalog).answer(self._watermark.frontier.closed).column(0).to_pylist())
+        closed = self._watermark.frontier(standing.name).closed
+        return set(Oracle(query, {name: numbered}, {}, self._catalog).answer(closed).column(0).to_pylist())
 
-    def _final(self) -> dict[str, pa.Table]:
-        """The accepted rows whose place in the order is final."""
-        final = {}
+    def _in_time(self, standing: _Standing, stream: str) -> pa.Array:
+        """Which rows of a stream were not late for a query."""
+        name = standing.name.casefold()
+        late = [arrival.lost or name in arrival.late_for for arrival in self._arrivals[stream]]
+        return pc.invert(pa.array(late, pa.bool_()))
+
+    def _accepted(self, standing: _Standing) -> dict[str, pa.Table]:
+        """The rows of all streams that were not late for a query."""
+        return {name: rows.filter(self._in_time(standing, name)) for name, rows in self._fed.items()}
+
+    def _final(self, standing: _Standing) -> dict[str, pa.Table]:
+        """The accepted rows whose place in the order is final for a query."""
+        final, accepted = {}, self._accepted(standing)
+        frontier = self._watermark.frontier(standing.name)
         for stream in self._catalog.streams():
-            rows = self._accepted[stream.name.casefold()]
-            last = pa.scalar(self._watermark.frontier.last_time(stream.order))
+            rows = accepted[stream.name.casefold()]
+            last = pa.scalar(frontier.last_time(stream.order))
             final[stream.name] = rows.filter(pc.less_equal(rows.column(stream.time).cast(pa.int64()), last))
         return final
-
-    def _follow(self) -> None:
-        sources = [source for standing in self._standing.values() for source in standing.query.sources]
-        self._watermark.follow(source.relation for source in sources if not source.stored)
 
     def _find(self, query: str) -> _Standing:
         standing = self._standing.get(query.casefold())

@@ -31,7 +31,7 @@ from muntin.testing.golden import (
 )
 from muntin.testing.oracle import Oracle
 from muntin.testing.pipeline_oracle import PipelineOracle, make_oracle
-from muntin.testing.watermark import Frontier, Watermark
+from muntin.testing.watermark import Arrival, Frontier, Watermark
 
 Binder: TypeAlias = Callable[[str, str, Catalog], Query]
 """Makes a bound query of its text, its name and the catalogue."""
@@ -41,8 +41,9 @@ Binder: TypeAlias = Callable[[str, str, Catalog], Query]
 class Registration:
     """A query that runs, what it sent out so far, and from which instant on it has results."""
 
-    query: Query | None
-    after: Frontier | None
+    name: str
+    query: Query | None = None
+    after: Frontier | None = None
     sent: list[pa.Table] = field(default_factory=list)
     waiting: list[pa.Table] = field(default_factory=list)
 
@@ -68,6 +69,7 @@ class Session:
         self._registered: dict[str, Registration] = {}
         self._streams: dict[str, StreamDeclaration] = {}
         self._fed: dict[str, list[pa.Table]] = {}
+        self._arrivals: dict[str, list[Arrival]] = {}
         self._tables: dict[str, pa.Table] = {}
         self._catalog = Catalog()
         self._watermark = Watermark()
@@ -89,17 +91,18 @@ class Session:
                 self._catalog.add(Table(name, read_schema(columns)))
                 self._tables[name] = self._table(action)
             case Register(name, sql):
-                self._registered[name.casefold()] = Registration(self._bind(sql, name, self._catalog), self._watermark.frontier)
-                self._follow()
+                query = self._bind(sql, name, self._catalog)
+                after = self._watermark.follow(name, (source.relation for source in query.sources if not source.stored))
+                self._registered[name.casefold()] = Registration(name, query, after)
             case Feed(stream, rows):
                 self._fed.setdefault(stream.casefold(), []).append(self.stream_rows(stream, rows))
-                for row in rows:
-                    self._watermark.arrive(stream, read_seconds(row.cells[0] or ""))
+                arrivals = self._arrivals.setdefault(stream.casefold(), [])
+                arrivals += [self._watermark.arrive(stream, read_seconds(row.cells[0] or "")) for row in rows]
             case Advance(at):
                 self._watermark.advance(at)
             case Drop(query):
                 self._registered.pop(query.casefold(), None)
-                self._follow()
+                self._watermark.forget(query)
             case _:
                 pass
 
@@ -130,7 +133,7 @@ class Session:
         if oracle is None or registration.query is None:
             return ""
         sent = pa.concat_tables([*registration.sent, *registration.waiting])
-        closed = self._watermark.frontier.closed
+        closed = self._watermark.frontier(name).closed
         if registration.query.emit is Emit.INSERTS:
             due, possible = oracle.inserts(closed), oracle.inserts()
             ordered = self.driver.in_order and not isinstance(registration.query, Pipeline)
@@ -151,10 +154,12 @@ class Session:
             When now is no instant at which all streams are complete: the script must ``advance`` first.
         """
         oracle = self._oracle(self._collect(name))
-        frontier = self._watermark.frontier
-        if oracle and not frontier.exact:
+        if oracle is None:
+            return None
+        frontier = self._watermark.frontier(name)
+        if not frontier.exact:
             raise ValueError("rows were fed beyond the last advance, so the answer is between two instants; advance first")
-        return oracle.answer(frontier.time) if oracle else None
+        return oracle.answer(frontier.time)
 
     def stream_rows(self, stream: str, rows: tuple[Row, ...]) -> pa.Table:
         """Rows of a stream as the script writes them: the time, then the values of the other columns."""
@@ -207,32 +212,34 @@ class Session:
         for name in self._registered:
             self.driver.take(name)
 
-    def _follow(self) -> None:
-        queries = [registration.query for registration in self._registered.values() if registration.query]
-        self._watermark.follow(source.relation for query in queries for source in query.sources if not source.stored)
-
     def _collect(self, name: str) -> Registration:
         new = self.driver.take(name)
-        registration = self._registered.setdefault(name.casefold(), Registration(None, None))
+        registration = self._registered.setdefault(name.casefold(), Registration(name))
         registration.waiting.append(new)
         return registration
 
     def _oracle(self, registration: Registration) -> Oracle | PipelineOracle | None:
         if registration.query is None:
             return None
-        accepted = {name: self._accepted(name) for name in self._fed}
+        accepted = {name: self._accepted(name, registration.name) for name in self._fed}
         return make_oracle(registration.query, accepted, self._tables, self._catalog, after=registration.after)
 
-    def _accepted(self, stream: str) -> pa.Table:
-        """The rows of a stream that were not late. Of equal rows the last were late: what is late once stays late."""
+    def _accepted(self, stream: str, query: str) -> pa.Table:
+        """The rows of a stream that were not late for a query.
+
+        Of equal rows the last were late: what is late once stays late. A row that the driver calls late was so for
+        somebody; it counts as late for the query if it was lost for all, or late for this query row by row.
+        """
         everything = pa.concat_tables(self._fed[stream])
         late = Counter(rows_of(self.driver.late(stream)))
         kept = []
         for place, row in reversed(list(enumerate(rows_of(everything)))):
-            if late[row] > 0:
+            arrival = self._arrivals[stream][place]
+            if late[row] > 0 and arrival.late:
                 late[row] -= 1
-            else:
-                kept.append(place)
+                if arrival.lost or query.casefold() in arrival.late_for:
+                    continue
+            kept.append(place)
         return everything.take(pa.array(kept[::-1], type=pa.int64()))
 
     @staticmethod

@@ -1,9 +1,10 @@
-"""How far the order of all rows is final: the rule of INTERFACE section 2, for the oracle's side.
+"""How far the order of all rows is final for a query, for the oracle's side.
 
 A stream sends nothing earlier than its newest time minus its slack; equal times may still come, but later rows of one
 stream stand behind earlier ones, so the order is final up to and including that stream's rows of that time. The least
-such place, over the streams that queries read, is the frontier. ``advance`` completes an instant on all streams.
-A row is late when its place is before the frontier that the rows have reached, or its time before an advanced instant.
+such place, over the streams that a query reads, is the query's frontier. ``advance`` completes an instant on all streams.
+A row is late for a query when its place is before the frontier that the rows have reached, or its time before an advanced
+instant; so one row may be late for one query and not for another.
 (Rows of exactly an advanced instant are still taken, but behind those processed before: the oracle knows no such order,
 so feed them before you advance.)
 """
@@ -39,44 +40,64 @@ class Frontier:
         return self.time if order <= self.order else self.time - 1
 
 
+@dataclass(frozen=True)
+class Arrival:
+    """For which queries a row was late; ``lost`` if it was late for all who read its stream, so that nobody holds it."""
+
+    late_for: frozenset[str]
+    lost: bool
+
+    @property
+    def late(self) -> bool:
+        """Whether the row was late for anybody."""
+        return self.lost or bool(self.late_for)
+
+
 @dataclass
 class Watermark:
     """Follows the times of the rows that are fed; all times in microseconds."""
 
-    _final: Frontier = Frontier(_NOWHERE, -1)
     _advanced: int = _NOWHERE
     _slack: dict[str, int] = field(default_factory=dict)
     _newest: dict[str, int] = field(default_factory=dict)
-    _followed: set[str] = field(default_factory=set)
+    _read: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def declare(self, stream: str, slack: int) -> None:
         """A further stream."""
         self._slack[stream.casefold()] = slack
 
-    def follow(self, streams: Iterable[str]) -> None:
-        """The streams that queries read; all count while there are none."""
-        self._followed = {stream.casefold() for stream in streams}
+    def follow(self, query: str, streams: Iterable[str]) -> Frontier:
+        """Add a query that reads some streams; return the frontier at which it begins."""
+        self._read[query.casefold()] = frozenset(stream.casefold() for stream in streams)
+        return self.frontier(query)
 
-    def arrive(self, stream: str, time: int) -> bool:
-        """Take note of a row; whether it is in time."""
+    def forget(self, query: str) -> None:
+        """Drop a query."""
+        self._read.pop(query.casefold(), None)
+
+    def arrive(self, stream: str, time: int) -> Arrival:
+        """Take note of a row; return for whom it is late."""
         name = stream.casefold()
         place = Frontier(time, list(self._slack).index(name))
-        if place < max(self._least({name}), self._final) or time < self._advanced:
-            return False
+        readers = {query: read for query, read in self._read.items() if name in read}
+        late = {query for query, read in readers.items() if self._is_late(place, read)}
+        # With queries a stream that none of them reads waits for no other; without, all wait for each other.
+        idle = not readers and self._is_late(place, [name] if self._read else self._slack)
+        lost = idle or (bool(readers) and len(late) == len(readers))
         self._newest[name] = max(time, self._newest.get(name, time))
-        self._final = max(self._final, self._least(set()))
-        return True
+        return Arrival(frozenset(late), lost)
 
-    @property
-    def frontier(self) -> Frontier:
-        """How far the order is final, by the rows or by ``advance``."""
-        return max(self._final, Frontier(self._advanced))
+    def _is_late(self, place: Frontier, streams: Iterable[str]) -> bool:
+        return place < self._least(streams) or place.time < self._advanced
+
+    def frontier(self, query: str) -> Frontier:
+        """How far the order is final for a query, by the rows of its streams or by ``advance``."""
+        return max(self._least(self._read[query.casefold()]), Frontier(self._advanced))
 
     def advance(self, at: int) -> None:
         """Nothing up to ``at`` will come any more."""
         self._advanced = max(self._advanced, at)
 
-    def _least(self, besides: set[str]) -> Frontier:
+    def _least(self, streams: Iterable[str]) -> Frontier:
         order = {name: place for place, name in enumerate(self._slack)}
-        counted = (self._followed or self._slack.keys()) | besides
-        return min(Frontier(self._newest[name] - self._slack[name] if name in self._newest else _NOWHERE, order[name]) for name in counted)
+        return min(Frontier(self._newest[name] - self._slack[name] if name in self._newest else _NOWHERE, order[name]) for name in streams)

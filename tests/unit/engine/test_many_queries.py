@@ -30,7 +30,7 @@ def test_a_thousand_queries_share_one_join_and_each_gets_its_own() -> None:
             engine.feed({name: pa.table(list(map(list, zip(*ROWS, strict=True))), ["k", "v", "ts"]).cast(schema())}, (-1, -1))
     many.advance(10**9, on_release=lambda query, piece: got.setdefault(query, []).append(piece))
     few.advance(10**9)
-    assert len(many._joins.running) == 1
+    assert len(many._joins()) == 1
     stats = many.handle("q999").stats()
     assert isinstance(stats["shares_with"], list)
     assert len(stats["shares_with"]) == 999

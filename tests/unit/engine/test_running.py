@@ -145,10 +145,10 @@ def test_single_rows_cost_the_same_however_many_wait() -> None:
     engine.query(PAIRS)
     for second in range(3_000):
         engine.push("A", [(second, 0.0, second * SECOND)])
-    state = engine._streams["A"]
-    assert state.stats()["rows_waiting"] == 3_000
-    assert len(state._inbox._batches) < 20
-    assert all(batch.rows.column(0).num_chunks < 5 for batch in state._inbox._batches)
+    (held,) = engine._groups.inputs("A")
+    assert held.waiting() == 3_000
+    assert len(held._inbox.batches()) < 20
+    assert all(batch.rows.column(0).num_chunks < 5 for batch in held._inbox.batches())
 
 
 def test_hundreds_of_queries_share_their_workspace() -> None:

@@ -31,7 +31,7 @@ def told(shares: dict[int, bytes], kept: int) -> list[bytes]:
 
 
 def test_kept_shares_that_are_missing_or_damaged_are_told() -> None:
-    notes = {batch: Kept(batch, Clock((0, 0), {}, 0), {}) for batch in (2, 3, 5)}
+    notes = {batch: Kept(batch, Clock({}, 0), {}) for batch in (2, 3, 5)}
     whole = {batch: remembered(note, Share(batch, 0, {}, ())) for batch, note in notes.items()}
     assert [recalled(memory)[0] for memory in told(whole, 3)] == list(notes.values()), "batch 4 had no input"
     with pytest.raises(ResidentError, match=r"the checkpoint has 3 of 4 batches that windows reach\. Restore it"):

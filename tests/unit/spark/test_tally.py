@@ -69,7 +69,9 @@ def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_agai
     assert tally.told(["A"], {"q": "Q"}) == {
         "streams": {"A": {"rows": 14, "late": 2}},
         "results": {"Q": 7},
-        "queries": {"Q": {"response_seconds": NOTHING, "batch_response_seconds": NOTHING, "buffers": EMPTY}},
+        "queries": {
+            "Q": {"response_seconds": NOTHING, "batch_response_seconds": NOTHING, "buffers": EMPTY, "watermark": None, "waiting_for": None}
+        },
         "unsent": 2,
         "rows_held": 40,
         "bytes_held": 400,
@@ -171,3 +173,38 @@ def test_a_bucket_that_was_built_again_says_so_once() -> None:
     assert told[0].rows == 2
     assert told[0].ended >= told[0].began
     assert told[1] is None
+
+
+def test_progress_names_for_each_query_the_watermark_and_the_stream_that_it_waits_for() -> None:
+    streams = (Stream("A", SCHEMA, "ts", 0), Stream("B", SCHEMA, "ts", 0))
+    queries = (
+        Registered("alone", "SELECT k FROM A WINDOW 1 SECOND", {}),
+        Registered("Pairs", "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", {}),
+    )
+    program = Program(streams, {}, queries, (), 2)
+    table = pa.table({"k": [1, 1], "j": [1, 1], "ts": [3, 5]}).cast(SCHEMA)
+    parts: list[list[Part]] = [[], []]
+    for bucket, part in Packer(program, "A").pack(table, 0):
+        parts[bucket].append(part)
+    buckets = [KeptBucket(program, number) for number in range(2)]
+    tally = Tally()
+
+    def told(batch: int, newest: dict[str, int], parts: list[list[Part]]) -> dict[str, Any]:
+        shares = [Share(batch, 0, newest, tuple(own)) for own in parts]
+        stats = [bucket.apply(share).stats for bucket, share in zip(buckets, shares, strict=True)]
+        tally.add(batch, [json.loads(one.to_blob()) for one in stats], {"alone": 0, "pairs": 0}, {})
+        found: dict[str, Any] = tally.told(["A", "B"], {"alone": "alone", "pairs": "Pairs"})
+        return found
+
+    first = told(0, {"A": 5}, parts)
+    alone, pairs = first["queries"]["alone"], first["queries"]["Pairs"]
+    assert (alone["watermark"], alone["waiting_for"]) == ("1970-01-01 00:00:00.000005", None)
+    assert (pairs["watermark"], first["watermark"]) == (None, None), "the least of all queries"
+    waiting = pairs["waiting_for"]
+    assert (waiting["stream"], waiting["newest"]) == ("B", None)
+    assert 0 <= waiting["since_seconds"] < 60
+    last = told(1, {"B": 9}, [[], []])
+    pairs = last["queries"]["Pairs"]
+    assert (pairs["watermark"], pairs["waiting_for"]) == ("1970-01-01 00:00:00.000005", None)
+    tally.forget("pairs")
+    assert tally.waiting("pairs") is None

@@ -12,43 +12,57 @@ def declared(**slacks: int) -> Watermark:
 
 def test_the_frontier_waits_for_the_slowest_stream() -> None:
     watermark = declared(A=0, B=2)
+    watermark.follow("q", "AB")
     watermark.arrive("a", 10)
-    assert watermark.frontier.time < 0
+    assert watermark.frontier("q").time < 0
     watermark.arrive("B", 5)
     # A has sent later rows, B may send more of time 3: they stand behind all that are there.
-    assert watermark.frontier == Frontier(3, 1)
+    assert watermark.frontier("q") == Frontier(3, 1)
     watermark.arrive("B", 20)
-    assert watermark.frontier == Frontier(10, 0)
-    assert watermark.frontier.closed == 9
-    assert [watermark.frontier.last_time(order) for order in (0, 1)] == [10, 9]
+    assert watermark.frontier("q") == Frontier(10, 0)
+    assert watermark.frontier("q").closed == 9
+    assert [watermark.frontier("q").last_time(order) for order in (0, 1)] == [10, 9]
 
 
-def test_streams_that_no_query_reads_do_not_count() -> None:
+def test_a_query_waits_for_its_own_streams_only() -> None:
     watermark = declared(A=0, B=0)
-    watermark.follow(["A"])
+    watermark.follow("alone", "A")
+    watermark.follow("both", "AB")
     watermark.arrive("A", 10)
-    assert watermark.frontier == Frontier(10, 0)
-    watermark.follow(["A", "B"])
-    watermark.arrive("A", 11)
-    assert watermark.frontier == Frontier(10, 0)  # never goes back
+    assert watermark.frontier("alone") == Frontier(10, 0)
+    assert watermark.frontier("both").time < 0
+    late = watermark.arrive("A", 9)
+    assert (late.late_for, late.lost, late.late) == (frozenset({"alone"}), False, True)
+    watermark.forget("both")
+    assert watermark.arrive("A", 9).lost
+
+
+def test_a_stream_that_no_query_reads_waits_for_others_only_while_there_is_no_query() -> None:
+    watermark = declared(A=0, B=0)
+    watermark.arrive("A", 10)
+    assert not watermark.arrive("A", 9).late
+    watermark.follow("q", "B")
+    assert watermark.arrive("A", 9).lost
 
 
 def test_rows_older_than_the_frontier_are_late() -> None:
     watermark = declared(A=2)
-    assert watermark.arrive("A", 10)
-    assert watermark.arrive("A", 8)
-    assert not watermark.arrive("A", 7)
+    watermark.follow("q", "A")
+    assert not watermark.arrive("A", 10).late
+    assert not watermark.arrive("A", 8).late
+    assert watermark.arrive("A", 7).late
 
 
 def test_advance_completes_its_instant_on_all_streams() -> None:
     watermark = declared(A=0)
+    watermark.follow("q", "A")
     watermark.advance(9)
-    assert watermark.frontier == Frontier(9)
-    assert not watermark.arrive("A", 8)
-    assert watermark.arrive("A", 9)
-    assert watermark.arrive("A", 10)
+    assert watermark.frontier("q") == Frontier(9)
+    assert watermark.arrive("A", 8).late
+    assert not watermark.arrive("A", 9).late
+    assert not watermark.arrive("A", 10).late
     watermark.advance(5)
-    assert watermark.frontier == Frontier(10, 0)
+    assert watermark.frontier("q") == Frontier(10, 0)
 
 
 def test_an_instant_is_closed_when_it_is_complete_on_all_streams() -> None:
