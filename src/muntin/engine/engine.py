@@ -7,8 +7,9 @@ guards all of it; subscribers are called outside.
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from itertools import count
@@ -23,6 +24,7 @@ from muntin.engine.deliveries import Deliveries
 from muntin.engine.explain import describe_query
 from muntin.engine.explain_pipeline import describe_running_pipeline
 from muntin.engine.governed import Governed
+from muntin.engine.guard import Guard
 from muntin.engine.input_rows import Rows, read_rows, read_times
 from muntin.engine.joins import Joins
 from muntin.engine.live import Live
@@ -35,9 +37,10 @@ from muntin.engine.standing_query import StandingQuery, Subscriber
 from muntin.engine.stream_state import StreamState, least_watermark
 from muntin.engine.subplans import SubPlans
 from muntin.engine.subscription import Subscription
+from muntin.engine.suspension import SuspendedQuery
 from muntin.engine.table_files import load_table
 from muntin.engine.turns import Turns
-from muntin.errors import CatalogError, InputError
+from muntin.errors import CatalogError, InputError, MuntinError
 from muntin.expressions.duck import Duck
 from muntin.kernels.compiling import prepare, prepare_part
 from muntin.model.catalog import Stream, Table
@@ -56,6 +59,7 @@ from muntin.sql.types import build_schema
 from muntin.state.batch import Batch
 
 Value = TypeVar("Value")
+AnyQuery: TypeAlias = RunningQuery | RunningPipeline | SuspendedQuery
 OnRelease: TypeAlias = Callable[[str, pa.Table], None]
 """Called with the name of a query and results of it, in the middle of the engine's work: it must be quick, and leave the engine alone."""
 
@@ -75,6 +79,7 @@ def _kept_positions(keepers: list[tuple[RunningJoin, int]]) -> npt.NDArray[np.in
 
 
 _EVERY_STREAM = 1 << 62
+_log = logging.getLogger("muntin")
 
 
 class Engine:
@@ -108,13 +113,14 @@ class Engine:
         self._catalog = self._declared.catalog
         self._streams: dict[str, StreamState] = {}
         self._tables: dict[str, pa.Table] = {}
-        self._queries: dict[str, RunningQuery | RunningPipeline] = {}
+        self._queries: dict[str, AnyQuery] = {}
         self._numbers = count(1)
         self._duck = Duck()
         self._joins = Joins(self._duck)
         self._subplans = SubPlans()
         self._turns = count()
-        self._live = Live(self._lock, self._joins, self._deliveries, self._trim)
+        self._guard = Guard(self._joins, self._suspend_failed)
+        self._live = Live(self._lock, self._joins, self._deliveries, self._trim, self._guard)
         self._workspace = Workspace()
         self._final = (BEFORE_ALL, -1)
         self._frontier = self._final
@@ -300,8 +306,9 @@ class Engine:
             if self._declared.drop_query(name, if_exists=if_exists) is not None:
                 self._live.finish()
                 running = self._queries.pop(name.casefold())
-                for each in self._subplans.drop(running) if isinstance(running, RunningPipeline) else (running,):
-                    self._joins.drop(each)
+                if not isinstance(running, SuspendedQuery):
+                    for each in self._parts_dropped(running):
+                        self._joins.drop(each)
                 self._deliveries.forget(name)
                 self._trim()
             return
@@ -310,6 +317,34 @@ class Engine:
             return
         self._streams.pop(relation.name, None)
         self._tables.pop(relation.name, None)
+
+    def _parts_dropped(self, running: RunningQuery | RunningPipeline) -> Sequence[RunningQuery]:
+        """What of a query ends with it in the joins."""
+        return self._subplans.drop(running) if isinstance(running, RunningPipeline) else (running,)
+
+    def _suspend_failed(self) -> None:
+        """Suspend the queries that failed: from now on streams, joins and time go on as if they had been dropped."""
+        while failed := self._guard.take():
+            pipelines = [running for running in self._queries.values() if isinstance(running, RunningPipeline)]
+            for running in failed:
+                if not isinstance(running, RunningLeaf):
+                    self._suspend(running)
+                    continue
+                for pipeline in pipelines:  # with a leaf all pipelines above it fail
+                    if running in pipeline.leaves and pipeline.failure is None:
+                        pipeline.failure = running.failure
+                        self._suspend(pipeline)
+
+    def _suspend(self, running: RunningQuery | RunningPipeline) -> None:
+        suspended = SuspendedQuery(running, self._described(running))
+        self._queries[running.query.name.casefold()] = suspended
+        expected = isinstance(running.failure, MuntinError)
+        _log.warning("%s", suspended.error, exc_info=None if expected else running.failure)
+        for each in self._parts_dropped(running):
+            try:
+                self._joins.drop(each)
+            except Exception as error:  # noqa: BLE001 (the join cannot shrink: then it fails for the others, too)
+                self._guard.broken(each.join, error)
 
     # -- rows and time -----------------------------------------------------------------------------
 
@@ -409,33 +444,39 @@ class Engine:
         closed = instant if order == _EVERY_STREAM else instant - 1
         if self._live.offer(instant, closed):
             self._catch_up_pipelines(closed, silent=False)
+            if self._guard.failed:
+                self._live.finish()
             return
-        for join in self._joins.running:
+        for join in list(self._joins.running):
             if silent:
-                self._take_silently(join, instant, closed)
+                for _ in self._guard.join(join, self._take_silently(join, instant, closed)):
+                    pass
                 continue
-            for running, table in join.catch_up(instant, closed, Pace() if on_release is not None else None):
+            pace = Pace() if on_release is not None else None
+            for running, table in self._guard.join(join, join.catch_up(instant, closed, pace)):
                 name = running.query.name
                 if on_release is not None:
                     on_release(name, table)
                 self._deliveries.hand(name, table)
         self._catch_up_pipelines(closed, silent=silent)
+        self._guard.settle()
         self._trim()
 
-    def _take_silently(self, join: RunningJoin, instant: int, closed: int) -> None:
+    def _take_silently(self, join: RunningJoin, instant: int, closed: int) -> Iterator[None]:
         """Let a join take all that is final, without results for it; they are made where what is kept depends on them."""
         if not any(member.remembers for member in join.members):
             join.remember(instant, closed)
             return
         for running, table in join.catch_up(instant, closed):
             running.take_back(table)
+            yield
 
     def _catch_up_pipelines(self, closed: int, *, silent: bool) -> None:
         """Let the operators above joins take what those have found."""
         turn = next(self._turns)
         for pipeline in self._queries.values():
             if isinstance(pipeline, RunningPipeline):
-                tables = pipeline.catch_up(closed, turn)
+                tables = self._guard.pipeline(pipeline, pipeline.catch_up(closed, turn))
                 if silent:  # what it keeps depends on every row, so only the results are left out
                     pipeline.take_back(list(tables))
                     continue
@@ -518,13 +559,15 @@ class Engine:
         with self._lock:
             return [to_dict(self._described(running)) for running in self._chosen(query)]
 
-    def _described(self, running: RunningQuery | RunningPipeline) -> Node:
+    def _described(self, running: AnyQuery) -> Node:
         """The plan of a query; where it is the only one, there is nothing to say about sharing."""
+        if isinstance(running, SuspendedQuery):
+            return running.described
         if isinstance(running, RunningPipeline):
             return describe_running_pipeline(running, self._joins.why)
         return describe_query(running, self._joins.why(running) if len(self._queries) > 1 else "")
 
-    def _chosen(self, query: str | None) -> list[RunningQuery | RunningPipeline]:
+    def _chosen(self, query: str | None) -> list[AnyQuery]:
         """One query, or all."""
         return list(self._queries.values()) if query is None else [self._running(query, lambda running: running)]
 
@@ -542,9 +585,10 @@ class Engine:
         with self._lock:
             return {running.query.name: (running.take_response_times(), running.buffers()) for running in self._queries.values()}
 
-    def _stats(self, running: RunningQuery | RunningPipeline) -> dict[str, object]:
-        """What a query counts, with its subscribers."""
-        return {**running.stats(), "subscribers": [each.stats() for each in self._deliveries.of(running.query.name)]}
+    def _stats(self, running: AnyQuery) -> dict[str, object]:
+        """What a query counts, with its subscribers; ``suspended`` is why it does not run any more, if so."""
+        reason = running.reason if isinstance(running, SuspendedQuery) else None
+        return {**running.stats(), "suspended": reason, "subscribers": [each.stats() for each in self._deliveries.of(running.query.name)]}
 
     def state_rows(self) -> dict[str, int]:
         """For each stream, the most of its rows that a query holds inside a window."""
@@ -556,6 +600,11 @@ class Engine:
                     if not source.stored:
                         rows[source.relation] = max(rows[source.relation], held[source.alias])
             return rows
+
+    def suspended(self) -> dict[str, str]:
+        """Return the queries that are suspended, and why."""
+        with self._lock:
+            return {one.query.name: one.reason for one in self._queries.values() if isinstance(one, SuspendedQuery)}
 
     def governed(self) -> dict[str, Governed]:
         """The limited joins that are governed from outside, by the names of their queries."""
@@ -578,7 +627,7 @@ class Engine:
         hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(self._streams) or 'no streams yet'}"
         raise CatalogError(f"there is no stream {stream!r}", hint=hint)
 
-    def _running(self, name: str, use: Callable[[RunningQuery | RunningPipeline], Value]) -> Value:
+    def _running(self, name: str, use: Callable[[AnyQuery], Value]) -> Value:
         with self._lock:
             running = self._queries.get(name.casefold())
             if running is None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import atexit
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from weakref import WeakMethod, WeakSet
 
 import pyarrow as pa
 
 from muntin.engine.deliveries import Deliveries
 from muntin.engine.executor import Executor
+from muntin.engine.guard import Guard
 from muntin.engine.joins import Joins
+from muntin.engine.running_join import RunningJoin
 from muntin.engine.running_query import RunningQuery
 from muntin.engine.turns import Turns
 from muntin.errors import CatalogError
@@ -37,8 +39,9 @@ def _abandon_all() -> None:
 class Live:
     """The running part of an engine; ``rest`` is called when all is worked off. Only ``stop`` and ``settle`` without holding ``turns``."""
 
-    def __init__(self, turns: Turns, joins: Joins, deliveries: Deliveries, rest: Callable[[], None]) -> None:
+    def __init__(self, turns: Turns, joins: Joins, deliveries: Deliveries, rest: Callable[[], None], guard: Guard) -> None:
         self._turns = turns
+        self._guard = guard
         self._joins = joins
         self._deliveries = deliveries
         # Weak: an engine that nobody holds any more goes at once, with the connections of DuckDB, which complains of late ones.
@@ -92,16 +95,17 @@ class Live:
             return False
         if self._executor.failure is not None:
             raise self._executor.failure
-        for join in self._joins.running:
-            self._hand(join.offer(instant, closed))
+        for join in list(self._joins.running):
+            self._hand(join, join.offer(instant, closed))
         self._executor.wake()
         return True
 
     def finish(self) -> None:
-        """Work off all there is: before queries come or go, and before the end."""
+        """Work off all there is, then suspend what failed: before queries come or go, and before the end."""
         while any(join.is_busy() for join in self._joins.running):
-            for join in self._joins.running:
-                self._hand(join.turn(_LONG_TURN))
+            for join in list(self._joins.running):
+                self._hand(join, join.turn(_LONG_TURN))
+        self._guard.settle()
 
     def _be_live(self, *, live: bool) -> None:
         self._deliveries.live = live
@@ -113,14 +117,17 @@ class Live:
         busy = [join for join in self._joins.running if join.is_busy()]
         if busy:
             self._turn += 1
-            self._hand(busy[self._turn % len(busy)].turn(_TURN))
-            if any(join.is_busy() for join in busy):
+            join = busy[self._turn % len(busy)]
+            self._hand(join, join.turn(_TURN))
+            if self._guard.failed:
+                self.finish()
+            if any(join.is_busy() for join in self._joins.running):
                 return True
         rest = self._rest()
         if rest is not None:
             rest()
         return False
 
-    def _hand(self, results: Iterable[tuple[RunningQuery, pa.Table]]) -> None:
-        for running, table in results:
+    def _hand(self, join: RunningJoin, results: Iterator[tuple[RunningQuery, pa.Table]]) -> None:
+        for running, table in self._guard.join(join, results):
             self._deliveries.hand(running.query.name, table)
