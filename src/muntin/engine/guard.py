@@ -53,8 +53,8 @@ class Guard:
 
     def pipeline(self, pipeline: RunningPipeline, step: Iterator[pa.Table]) -> Iterator[pa.Table]:
         """Yield the results of a pipeline's step up to its end or its failure."""
-        failures = [part.failure for part in (pipeline, *pipeline.leaves) if part.failure]
-        failure = failures[0] if failures else None
+        below = (leaf.failure for leaf in pipeline.leaves if leaf.failure)
+        failure = pipeline.failure or next(below, None)
         if failure is None:
             try:
                 yield from step

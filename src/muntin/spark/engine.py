@@ -490,6 +490,8 @@ class SparkEngine:
         """Deliver the outputs of a batch; then settle the changes that came with it."""
         found = self._delivery.collected(outputs)
         self._delivery.deliver(found, batch, self._queries, self._catalog.streams())
+        for name in self._delivery.suspended:
+            self._subscriptions.forget(name)  # buckets where it still runs must not release results
         self._govern(found, batch)
         self._delivery.tally.note(batch, self._counts())
         self._settle_changes(found, batch)
@@ -562,11 +564,12 @@ class SparkEngine:
         for name, rows in self._delivery.stages.rows().items():
             if name in told["queries"]:
                 told["queries"][name]["last_stage_rows"] = rows
-        limited = self._governor.told()
+        limited, suspended = self._governor.told(), self._delivery.suspended
         for name, query in told["queries"].items():
             if name in limited:
                 query["overload"] = limited[name]
             query["subscribers"] = [subscription.stats() for subscription in self._subscriptions.of(name)]
+            query["suspended"] = suspended.get(name)
         return told
 
     def _subscribe(self, name: str, callback: Subscriber, buffer: int) -> Subscription:
@@ -605,7 +608,9 @@ class SparkEngine:
             )
         spread = Node("spread", f"spread over {self.buckets} buckets", tuple(facts))
         node = describe_any(plan)
-        return replace(node, children=(spread, *node.children))
+        reason = self._delivery.suspended.get(query.name)
+        suspended = (Fact("suspended", reason, f"suspended: {reason}"),) if reason else ()
+        return replace(node, facts=(*node.facts, *suspended), children=(spread, *node.children))
 
 
 def _sink_of(query: Query) -> SinkChoice:
