@@ -53,9 +53,9 @@ class Duck:
     def run_strictly(self, sql: str, /, **tables: pa.Table) -> pa.Table:
         """Like :meth:`run`, but without optimizers that move expressions out of ``TRY``.
 
-        DuckDB computes an expression that occurs twice, or one side of a long IN list, in a step below
-        the one that has the TRY. The rewriter of expressions stays on: whether ``x + 1 > 3`` overflows
-        depends on it, so a row has the same value here and in :meth:`run`.
+        DuckDB computes an expression that occurs twice, or one side of a long IN list, in a step
+        below the one that has the TRY. The rewriter of expressions stays on: whether ``x + 1 > 3``
+        overflows depends on it, so a row has the same value here and in :meth:`run`.
         """
         if self._strict is None:
             self._strict = self._connect({**self._settings, "disabled_optimizers": _hoisting()})

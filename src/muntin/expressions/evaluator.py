@@ -18,9 +18,10 @@ from muntin.plan.query import Expression
 class Evaluator:
     """Computes expressions; plain columns are passed through, and plain conditions decided, without asking DuckDB.
 
-    A row for which an expression has no value, because a number overflows or a cast is impossible, gets
-    NULL for that expression; all other values stay what they are. ``failures`` counts these rows, once
-    per evaluation however many expressions fail on a row; ``last_failure`` is the reason for the last one.
+    A row for which an expression has no value, because a number overflows or a cast is impossible,
+    gets NULL for that expression; all other values stay what they are. ``failures`` counts these
+    rows, once per evaluation however many expressions fail on a row; ``last_failure`` is the reason
+    for the last one.
     """
 
     def __init__(self, duck: Duck) -> None:

@@ -15,7 +15,10 @@ from muntin.errors import EvaluationError
 from muntin.expressions.duck import EvaluationFailure
 
 MOST = 4_096
-"""Rows of one batch that may fail one by one; beyond that the expression counts as one that cannot be evaluated."""
+"""Rows of one batch that may fail one by one.
+
+Beyond that the expression counts as one that cannot be evaluated: the search would take too long.
+"""
 
 Compute = Callable[[pa.Table], pa.ChunkedArray]
 Mask = npt.NDArray[np.bool_]
