@@ -9,7 +9,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from muntin.errors import CatalogError, InputError, MuntinError, RunError, SettingError, SqlError, SubscriberError
+from muntin.errors import (
+    CatalogError,
+    EvaluationError,
+    InputError,
+    MuntinError,
+    QuerySuspendedError,
+    RunError,
+    SettingError,
+    SqlError,
+    SubscriberError,
+)
 from muntin.model.printable import make_logs_printable
 
 if TYPE_CHECKING:
@@ -19,8 +29,10 @@ if TYPE_CHECKING:
 __all__ = [
     "CatalogError",
     "Engine",
+    "EvaluationError",
     "InputError",
     "MuntinError",
+    "QuerySuspendedError",
     "RunError",
     "SettingError",
     "SqlError",

@@ -74,3 +74,19 @@ class SubscriberError(MuntinError):
 
 class RunError(MuntinError):
     """Something failed while running that was no mistake in a program: a sink, a process, a machine."""
+
+
+class EvaluationError(MuntinError):
+    """An expression that cannot be evaluated at all, whatever the rows."""
+
+
+class QuerySuspendedError(MuntinError):
+    """A query that no longer runs because processing it failed; other queries are not affected."""
+
+    def __init__(self, query: str, reason: str) -> None:
+        self.query = query
+        self.reason = reason
+        super().__init__(
+            f"query {query} is suspended: {reason}",
+            hint="Drop it and register it again, with a changed text if the reason is one of its expressions",
+        )

@@ -7,6 +7,7 @@ running query reads the logs on its own. One lock guards all of it; subscribers 
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -31,14 +32,15 @@ from muntin.engine.plan_tree import Node, draw, to_dict
 from muntin.engine.query_group import QueryGroup, Running
 from muntin.engine.query_groups import QueryGroups
 from muntin.engine.running_join import RunningJoin, Shared
-from muntin.engine.running_pipeline import RunningPipeline
+from muntin.engine.running_pipeline import RunningLeaf, RunningPipeline
 from muntin.engine.standing_query import StandingQuery, Subscriber
 from muntin.engine.stream_state import StreamState
 from muntin.engine.subscription import Subscription
+from muntin.engine.suspension import SuspendedQuery
 from muntin.engine.table_files import load_table
 from muntin.engine.turns import Turns
 from muntin.engine.waiting import Waiting, describe_waiting
-from muntin.errors import CatalogError, InputError
+from muntin.errors import CatalogError, InputError, MuntinError
 from muntin.expressions.duck import Duck
 from muntin.kernels.compiling import prepare, prepare_part
 from muntin.model.allowed_paths import AllowedPaths
@@ -57,6 +59,7 @@ from muntin.sql.types import build_schema
 from muntin.state.batch import Batch
 
 Value = TypeVar("Value")
+AnyQuery: TypeAlias = Running | SuspendedQuery
 OnRelease: TypeAlias = Callable[[str, pa.Table], None]
 """Called with the name of a query and results of it, in the middle of the engine's work: it must be quick, and leave the engine alone."""
 
@@ -77,6 +80,9 @@ class _Member:
     group: QueryGroup
     since: float
     late_before: int
+
+
+_log = logging.getLogger("muntin")
 
 
 class Engine:
@@ -112,12 +118,12 @@ class Engine:
         self._deliveries = Deliveries(self._lock)
         self._catalog = self._declared.catalog
         self._tables: dict[str, pa.Table] = {}
-        self._queries: dict[str, Running] = {}
+        self._queries: dict[str, AnyQuery] = {}
         self._members: dict[str, _Member] = {}
         self._numbers = count(1)
         self._duck = Duck()
         self._groups = QueryGroups(self._duck, self._tables)
-        self._live = Live(self._lock, self._groups, self._deliveries, self._trim)
+        self._live = Live(self._lock, self._groups, self._deliveries, self._trim, self._suspend_failed)
         self._workspace = Workspace()
 
     @classmethod
@@ -297,8 +303,10 @@ class Engine:
         if kind == "query":
             if self._declared.drop_query(name, if_exists=if_exists) is not None:
                 self._live.finish()
-                self._members.pop(name.casefold()).group.drop(self._queries.pop(name.casefold()))
-                self._groups.tidy()
+                running = self._queries.pop(name.casefold())
+                if not isinstance(running, SuspendedQuery):
+                    self._members.pop(name.casefold()).group.drop(running)
+                    self._groups.tidy()
                 self._deliveries.forget(name)
                 self._trim()
             return
@@ -308,6 +316,28 @@ class Engine:
         if kind == "stream":
             self._groups.remove(relation.name)
         self._tables.pop(relation.name, None)
+
+    def _suspend_failed(self) -> None:
+        """Suspend the queries that failed: streams, joins and time go on as if they had been dropped."""
+        for group in self._groups:
+            while failed := group.guard.take():
+                for running in failed:
+                    # All pipelines above a leaf fail with it.
+                    above = [one for one in group.pipelines if running in one.leaves and one.failure is None]
+                    for pipeline in above:
+                        pipeline.failure = running.failure
+                    for each in above if isinstance(running, RunningLeaf) else [running]:
+                        self._suspend(each, group)
+        self._groups.tidy()
+
+    def _suspend(self, running: Running, group: QueryGroup) -> None:
+        name = running.query.name.casefold()
+        suspended = SuspendedQuery(running, self._described(running), self._stats(running))
+        self._queries[name] = suspended
+        del self._members[name]
+        expected = isinstance(running.failure, MuntinError)
+        _log.warning("%s", suspended.error, exc_info=None if expected else running.failure)
+        group.abandon(running)
 
     # -- rows and time -----------------------------------------------------------------------------
 
@@ -327,6 +357,7 @@ class Engine:
             for group in self._groups.take(state, _arrived(table, times, arrival)):
                 group.move()
                 self._step(group)
+            self._suspend_failed()
         self._deliveries.deliver()
 
     def feed(
@@ -354,6 +385,7 @@ class Engine:
             self._groups.move(final)
             for group in self._groups:
                 self._step(group, on_release, silent=silent)
+            self._suspend_failed()
         self._deliveries.deliver()
         return late
 
@@ -395,6 +427,7 @@ class Engine:
             for group in self._groups:
                 group.move()
                 self._step(group, on_release, silent=silent)
+            self._suspend_failed()
         self._deliveries.deliver()
 
     def _step(self, group: QueryGroup, on_release: OnRelease | None = None, *, silent: bool = False) -> None:
@@ -409,6 +442,8 @@ class Engine:
             self._deliveries.hand(pipeline.query.name, table)
         if not live:
             group.trim()
+        elif group.guard.failed:
+            self._live.finish()
 
     # -- running by itself ---------------------------------------------------------------------------
 
@@ -478,8 +513,10 @@ class Engine:
         with self._lock:
             return [to_dict(self._described(running)) for running in self._chosen(query)]
 
-    def _described(self, running: Running) -> Node:
+    def _described(self, running: AnyQuery) -> Node:
         """The plan of a query, and the stream it waits for; where it is the only one, there is nothing to say about sharing."""
+        if isinstance(running, SuspendedQuery):
+            return running.described
         joins = self._members[running.query.name.casefold()].group.joins
         if isinstance(running, RunningPipeline):
             node = describe_running_pipeline(running, joins.why)
@@ -497,7 +534,7 @@ class Engine:
         since = member.since if stream.last_row is None else stream.last_row
         return Waiting(stream.stream.name, stream.newest, time.monotonic() - since)
 
-    def _chosen(self, query: str | None) -> list[Running]:
+    def _chosen(self, query: str | None) -> list[AnyQuery]:
         """One query, or all."""
         return list(self._queries.values()) if query is None else [self._running(query, lambda running: running)]
 
@@ -526,15 +563,19 @@ class Engine:
             "log_bytes": max(each.log.nbytes() for each in inputs),
         }
 
-    def _stats(self, running: Running) -> dict[str, object]:
-        """What a query counts, how far time has come for it, and its subscribers."""
+    def _stats(self, running: AnyQuery) -> dict[str, object]:
+        """What a query counts, how far time has come for it, why it is suspended if it is, and its subscribers."""
+        subscribers = [each.stats() for each in self._deliveries.of(running.query.name)]
+        if isinstance(running, SuspendedQuery):
+            return {**running.stats(), "subscribers": subscribers}
         member, waiting = self._members[running.query.name.casefold()], self._waiting(running)
         return {
             **running.stats(),
             "watermark": _instant(member.group.frontier[0]),
             "waiting_for": None if waiting is None else waiting.to_dict(),
             "rows_late": member.group.rows_late() - member.late_before,
-            "subscribers": [each.stats() for each in self._deliveries.of(running.query.name)],
+            "suspended": None,
+            "subscribers": subscribers,
         }
 
     def state_rows(self) -> dict[str, int]:
@@ -547,6 +588,11 @@ class Engine:
                     if not source.stored:
                         rows[source.relation] = max(rows[source.relation], held[source.alias])
             return rows
+
+    def suspended(self) -> dict[str, str]:
+        """Return the queries that are suspended, and why."""
+        with self._lock:
+            return {one.query.name: one.reason for one in self._queries.values() if isinstance(one, SuspendedQuery)}
 
     def governed(self) -> dict[str, Governed]:
         """The limited joins that are governed from outside, by the names of their queries."""
@@ -571,7 +617,7 @@ class Engine:
         hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(streams) or 'no streams yet'}"
         raise CatalogError(f"there is no stream {stream!r}", hint=hint)
 
-    def _running(self, name: str, use: Callable[[Running], Value]) -> Value:
+    def _running(self, name: str, use: Callable[[AnyQuery], Value]) -> Value:
         check_name(name, "the name of a query")
         with self._lock:
             running = self._queries.get(name.casefold())

@@ -49,27 +49,49 @@ class Joins:
             self._groups[alike] = after
         else:
             group = None
-        if group is None or place is None or len(group.members) == 1:
-            join = make()
-            join.group = group
-            self.running.append(join)
-        else:
-            join = next(join for join in self.running if join.group is before[place])
-            join.adopt(group)
+        try:
+            if group is None or place is None or len(group.members) == 1:
+                join = make()
+                join.group = group
+                self.running.append(join)
+            else:
+                join = next(join for join in self.running if join.group is before[place])
+                join.adopt(group)
+        except BaseException:
+            self._groups[alike] = before
+            self._take_back(group, before)
+            raise
         running = run(query, join, self._duck)
         join.members.append(running)
         self._seat(join)
         return running
+
+    def _take_back(self, group: SharingGroup | None, before: tuple[SharingGroup, ...]) -> None:
+        """Let a join that could not adopt a group continue with the one it had."""
+        for join in self.running:
+            if group is not None and join.group is group:
+                own = {member.query.name for member in group.members[:-1]}
+                join.adopt(next(old for old in before if {member.query.name for member in old.members} == own))
+                self._seat(join)
 
     def _seat(self, join: RunningJoin) -> None:
         """Let the queries of a join go by its group as it is now."""
         for running in join.members:
             running.sit(join.group.member(running.query.name) if join.group else None)
 
+    def remove(self, join: RunningJoin) -> None:
+        """Take a join out that cannot continue, with the group of its queries."""
+        if join in self.running:
+            self.running.remove(join)
+            for alike, groups in self._groups.items():
+                self._groups[alike] = tuple(group for group in groups if group is not join.group)
+
     def drop(self, running: RunningQuery) -> None:
         """End a query; its join goes with the last one, and shrinks when it needs less."""
         join = running.join
         join.members.remove(running)
+        if join not in self.running:
+            return
         if not join.members:
             self.running.remove(join)
         for alike, groups in self._groups.items():

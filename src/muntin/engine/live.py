@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from weakref import WeakMethod, WeakSet
 
 import pyarrow as pa
@@ -39,9 +39,17 @@ def _abandon_all() -> None:
 class Live:
     """The running part of an engine; ``rest`` is called when all is worked off. Only ``stop`` and ``settle`` without holding ``turns``."""
 
-    def __init__(self, turns: Turns, groups: QueryGroups, deliveries: Deliveries, rest: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        turns: Turns,
+        groups: QueryGroups,
+        deliveries: Deliveries,
+        rest: Callable[[], None],
+        suspend: Callable[[], None],
+    ) -> None:
         self._turns = turns
         self._groups = groups
+        self._suspend = WeakMethod(suspend)
         self._deliveries = deliveries
         # Weak: an engine that nobody holds any more goes at once, with the connections of DuckDB, which complains of late ones.
         self._rest = WeakMethod(rest)
@@ -94,38 +102,44 @@ class Live:
             return False
         if self._executor.failure is not None:
             raise self._executor.failure
-        for join in group.joins.running:
-            self._hand(join.offer(group.frontier[0], group.closed))
+        for join in list(group.joins.running):
+            self._hand(group, join, join.offer(group.frontier[0], group.closed))
         self._executor.wake()
         return True
 
     def finish(self) -> None:
-        """Work off all there is: before queries come or go, and before the end."""
-        while any(join.is_busy() for join in self._joins()):
-            for join in self._joins():
-                self._hand(join.turn(_LONG_TURN))
+        """Work off all there is, then suspend what failed: before queries come or go, and before the end."""
+        while any(join.is_busy() for _, join in self._joins()):
+            for group, join in self._joins():
+                self._hand(group, join, join.turn(_LONG_TURN))
+        suspend = self._suspend()
+        if suspend is not None and any(group.guard.failed for group in self._groups):
+            suspend()
 
-    def _joins(self) -> list[RunningJoin]:
-        return [join for group in self._groups for join in group.joins.running]
+    def _joins(self) -> list[tuple[QueryGroup, RunningJoin]]:
+        return [(group, join) for group in self._groups for join in group.joins.running]
 
     def _be_live(self, *, live: bool) -> None:
         self._deliveries.live = live
-        for join in self._joins():
+        for _, join in self._joins():
             join.be_live(live=live)
 
     def _work(self) -> bool:
         """A turn of work on the next join that has any; whether something is left."""
-        busy = [join for join in self._joins() if join.is_busy()]
+        busy = [(group, join) for group, join in self._joins() if join.is_busy()]
         if busy:
             self._turn += 1
-            self._hand(busy[self._turn % len(busy)].turn(_TURN))
-            if any(join.is_busy() for join in busy):
+            group, join = busy[self._turn % len(busy)]
+            self._hand(group, join, join.turn(_TURN))
+            if group.guard.failed:
+                self.finish()
+            if any(join.is_busy() for _, join in self._joins()):
                 return True
         rest = self._rest()
         if rest is not None:
             rest()
         return False
 
-    def _hand(self, results: Iterable[tuple[RunningQuery, pa.Table]]) -> None:
-        for running, table in results:
+    def _hand(self, group: QueryGroup, join: RunningJoin, results: Iterator[tuple[RunningQuery, pa.Table]]) -> None:
+        for running, table in group.guard.join(join, results):
             self._deliveries.hand(running.query.name, table)

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from muntin.engine.guard import Guard
 from muntin.engine.joins import Joins
 from muntin.engine.running_join import RunningJoin, Shared
 from muntin.engine.running_pipeline import RunningLeaf, RunningPipeline
@@ -58,6 +59,7 @@ class QueryGroup:
     def __init__(self, inputs: Iterable[StreamInput], duck: Duck, tables: Mapping[str, pa.Table], promise: Promise) -> None:
         self.inputs = {each.stream.name: each for each in inputs}
         self.joins = Joins(duck)
+        self.guard = Guard(self.joins)
         self.pipelines: list[RunningPipeline] = []
         self._subplans = SubPlans()
         self._turns = count()
@@ -175,6 +177,16 @@ class QueryGroup:
         for each in self._subplans.drop(running) if isinstance(running, RunningPipeline) else (running,):
             self.joins.drop(each)
 
+    def abandon(self, running: Running) -> None:
+        """End a query that failed; a join that cannot shrink then fails for its other queries, too."""
+        if isinstance(running, RunningPipeline):
+            self.pipelines.remove(running)
+        for each in self._subplans.drop(running) if isinstance(running, RunningPipeline) else (running,):
+            try:
+                self.joins.drop(each)
+            except Exception as error:  # noqa: BLE001 (whatever it is, queries of other joins continue)
+                self.guard.broken(each.join, error)
+
     def is_empty(self) -> bool:
         """Whether no query is left."""
         return not self.joins.running
@@ -184,7 +196,7 @@ class QueryGroup:
     def step_joins(self, pace: Pace | None = None, *, silent: bool = False) -> Results:
         """Let the joins process all that is final, and yield results; ``silent``: results are known, so none are made."""
         for join in list(self.joins.running):
-            yield from self._step_join(join, pace, silent=silent)
+            yield from self.guard.join(join, self._step_join(join, pace, silent=silent))
 
     def _step_join(self, join: RunningJoin, pace: Pace | None, *, silent: bool) -> Results:
         instant, closed = self.frontier[0], self.closed
@@ -200,7 +212,7 @@ class QueryGroup:
         """Let the operators above joins take what those have found, and yield results."""
         turn = next(self._turns)
         for pipeline in list(self.pipelines):
-            yield from self._step_pipeline(pipeline, turn, silent=silent)
+            yield from self.guard.pipeline(pipeline, self._step_pipeline(pipeline, turn, silent=silent))
 
     def _step_pipeline(self, pipeline: RunningPipeline, turn: int, *, silent: bool) -> Results:
         tables = pipeline.catch_up(self.closed, turn)

@@ -117,6 +117,8 @@ class RunningJoin:
         self.plan = plan
         self.query = plan.query
         self.members: list[RunningQuery] = []
+        self.failing: list[RunningQuery] = []
+        """Members that failed since this was last looked at."""
         self.group: SharingGroup | None = None
         self._live = shared.live
         self.overload: Overload | Governed | None = None
@@ -243,9 +245,20 @@ class RunningJoin:
                 yield from self._joined(stops, until, frontier)
         self._replan()
         for member in self.members:
-            table = member.changes()
+            table = self._made(member, member.changes)
             if table is not None:
                 yield member, table
+
+    def _made(self, member: RunningQuery, make: Callable[..., pa.Table | None], *matches: Matches) -> pa.Table | None:
+        """Return what a member makes of matches; one that fails makes nothing more and leaves the others alone."""
+        if member.failure is not None:
+            return None
+        try:
+            return make(*matches)
+        except Exception as error:  # noqa: BLE001 (whatever it is, it is this member's own)
+            member.failure = error
+            self.failing.append(member)
+            return None
 
     def _joined(self, stops: Sequence[int], until: int, frontier: int) -> Iterator[tuple[RunningQuery, pa.Table]]:
         """Join the rows up to some positions, a row after the other; live, what is stale is so as of all that has come."""
@@ -266,7 +279,7 @@ class RunningJoin:
     def _routed(self, found: Found) -> Iterator[tuple[RunningQuery, pa.Table]]:
         """What the join found, to every query that has it inside its windows."""
         for member in self.members:
-            table = member.taken(found.inside(member.narrow))
+            table = self._made(member, member.taken, found.inside(member.narrow))
             if table is not None:
                 yield member, table
 
@@ -278,7 +291,7 @@ class RunningJoin:
         for level, sizes in enumerate(self._windows()):
             matches = released.of_level(level)
             for member in by_windows[sizes if self.group else ()] if len(matches) else ():
-                table = member.taken(matches)
+                table = self._made(member, member.taken, matches)
                 if table is not None:
                     yield member, table
 

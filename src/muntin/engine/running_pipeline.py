@@ -93,9 +93,9 @@ class RunningLeaf(RunningQuery):
     def take(self, turn: int) -> tuple[Changes, list[Arrivals]]:
         """The changes since the turn before, when the rows behind them came, and how many they were; once and for all in a turn."""
         if self._turn != turn:
-            self._turn = turn
             self._taken = self._changes_since(), self._arrivals
             self._arrivals = []
+            self._turn = turn  # last: a pipeline that comes after a failure fails as well
         return self._taken
 
     def _changes_since(self) -> Changes:
@@ -120,6 +120,8 @@ class RunningPipeline:
         self.rows_out = 0
         self.keeps = True
         """Whether results are kept for poll."""
+        self.failure: Exception | None = None
+        """Why it makes no more results, until the engine suspends it."""
         self.evaluator = Evaluator(duck)
         self._duck = duck
         self._tables = tables

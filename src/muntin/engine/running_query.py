@@ -35,6 +35,8 @@ class RunningQuery:
         self.rows_out = 0
         self.keeps = True
         """Whether results are kept for poll."""
+        self.failure: Exception | None = None
+        """Why it makes no more results, until the engine suspends it."""
         self._duck = duck
         self._since = {state: state.log.next for state, _ in join.read_so_far()}
         self._results: list[pa.Table] = []

@@ -7,17 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from muntin.expressions.duck import Duck, DuckError
-from muntin.expressions.plain import plain_mask
+from muntin.expressions.duck import Duck, EvaluationFailure
+from muntin.expressions.plain import Mask, plain_mask
+from muntin.expressions.salvage import first_line, salvage
 from muntin.plan.query import Expression
 
 
 class Evaluator:
     """Computes expressions; plain columns are passed through, and plain conditions decided, without asking DuckDB.
 
-    ``failures`` counts the batches in which some row had no value for an expression, because a number did not fit or
-    a cast was impossible; ``last_failure`` is DuckDB's reason for the last of them.
+    A row for which an expression has no value, because a number overflows or a cast is impossible,
+    gets NULL for that expression; all other values stay what they are. ``failures`` counts these
+    rows, once per evaluation however many expressions fail on a row; ``last_failure`` is the reason
+    for the last one.
     """
 
     def __init__(self, duck: Duck) -> None:
@@ -32,7 +36,7 @@ class Evaluator:
         found = []
         for expression in expressions:
             column = batch.column(expression.column.flat) if expression.column else next(values)
-            found.append(column if column.type == expression.type else column.cast(expression.type))
+            found.append(column if column.type == expression.type else self._cast(column, expression))
         return found
 
     def raw(self, texts: Sequence[str], batch: pa.Table) -> list[pa.ChunkedArray]:
@@ -43,15 +47,51 @@ class Evaluator:
         rows = batch if batch.num_columns else pa.table({"rows": np.zeros(batch.num_rows, np.int8)})
         try:
             return self._run(texts, rows)
-        except DuckError as error:
-            # Some row overflows, divides by zero or cannot be cast: its value is NULL, that of the others what it is.
-            self.failures += 1
-            self.last_failure = str(error).splitlines()[0]
-            return self._run([f"TRY({text})" for text in texts], rows)
+        except EvaluationFailure as error:
+            return self._salvage(texts, rows, error)
 
     def _run(self, texts: Sequence[str], rows: pa.Table) -> list[pa.ChunkedArray]:
         select = ", ".join(f"{text} AS c{number}" for number, text in enumerate(texts))
         return list(self._duck.run(f"SELECT {select} FROM batch", batch=rows).columns)
+
+    def _salvage(self, texts: Sequence[str], rows: pa.Table, error: BaseException) -> list[pa.ChunkedArray]:
+        """Return the values of the texts, NULL for the rows on which one fails."""
+        found, failed = [], np.zeros(len(rows), bool)
+        for text in texts:
+            values, misses = self._tried(text, rows)
+            found.append(values)
+            failed |= misses
+        self._count(failed, error)
+        return found
+
+    def _tried(self, text: str, rows: pa.Table) -> tuple[pa.ChunkedArray, Mask]:
+        """Return the values of a text, and on which rows it fails.
+
+        TRY finds those rows in one go, and the struct inside tells them from rows whose value is NULL.
+        Some errors pass through TRY; then the rows are searched by halves.
+        """
+        try:
+            select = f"SELECT TRY(struct_pack(v := ({text}))) AS c FROM batch"
+            tried = self._duck.run_strictly(select, batch=rows).column(0)
+        except EvaluationFailure:
+            alone = f"SELECT ({text}) AS c FROM batch"
+            return salvage(lambda part: self._duck.run_strictly(alone, batch=part).column(0), rows, text)
+        return pc.struct_field(tried, 0), tried.is_null().to_numpy()
+
+    def _cast(self, column: pa.ChunkedArray, expression: Expression) -> pa.ChunkedArray:
+        """Return a column as the type of its expression, NULL where a value does not fit."""
+        try:
+            return column.cast(expression.type)
+        except EvaluationFailure as error:
+            rows = pa.table({"x": column})
+            values, failed = salvage(lambda part: part.column(0).cast(expression.type), rows, expression.sql)
+            self._count(failed, error)
+            return values
+
+    def _count(self, failed: Mask, error: BaseException) -> None:
+        self.failures += int(failed.sum())
+        if failed.any():
+            self.last_failure = first_line(error)
 
     def holds(self, predicates: Sequence[Expression], batch: pa.Table) -> npt.NDArray[np.bool_]:
         """Whether all predicates are true (not false, not NULL), row by row."""

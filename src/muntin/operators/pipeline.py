@@ -125,21 +125,31 @@ class PipelineOperator:
         for place in self._places:
             step = place.step
             own = next(following) if isinstance(step.node, Leaf) else None
+            if step.failure is not None:
+                raise step.failure
             if step.turn == turn >= 0:
                 continue
             step.turn = turn
-            if step.operator is None:
-                own = own or step.nothing
-                step.found = self._of_leaf(step, own, now) if self._windowed else own
-            elif self._windowed:
-                step.found = step.operator.run(self._of_inputs(place))
-            else:
-                step.found = step.operator.run([self._places[below].step.found for below in place.inputs])
+            try:
+                step.found = self._found(place, own, now)
+            except Exception as error:
+                step.failure = error
+                raise
         found = self._show(self._root.found) if self._windowed else self._root.found
         for place in self._places:
             if place.step.users == 1:
                 place.step.found = place.step.nothing
         return found
+
+    def _found(self, place: _Place, own: Changes | None, now: int) -> Changes:
+        """Return the changes that a step makes in a turn; ``own`` are those of a leaf."""
+        step = place.step
+        if step.operator is None:
+            own = own or step.nothing
+            return self._of_leaf(step, own, now) if self._windowed else own
+        if self._windowed:
+            return step.operator.run(self._of_inputs(place))
+        return step.operator.run([self._places[below].step.found for below in place.inputs])
 
     def _of_leaf(self, step: Step, changes: Changes, now: int) -> Changes:
         """What a leaf sends on, and its clock: that of the engine, or with INPUT the time of the last row that came."""

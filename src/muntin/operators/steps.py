@@ -40,6 +40,7 @@ class Step:
     """A node, its operator, and what has come from its inputs; ``clock`` is how far it has come.
 
     ``begun`` is what it had before any row came, ``found`` what it made in the turn ``turn``, for the other pipelines that have it.
+    ``failure`` is what its operator raised: then its state is no longer sound, for none of these pipelines.
     """
 
     node: Node
@@ -50,6 +51,7 @@ class Step:
     users: int = 0
     begun: Changes | None = None
     turn: int = -1
+    failure: Exception | None = None
     found: Changes = field(init=False)
     nothing: Changes = field(init=False)
 

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from muntin.engine.engine import Engine, OnRelease
 from muntin.engine.governed import Governed, LimitState
+from muntin.engine.suspension import reason_of
 from muntin.model.catalog import Stream
 from muntin.model.clock import BEFORE_ALL
 from muntin.model.settings import Settings
@@ -90,6 +91,8 @@ class Bucket:
         self._limits: Mapping[str, LimitState] = {}
         """What was allowed before the first share, if it is not the first of all."""
         self._begins: dict[str, dict[str, int]] = {}
+        self._refused: dict[str, str] = {}
+        """Queries that could not be registered, and why."""
 
     # -- program -----------------------------------------------------------------------------------
 
@@ -114,8 +117,9 @@ class Bucket:
 
     def _drop(self, placed: Placed) -> None:
         engine = self._lanes[placed.lane].engine
-        for part in placed.parts:
-            engine.drop(part.name)
+        if self._refused.pop(placed.query.name, None) is None:
+            for part in placed.parts:
+                engine.drop(part.name)
         if not engine.queries():
             del self._lanes[placed.lane]
 
@@ -127,8 +131,30 @@ class Bucket:
             if source.stored and source.relation not in lane.tables:
                 lane.engine.table(source.relation, from_blob(self._program.tables[source.relation]))
                 lane.tables.add(source.relation)
-        for part in placed.parts:
-            lane.engine.register(part, placed.registered.settings)
+        self._register(placed, lane.engine)
+
+    def _register(self, placed: Placed, engine: Engine) -> None:
+        """Register the parts of a query, or none of them: then the query is suspended."""
+        done = []
+        try:
+            for part in placed.parts:
+                engine.register(part, placed.registered.settings)
+                done.append(part.name)
+        except Exception as error:  # noqa: BLE001 (whatever it is, the batch goes on for the others)
+            self._refused[placed.query.name] = reason_of(error)
+            for name in done:
+                engine.drop(name)
+
+    def suspended(self) -> dict[str, str]:
+        """Return the queries that are suspended in this bucket, and why."""
+        found = {}
+        for placed in (self._placed[place] for place in self._active):
+            failed = self._lanes[placed.lane].engine.suspended()
+            reasons = [failed[part.name] for part in placed.parts if part.name in failed]
+            reason = self._refused.get(placed.query.name) or next(iter(reasons), None)
+            if reason is not None:
+                found[placed.query.name] = reason
+        return found
 
     def _opened(self, placed: Placed, carried: list[Part]) -> _Lane:
         """A new lane; what was late for the buckets before is late for it, too."""
@@ -159,7 +185,9 @@ class Bucket:
                 lane.engine.advance(share.moment, on_release=on_release)
             outputs += self._late(lane, late)
         self._moment = max(self._moment, share.moment if share.moment is not None else BEFORE_ALL)
-        return [*outputs, *(output for place in self._active for output in self._results(self._placed[place]))]
+        suspended = self.suspended()
+        running = [self._placed[place] for place in self._active if self._placed[place].query.name not in suspended]
+        return [*outputs, *(output for placed in running for output in self._results(placed))]
 
     def answers(self, controls: Iterable[str]) -> Iterator[Output]:
         """What control rows ask for: the rows that lanes hold; the first bucket also tells that they came."""
@@ -201,7 +229,7 @@ class Bucket:
         self.restore(replace(clock, positions=None))  # rows that partitioned windows keep are counted anew
         for place in self._active:
             placed = self._placed[place]
-            for part in placed.parts:
+            for part in placed.parts if placed.query.name not in self._refused else ():
                 self._lanes[placed.lane].engine.let_come_before(part.name, since[part.name])
         for name, lane in self._lanes.items():
             rows = {part.stream: from_blob(part.blob) for of, part in share.carried if of == name}
@@ -266,9 +294,10 @@ class Bucket:
 
     def _forget_results(self) -> None:
         """Let go of what pipelines have before any row comes: it is known by now."""
-        for place in self._active:
-            for part in self._placed[place].parts:
-                self._lanes[self._placed[place].lane].engine.handle(part.name).poll()
+        suspended = self.suspended()
+        for placed in (self._placed[place] for place in self._active):
+            for part in placed.parts if placed.query.name not in suspended else ():
+                self._lanes[placed.lane].engine.handle(part.name).poll()
 
     def _late(self, lane: _Lane, late: dict[str, pa.Table]) -> list[Output]:
         """The late rows of a lane; of a stream that goes several ways the lane tells for which the most are late."""
@@ -318,7 +347,8 @@ class Bucket:
         final = max(min((lane.final[0] for lane in self._lanes.values()), default=BEFORE_ALL), self._moment)
         clocks = {placed.query.name: self._told_clock(placed) for placed in map(self._placed.__getitem__, self._active)}
         return Stats(
-            self._came, self.rows(), final, newest, held, self.number, queries=queries, overload=overload, clocks=clocks
+            self._came, self.rows(), final, newest, held, self.number,
+            queries=queries, overload=overload, suspended=self.suspended(), clocks=clocks,
         )  # fmt: skip
 
     def _told_clock(self, placed: Placed) -> QueryClock:

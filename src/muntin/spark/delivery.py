@@ -8,11 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 
+from muntin.engine.suspension import reason_of
 from muntin.errors import RunError
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
@@ -20,11 +22,13 @@ from muntin.plan.join import JoinPlan
 from muntin.plan.pipeline import PipelinePlan
 from muntin.plan.query import Query
 from muntin.spark.bucket import LATE
+from muntin.spark.checkpoint import CheckpointError
 from muntin.spark.controls import HELD
 from muntin.spark.last_stage import LastStages
 from muntin.spark.outbox import Outbox
 from muntin.spark.program import Placed, Program, Registered
 from muntin.spark.sinks import FileSink, Sink, SinkError
+from muntin.spark.suspended import Suspended
 from muntin.spark.tally import STATS, Tally
 
 Found = dict[tuple[str, str], list[Row]]
@@ -61,6 +65,8 @@ class Delivery:
         self.stages = LastStages(self._last, self._duck)
         self._program: Program | None = None
         self._placed: list[Placed] = []
+        self._suspended = Suspended(folder / "suspended.json")
+        self._places: dict[str, int] = {}
 
     def collected(self, outputs: DataFrame) -> Found:
         """The outputs of a batch."""
@@ -73,7 +79,8 @@ class Delivery:
         """Make ready for a run that begins with a batch: last stages are as before it."""
         self.stages = LastStages(self._last, self._duck)
         self.follow(program)
-        self.stages.begin(program, self._placed, batch)
+        self._suspended.load()
+        self._places = self.stages.begin(program, self._placed, batch)
 
     def follow(self, program: Program) -> None:
         """Take a program with further changes."""
@@ -82,7 +89,9 @@ class Delivery:
     def deliver(self, found: Found, batch: int, queries: Mapping[str, Standing], streams: Iterable[Stream]) -> None:
         """Hand outputs over; raises, with the name of the sink, what a sink raises."""
         assert self._program is not None, "it has begun"
-        places = self.stages.begin(self._program, self._placed, batch)
+        places = self._places = self.stages.begin(self._program, self._placed, batch)
+        told = [json.loads(bytes(row["blob"])) for row in found.get((STATS, ""), [])]
+        self._suspend(told)
         self.thread = threading.get_ident()
         try:
             results = {
@@ -92,17 +101,41 @@ class Delivery:
             late = {stream.name: self._deliver_late(found, batch, stream) for stream in streams}
         finally:
             self.thread = None
-        self.tally.add(batch, [json.loads(bytes(row["blob"])) for row in found.get((STATS, ""), [])], results, late)
+        self.tally.add(batch, told, results, late)
+
+    def _suspend(self, told: Iterable[Mapping[str, Any]]) -> None:
+        """Suspend everywhere what is suspended in a bucket, from this batch on."""
+        self._suspended.keep(set(self._places.values()))
+        for stats in told:
+            for name, reason in stats["suspended"].items():
+                self._suspended.add(self._places[name], name, reason)
+
+    @property
+    def suspended(self) -> dict[str, str]:
+        """The queries that are suspended, and why."""
+        reasons = self._suspended.reasons
+        return {name: reasons[place] for name, place in self._places.items() if place in reasons}
 
     def _deliver_results(self, found: Found, batch: int, standing: Standing, place: int | None) -> int:
-        """Hand over the results of a query; one that is not in force yet has no place, and none."""
+        """Hand over the results of a query; one that is suspended or not in force yet has none."""
         results = standing.query.output_schema.empty_table()
-        if place is not None:
-            tables = lambda kind, name: self._tables(found.get((kind, name), []))  # noqa: E731 (said where it is used)
-            results = self.stages.result(place, self._placed[place], batch, tables)
+        if place is not None and place not in self._suspended.reasons:
+            results = self._result(found, batch, place, results)
         with self._named(f"the sink of query {standing.query.name}", batch):
             standing.sink.write(results, batch)
         return len(results)
+
+    def _result(self, found: Found, batch: int, place: int, nothing: pa.Table) -> pa.Table:
+        """Return the results of a query; one whose last stage fails is suspended, unless files are the reason."""
+        tables = lambda kind, name: self._tables(found.get((kind, name), []))  # noqa: E731 (said where it is used)
+        placed = self._placed[place]
+        try:
+            return self.stages.result(place, placed, batch, tables)
+        except (CheckpointError, RunError, OSError):
+            raise
+        except Exception as error:  # noqa: BLE001 (whatever it is, other queries continue)
+            self._suspended.add(place, placed.query.name, reason_of(error))
+            return nothing
 
     def _deliver_late(self, found: Found, batch: int, stream: Stream) -> int:
         tables = self._tables(found.get((LATE, stream.name), []))

@@ -512,6 +512,8 @@ class SparkEngine:
         """Deliver the outputs of a batch; then settle the changes that came with it."""
         found = self._delivery.collected(outputs)
         self._delivery.deliver(found, batch, self._queries, self._catalog.streams())
+        for name in self._delivery.suspended:
+            self._subscriptions.forget(name)  # buckets where it still runs must not release results
         self._govern(found, batch)
         self._delivery.tally.note(batch, self._counts())
         self._settle_changes(found, batch)
@@ -584,10 +586,12 @@ class SparkEngine:
         queries = {key: standing.query.name for key, standing in list(self._queries.items())}
         told = self._delivery.tally.told([stream.name for stream in self._catalog.streams()], queries)
         above, limited = self._delivery.stages.rows(), self._governor.told()
+        suspended = self._delivery.suspended
         for name, query in told["queries"].items():  # every kind of query has the same keys
             query["last_stage_rows"] = above.get(name, 0)
             query["overload"] = limited.get(name, {"mode": "queue"})
             query["subscribers"] = [subscription.stats() for subscription in self._subscriptions.of(name)]
+            query["suspended"] = suspended.get(name)
         return told
 
     def _subscribe(self, name: str, callback: Subscriber, buffer: int) -> Subscription:
@@ -630,7 +634,9 @@ class SparkEngine:
         node = describe_any(plan)
         waiting = self._delivery.tally.waiting(query.name.casefold())
         waits = () if waiting is None else (describe_waiting(waiting),)
-        return replace(node, children=(spread, *node.children, *waits))
+        reason = self._delivery.suspended.get(query.name)
+        suspended = (Fact("suspended", reason, f"suspended: {reason}"),) if reason else ()
+        return replace(node, facts=(*node.facts, *suspended), children=(spread, *node.children, *waits))
 
 
 def _sink_of(query: Query, allowed: AllowedPaths | None) -> SinkChoice:

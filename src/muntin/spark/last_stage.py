@@ -25,6 +25,7 @@ from muntin.operators.signed import Changes
 from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit
 from muntin.spark.bucket import CLOCK, RESULTS
+from muntin.spark.checkpoint import CheckpointError
 from muntin.spark.gathering import gathered
 from muntin.spark.messages import from_blob
 from muntin.spark.program import Placed, Program
@@ -85,6 +86,15 @@ class LastStage:
         self._note(batch, tables, operators.begun, changed=before != operators.begun)
         self._operators, self._version = operators, batch
         return operators.poll()
+
+    def prepare(self, batch: int) -> None:
+        """Load what was before a batch. If operators fail on it, :meth:`run` says so, for this query alone."""
+        try:
+            self.load(batch)
+        except (CheckpointError, OSError):
+            raise
+        except Exception:  # noqa: BLE001 (whatever it is, it is raised again by `run`)
+            self._operators = None
 
     def load(self, batch: int) -> None:
         """Be as before a batch."""
@@ -147,7 +157,7 @@ class LastStages:
                 stored = {source.relation for source in placed[place].query.sources if source.stored}
                 tables = {name: from_blob(program.tables[name]) for name in stored}
                 self._stages[place] = LastStage(placed[place], tables, self._folder / str(place), self._duck)
-                self._stages[place].load(batch)
+                self._stages[place].prepare(batch)
         for folder in self._folder.iterdir() if self._folder.is_dir() else ():
             if folder.name not in kept:
                 shutil.rmtree(folder, ignore_errors=True)

@@ -9,12 +9,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.engine.input_rows import read_rows
+from muntin.errors import EvaluationError
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
+from muntin.expressions.salvage import MOST
 from muntin.model.catalog import Stream
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL
 from muntin.operators.code_reader import real_codes, whole_codes
-from muntin.plan.join import CodeKind
+from muntin.plan.join import Code, CodeKind
 from muntin.planner.distribution import OWN, Route, home_text
 from muntin.spark.messages import TIMELESS, Part, to_blob
 from muntin.spark.program import Program
@@ -75,14 +77,30 @@ class Packer:
         else:
             columns = sorted({reference.column for reference in route.key.expression.references})
             flat = rows.select(columns).rename_columns([f"0.{column}" for column in columns])
-            if route.key.kind is CodeKind.HASH:
-                (column,) = self._evaluator.raw([home_text(route.key)], flat)
-            else:
-                (column,) = self._evaluator.columns([route.key.expression], flat)
+            try:
+                column = self._key(route.key, flat)
+            except EvaluationError:
+                return self._homes_by_pieces(route, rows)
             known = column.is_valid().to_numpy() if column.null_count else None
             codes = real_codes(column) if route.key.kind is CodeKind.REAL else whole_codes(column)
         homes = (_scatter(codes) % np.uint64(self._buckets)).astype(np.int64)
         return homes if known is None else np.where(known, homes, 0)
+
+    def _key(self, key: Code, rows: pa.Table) -> pa.ChunkedArray:
+        if key.kind is CodeKind.HASH:
+            return self._evaluator.raw([home_text(key)], rows)[0]
+        return self._evaluator.columns([key.expression], rows)[0]
+
+    def _homes_by_pieces(self, route: Route, rows: pa.Table) -> Homes:
+        """The bucket of each row where the key fails on so many that evaluation gave up.
+
+        A key that fails whatever the rows puts them all into the first bucket, where the queries that
+        join by it fail as well, and are suspended.
+        """
+        if len(rows) <= MOST:
+            return np.zeros(len(rows), np.int64)
+        pieces = [self.homes(route, rows.slice(start, MOST)) for start in range(0, len(rows), MOST)]
+        return np.concatenate(pieces)
 
     def _for_bucket(self, route: Route, rows: pa.Table, own: npt.NDArray[np.bool_]) -> pa.Table:
         if not route.everywhere:

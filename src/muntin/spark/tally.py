@@ -45,7 +45,7 @@ class Stats:
     The new rows that are at home in it, the rows it holds, the instant that is final, the time of the newest row of any stream so
     far, the bytes of state; which bucket it is and which worker of Spark asked it; whether it had to be built again first; for each
     query its response times in the batch and the sizes of its buffers; results that may not have reached subscribers; for each
-    limited query what was counted; for each query how far time has come.
+    limited query what was counted; the queries that are suspended, and why; for each query how far time has come.
     """
 
     rows_in: Mapping[str, int]
@@ -59,6 +59,7 @@ class Stats:
     queries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     unsent: int = 0
     overload: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    suspended: Mapping[str, str] = field(default_factory=dict)
     clocks: Mapping[str, QueryClock] = field(default_factory=dict)
 
     def to_blob(self) -> bytes:
