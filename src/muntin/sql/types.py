@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
@@ -15,6 +16,8 @@ RESERVED = ("_op", "_ts")
 """Names that results use for themselves."""
 
 _HINT = "Types are DuckDB's, for example BIGINT, DOUBLE, VARCHAR, TIMESTAMP, DECIMAL(10, 2) or INTEGER[]"
+_FOREIGN = re.compile(r"\b(?:BIT|BIGNUM|GEOMETRY|VARIANT|TIME WITH TIME ZONE)\b|\"NULL\"")
+"""Types whose values change when they travel as Arrow: BIT arrives as BLOB, TIMETZ as TIME."""
 _CONSTRAINTS = {"NOT", "NULL", "PRIMARY KEY", "PRIMARY", "UNIQUE", "DEFAULT", "CHECK", "REFERENCES", "COLLATE", "GENERATED", "AS"}
 
 
@@ -103,4 +106,9 @@ def _is_plain(tokens: Tokens) -> bool:
 
 @lru_cache(maxsize=1024)
 def _ask_type(sql_type: str) -> pa.DataType:
-    return ask(f"SELECT CAST(NULL AS {sql_type}) AS x LIMIT 0").schema.field(0).type
+    value = f"CAST(NULL AS {sql_type})"
+    name = re.sub(r"'[^']*'|\"(?!NULL\")[^\"]*\"", "", ask(f"SELECT typeof({value}) AS x").column(0)[0].as_py())
+    foreign = _FOREIGN.search(name)
+    if foreign:
+        raise InputError(f"a column cannot have type {foreign.group()}", hint=_HINT)
+    return ask(f"SELECT {value} AS x LIMIT 0").schema.field(0).type
