@@ -146,6 +146,10 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 _RULES: tuple[tuple[Test, Test, Cast], ...] = (
+    (pat.is_boolean, is_text, _cast),
+    (pat.is_integer, is_text, _cast),
+    (pat.is_floating, is_text, to_floating),
+    (pat.is_decimal, is_text, _cast),
     (pat.is_integer, _is_number, _to_integer),
     (pat.is_floating, _is_number, to_floating),
     (pat.is_decimal, _is_number, _to_decimal),
