@@ -42,7 +42,7 @@ from muntin.expressions.duck import Duck
 from muntin.kernels.compiling import prepare, prepare_part
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL, Instant, format_instant, parse_instant, parse_interval
-from muntin.model.settings import Settings
+from muntin.model.settings import Settings, parse_advance
 from muntin.operators.pipeline import Drive
 from muntin.operators.scheduled_join import Pace
 from muntin.operators.workspace import Workspace
@@ -120,6 +120,7 @@ class Engine:
         self._frontier = self._final
         self._advanced = BEFORE_ALL
         self._is_governed = False
+        self._now = time.time_ns() // 1000
 
     @classmethod
     def governed_from_outside(cls) -> Engine:
@@ -168,7 +169,7 @@ class Engine:
 
     def _add_stream(self, stream: Stream) -> None:
         added = self._declared.add_stream(stream)
-        self._streams[added.name] = StreamState(added)
+        self._streams[added.name] = StreamState(added, self._now)
 
     def table(self, name: str, rows: Rows, columns: Mapping[str, str] | None = None) -> None:
         """Declare a stored table with its rows; ``columns`` gives SQL types where the rows do not carry them."""
@@ -316,7 +317,8 @@ class Engine:
     def push(self, stream: str, rows: Rows) -> None:
         """Take rows of a stream, all of them or, when one does not fit, none; then process what is final.
 
-        Late rows (older than the watermark) are counted and kept, see :meth:`late`.
+        Late rows (older than the watermark) are counted and kept, see :meth:`late`; so are rows further
+        ahead of their stream than the setting ``max_advance`` allows.
         """
         arrival = time.monotonic()
         with self._lock:
@@ -328,7 +330,9 @@ class Engine:
             waits = least_watermark(others) if others else (AFTER_ALL, 0)
             # Rows of exactly the instant that `advance` reached are still taken: only earlier ones were excluded.
             floor = max(self._final, (self._advanced, -1))
-            state.take(Batch(table, times, np.broadcast_to(np.float64(arrival), len(times))), waits, floor)
+            batch = Batch(table, times, np.broadcast_to(np.float64(arrival), len(times)))
+            batch = state.set_aside(batch, parse_advance(self._declared.settings.max_advance), self._advanced)
+            state.take(batch, waits, floor)
             self._pump()
         self._deliveries.deliver()
 
@@ -504,7 +508,7 @@ class Engine:
     # -- looking -----------------------------------------------------------------------------------
 
     def late(self, stream: str) -> pa.Table:
-        """All rows of a stream that came too late so far."""
+        """All rows of a stream so far that came too late, or were too far ahead."""
         with self._lock:
             return self._state(stream).late()
 

@@ -6,8 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from muntin.engine.time_warnings import warn_of_epoch, warn_of_rows_ahead
 from muntin.model.catalog import Stream
 from muntin.model.clock import BEFORE_ALL
+from muntin.state.advance_limit import AdvanceLimit
 from muntin.state.batch import Batch
 from muntin.state.inbox import Inbox
 from muntin.state.stream_log import StreamLog
@@ -18,15 +20,19 @@ Place = tuple[int, int]
 
 
 class StreamState:
-    """What the engine remembers of a declared stream."""
+    """What the engine remembers of a declared stream; ``now`` is the clock, to compare its first time with."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, now: int | None = None) -> None:
         self.stream = stream
+        self._now = now
         self.log = StreamLog(stream.schema)
         self.rows_in = 0
         self._inbox = Inbox(stream.schema)
         self.newest = BEFORE_ALL
         self._late: list[pa.Table] = []
+        self._rows_late = 0
+        self._rows_ahead = 0
+        self._limit = AdvanceLimit()
 
     @property
     def watermark(self) -> int:
@@ -37,6 +43,25 @@ class StreamState:
     def accepted(self) -> int:
         """How many rows have come that were not late."""
         return self.log.next + self._inbox.waiting()
+
+    def set_aside(self, batch: Batch, limit: int | None, reached: int) -> Batch:
+        """Keep the rows too far ahead of the stream with the late ones, and return the others.
+
+        ``limit`` is the setting ``max_advance``, ``reached`` the instant to which time was advanced.
+        """
+        first = self._limit.newest == BEFORE_ALL
+        reference = max(self._limit.newest, reached)
+        inside = self._limit.take(batch.times, limit, reached)
+        if first and len(batch) and self._now is not None:
+            warn_of_epoch(self.stream.name, int(batch.times[0]), self._now)
+        if inside is None:
+            return batch
+        self.rows_in += int((~inside).sum())
+        self._late.append(batch.rows.filter(pa.array(~inside)))
+        if not self._rows_ahead:
+            warn_of_rows_ahead(self.stream.name, int(batch.times[~inside][0]), reference)
+        self._rows_ahead += len(self._late[-1])
+        return batch.take(np.flatnonzero(inside))
 
     def take(self, batch: Batch, others: Place, floor: Place) -> None:
         """Sort rows in order of arrival into waiting and late ones.
@@ -55,6 +80,7 @@ class StreamState:
         self.rows_in += len(batch)
         if late.any():
             self._late.append(batch.rows.filter(pa.array(late)))
+            self._rows_late += len(self._late[-1])
             batch = batch.take(np.flatnonzero(~late))
         self._inbox.add(batch)
 
@@ -83,14 +109,15 @@ class StreamState:
         return pa.concat_tables([logged.rows, self._inbox.rows()]).combine_chunks()
 
     def late(self) -> pa.Table:
-        """All late rows so far."""
+        """All rows so far that were late or too far ahead."""
         return pa.concat_tables([self.stream.schema.empty_table(), *self._late])
 
     def stats(self) -> dict[str, int]:
         """Counts of the stream."""
         return {
             "rows_in": self.rows_in,
-            "rows_late": sum(len(rows) for rows in self._late),
+            "rows_late": self._rows_late,
+            "rows_ahead": self._rows_ahead,
             "rows_waiting": self._inbox.waiting(),
             "rows_logged": self.log.held(),
             "log_bytes": self.log.nbytes(),

@@ -68,7 +68,14 @@ def test_rows_move_to_the_log_when_their_place_is_final() -> None:
     stream.take(batch([7, 3, 9]), (BEFORE_ALL, 0), (BEFORE_ALL, -1))
     stream.release(stream.watermark)
     assert numbers(stream.log.between(0, 9)[1].rows) == [1]
-    assert stream.stats() | {"log_bytes": 0} == {"rows_in": 3, "rows_late": 0, "rows_waiting": 2, "rows_logged": 1, "log_bytes": 0}
+    assert stream.stats() | {"log_bytes": 0} == {
+        "rows_in": 3,
+        "rows_late": 0,
+        "rows_ahead": 0,
+        "rows_waiting": 2,
+        "rows_logged": 1,
+        "log_bytes": 0,
+    }
 
 
 def test_the_least_watermark_is_the_first_in_order_among_equals() -> None:
