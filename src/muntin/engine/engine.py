@@ -120,7 +120,8 @@ class Engine:
         self._frontier = self._final
         self._advanced = BEFORE_ALL
         self._is_governed = False
-        self._now = time.time_ns() // 1000
+        self.clock: int | None = time.time_ns() // 1000
+        """The time now, in microseconds since 1970: the log warns of streams that begin decades away from it. None: it does not."""
 
     @classmethod
     def governed_from_outside(cls) -> Engine:
@@ -169,7 +170,7 @@ class Engine:
 
     def _add_stream(self, stream: Stream) -> None:
         added = self._declared.add_stream(stream)
-        self._streams[added.name] = StreamState(added, self._now)
+        self._streams[added.name] = StreamState(added, self.clock)
 
     def table(self, name: str, rows: Rows, columns: Mapping[str, str] | None = None) -> None:
         """Declare a stored table with its rows; ``columns`` gives SQL types where the rows do not carry them."""
@@ -248,7 +249,10 @@ class Engine:
             make = partial(self._joins.add, leaf.query, own, partial(self._make_join, leaf, own), RunningLeaf)
             leaves.append(self._subplans.leaf(leaf.query, own, make, alone=alone))
         steps = None if alone else self._subplans.steps
-        return RunningPipeline(query, leaves, self._tables, self._duck, Drive(drive_strategy(own), steps, leaves))
+        drive = Drive(drive_strategy(own), steps, leaves)
+        running = RunningPipeline(query, leaves, self._tables, self._duck, drive, part=self._is_governed)
+        running.begin(self._advanced)
+        return running
 
     def handle(self, name: str) -> StandingQuery:
         """The handle of a registered query."""
@@ -279,10 +283,17 @@ class Engine:
 
     def begun(self, query: str) -> int | None:
         """When the first row came that counts in a pipeline, if one has."""
+        return self._pipeline(query).begun
+
+    def seen(self, query: str) -> int | None:
+        """Return the first instant since a pipeline was registered: of a row of its streams, or of ``advance``."""
+        return self._pipeline(query).seen
+
+    def _pipeline(self, query: str) -> RunningPipeline:
         with self._lock:
             running = self._queries[query.casefold()]
             assert isinstance(running, RunningPipeline), "asked of pipelines"
-            return running.begun
+            return running
 
     def bytes_held(self) -> int:
         """Bytes of the columns in the logs of all streams and of the windows' state in all queries."""
@@ -439,7 +450,7 @@ class Engine:
         turn = next(self._turns)
         for pipeline in self._queries.values():
             if isinstance(pipeline, RunningPipeline):
-                tables = pipeline.catch_up(closed, turn)
+                tables = pipeline.catch_up(closed, turn, self._advanced)
                 if silent:  # what it keeps depends on every row, so only the results are left out
                     pipeline.take_back(list(tables))
                     continue

@@ -50,7 +50,6 @@ class StreamState:
         ``limit`` is the setting ``max_advance``, ``reached`` the instant to which time was advanced.
         """
         first = self._limit.newest == BEFORE_ALL
-        reference = max(self._limit.newest, reached)
         inside = self._limit.take(batch.times, limit, reached)
         if first and len(batch) and self._now is not None:
             warn_of_epoch(self.stream.name, int(batch.times[0]), self._now)
@@ -59,7 +58,7 @@ class StreamState:
         self.rows_in += int((~inside).sum())
         self._late.append(batch.rows.filter(pa.array(~inside)))
         if not self._rows_ahead:
-            warn_of_rows_ahead(self.stream.name, int(batch.times[~inside][0]), reference)
+            warn_of_rows_ahead(self.stream.name, int(batch.times[~inside][0]))
         self._rows_ahead += len(self._late[-1])
         return batch.take(np.flatnonzero(inside))
 

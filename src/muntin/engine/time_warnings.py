@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from muntin.model.clock import BEFORE_ALL, format_instant
+from muntin.model.clock import format_instant
 
 _log = logging.getLogger("muntin")
 
@@ -25,13 +25,11 @@ def warn_of_epoch(stream: str, first: int, now: int) -> None:
         )
 
 
-def warn_of_rows_ahead(stream: str, first: int, reference: int) -> None:
-    """Warn that rows of a stream are too far ahead and were set aside."""
-    since = "its first row" if reference <= BEFORE_ALL else format_instant(reference)
+def warn_of_rows_ahead(stream: str, first: int | None = None) -> None:
+    """Warn that rows of a stream, if known the ``first`` of them, are too far ahead and were set aside."""
     _log.warning(
-        "stream %s has a row at %s, further ahead of %s than max_advance allows. Such rows are set aside; "
-        "late() returns them. If they are right, SET max_advance to a longer interval or 'off'",
+        "stream %s has rows%s further ahead of the others than max_advance allows. They are set aside with the late rows. "
+        "If they are right, set max_advance to a longer interval or 'off'",
         stream,
-        format_instant(first),
-        since,
+        "" if first is None else f" (the first at {format_instant(first)})",
     )

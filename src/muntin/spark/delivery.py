@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from urllib.parse import quote
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 
+from muntin.engine.time_warnings import warn_of_epoch, warn_of_rows_ahead
 from muntin.errors import RunError
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
@@ -92,7 +94,16 @@ class Delivery:
             late = {stream.name: self._deliver_late(found, batch, stream) for stream in streams}
         finally:
             self.thread = None
+        before = {*self.tally.begun}, {*+self.tally.ahead}
         self.tally.add(batch, [json.loads(bytes(row["blob"])) for row in found.get((STATS, ""), [])], results, late)
+        self._warn(*before)
+
+    def _warn(self, begun: set[str], ahead: set[str]) -> None:
+        """Warn of the streams that began now at odd times, or had rows too far ahead for the first time."""
+        for stream in {*self.tally.begun} - begun:
+            warn_of_epoch(stream, self.tally.begun[stream], time.time_ns() // 1000)
+        for stream in {*+self.tally.ahead} - ahead:
+            warn_of_rows_ahead(stream)
 
     def _deliver_results(self, found: Found, batch: int, standing: Standing, place: int | None) -> int:
         """Hand over the results of a query; one that is not in force yet has no place, and none."""

@@ -102,8 +102,8 @@ class Case:
             yield {name: rows for name, rows in tables.items() if rows.num_rows}
 
     def oracle(self, query: Query) -> Oracle | PipelineOracle:
-        """The oracle over all rows; ``query`` is the bound form of the case's query."""
-        return make_oracle(query, self.rows(), self.stored(), self.catalog())
+        """The oracle over all rows, after which time is advanced to the end; ``query`` is the bound form of the case's query."""
+        return make_oracle(query, self.rows(), self.stored(), self.catalog(), advanced=self.end)
 
     def script(self, query: Query, about: str = "a random case that failed once") -> str:
         """The case as a golden script, with what the oracle expects; ``query`` is the bound form of the case's query."""

@@ -30,6 +30,7 @@ class _Standing:
     query: Query
     after: Frontier
     taken: int = 0
+    advanced: int | None = None
 
 
 class OracleDriver:
@@ -67,7 +68,9 @@ class OracleDriver:
         """Register a standing query."""
         if name.casefold() in self._standing:
             raise CatalogError(f"there is already a query {name}", hint="Choose another name, or drop it first")
-        self._standing[name.casefold()] = _Standing(self._bind(sql, name, self._catalog), self._watermark.frontier)
+        self._standing[name.casefold()] = _Standing(
+            self._bind(sql, name, self._catalog), self._watermark.frontier, advanced=self._watermark.advanced
+        )
         self._follow()
 
     def execute(self, sql: str) -> None:
@@ -92,12 +95,14 @@ class OracleDriver:
     def advance(self, at: int) -> None:
         """Complete an instant."""
         self._watermark.advance(at)
+        for standing in self._standing.values():
+            standing.advanced = at if standing.advanced is None else standing.advanced
 
     def take(self, query: str) -> pa.Table:
         """The results since the last call."""
         standing = self._find(query)
         closed = self._watermark.frontier.closed
-        oracle = make_oracle(standing.query, self._final(), self._tables, self._catalog, after=standing.after)
+        oracle = make_oracle(standing.query, self._final(), self._tables, self._catalog, after=standing.after, advanced=standing.advanced)
         if standing.query.emit is Emit.INSERTS:
             results = oracle.inserts(closed if standing.query.every else None)
         else:
@@ -109,7 +114,7 @@ class OracleDriver:
     def answer(self, query: str) -> pa.Table:
         """The answer now."""
         standing = self._find(query)
-        oracle = make_oracle(standing.query, self._accepted, self._tables, self._catalog, after=standing.after)
+        oracle = make_oracle(standing.query, self._accepted, self._tables, self._catalog, after=standing.after, advanced=standing.advanced)
         return oracle.answer(self._watermark.frontier.closed)
 
     def late(self, stream: str) -> pa.Table:

@@ -45,6 +45,7 @@ class Registration:
     after: Frontier | None
     sent: list[pa.Table] = field(default_factory=list)
     waiting: list[pa.Table] = field(default_factory=list)
+    advanced: int | None = None
 
 
 class Session:
@@ -89,7 +90,9 @@ class Session:
                 self._catalog.add(Table(name, read_schema(columns)))
                 self._tables[name] = self._table(action)
             case Register(name, sql):
-                self._registered[name.casefold()] = Registration(self._bind(sql, name, self._catalog), self._watermark.frontier)
+                registration = Registration(self._bind(sql, name, self._catalog), self._watermark.frontier)
+                registration.advanced = self._watermark.advanced
+                self._registered[name.casefold()] = registration
                 self._follow()
             case Feed(stream, rows):
                 self._fed.setdefault(stream.casefold(), []).append(self.stream_rows(stream, rows))
@@ -97,6 +100,8 @@ class Session:
                     self._watermark.arrive(stream, read_seconds(row.cells[0] or ""))
             case Advance(at):
                 self._watermark.advance(at)
+                for registration in self._registered.values():
+                    registration.advanced = at if registration.advanced is None else registration.advanced
             case Drop(query):
                 self._registered.pop(query.casefold(), None)
                 self._follow()
@@ -138,7 +143,8 @@ class Session:
             return compare(possible.slice(0, max(due.num_rows, sent.num_rows)), sent)
         latest = max([closed, *sent.column("_ts").cast(pa.int64()).to_pylist()])
         problem = changes_difference(oracle.changes(latest), sent)
-        if problem or registration.query.emit is Emit.SNAPSHOT:
+        begun = not isinstance(oracle, PipelineOracle) or oracle.has_begun(latest)
+        if problem or registration.query.emit is Emit.SNAPSHOT or not begun:
             return problem
         return difference(oracle.answer(latest), accumulate(sent))
 
@@ -221,7 +227,9 @@ class Session:
         if registration.query is None:
             return None
         accepted = {name: self._accepted(name) for name in self._fed}
-        return make_oracle(registration.query, accepted, self._tables, self._catalog, after=registration.after)
+        return make_oracle(
+            registration.query, accepted, self._tables, self._catalog, after=registration.after, advanced=registration.advanced
+        )
 
     def _accepted(self, stream: str) -> pa.Table:
         """The rows of a stream that were not late. Of equal rows the last were late: what is late once stays late."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -17,7 +19,6 @@ from muntin.state.advance_limit import (
     segments_of,
     unpack_segments,
 )
-import itertools
 
 LIMIT = 10
 TIMES = st.lists(st.integers(-40, 40) | st.integers(0, 5) | st.integers(100, 130), max_size=80)
@@ -42,7 +43,8 @@ def one_by_one(times: list[int], reached: list[int]) -> list[bool]:
 @example([0, *[100] * 9, 5, *[100] * 10], {4, 12}, BEFORE_ALL, 0)
 def test_rows_are_judged_one_by_one_however_they_are_cut(times: list[int], cuts: set[int], instant: int, advanced: int) -> None:
     """Time is advanced to an instant before one of the rows; rows are cut there, and anywhere else."""
-    state, inside = AdvanceLimit(), []
+    state = AdvanceLimit()
+    inside: list[bool] = []
     places = sorted({0, len(times), *(cut for cut in {*cuts, advanced} if cut < len(times))})
     for start, stop in itertools.pairwise(places):
         mask = state.take(np.array(times[start:stop], np.int64), LIMIT, instant if start >= advanced else BEFORE_ALL)
