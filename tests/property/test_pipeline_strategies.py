@@ -83,7 +83,7 @@ def test_changes_and_answers_equal_the_oracle(strategy: str, case: Case, beyond:
     for stream, rows in case.batches():
         engine.push(stream, rows)
     engine.advance(end)
-    oracle = case.oracle(query)
+    oracle = case.oracle(query, end)
     assert isinstance(oracle, PipelineOracle)
     expected = oracle.inserts(end) if query.emit is Emit.INSERTS else oracle.changes(end)
     changes = q.poll()

@@ -103,4 +103,4 @@ def test_times_out_of_range_and_missing_are_late_and_disturb_nothing(spark: Spar
     assert sorted(late.column("v").to_pylist()) == [1, 2, 3, 4, 5, 6]
     assert sorted(late.column("ts").cast(pa.int64()).drop_null().to_pylist()) == sorted(time for time in times[1:7] if time is not None)
     assert engine.progress is not None
-    assert engine.progress["muntin"]["streams"] == {"A": {"rows": 3, "late": 6}}, "rows that belong to no time are only late"
+    assert engine.progress["muntin"]["streams"] == {"A": {"rows": 3, "late": 6, "ahead": 0}}, "rows that belong to no time are only late"

@@ -65,7 +65,7 @@ def test_a_script_runs_to_the_end_of_its_input_and_goes_on_from_there_in_another
     first = command(tmp_path, "run", "app.sql", "--once", "--checkpoint", "state", "--buckets", "2", "--json")
     assert first.returncode == 0, first.stderr
     told = [json.loads(line) for line in first.stderr.splitlines()]
-    assert told[-1]["muntin"]["streams"] == {"A": {"rows": 200, "late": 0}, "B": {"rows": 200, "late": 0}}
+    assert told[-1]["muntin"]["streams"] == {"A": {"rows": 200, "late": 0, "ahead": 0}, "B": {"rows": 200, "late": 0, "ahead": 0}}
 
     write(tmp_path, 2)
     monkeypatch.chdir(tmp_path)

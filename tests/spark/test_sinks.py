@@ -56,7 +56,7 @@ def test_every_sink_has_a_batch_that_is_done_again_once_and_so_has_the_tally(spa
     broken[0] = False
     engine.process_available(until=5 * SECOND)
     assert engine.progress["muntin"]["results"] == dict.fromkeys((*kinds, ODD, "fragile"), 2)
-    assert engine.progress["muntin"]["streams"] == {"A": {"rows": 3, "late": 1}}
+    assert engine.progress["muntin"]["streams"] == {"A": {"rows": 3, "late": 1, "ahead": 0}}
     assert spark.read.orc(f"{tmp_path}/out/orc").orderBy("v").toPandas()["v"].tolist() == [1, 2]
     for kind in ("parquet", "csv", "json"):
         options = {"header": "true"} if kind == "csv" else {}

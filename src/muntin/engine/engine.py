@@ -47,7 +47,7 @@ from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.arguments import check_name, read_timeout
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import BEFORE_ALL, Instant, format_instant, parse_instant
-from muntin.model.settings import Settings
+from muntin.model.settings import Settings, parse_advance
 from muntin.operators.scheduled_join import Pace
 from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
@@ -125,6 +125,8 @@ class Engine:
         self._groups = QueryGroups(self._duck, self._tables)
         self._live = Live(self._lock, self._groups, self._deliveries, self._trim, self._suspend_failed)
         self._workspace = Workspace()
+        self.clock: int | None = time.time_ns() // 1000
+        """The time now, in microseconds since 1970: the log warns of streams that begin decades away from it. None: it does not."""
 
     @classmethod
     def governed_from_outside(cls) -> Engine:
@@ -175,7 +177,7 @@ class Engine:
             self._add_stream(stream)
 
     def _add_stream(self, stream: Stream) -> None:
-        self._groups.declare(self._declared.add_stream(stream))
+        self._groups.declare(self._declared.add_stream(stream), self.clock)
 
     def table(self, name: str, rows: Rows, columns: Mapping[str, str] | None = None) -> None:
         """Declare a stored table with its rows; ``columns`` gives SQL types where the rows do not carry them."""
@@ -282,10 +284,17 @@ class Engine:
 
     def begun(self, query: str) -> int | None:
         """When the first row came that counts in a pipeline, if one has."""
+        return self._pipeline(query).begun
+
+    def seen(self, query: str) -> int | None:
+        """Return the first instant since a pipeline was registered: of a row of its streams, or of ``advance``."""
+        return self._pipeline(query).seen
+
+    def _pipeline(self, query: str) -> RunningPipeline:
         with self._lock:
             running = self._queries[query.casefold()]
             assert isinstance(running, RunningPipeline), "asked of pipelines"
-            return running.begun
+            return running
 
     def bytes_held(self) -> int:
         """Bytes of the columns in the logs of all streams and of the windows' state in all queries."""
@@ -344,7 +353,8 @@ class Engine:
     def push(self, stream: str, rows: Rows) -> None:
         """Take rows of a stream, all of them or, when one does not fit, none; then process what is final.
 
-        Late rows (older than the watermark) are counted and kept, see :meth:`late`.
+        Late rows (older than the watermark) are counted and kept, see :meth:`late`; so are rows further
+        ahead of their stream than the setting ``max_advance`` allows.
         """
         arrival = time.monotonic()
         with self._lock:
@@ -354,7 +364,9 @@ class Engine:
             times = read_times(table, state.stream.time, where)
             if len(times):
                 state.last_row = arrival
-            for group in self._groups.take(state, _arrived(table, times, arrival)):
+            limit = parse_advance(self._declared.settings.max_advance)
+            batch = state.set_aside(_arrived(table, times, arrival), limit, self._groups.advanced)
+            for group in self._groups.take(state, batch):
                 group.move()
                 self._step(group)
             self._suspend_failed()
@@ -499,7 +511,7 @@ class Engine:
     # -- looking -----------------------------------------------------------------------------------
 
     def late(self, stream: str) -> pa.Table:
-        """All rows of a stream that came too late so far."""
+        """All rows of a stream so far that came too late, or were too far ahead."""
         with self._lock:
             return self._state(stream).late()
 
@@ -557,7 +569,8 @@ class Engine:
         inputs = self._groups.inputs(state.stream.name)
         return {
             "rows_in": state.rows_in,
-            "rows_late": state.rows_late(),
+            "rows_late": state.rows_late,
+            "rows_ahead": state.rows_ahead,
             "rows_waiting": max(each.waiting() for each in inputs),
             "rows_logged": max(each.log.held() for each in inputs),
             "log_bytes": max(each.log.nbytes() for each in inputs),

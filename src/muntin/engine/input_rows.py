@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from decimal import Decimal
+from decimal import DecimalException
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from muntin.engine.column_conversion import convert, from_values
 from muntin.errors import InputError
 from muntin.model.catalog import find_column
-from muntin.model.clock import AFTER_ALL, BEFORE_ALL, parse_instant
+from muntin.model.clock import AFTER_ALL, BEFORE_ALL
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatch | pd.DataFrame | Sequence[Mapping[str, Any]] | Sequence[Sequence[Any]]"
 """What ``push`` accepts."""
+
+UNFIT = (pa.ArrowException, InputError, ValueError, TypeError, OverflowError, DecimalException)
+"""What a conversion raises when a value does not fit its column."""
 
 
 def read_rows(rows: Rows, schema: pa.Schema, where: str) -> pa.Table:
@@ -29,12 +32,14 @@ def read_rows(rows: Rows, schema: pa.Schema, where: str) -> pa.Table:
         rows = pa.Table.from_batches([rows])
     elif _is_pandas(rows):
         rows = _from_pandas(rows, where)
+    elif hasattr(rows, "__arrow_c_stream__") and not isinstance(rows, pa.Table):
+        rows = _from_capsule(rows, where)
     if isinstance(rows, pa.Table):
         return _from_arrow(rows, schema, where)
     if isinstance(rows, (str, bytes)) or not isinstance(rows, Sequence):
         raise InputError(
             f"cannot take rows from {type(rows).__name__} for {where}",
-            hint="Push a pyarrow Table or RecordBatch, a pandas DataFrame, or a list of dicts or tuples",
+            hint="Push a pyarrow Table or RecordBatch, a pandas or polars DataFrame, or a list of dicts or tuples",
         )
     return _from_python(rows, schema, where)
 
@@ -48,9 +53,19 @@ def _is_pandas(rows: Any) -> TypeGuard[pd.DataFrame]:
 def _from_pandas(rows: pd.DataFrame, where: str) -> pa.Table:
     try:
         return pa.Table.from_pandas(rows, preserve_index=False)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+    except UNFIT as error:
         raise InputError(
             f"the DataFrame for {where} cannot be converted: {_reason(error)}", hint="Give every column one plain type"
+        ) from error
+
+
+def _from_capsule(rows: Any, where: str) -> pa.Table:
+    """Take rows from any library that offers Arrow's C stream interface, such as polars."""
+    try:
+        return pa.table(rows)
+    except UNFIT as error:
+        raise InputError(
+            f"the {type(rows).__name__} for {where} cannot be converted: {_reason(error)}", hint="Push an Arrow table instead"
         ) from error
 
 
@@ -72,19 +87,13 @@ def _from_arrow(rows: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
     for field in schema:
         column = rows.column(given[field.name])
         try:
-            columns.append(column if column.type == field.type else _cast(column, field.type))
-        except (pa.ArrowException, ValueError, TypeError) as error:
+            columns.append(column if column.type == field.type else convert(column, field.type))
+        except UNFIT as error:
             raise InputError(
                 f"column {field.name!r} of the rows for {where} is {column.type} and cannot become {field.type}: {_reason(error)}",
                 hint="Convert it before you push it",
             ) from error
     return pa.table(columns, schema=schema)
-
-
-def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    if pa.types.is_timestamp(kind) and pa.types.is_integer(column.type):
-        return column.cast(pa.int64()).cast(kind)
-    return column.cast(kind)
 
 
 def _from_python(rows: Sequence[Any], schema: pa.Schema, where: str) -> pa.Table:
@@ -120,30 +129,20 @@ def _split_sequences(rows: Sequence[Any], schema: pa.Schema, where: str) -> list
 
 def _column(values: list[Any], field: pa.Field, where: str) -> pa.Array:
     try:
-        return _array(values, field.type)
-    except (pa.ArrowException, InputError, ValueError, TypeError, OverflowError) as error:
+        return from_values(values, field.type)
+    except UNFIT as error:
         for number, value in enumerate(values):
             try:
-                _array([value], field.type)
-            except (pa.ArrowException, InputError, ValueError, TypeError, OverflowError) as cause:
+                from_values([value], field.type)
+            except UNFIT as cause:
                 raise InputError(
                     f"row {number} for {where}: column {field.name!r} is {field.type} and cannot be {value!r}: {_reason(cause)}",
                     hint="Nothing of this push was taken; correct the row and push again",
                 ) from error
-        raise
-
-
-def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_timestamp(kind) and any(isinstance(value, (str, datetime)) for value in values):
-        numbers = [None if value is None else parse_instant(value) for value in values]
-        return pa.array(numbers, pa.int64()).cast(kind)
-    if pa.types.is_timestamp(kind):
-        return _array(values, pa.int64()).cast(kind)
-    if pa.types.is_integer(kind) and any(isinstance(value, (float, Decimal)) and value != value // 1 for value in values):
-        raise ValueError("not a whole number")
-    if (pa.types.is_string(kind) or pa.types.is_large_string(kind)) and any(isinstance(value, bytes) for value in values):
-        raise TypeError("bytes are not text")
-    return pa.array(values, kind)
+        raise InputError(
+            f"column {field.name!r} of the rows for {where} cannot become {field.type}: {_reason(error)}",
+            hint="Nothing of this push was taken; give the column values of one kind",
+        ) from error
 
 
 def read_times(rows: pa.Table, column: str, where: str) -> npt.NDArray[np.int64]:
@@ -155,7 +154,7 @@ def read_times(rows: pa.Table, column: str, where: str) -> npt.NDArray[np.int64]
             f"row {number} for {where} has no time: column {column!r} is NULL",
             hint="Every row needs a time; nothing of this push was taken",
         )
-    times: npt.NDArray[np.int64] = values.cast(pa.int64()).to_numpy()
+    times: npt.NDArray[np.int64] = values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64()).to_numpy()
     if len(times) and not BEFORE_ALL < times.min() <= times.max() < AFTER_ALL:
         raise InputError(f"a row for {where} has a time out of range in column {column!r}", hint="Nothing of this push was taken")
     return times

@@ -167,8 +167,10 @@ class QueryGroup:
             leaves.append(self._subplans.leaf(leaf.query, settings, make, alone=alone))
         steps = None if alone else self._subplans.steps
         drive = Drive(drive_strategy(settings), steps, leaves)
-        self.pipelines.append(RunningPipeline(plan.query, leaves, self._tables, self._duck, drive))
-        return self.pipelines[-1]
+        running = RunningPipeline(plan.query, leaves, self._tables, self._duck, drive, part=shared.governed)
+        running.begin(self._advanced)
+        self.pipelines.append(running)
+        return running
 
     def drop(self, running: Running) -> None:
         """End a query."""
@@ -215,7 +217,7 @@ class QueryGroup:
             yield from self.guard.pipeline(pipeline, self._step_pipeline(pipeline, turn, silent=silent))
 
     def _step_pipeline(self, pipeline: RunningPipeline, turn: int, *, silent: bool) -> Results:
-        tables = pipeline.catch_up(self.closed, turn)
+        tables = pipeline.catch_up(self.closed, turn, self._advanced)
         if silent:  # what it keeps depends on every row, so only the results are left out
             pipeline.take_back(list(tables))
             return

@@ -32,7 +32,7 @@ class QueryGroups:
         self.single = False
         self._duck = duck
         self._tables = tables
-        self._advanced = BEFORE_ALL
+        self.advanced = BEFORE_ALL
         self._fed = NOWHERE
         self._idle = [self._open(())]
 
@@ -47,13 +47,13 @@ class QueryGroups:
         return self._idle[0]
 
     def _open(self, inputs: Iterable[StreamInput], final: Place = NOWHERE) -> QueryGroup:
-        return QueryGroup(inputs, self._duck, self._tables, Promise(self._advanced, max(final, self._fed)))
+        return QueryGroup(inputs, self._duck, self._tables, Promise(self.advanced, max(final, self._fed)))
 
     # -- streams -----------------------------------------------------------------------------------
 
-    def declare(self, stream: Stream) -> None:
-        """Add a stream, which no query reads yet."""
-        state = self.streams[stream.name] = StreamState(stream)
+    def declare(self, stream: Stream, now: int | None) -> None:
+        """Add a stream, which no query reads yet; ``now`` is the clock, to compare its first time with."""
+        state = self.streams[stream.name] = StreamState(stream, now)
         if self.active:
             self._idle.append(self._open([StreamInput(state)]))
         else:
@@ -82,7 +82,7 @@ class QueryGroups:
             own = state.arrive(batch)
             masks = [late for group in readers if (late := group.take(state, batch, own)) is not None]
             if masks:
-                state.set_aside(batch.rows.filter(pa.array(np.logical_or.reduce(masks))))
+                state.keep_late(batch.rows.filter(pa.array(np.logical_or.reduce(masks))))
         return readers
 
     def take_final(self, state: StreamState, batch: Batch) -> pa.Table:
@@ -94,7 +94,7 @@ class QueryGroups:
 
     def advance(self, instant: int) -> None:
         """Promise to all groups that nothing earlier comes."""
-        self._advanced = max(self._advanced, instant)
+        self.advanced = max(self.advanced, instant)
         for group in self:
             group.advance(instant)
 

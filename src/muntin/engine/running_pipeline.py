@@ -18,6 +18,8 @@ from muntin.engine.running_join import RunningJoin
 from muntin.engine.running_query import RunningQuery
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
+from muntin.model.clock import BEFORE_ALL
+from muntin.operators.beginning import Beginning
 from muntin.operators.consolidate import consolidate
 from muntin.operators.expire_matches import ExpireMatches
 from muntin.operators.join import Matches
@@ -51,6 +53,11 @@ class RunningLeaf(RunningQuery):
     def is_fresh(self) -> bool:
         """Whether no row has come since it began, so that it has found nothing yet."""
         return all(state.log.next == since for state, since in self._since.items())
+
+    def first_time(self) -> int | None:
+        """Return the time of the first row that came after the query; asked for before logs are trimmed."""
+        times = [state.log.time_at(since) for state, since in self._since.items() if state.log.next > since]
+        return min(times, default=None)
 
     def taken(self, matches: Matches) -> pa.Table | None:
         """Keep the changes of matches for the pipeline."""
@@ -109,10 +116,21 @@ class RunningLeaf(RunningQuery):
 
 
 class RunningPipeline:
-    """A pipeline over leaves that run in joins of their own; begins with what is there before any row has come."""
+    """A pipeline over leaves that run in joins of their own; begins with what is there before any row has come.
 
-    def __init__(
-        self, query: Pipeline, leaves: Sequence[RunningLeaf], tables: Mapping[str, pa.Table], duck: Duck, drive: Drive | None = None
+    That is a part of the results from the first instant on. A ``part`` of a distributed pipeline
+    sends it at ``BEGINNING``: the first instant is known only where all parts come together.
+    """
+
+    def __init__(  # noqa: PLR0913 - what it reads, what it shares, and whether it is whole
+        self,
+        query: Pipeline,
+        leaves: Sequence[RunningLeaf],
+        tables: Mapping[str, pa.Table],
+        duck: Duck,
+        drive: Drive | None = None,
+        *,
+        part: bool = False,
     ) -> None:
         self.query = query
         self.leaves = leaves
@@ -130,7 +148,13 @@ class RunningPipeline:
         self._results: list[pa.Table] = []
         self._snapshots = Snapshots(self._columns, self.evaluator)
         self._next: int | None = None
+        self.seen: int | None = None
+        """The first instant since the query was registered: of a row of its streams, or of ``advance``."""
+        self._first: int | None = None
+        self._beginning = None if part or query.emit is Emit.SNAPSHOT else Beginning(duck)
         self._keep(self._operator.begin(), settled=False)
+        if leaves and self._beginning is not None and self._beginning.is_empty():
+            self._beginning = None
 
     def _make(self, drive: Drive | None) -> PipelineOperator:
         return PipelineOperator(self.query, self._tables, self.evaluator, drive)
@@ -141,11 +165,13 @@ class RunningPipeline:
 
     # -- results -----------------------------------------------------------------------------------
 
-    def catch_up(self, closed: int, turn: int) -> Iterator[pa.Table]:
+    def catch_up(self, closed: int, turn: int, advanced: int) -> Iterator[pa.Table]:
         """Take what the leaves have found, and yield the results; all leaves have come to the same instant.
 
-        In one ``turn`` all pipelines are called that have anything in common.
+        In one ``turn`` all pipelines are called that have anything in common. ``advanced`` is the
+        instant to which event time was advanced.
         """
+        self._see(advanced)
         taken = [leaf.take(turn) for leaf in self.leaves]
         changes = [found for found, _ in taken]
         came = any(len(part) for part in changes)
@@ -153,13 +179,41 @@ class RunningPipeline:
             self._next = min(int(part.times[0]) for part in changes if len(part))
         if came or self._operator.is_probing:
             now = closed if self.query.every is None else closed // self.query.every * self.query.every
-            yield from self._keep(self._operator.run(changes, now, turn), settled=self._operator.tidy)
+            found = self._operator.run(changes, now, turn)
+            yield from self._keep(found, settled=self._operator.tidy, first=self._first_closed(self.seen, self._reached(closed)))
             moment = time.monotonic()
             for _, noted in taken:
                 for arrivals, count in noted:
                     self.response.add(moment, arrivals, count)
+        elif (first := self._first_closed(self.seen, self._reached(closed))) is not None:
+            yield from self._keep(Changes.none(self._columns), settled=True, first=first)
         if self.query.emit is Emit.SNAPSHOT:
-            yield from self._show(min(closed, self._operator.clock) if self._operator.is_triggered else closed)
+            yield from self._show(self._reached(closed))
+
+    def begin(self, advanced: int) -> None:
+        """Send what is there before any row, if event time was advanced before the query was registered."""
+        self._see(advanced)
+        if (first := self._first_closed(self.seen, self._reached(advanced))) is not None:
+            self._keep(Changes.none(self._columns), settled=True, first=first)
+
+    def _reached(self, closed: int) -> int:
+        """Return the instant up to which results are out, given the one that is closed."""
+        return min(closed, self._operator.clock) if self._operator.is_triggered else closed
+
+    def _see(self, advanced: int) -> None:
+        """Note the first instant since the query was registered; rows are released in order, so it never changes."""
+        if self.seen is None:
+            times = [time for leaf in self.leaves if (time := leaf.first_time()) is not None]
+            times += [advanced] if advanced > BEFORE_ALL else []
+            self.seen = min(times, default=None)
+
+    def _first_closed(self, seen: int | None, closed: int) -> int | None:
+        """Return the first instant at which results show, if it is closed and nothing has shown yet."""
+        if self._beginning is None or seen is None:
+            return None
+        every = self.query.every
+        first = seen if every is None else -(-seen // every) * every
+        return first if first <= closed else None
 
     @property
     def released(self) -> int | None:
@@ -171,8 +225,8 @@ class RunningPipeline:
         """The instant of the first change of a leaf; of EMIT SNAPSHOT, that of the next one to be shown."""
         return self._next
 
-    def _keep(self, changes: Changes, *, settled: bool) -> list[pa.Table]:
-        """Keep changes as results in the form that the query asks for."""
+    def _keep(self, changes: Changes, *, settled: bool, first: int | None = None) -> list[pa.Table]:
+        """Keep changes as results in the form that the query asks for; ``first`` is the first instant, once it is closed."""
         snapshot = self.query.emit is Emit.SNAPSHOT
         if snapshot and (settled or changes.numbers is not None):
             self._snapshots.take(changes)
@@ -184,6 +238,11 @@ class RunningPipeline:
             times = table.column("_ts").cast(pa.int64()).to_numpy()
             self._snapshots.take(Changes(table.drop_columns(["_op", "_ts"]), times, signs))
             return []
+        if self._beginning is not None:
+            table = self._beginning.hold(table)
+            if first is not None:
+                table = self._beginning.release(table, first)
+                self._beginning, self._first = None, first
         if self.query.emit is Emit.INSERTS:
             table = table.filter(pc.equal(table.column("_op"), "+"))
         return self._send(table)

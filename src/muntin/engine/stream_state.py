@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from muntin.engine.time_warnings import warn_of_epoch, warn_of_rows_ahead
 from muntin.model.catalog import Stream
 from muntin.model.clock import BEFORE_ALL
+from muntin.state.advance_limit import AdvanceLimit
 from muntin.state.batch import Batch
 
 Times = npt.NDArray[np.int64]
@@ -21,15 +23,20 @@ Place = tuple[int, int]
 class StreamState:
     """What the engine remembers of a declared stream.
 
-    ``last_row`` is the moment, by the driver's clock, at which the last row came.
+    ``now`` is the clock, to compare its first time with; ``last_row`` is the moment, by the driver's
+    clock, at which the last row came.
     """
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, now: int | None = None) -> None:
         self.stream = stream
+        self._now = now
         self.rows_in = 0
         self.newest = BEFORE_ALL
         self.last_row: float | None = None
         self._late: list[pa.Table] = []
+        self.rows_late = 0
+        self.rows_ahead = 0
+        self._limit = AdvanceLimit()
 
     @property
     def watermark(self) -> int:
@@ -40,6 +47,24 @@ class StreamState:
     def place(self) -> Place:
         """How far the order is final as far as this stream goes."""
         return self.watermark, self.stream.order
+
+    def set_aside(self, batch: Batch, limit: int | None, reached: int) -> Batch:
+        """Keep the rows too far ahead of the stream with the late ones, and return the others.
+
+        ``limit`` is the setting ``max_advance``, ``reached`` the instant to which time was advanced.
+        """
+        first = self._limit.newest == BEFORE_ALL
+        inside = self._limit.take(batch.times, limit, reached)
+        if first and len(batch) and self._now is not None:
+            warn_of_epoch(self.stream.name, int(batch.times[0]), self._now)
+        if inside is None:
+            return batch
+        self.rows_in += int((~inside).sum())
+        self._late.append(batch.rows.filter(pa.array(~inside)))
+        if not self.rows_ahead:
+            warn_of_rows_ahead(self.stream.name, int(batch.times[~inside][0]))
+        self.rows_ahead += len(self._late[-1])
+        return batch.take(np.flatnonzero(inside))
 
     def arrive(self, batch: Batch) -> Times:
         """Note rows in order of arrival, and return the stream's watermark when each of them came.
@@ -52,17 +77,14 @@ class StreamState:
         self.rows_in += len(batch)
         return np.where(before > BEFORE_ALL, before - self.stream.slack, BEFORE_ALL)
 
-    def set_aside(self, late: pa.Table) -> None:
+    def keep_late(self, late: pa.Table) -> None:
         """Keep late rows."""
         self._late.append(late)
+        self.rows_late += len(late)
 
     def late(self) -> pa.Table:
-        """All late rows so far."""
+        """All rows so far that were late or too far ahead."""
         return pa.concat_tables([self.stream.schema.empty_table(), *self._late])
-
-    def rows_late(self) -> int:
-        """How many rows were late so far."""
-        return sum(len(rows) for rows in self._late)
 
 
 def least_watermark(states: Iterable[StreamState]) -> Place:

@@ -29,6 +29,8 @@ _UNITS = {
     "week": 604_800_000_000,
 }
 _SHORT = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+TOO_FINE = re.compile(r"[.,]\d{6}\d*[1-9]")
+"""Finds a fraction of a second that microseconds cannot hold."""
 _PIECE = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
 
@@ -87,6 +89,8 @@ def parse_instant(value: Instant) -> int:
     if not _is_time(value):
         raise InputError(f"{value!r} is not a time", hint="Pass a datetime, an ISO text or integer microseconds")
     if isinstance(value, str):
+        if TOO_FINE.search(value):
+            raise InputError(f"{value!r} is finer than microseconds", hint="Give at most six decimals")
         try:
             value = datetime.fromisoformat(value.strip())
         except ValueError as error:

@@ -6,8 +6,10 @@ them for that query.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
+from functools import cache
 
 from muntin.errors import InputError, SettingError
 from muntin.model.clock import parse_interval
@@ -30,11 +32,16 @@ _SHARES = ("adapt_change", "adapt_gain")
 _SINK_OPTIONS = ("sink", "format", "path")
 _BYTES = ("index_memory", "window_memory")
 _INTERVALS = ("expiry_interval", "reevaluation", "monitoring")
+_ENGINE_ONLY = {"max_advance"}
+"""Settings of the engine, which a query cannot have of its own."""
+_YEARS = re.compile(r"(\d+(?:\.\d+)?)\s*years?\b", re.IGNORECASE)
 _MOST_ROWS = 2**31 - 1
 _MOST_SEED = 2**62
 _LEAST_RESOURCES = 1e-9
 
 DESCRIPTIONS: dict[str, str] = {
+    "max_advance": "how far a row may move the time of its stream ahead, e.g. '1 hour'; rows further ahead are set aside like late ones; "
+    "off: any distance. A setting of the engine, not of single queries",
     "algorithm": "paper 3's join algorithm; auto is eager, which is the fastest here",
     "join": "hash: an index on every window (an error where no equality allows it); nested_loop: none; "
     "hybrid and auto: an index wherever an equality allows it",
@@ -85,6 +92,7 @@ DESCRIPTIONS: dict[str, str] = {
 class Settings:
     """All settings with their defaults; see ``DESCRIPTIONS`` for what they mean."""
 
+    max_advance: str = "1 year"
     algorithm: str = "auto"
     join: str = "auto"
     order: str = ""
@@ -136,6 +144,9 @@ class Settings:
                 raise SettingError(f"setting {key} cannot be {value!r}", hint=f"It is one of {', '.join(_CHOICES[key])}")
         if key in _INTERVALS and (text or key == "monitoring"):
             _check_interval(key, text)
+        if key == "max_advance":
+            text = text.lower()
+            parse_advance(text)
         if key == "buckets":
             parse_buckets(text)
         if key in _BYTES and text:
@@ -154,6 +165,9 @@ class Settings:
         """The settings of a query with its own ``WITH (...)`` over these; options of a sink are no settings."""
         settings = self
         for option, value in options:
+            if option.strip().lower() in _ENGINE_ONLY:
+                hint = f"Give it to the engine, or SET {option.strip().lower()} = {value!r}"
+                raise SettingError(f"{option} is not a setting of single queries", hint=hint)
             if option.lower() not in _SINK_OPTIONS:
                 try:
                     settings = settings.having(option, value, in_query=True)
@@ -179,6 +193,23 @@ class Settings:
         """A setting that is a number, None when it is empty."""
         text = getattr(self, name)
         return float(text) if text else None
+
+
+@cache
+def parse_advance(text: str) -> int | None:
+    """Return max_advance in microseconds, or None for ``off``; a year has 365 days.
+
+    >>> parse_advance("1 year") == 365 * 86_400_000_000
+    True
+    """
+    if text == "off":
+        return None
+    days = _YEARS.sub(lambda found: f"{float(found.group(1)) * 365} days", text)
+    try:
+        _check_interval("max_advance", days)
+    except SettingError as error:
+        raise SettingError(f"setting max_advance cannot be {text!r}", hint=f"{error.hint}; or 'off'") from error
+    return parse_interval(days)
 
 
 def _check_interval(name: str, text: str) -> None:

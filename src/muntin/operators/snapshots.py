@@ -51,23 +51,40 @@ class Snapshots:
         return numbers
 
     def show(self, first: int, every: int, until: int) -> Iterator[tuple[pa.Table, Integers]]:
-        """The answers at ``first`` and all multiples of ``every`` after it up to an instant: their rows, and the instant of each."""
+        """The answers at ``first`` and all multiples of ``every`` after it up to an instant: their rows, and the instant of each.
+
+        Instants at which the answer is empty cost nothing, however many there are. The answers
+        come in pieces of about ``_AT_ONCE`` rows.
+        """
         while first <= until:
             changes = self._changes()
-            count = min((until - first) // every + 1, max(_AT_ONCE // max(len(changes), 1), 1))
+            total = (until - first) // every + 1
             ends = self._ends(changes)
             coming = changes.signs > 0
-            begins = np.clip(-((first - changes.times) // every), 0, count)
-            stops = np.where(coming, np.clip(-((first - np.minimum(ends, until + 1)) // every), 0, count), 0)
-            sizes = np.cumsum(np.bincount(begins[coming], minlength=count + 1) - np.bincount(stops[coming], minlength=count + 1))[:count]
-            rows = np.empty(int(sizes.sum()), np.int64)
-            list_shown(begins, stops, np.cumsum(sizes) - sizes, rows)
+            begins = np.clip(-((first - changes.times) // every), 0, total)
+            stops = np.where(coming, np.clip(-((first - np.minimum(ends, until + 1)) // every), 0, total), 0)
+            shown = begins < stops
+            skipped = int(begins[shown].min()) if shown.any() else total
+            count = min(total - skipped, max(_AT_ONCE // max(len(changes), 1), 1))
+            first += skipped * every
             last = first + (count - 1) * every
-            if len(rows):
-                yield take_rows(changes.columns, rows), np.repeat(np.arange(first, last + 1, every), sizes)
-            kept = (changes.times > last) | (coming & (ends > last))
-            self._parts = [changes.where(kept)]
+            if count:
+                yield self._list(
+                    changes, np.clip(begins - skipped, 0, count), np.clip(stops - skipped, 0, count), np.arange(first, last + 1, every)
+                )
+            self._parts = [changes.where((changes.times > last) | (coming & (ends > last)))]
             first = last + every
+
+    @staticmethod
+    def _list(changes: Changes, begins: Integers, stops: Integers, instants: Integers) -> tuple[pa.Table, Integers]:
+        """Return the rows of the answers at some instants: each row is in those from its begin up to its stop."""
+        count = len(instants)
+        shown = begins < stops
+        added = np.bincount(begins[shown], minlength=count + 1) - np.bincount(stops[shown], minlength=count + 1)
+        sizes = np.cumsum(added)[:count]
+        rows = np.empty(int(sizes.sum()), np.int64)
+        list_shown(begins, stops, np.cumsum(sizes) - sizes, rows)
+        return take_rows(changes.columns, rows), np.repeat(instants, sizes)
 
     def _changes(self) -> Changes:
         """All that is kept, as one."""

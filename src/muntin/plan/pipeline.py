@@ -187,6 +187,11 @@ class Pipeline(Query):
         """The joins below everything else."""
         return tuple(node.query for node in self.nodes if isinstance(node, Leaf))
 
+    @cached_property
+    def has_beginning(self) -> bool:
+        """Whether it may have results before any row has come: of aggregates over nothing, or of stored tables."""
+        return any(isinstance(node, Stored) or (isinstance(node, GroupBy) and not node.keys) for node in self.nodes)
+
 
 @dataclass(frozen=True)
 class PipelinePlan:

@@ -34,7 +34,10 @@ from muntin.spark.controls import CONTROLS, HELD, Control
 from muntin.spark.messages import TIMELESS, Output, Part, Share, from_blob, to_blob
 from muntin.spark.program import Place, Placed, Program
 from muntin.spark.tally import QueryClock, Stats
+from muntin.spark.time_bounds import TimeBounds, bounds_after
 
+Rows = dict[tuple[int, str], pa.Table]
+"""Rows of each scheme and stream."""
 Since = dict[str, dict[str, int]]
 """For each query, how many of the rows of a snapshot came before it, stream by stream."""
 LATE = "late"
@@ -48,6 +51,7 @@ class Clock:
     """How far time has come in a bucket: the newest time of each stream, and the last moment.
 
     ``limits``: what limited queries are allowed, and how much of it is used, see :class:`muntin.engine.governed.Governed`.
+    ``ahead`` is for each stream how many rows in a row were too far ahead of it, see :mod:`muntin.spark.time_bounds`.
     ``positions`` is for each lane how many rows of its streams there were: FIRST and LAST in a last stage know rows by their positions.
     """
 
@@ -55,6 +59,7 @@ class Clock:
     moment: int
     limits: Mapping[str, LimitState] = field(default_factory=dict)
     positions: dict[str, dict[str, int]] | None = None
+    ahead: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -85,7 +90,8 @@ class Bucket:
         self.reach: dict[tuple[int, str], Reach] = {}
         """How far the queries in force reach."""
         self._epoch = -1
-        self._newest: dict[str, int] = {}
+        self._time = TimeBounds({}, {}, {})
+        self._rows_ahead: dict[str, int] = {}
         self._moment = BEFORE_ALL
         self._came: dict[str, int] = {}
         self._limits: Mapping[str, LimitState] = {}
@@ -159,7 +165,7 @@ class Bucket:
     def _opened(self, placed: Placed, carried: list[Part]) -> _Lane:
         """A new lane; what was late for the buckets before is late for it, too."""
         everywhere = frozenset(route.stream for route in placed.scheme.routes if route.everywhere)
-        final = self._program.watermark(placed.streams, self._newest)
+        final = self._program.watermark(placed.streams, self._time.newest)
         engine = Engine.governed_from_outside()
         lane = _Lane(placed.lane, engine, placed.number, frozenset(placed.streams), everywhere, final, final)
         self._lanes[placed.lane] = lane
@@ -177,12 +183,15 @@ class Bucket:
         self._move(share)
         rows = _rows_of(share.parts)
         self._came = self._at_home(rows)
+        rows, ahead = self._in_range(rows)
+        self._rows_ahead = self._at_home(ahead)
         outputs = [Output(LATE, stream, table) for (scheme, stream), table in rows.items() if scheme == TIMELESS]
         for lane in self._lanes.values():
             own = {stream: table for (scheme, stream), table in rows.items() if scheme == lane.scheme}
             late = lane.engine.feed(own, lane.final, arrival=arrival, on_release=on_release)
             if share.moment is not None:
                 lane.engine.advance(share.moment, on_release=on_release)
+            outputs += self._late(lane, {stream: table for (scheme, stream), table in ahead.items() if scheme == lane.scheme})
             outputs += self._late(lane, late)
         self._moment = max(self._moment, share.moment if share.moment is not None else BEFORE_ALL)
         suspended = self.suspended()
@@ -208,7 +217,7 @@ class Bucket:
     def repeat(self, share: Share) -> None:
         """Process a share whose results are known: only what stays of it in the windows."""
         self._move(share)
-        rows = _rows_of(share.parts)
+        rows, _ = self._in_range(_rows_of(share.parts))
         for lane in self._lanes.values():
             self._refill(lane, {stream: table for (scheme, stream), table in rows.items() if scheme == lane.scheme}, share.moment)
         self._moment = max(self._moment, share.moment if share.moment is not None else BEFORE_ALL)
@@ -221,7 +230,7 @@ class Bucket:
             held, came = lane.engine.snapshot()
             carried += [(name, Part(lane.scheme, stream, 0, to_blob(table))) for stream, table in held.items()]
             since.update(came)
-        return Share(batch, self._epoch, dict(self._newest), (), carried=tuple(carried)), since
+        return Share(batch, self._epoch, dict(self._time.newest), (), carried=tuple(carried)), since
 
     def load(self, share: Share, clock: Clock, since: Since) -> None:
         """Take a snapshot into a new bucket. Time moves when the queries are there: so nothing of it is late."""
@@ -251,19 +260,31 @@ class Bucket:
         for limits in (limits for text in share.controls for limits in Control.from_text(text).limits):
             if limits.query in governed:
                 governed[limits.query].limit(limits.rates[self.number], limits.caps[self.number])
-        for stream, newest in share.newest.items():
-            self._newest[stream] = max(self._newest.get(stream, BEFORE_ALL), newest)
+        self._time = bounds_after(self._time.newest, self._time.ahead, self._moment, share)
         for lane in self._lanes.values():
             lane.floor = lane.final
         self._move_lanes()
 
     def _move_lanes(self) -> None:
         for lane in self._lanes.values():
-            lane.final = self._program.watermark(lane.streams, self._newest)
+            lane.final = self._program.watermark(lane.streams, self._time.newest)
 
     def reached(self) -> dict[int, int]:
         """How far time has come by rows under every scheme that ever was."""
-        return {number: self._program.watermark(streams, self._newest)[0] for number, streams in self._schemes.items()}
+        return {number: self._program.watermark(streams, self._time.newest)[0] for number, streams in self._schemes.items()}
+
+    def _in_range(self, rows: Rows) -> tuple[Rows, Rows]:
+        """Return the rows in range of their streams, and those too far ahead."""
+        times = {stream.name: stream.time for stream in self._program.streams}
+        inside, ahead = {}, {}
+        for (scheme, stream), table in rows.items():
+            beyond = None
+            if scheme != TIMELESS:
+                table, beyond = self._time.split(table, stream, times[stream])  # noqa: PLW2901 - what is left of it
+            inside[scheme, stream] = table
+            if beyond is not None:
+                ahead[scheme, stream] = beyond
+        return inside, ahead
 
     def _governed(self) -> dict[str, Governed]:
         """The limited joins by the names of their queries."""
@@ -286,10 +307,10 @@ class Bucket:
             table = engine.handle(part.name).poll()
             if len(table):
                 yield Output(RESULTS, part.name, table)
-        if placed.how.last is not None and placed.query.emit is Emit.SNAPSHOT:
-            first = min((begun for part in placed.parts if (begun := engine.begun(part.name)) is not None), default=None)
-            closed = max(self._lanes[placed.lane].final[0] - 1, self._moment)
-            times = {"first": pa.array([first], pa.int64()), "closed": [closed]}
+        if placed.how.last is not None and (placed.query.emit is Emit.SNAPSHOT or placed.how.last.has_beginning):
+            ask = engine.begun if placed.query.emit is Emit.SNAPSHOT else engine.seen
+            first = min((instant for part in placed.parts if (instant := ask(part.name)) is not None), default=None)
+            times = {"first": pa.array([first], pa.int64()), "closed": [max(self._lanes[placed.lane].final[0] - 1, self._moment)]}
             yield Output(CLOCK, placed.query.name, pa.table(times))
 
     def _forget_results(self) -> None:
@@ -316,7 +337,7 @@ class Bucket:
     def clock(self) -> Clock:
         """How far time has come."""
         positions = {name: lane.engine.positions() for name, lane in self._lanes.items()}
-        return Clock(dict(self._newest), self._moment, self.limits(), positions)
+        return Clock(dict(self._time.newest), self._moment, self.limits(), positions, dict(self._time.ahead))
 
     def _teller(self, stream: str) -> _Lane | None:
         """Return the lane that tells of a stream: the one that is furthest, for which every row is late that is late for any.
@@ -338,7 +359,7 @@ class Bucket:
     def stats(self) -> Stats:
         """What there is to tell of the last share."""
         held = sum(lane.engine.bytes_held() for lane in self._lanes.values())
-        newest = max(self._newest.values(), default=BEFORE_ALL)
+        newest = max(self._time.newest.values(), default=BEFORE_ALL)
         queries = {}
         for lane in self._lanes.values():
             for name, (times, buffers) in lane.engine.take_measures().items():
@@ -349,15 +370,16 @@ class Bucket:
         return Stats(
             self._came, self.rows(), final, newest, held, self.number,
             queries=queries, overload=overload, suspended=self.suspended(), clocks=clocks,
+            rows_ahead=self._rows_ahead, times=dict(self._time.newest),
         )  # fmt: skip
 
     def _told_clock(self, placed: Placed) -> QueryClock:
         """How far time has come for a query, and which stream it waits for while rows of others wait."""
         lane = self._lanes[placed.lane]
-        last = min(lane.streams, key=lambda stream: self._program.watermark((stream,), self._newest))
+        last = min(lane.streams, key=lambda stream: self._program.watermark((stream,), self._time.newest))
         waiting = lane.engine.rows_waiting()
         waits = any(waiting[stream] for stream in lane.streams if stream != last)
-        newest = self._newest.get(last, BEFORE_ALL)
+        newest = self._time.newest.get(last, BEFORE_ALL)
         return QueryClock(max(lane.final[0], self._moment), last if waits else None, newest)
 
     def restore(self, clock: Clock) -> None:
@@ -365,7 +387,7 @@ class Bucket:
 
         Rows that still waited then belong to shares that are gone by now, so all rows that count come after them.
         """
-        self._newest = dict(clock.newest)
+        self._time = TimeBounds(dict(clock.newest), dict(clock.ahead), {})
         self._move_lanes()
         self._moment = clock.moment
         self._limits = clock.limits
@@ -382,7 +404,7 @@ def _as_sent(stream: Stream, everywhere: frozenset[str]) -> Stream:
     return Stream(stream.name, marked(stream.schema), stream.time, stream.slack, stream.options)
 
 
-def _rows_of(parts: Iterable[Part]) -> dict[tuple[int, str], pa.Table]:
+def _rows_of(parts: Iterable[Part]) -> Rows:
     """The rows of each scheme and stream, tasks in their order."""
     grouped: dict[tuple[int, str], list[pa.Table]] = {}
     for part in sorted(parts, key=lambda part: (part.scheme, part.stream, part.task)):
@@ -449,11 +471,15 @@ class Ledger:
         self, share: Share, before: Clock, streams: Sequence[Stream], since: Since | None, floors: Mapping[int, int]
     ) -> Kept:  # fmt: skip
         times = {stream.name: stream.time for stream in streams}
+        bounds = bounds_after(before.newest, before.ahead, before.moment, share)
         extents = {}
         rows = 0
         for key, table in _rows_of(share.all_parts()).items():
             rows += len(table)
             if key[0] == TIMELESS:
+                continue
+            table, _ = bounds.split(table, key[1], times[key[1]])  # noqa: PLW2901 - what is left of it
+            if not len(table):
                 continue
             column = table.column(times[key[1]]).cast(pa.int64()).to_numpy()
             # Rows that may be late push nothing out of a window.

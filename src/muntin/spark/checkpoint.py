@@ -217,7 +217,7 @@ class Checkpoint:
         self._check_fits(stored.program, wanted)
         # A change that was written for a batch after one that is not complete has not come into force anywhere.
         changes = [change for change in stored.program.changes if change.batch <= self.last_batch() + 1]
-        program = replace(stored.program, changes=tuple(changes))
+        program = replace(stored.program, changes=tuple(changes), max_advance=wanted.max_advance)
         running = {query.name: query for query in _in_force(program)}
         asked = {query.name: query for query in wanted.queries}
         dropped = tuple(name for name, query in running.items() if asked.get(name) != query)

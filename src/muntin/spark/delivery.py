@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 
 from muntin.engine.suspension import reason_of
+from muntin.engine.time_warnings import warn_of_epoch, warn_of_rows_ahead
 from muntin.errors import RunError
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
@@ -101,7 +103,9 @@ class Delivery:
             late = {stream.name: self._deliver_late(found, batch, stream) for stream in streams}
         finally:
             self.thread = None
+        before = {*self.tally.begun}, {*+self.tally.ahead}
         self.tally.add(batch, told, results, late)
+        self._warn(*before)
 
     def _suspend(self, told: Iterable[Mapping[str, Any]]) -> None:
         """Suspend everywhere what is suspended in a bucket, from this batch on."""
@@ -115,6 +119,13 @@ class Delivery:
         """The queries that are suspended, and why."""
         reasons = self._suspended.reasons
         return {name: reasons[place] for name, place in self._places.items() if place in reasons}
+
+    def _warn(self, begun: set[str], ahead: set[str]) -> None:
+        """Warn of the streams that began now at odd times, or had rows too far ahead for the first time."""
+        for stream in {*self.tally.begun} - begun:
+            warn_of_epoch(stream, self.tally.begun[stream], time.time_ns() // 1000)
+        for stream in {*+self.tally.ahead} - ahead:
+            warn_of_rows_ahead(stream)
 
     def _deliver_results(self, found: Found, batch: int, standing: Standing, place: int | None) -> int:
         """Hand over the results of a query; one that is suspended or not in force yet has none."""

@@ -41,7 +41,7 @@ from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import Instant, parse_instant, parse_interval
-from muntin.model.settings import Settings
+from muntin.model.settings import Settings, parse_advance
 from muntin.plan.join import JoinPlan
 from muntin.plan.pipeline import Pipeline, PipelinePlan
 from muntin.plan.query import Query
@@ -227,7 +227,9 @@ class SparkEngine:
                 hint="Take another value for the setting pipeline, or run the query in process",
             )
         settings, plan = self._limited(settings, query, plan)
-        changed = {name: str(value) for name, value in asdict(settings).items() if value != getattr(_DEFAULT, name)}
+        own = asdict(settings)
+        del own["max_advance"]  # it belongs to the program
+        changed = {name: str(value) for name, value in own.items() if value != getattr(_DEFAULT, name)}
         registered = Registered(query.name, query.text, changed)
         made = self.sinks.make(query, _sink_of(query, self._declared.allowed) if sink is None else sink)
         _check_unshared(made, self._queries.values())
@@ -464,7 +466,14 @@ class SparkEngine:
         queries = tuple(standing.registered for standing in self._queries.values())
         if not queries:
             raise InputError("there is no query to run", hint="Register one with engine.query or CREATE QUERY")
-        return Program(tuple(self._catalog.streams()), dict(self._tables), queries, (), self.buckets)
+        return Program(
+            tuple(self._catalog.streams()),
+            dict(self._tables),
+            queries,
+            (),
+            self.buckets,
+            parse_advance(self._declared.settings.max_advance),
+        )
 
     def stop(self) -> None:
         """Stop after what is being done; a batch that is not complete is done again at the next start."""

@@ -24,6 +24,7 @@ from muntin.spark.releasing import Address, Outlet
 from muntin.spark.resident import Request, Resident, ResidentError
 from muntin.spark.subscribing import subscribed
 from muntin.spark.tally import STATS
+from muntin.state.advance_limit import Segment, merge_segments, unpack_segments
 
 OUTPUT = "kind string, name string, rows long, blob binary, file string"
 PACKED = "bucket int, stream string, scheme int, task int, epoch int, newest long, moment long, blob binary"
@@ -74,6 +75,7 @@ def _share(frames: Iterator[pd.DataFrame], program: Program) -> Share:
     batch = current_batch()
     epoch = program.epoch(batch)
     newest: dict[str, int] = {}
+    segments: dict[str, list[Segment]] = {}
     moment: int | None = None
     parts = []
     controls = []
@@ -89,11 +91,13 @@ def _share(frames: Iterator[pd.DataFrame], program: Program) -> Share:
                 moment = beat if moment is None else max(moment, beat)
             if time != NO_TIME:
                 newest[stream] = max(newest.get(stream, NO_TIME), time)
+                segments.setdefault(stream, []).extend(unpack_segments(bytes(blob)))
             if scheme >= 0 or scheme == TIMELESS:
                 parts.append(Part(scheme, stream, task, bytes(blob)))
             if scheme == CONTROL:
                 controls.append(bytes(blob).decode())
-    return Share(batch, epoch, newest, tuple(parts), moment, tuple(sorted(controls)))
+    merged = {stream: tuple(merge_segments(found, program.max_advance)) for stream, found in segments.items()}
+    return Share(batch, epoch, newest, tuple(parts), moment, tuple(sorted(controls)), segments=merged, max_advance=program.max_advance)
 
 
 def recall(shares: MapState, oldest: int, newest: int, kept: int) -> Iterator[Memory]:

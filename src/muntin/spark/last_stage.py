@@ -43,17 +43,29 @@ class _Operators(RunningPipeline):
         super().__init__(query, (), tables, duck)
 
     def take(self, changes: Sequence[Changes], first: int | None, closed: int | None) -> None:
-        """Take changes of the parts; ``first`` is when the first row came, ``closed`` the instant to which all have come."""
-        self._next = first if self._next is None else self._next
-        if any(len(part) for part in changes):
-            self._keep(self._operator.run(changes), settled=self._operator.tidy)
+        """Take changes of the parts; ``first`` is the first instant, ``closed`` the one to which all have come."""
+        shown = None
+        if self.query.emit is Emit.SNAPSHOT:
+            self._next = first if self._next is None else self._next
+        elif closed is not None:
+            shown = self._first_closed(first, closed)
+        if any(len(part) for part in changes) or shown is not None:
+            self._keep(self._operator.run(changes), settled=self._operator.tidy, first=shown)
         if self.query.emit is Emit.SNAPSHOT and closed is not None:
             for _ in self._show(closed):
                 pass
 
+    @property
+    def following(self) -> int | None:
+        """The first instant of the results, once it is out; of EMIT SNAPSHOT, the next one to be shown."""
+        return self._next if self.query.emit is Emit.SNAPSHOT else self._first
+
     def go_on(self, following: int | None) -> None:
-        """Be as after the last batch: all results are known, ``following`` is the next instant to be shown."""
-        self._next = following
+        """Be as after the last batch: all results are known, ``following`` is what :attr:`following` was then."""
+        if self.query.emit is Emit.SNAPSHOT:
+            self._next = following
+        elif following is not None:
+            self._beginning, self._first = None, following
         self.poll()
 
 
@@ -81,9 +93,9 @@ class LastStage:
         operators, self._operators = self._operators, None  # if this fails, it has to be built again
         assert operators is not None, "it was loaded"
         tables = [pa.concat_tables([part.output_schema.empty_table(), *found.get(part.name, ())]) for part in self._parts]
-        before = operators.begun
+        before = operators.following
         operators.take([_changes(table) for table in tables], *_times(clock))
-        self._note(batch, tables, operators.begun, changed=before != operators.begun)
+        self._note(batch, tables, operators.following, changed=before != operators.following)
         self._operators, self._version = operators, batch
         return operators.poll()
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
+
+from muntin.state.advance_limit import Segment
 
 TIMELESS = -2
 """The scheme of rows whose time is NULL or out of range: they belong to no place in the order."""
@@ -45,6 +47,9 @@ class Part:
 class Share:
     """What a bucket gets of a micro-batch: its parts, and the newest time of every stream anywhere in the batch.
 
+    ``segments`` are those of the times of each stream, and ``max_advance`` the longest gap between them, None if there is
+    no limit; see :mod:`muntin.state.advance_limit`.
+
     ``moment`` is the time of the heartbeat, if one came; ``epoch`` how many changes of the program are in force. ``controls``
     are the control rows, ``carried`` the rows with which lanes begin that are opened in this batch, each with the name of its lane.
     """
@@ -56,6 +61,8 @@ class Share:
     moment: int | None = None
     controls: tuple[str, ...] = ()
     carried: tuple[tuple[str, Part], ...] = ()
+    segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
+    max_advance: int | None = None
 
     def all_parts(self) -> tuple[Part, ...]:
         """Its parts and those that are carried."""

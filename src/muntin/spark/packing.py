@@ -20,6 +20,7 @@ from muntin.plan.join import Code, CodeKind
 from muntin.planner.distribution import OWN, Route, home_text
 from muntin.spark.messages import TIMELESS, Part, to_blob
 from muntin.spark.program import Program
+from muntin.state.advance_limit import Segment, segments_of
 
 Homes = npt.NDArray[np.int64]
 
@@ -30,6 +31,7 @@ class Packer:
     def __init__(self, program: Program, stream: str, epoch: int | None = None) -> None:
         self._stream: Stream = next(known for known in program.streams if known.name == stream)
         self._buckets = program.buckets
+        self._max_advance = program.max_advance
         placed = program.placed()
         active = program.active(len(program.changes) if epoch is None else epoch)
         self._routes = sorted({placed[place].number: placed[place].scheme.route(stream) for place in active}.items())
@@ -64,6 +66,11 @@ class Packer:
         times = _micros(rows.column(self._stream.time))
         found = times[(times > BEFORE_ALL) & (times < AFTER_ALL)]
         return int(found.max()) if len(found) else None
+
+    def segments(self, rows: pa.Table) -> list[Segment]:
+        """Return the segments of the times of rows, as far as they count."""
+        times = _micros(rows.column(self._stream.time))
+        return segments_of(times[(times > BEFORE_ALL) & (times < AFTER_ALL)], self._max_advance)
 
     def _timed(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
         times = _micros(rows.column(self._stream.time))

@@ -22,6 +22,7 @@ from muntin.spark.processor import BucketProcessor
 from muntin.spark.program import Program
 from muntin.spark.releasing import Address
 from muntin.spark.sources import Source, decode_file
+from muntin.state.advance_limit import pack_segments
 
 _PACKED = pa.schema([
     ("bucket", pa.int32()), ("stream", pa.string()), ("scheme", pa.int32()), ("task", pa.int32()), ("epoch", pa.int32()),
@@ -55,7 +56,7 @@ def _record(epoch: int, rows: list[tuple[int, str, int, int, int, int, bytes]]) 
 
 
 def packing(program: ProgramFile, stream: Stream, keys: tuple[int, ...], *, files: bool) -> Callable[[Batches], Batches]:
-    """The function that packs a task's rows of a stream; every bucket hears of the newest time, rows or not."""
+    """The function that packs a task's rows of a stream; every bucket hears of the segments of its times, rows or not."""
 
     def pack(batches: Batches) -> Batches:
         tables = [table for batch in batches for table in (_decoded(batch, stream) if files else [pa.Table.from_batches([batch])])]
@@ -67,8 +68,9 @@ def packing(program: ProgramFile, stream: Stream, keys: tuple[int, ...], *, file
         content, known = program.read()
         epoch = known.epoch(current_batch())
         packer = _packer(content, stream.name, epoch)
-        newest = packer.newest(table)
-        rows = [(key, stream.name, -1, task, NO_TIME if newest is None else newest, NO_TIME, b"") for key in keys]
+        segments = packer.segments(table)
+        newest = segments[-1][1] if segments else NO_TIME
+        rows = [(key, stream.name, -1, task, newest, NO_TIME, pack_segments(segments)) for key in keys]
         for bucket, part in packer.pack(table, task):
             rows.append((keys[bucket], stream.name, part.scheme, task, NO_TIME, NO_TIME, part.blob))
         yield _record(epoch, rows)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.clock import BEFORE_ALL
+from muntin.model.settings import Settings, parse_advance
 from muntin.plan.query import Query
 from muntin.planner.distribution import Route
 from muntin.planner.pipeline_distribution import AnyDistribution, distribution_of
@@ -61,13 +62,17 @@ class Scheme:
 
 @dataclass(frozen=True)
 class Program:
-    """Streams, tables and queries; ``changes`` in the order in which they come into force."""
+    """Streams, tables and queries; ``changes`` in the order in which they come into force.
+
+    ``max_advance`` is that setting in microseconds, None if it is off.
+    """
 
     streams: tuple[Stream, ...]
     tables: Mapping[str, bytes] = field(default_factory=dict)
     queries: tuple[Registered, ...] = ()
     changes: tuple[Change, ...] = ()
     buckets: int = 2
+    max_advance: int | None = parse_advance(Settings().max_advance)
 
     def catalog(self) -> Catalog:
         """What queries can name."""

@@ -18,7 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from muntin.engine.column_conversion import convert
 from muntin.engine.declaration_checks import without_source
+from muntin.engine.input_rows import UNFIT
 from muntin.errors import InputError
 from muntin.model.catalog import Stream, find_column
 from muntin.spark.failures import plain
@@ -118,8 +120,8 @@ def decode_file(content: bytes, path: str, stream: Stream) -> pa.Table:
 
 def _cast(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.ChunkedArray:
     try:
-        return column.cast(field.type)
-    except pa.ArrowException as error:
+        return convert(column, field.type)
+    except UNFIT as error:
         raise InputError(
             f"column {field.name} of {where} is {column.type} and cannot become {field.type}: {_first_line(error)}",
             hint="Replace the file",

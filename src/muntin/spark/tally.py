@@ -45,7 +45,8 @@ class Stats:
     The new rows that are at home in it, the rows it holds, the instant that is final, the time of the newest row of any stream so
     far, the bytes of state; which bucket it is and which worker of Spark asked it; whether it had to be built again first; for each
     query its response times in the batch and the sizes of its buffers; results that may not have reached subscribers; for each
-    limited query what was counted; the queries that are suspended, and why; for each query how far time has come.
+    limited query what was counted; the queries that are suspended, and why; for each query how far time has come; for each
+    stream the rows that were too far ahead, and the newest time.
     """
 
     rows_in: Mapping[str, int]
@@ -61,6 +62,8 @@ class Stats:
     overload: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     suspended: Mapping[str, str] = field(default_factory=dict)
     clocks: Mapping[str, QueryClock] = field(default_factory=dict)
+    rows_ahead: Mapping[str, int] = field(default_factory=dict)
+    times: Mapping[str, int] = field(default_factory=dict)
 
     def to_blob(self) -> bytes:
         """As JSON."""
@@ -119,6 +122,10 @@ class Tally:
 
     rows_in: Counter[str] = field(default_factory=Counter)
     late: Counter[str] = field(default_factory=Counter)
+    ahead: Counter[str] = field(default_factory=Counter)
+    """Rows too far ahead; they are put aside with the late ones."""
+    begun: dict[str, int] = field(default_factory=dict)
+    """For each stream the newest time in the first batch that had any."""
     results: Counter[str] = field(default_factory=Counter)
     measures: dict[str, Measures] = field(default_factory=dict)
     unsent: int = 0
@@ -144,6 +151,9 @@ class Tally:
         for stats in told:
             self.rows_in.update(stats["rows_in"])
             self.last_rows.update((stream, time.monotonic()) for stream, rows in stats["rows_in"].items() if rows)
+            self.ahead.update(stats["rows_ahead"])
+            self.begun = {**stats["times"], **self.begun}
+            self.final = max(self.final, stats["final"])
             self.newest = max(self.newest, stats["newest"])
             self.workers.setdefault(stats["bucket"], set()).add(stats["worker"])
             self.unsent += stats["unsent"]
@@ -175,7 +185,10 @@ class Tally:
     def told(self, streams: Sequence[str], queries: Mapping[str, str]) -> dict[str, Any]:
         """As a part of progress; ``queries`` maps keys to names."""
         return {
-            "streams": {name: {"rows": self.rows_in[name], "late": self.late[name]} for name in streams},
+            "streams": {
+                name: {"rows": self.rows_in[name], "late": self.late[name] - self.ahead[name], "ahead": self.ahead[name]}
+                for name in streams
+            },
             "results": {name: self.results[key] for key, name in queries.items()},
             "queries": {name: self._told_query(key) for key, name in queries.items()},
             "unsent": self.unsent,

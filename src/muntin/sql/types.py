@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
@@ -18,6 +19,8 @@ RESERVED = ("_op", "_ts")
 
 _HINT = "Types are DuckDB's, for example BIGINT, DOUBLE, VARCHAR, TIMESTAMP, DECIMAL(10, 2) or INTEGER[]"
 UNSUPPORTED_HINT = "Use a STRUCT with one field per case, or cast to VARCHAR or a number"
+_FOREIGN = re.compile(r"\b(?:BIT|GEOMETRY|VARIANT|TIME WITH TIME ZONE)\b|\"NULL\"")
+"""Types whose values change when they travel as Arrow: BIT arrives as BLOB, TIMETZ as TIME."""
 _CONSTRAINTS = {"NOT", "NULL", "PRIMARY KEY", "PRIMARY", "UNIQUE", "DEFAULT", "CHECK", "REFERENCES", "COLLATE", "GENERATED", "AS"}
 
 
@@ -146,4 +149,8 @@ def _ask_type(sql_type: str) -> pa.DataType:
         raise InputError(f"{sql_type!r} is not a type", hint=_HINT) from error
     if tree["class"] != "CAST" or tree["child"]["class"] != "CONSTANT":
         raise InputError(f"{sql_type!r} is not a type", hint=_HINT)
+    name = re.sub(r"'[^']*'|\"(?!NULL\")[^\"]*\"", "", ask(f"SELECT typeof({text}) AS x").column(0)[0].as_py())
+    foreign = _FOREIGN.search(name)
+    if foreign:
+        raise InputError(f"a column cannot have type {foreign.group()}", hint=_HINT)
     return ask(f"SELECT {text} AS x LIMIT 0").schema.field(0).type

@@ -18,6 +18,7 @@ import pyarrow as pa
 from muntin.errors import CatalogError
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Catalog, Stream, Table
+from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Query
 from muntin.spark.bucket import LATE, Kept
 from muntin.spark.changing import Wanted, brought, exports, settled
@@ -27,6 +28,7 @@ from muntin.spark.packing import Packer
 from muntin.spark.program import Program, Registered
 from muntin.spark.rebuilding import KeptBucket
 from muntin.sql.script import read_query
+from muntin.state.advance_limit import Segment
 from muntin.testing.compare import accumulate
 from muntin.testing.cutting import cut
 from muntin.testing.golden import StreamDeclaration
@@ -105,8 +107,8 @@ class BucketDriver:
             for task, share in enumerate(cut(piece, self._random)):
                 for bucket, part in packer.pack(share, task):
                     parts[bucket].append(part)
-            newest = packer.newest(piece)
-            self._apply({} if newest is None else {known.name: newest}, parts, None)
+            segments = packer.segments(piece)
+            self._apply({known.name: tuple(segments)} if segments else {}, parts, None)
 
     def advance(self, at: int) -> None:
         """Tell the buckets of a moment."""
@@ -120,8 +122,10 @@ class BucketDriver:
         return new
 
     def answer(self, query: str) -> pa.Table | None:
-        """What all changes add up to; nothing where results are inserts only."""
-        return accumulate(self._found(query)) if self._queries[query.casefold()].emit.name == "CHANGES" else None
+        """What all changes add up to; nothing where results are inserts only, or have not begun."""
+        known, found = self._queries[query.casefold()], self._found(query)
+        begun = len(found) or not (isinstance(known, Pipeline) and known.has_beginning)
+        return accumulate(found) if known.emit.name == "CHANGES" and begun else None
 
     def late(self, stream: str) -> pa.Table:
         """All rows that came too late so far."""
@@ -180,14 +184,16 @@ class BucketDriver:
             else:
                 assert bucket.extend(self._program), "a program with one more change extends the one before"
 
-    def _apply(self, newest: Mapping[str, int], parts: list[list[Part]], moment: int | None) -> None:
+    def _apply(self, segments: Mapping[str, tuple[Segment, ...]], parts: list[list[Part]], moment: int | None) -> None:
         if not self._running:
             self._running = [KeptBucket(self._program, number) for number in range(len(self._stores))]
         outputs: list[Output] = []
         epochs = range(self._program.epoch(self._batch - 1), self._program.epoch(self._batch))
         for number, (bucket, store, own) in enumerate(zip(self._running, self._stores, parts, strict=True)):
             carried = brought(self._program, epochs, number, Path(self._folder.name))
-            share = Share(self._batch, epochs.stop, newest, tuple(own), moment, (), carried)
+            newest = {stream: found[-1][1] for stream, found in segments.items()}
+            limit = self._program.max_advance
+            share = Share(self._batch, epochs.stop, newest, tuple(own), moment, (), carried, segments, limit)
             applied = bucket.apply(share)
             store[share.batch] = (applied.note, applied.snapshot or share)
             outputs += applied.outputs

@@ -101,9 +101,13 @@ class Case:
             tables = {stream.name: self._rows(stream, events) for stream in self.streams}
             yield {name: rows for name, rows in tables.items() if rows.num_rows}
 
-    def oracle(self, query: Query) -> Oracle | PipelineOracle:
-        """The oracle over all rows; ``query`` is the bound form of the case's query."""
-        return make_oracle(query, self.rows(), self.stored(), self.catalog())
+    def oracle(self, query: Query, advanced: int | None = None) -> Oracle | PipelineOracle:
+        """The oracle over all rows; ``query`` is the bound form of the case's query.
+
+        ``advanced`` is the first instant to which time is advanced, by default the end.
+        """
+        first = self.end if advanced is None else advanced
+        return make_oracle(query, self.rows(), self.stored(), self.catalog(), advanced=first)
 
     def script(self, query: Query, about: str = "a random case that failed once") -> str:
         """The case as a golden script, with what the oracle expects; ``query`` is the bound form of the case's query."""

@@ -18,6 +18,7 @@ class EngineDriver:
 
     def __init__(self, settings: Mapping[str, object]) -> None:
         self._engine = muntin.Engine(**settings)
+        self._engine.clock = None  # the times of scripts are seconds since 1970
 
     def declare(self, stream: StreamDeclaration) -> None:
         """Declare a stream."""

@@ -31,6 +31,7 @@ class _Standing:
     after: Frontier
     name: str
     taken: int = 0
+    advanced: int | None = None
 
 
 class OracleDriver:
@@ -71,7 +72,7 @@ class OracleDriver:
             raise CatalogError(f"there is already a query {name}", hint="Choose another name, or drop it first")
         query = self._bind(sql, name, self._catalog)
         after = self._watermark.follow(name, (source.relation for source in query.sources if not source.stored))
-        self._standing[name.casefold()] = _Standing(query, after, name)
+        self._standing[name.casefold()] = _Standing(query, after, name, advanced=self._watermark.advanced)
 
     def execute(self, sql: str) -> None:
         """Read the statements, so that what is wrong with them comes up, but do nothing."""
@@ -94,12 +95,16 @@ class OracleDriver:
     def advance(self, at: int) -> None:
         """Complete an instant."""
         self._watermark.advance(at)
+        for standing in self._standing.values():
+            standing.advanced = at if standing.advanced is None else standing.advanced
 
     def take(self, query: str) -> pa.Table:
         """The results since the last call."""
         standing = self._find(query)
         closed = self._watermark.frontier(query).closed
-        oracle = make_oracle(standing.query, self._final(standing), self._tables, self._catalog, after=standing.after)
+        oracle = make_oracle(
+            standing.query, self._final(standing), self._tables, self._catalog, after=standing.after, advanced=standing.advanced
+        )
         if standing.query.emit is Emit.INSERTS:
             results = oracle.inserts(closed if standing.query.every else None)
         else:
@@ -111,7 +116,9 @@ class OracleDriver:
     def answer(self, query: str) -> pa.Table:
         """The answer now."""
         standing = self._find(query)
-        oracle = make_oracle(standing.query, self._accepted(standing), self._tables, self._catalog, after=standing.after)
+        oracle = make_oracle(
+            standing.query, self._accepted(standing), self._tables, self._catalog, after=standing.after, advanced=standing.advanced
+        )
         return oracle.answer(self._watermark.frontier(query).closed)
 
     def late(self, stream: str) -> pa.Table:

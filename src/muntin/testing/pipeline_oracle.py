@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from muntin.aggregates import aggregate_functions
-from muntin.model.catalog import Catalog
-from muntin.operators.signed import BEGINNING
+from muntin.model.catalog import Catalog, Stream, Table
 from muntin.plan.pipeline import Aggregate, Combine, Distinct, GroupBy, Leaf, Node, Pipeline, SetOperation, SetOperator, Stored
 from muntin.plan.query import ColumnRef, Emit, Query, quote
 from muntin.testing.compare import rows_of
@@ -25,23 +24,29 @@ from muntin.testing.watermark import Frontier
 _END = 1 << 61
 
 
-def make_oracle(
+def make_oracle(  # noqa: PLR0913 - as for the oracles
     query: Query,
     streams: Mapping[str, pa.Table],
     tables: Mapping[str, pa.Table],
     catalog: Catalog,
     *,
     after: Frontier | None = None,
+    advanced: int | None = None,
 ) -> Oracle | PipelineOracle:
-    """The oracle of a query of either kind; parameters as for :class:`muntin.testing.oracle.Oracle`."""
-    kind = PipelineOracle if isinstance(query, Pipeline) else Oracle
-    return kind(query, streams, tables, catalog, after=after)
+    """The oracle of a query of either kind; parameters as for the one of its kind."""
+    if isinstance(query, Pipeline):
+        return PipelineOracle(query, streams, tables, catalog, after=after, advanced=advanced)
+    return Oracle(query, streams, tables, catalog, after=after)
 
 
 class PipelineOracle:
-    """Computes the results of one pipeline from all accepted rows of its streams; parameters as for ``Oracle``."""
+    """Computes the results of one pipeline from all accepted rows of its streams; parameters as for ``Oracle``.
 
-    def __init__(
+    ``advanced`` is the first instant to which time was advanced while the query was registered.
+    What it has before any row comes takes effect there, or at the first row, if that is earlier.
+    """
+
+    def __init__(  # noqa: PLR0913 - as for Oracle
         self,
         query: Query,
         streams: Mapping[str, pa.Table],
@@ -49,9 +54,14 @@ class PipelineOracle:
         catalog: Catalog,
         *,
         after: Frontier | None = None,
+        advanced: int | None = None,
     ) -> None:
         assert isinstance(query, Pipeline), "other queries have an oracle of their own"
         self._query = query
+        times = [] if advanced is None else [advanced]
+        for name in {source.relation for source in query.sources if not source.stored}:
+            times += _times_after(catalog.find(name), {key.casefold(): rows for key, rows in streams.items()}, after)
+        self._seen = min(times, default=None)
         self._leaves = [Oracle(leaf, streams, tables, catalog, after=after) for leaf in query.leaves]
         named = {name.casefold(): table for name, table in tables.items()}
         stored = [node.source.relation for node in query.nodes if isinstance(node, Stored)]
@@ -86,11 +96,24 @@ class PipelineOracle:
     def _differences(self, until: int) -> pa.Table:
         parts = [self._query.output_schema.empty_table()]
         before = parts[0].drop_columns(["_op", "_ts"])
-        for instant in [BEGINNING, *self._shown(until)]:
+        first = self._first()
+        if first is None or not self.has_begun(until):
+            return parts[0]
+        for instant in [first, *(shown for shown in self._shown(until) if shown > first)]:
             now = self.answer(instant)
             parts += [self._output(_without(before, now), "-", instant), self._output(_without(now, before), "+", instant)]
             before = now
         return pa.concat_tables(parts)
+
+    def has_begun(self, until: int) -> bool:
+        """Whether results show up to an instant; before that there is an answer, but nothing was sent."""
+        first = self._first()
+        return first is not None and first <= until
+
+    def _first(self) -> int | None:
+        """The first instant at which results show."""
+        every = self._query.every or 1
+        return None if self._seen is None else -(-self._seen // every) * every
 
     def _snapshots(self, until: int) -> pa.Table:
         every = self._query.every
@@ -104,6 +127,14 @@ class PipelineOracle:
         signs = pa.array([sign] * len(rows), pa.string())
         times = pa.array([instant] * len(rows), pa.int64()).cast(pa.timestamp("us"))
         return pa.table([signs, times, *rows.columns], schema=self._query.output_schema)
+
+
+def _times_after(stream: Stream | Table | None, tables: Mapping[str, pa.Table], after: Frontier | None) -> list[int]:
+    """The times of the rows of a stream that came after a place in the order."""
+    assert isinstance(stream, Stream), "queries read streams of the catalogue"
+    rows = tables.get(stream.name.casefold())
+    times = [] if rows is None else rows.column(stream.time).cast(pa.int64()).to_pylist()
+    return [time for time in times if after is None or time > after.last_time(stream.order)]
 
 
 def _without(rows: pa.Table, others: pa.Table) -> pa.Table:

@@ -46,6 +46,7 @@ class Registration:
     after: Frontier | None = None
     sent: list[pa.Table] = field(default_factory=list)
     waiting: list[pa.Table] = field(default_factory=list)
+    advanced: int | None = None
 
 
 class Session:
@@ -93,13 +94,15 @@ class Session:
             case Register(name, sql):
                 query = self._bind(sql, name, self._catalog)
                 after = self._watermark.follow(name, (source.relation for source in query.sources if not source.stored))
-                self._registered[name.casefold()] = Registration(name, query, after)
+                self._registered[name.casefold()] = Registration(name, query, after, advanced=self._watermark.advanced)
             case Feed(stream, rows):
                 self._fed.setdefault(stream.casefold(), []).append(self.stream_rows(stream, rows))
                 arrivals = self._arrivals.setdefault(stream.casefold(), [])
                 arrivals += [self._watermark.arrive(stream, read_seconds(row.cells[0] or "")) for row in rows]
             case Advance(at):
                 self._watermark.advance(at)
+                for registration in self._registered.values():
+                    registration.advanced = at if registration.advanced is None else registration.advanced
             case Drop(query):
                 self._registered.pop(query.casefold(), None)
                 self._watermark.forget(query)
@@ -141,7 +144,8 @@ class Session:
             return compare(possible.slice(0, max(due.num_rows, sent.num_rows)), sent)
         latest = max([closed, *sent.column("_ts").cast(pa.int64()).to_pylist()])
         problem = changes_difference(oracle.changes(latest), sent)
-        if problem or registration.query.emit is Emit.SNAPSHOT:
+        begun = not isinstance(oracle, PipelineOracle) or oracle.has_begun(latest)
+        if problem or registration.query.emit is Emit.SNAPSHOT or not begun:
             return problem
         return difference(oracle.answer(latest), accumulate(sent))
 
@@ -222,7 +226,9 @@ class Session:
         if registration.query is None:
             return None
         accepted = {name: self._accepted(name, registration.name) for name in self._fed}
-        return make_oracle(registration.query, accepted, self._tables, self._catalog, after=registration.after)
+        return make_oracle(
+            registration.query, accepted, self._tables, self._catalog, after=registration.after, advanced=registration.advanced
+        )
 
     def _accepted(self, stream: str, query: str) -> pa.Table:
         """The rows of a stream that were not late for a query.

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from pyspark.sql import SparkSession
 
+from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit
 from muntin.spark.engine import SparkEngine
 from muntin.testing.compare import accumulate
@@ -116,10 +117,12 @@ class SparkDriver:
         return new
 
     def answer(self, query: str) -> pa.Table | None:
-        """What all changes add up to; nothing where results are inserts only."""
+        """What all changes add up to; nothing where results are inserts only, or have not begun."""
         self._settle()
-        changes = self._engine._standing(query).query.emit is Emit.CHANGES  # noqa: SLF001 (users know how their queries emit)
-        return accumulate(self._engine.results(query)) if changes else None
+        known = self._engine._standing(query).query  # noqa: SLF001 (users know how their queries emit)
+        found = self._engine.results(query)
+        begun = len(found) or not (isinstance(known, Pipeline) and known.has_beginning)
+        return accumulate(found) if known.emit is Emit.CHANGES and begun else None
 
     def late(self, stream: str) -> pa.Table:
         """All rows that came too late so far."""

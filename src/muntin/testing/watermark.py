@@ -94,6 +94,11 @@ class Watermark:
         """How far the order is final for a query, by the rows of its streams or by ``advance``."""
         return max(self._least(self._read[query.casefold()]), Frontier(self._advanced))
 
+    @property
+    def advanced(self) -> int | None:
+        """The last instant to which time was advanced, if it was."""
+        return self._advanced if self._advanced > _NOWHERE else None
+
     def advance(self, at: int) -> None:
         """Nothing up to ``at`` will come any more."""
         self._advanced = max(self._advanced, at)

@@ -259,7 +259,7 @@ def test_stats_count_rows_work_and_state() -> None:
     every = engine.stats()
     assert every["queries"] == {"q": q.stats()}
     assert every["streams"]["A"] | {"log_bytes": 0} == {  # type: ignore[index]
-        "rows_in": 3, "rows_late": 0, "rows_waiting": 0, "rows_logged": 0, "log_bytes": 0,
+        "rows_in": 3, "rows_late": 0, "rows_ahead": 0, "rows_waiting": 0, "rows_logged": 0, "log_bytes": 0,
     }  # fmt: skip
 
 

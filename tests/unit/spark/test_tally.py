@@ -58,7 +58,8 @@ def test_rows_count_once_under_several_schemes() -> None:
 def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_again_counts_once() -> None:
     tally = Tally()
     assert tally.told(["A"], {}) == {
-        "streams": {"A": {"rows": 0, "late": 0}}, "results": {}, "queries": {}, "unsent": 0, "rows_held": 0, "bytes_held": 0, "workers": [],
+        "streams": {"A": {"rows": 0, "late": 0, "ahead": 0}},
+        "results": {}, "queries": {}, "unsent": 0, "rows_held": 0, "bytes_held": 0, "workers": [],
         "rebuilds": {"buckets": 0, "rows": 0, "seconds": 0.0, "bucket_seconds": 0.0}, "watermark": None, "newest": None,
     }  # fmt: skip
     for batch, rows, held, final, worker in ((5, 3, 30, 1_000_000, 77), (6, 4, 20, 2_500_000, 78), (6, 4, 20, 2_500_000, 79)):
@@ -67,7 +68,7 @@ def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_agai
         tally.add(batch, told, {"q": rows}, {"A": 1})
     tally.add(7, [], {}, {})
     assert tally.told(["A"], {"q": "Q"}) == {
-        "streams": {"A": {"rows": 14, "late": 2}},
+        "streams": {"A": {"rows": 14, "late": 2, "ahead": 0}},
         "results": {"Q": 7},
         "queries": {
             "Q": {"response_seconds": NOTHING, "batch_response_seconds": NOTHING, "buffers": EMPTY, "watermark": None, "waiting_for": None}
