@@ -31,11 +31,12 @@ from typing import Any
 
 from muntin.errors import RunError
 from muntin.kernels.compiling import prepare
-from muntin.spark.checkpoint import program_of
+from muntin.spark.checkpoint import CheckpointError, program_of
 from muntin.spark.messages import Share
 from muntin.spark.outbox import Outbox
 from muntin.spark.rebuilding import Answer, Applied, KeptBucket, Memory, recalled
 from muntin.spark.releasing import Courier, Outlet
+from muntin.spark.wire import receive, send
 
 _IDLE = 600.0
 _REST = 60.0
@@ -115,19 +116,19 @@ class Resident:
 
     def _asked(self, request: Request, recall: Callable[[], Iterator[Memory]]) -> tuple[Any, ...]:
         with self._connected() as connection:
-            connection.send(request.told())
-            answer: tuple[Any, ...] = connection.recv()
-            if answer[0] == "extend":
-                connection.send(("extend", request.program))
-                connection.send(request.told())
-                answer = connection.recv()
-            if answer[0] == "rebuild":
-                connection.send(("rebuild", request.program, self._number))
+            send(connection, request.told())
+            answer: tuple[Any, ...] = receive(connection)
+            if answer[0] == "extend?":
+                send(connection, ("extend", request.program))
+                send(connection, request.told())
+                answer = receive(connection)
+            if answer[0] == "rebuild?":
+                send(connection, ("rebuild", request.program, self._number))
                 for memory in recall():
                     connection.send_bytes(memory)
                 connection.send_bytes(_ALL)
-                connection.send(request.told())
-                answer = connection.recv()
+                send(connection, request.told())
+                answer = receive(connection)
         return answer
 
     def _asked_again(self, request: Request, recall: Callable[[], Iterator[Memory]]) -> tuple[Any, ...]:
@@ -144,8 +145,8 @@ class Resident:
         connection = self._connect()
         if connection is not None:
             with contextlib.suppress(OSError, EOFError), connection:
-                connection.send(("rest", self._socket, self._key))
-                connection.recv()
+                send(connection, ("rest", self._socket, self._key))
+                receive(connection)
         for path in (self._socket, self._key, self._lock):
             path.unlink(missing_ok=True)
 
@@ -226,11 +227,11 @@ class _Serving:
         _, program, version, share, outbox, outlet = request
         bucket = self._bucket
         if bucket is not None and self._program != program and bucket.version == version:
-            connection.send(("extend",))
+            send(connection, ("extend?",))
             return
         if bucket is None or bucket.version != version:
             self._bucket = None
-            connection.send(("rebuild",))
+            send(connection, ("rebuild?",))
             return
         # Until the share is applied as a whole, nobody must take this bucket for one that is right.
         self._bucket = None
@@ -238,10 +239,10 @@ class _Serving:
             applied = self._applied(bucket, share, outlet)
             sent = [Outbox(outbox).put(output) for output in applied.outputs]
         except Exception as error:  # noqa: BLE001 (whatever it is, the worker has to hear of it)
-            connection.send(("failed", f"{type(error).__name__}: {error}"))
+            send(connection, ("failed", f"{type(error).__name__}: {error}"))
             return
         self._bucket = bucket
-        connection.send(("applied", Answer(sent, applied.note, applied.gone, applied.stats, applied.snapshot)))
+        send(connection, ("applied", Answer(sent, applied.note, applied.gone, applied.stats, applied.snapshot)))
 
     def _applied(self, bucket: KeptBucket, share: Share, outlet: Outlet | None) -> Applied:
         if outlet is None:
@@ -251,8 +252,14 @@ class _Serving:
         return replace(applied, stats=replace(applied.stats, unsent=releases.end()))
 
     def _rebuild(self, connection: Connection, program: bytes, number: int) -> None:
-        kept = (recalled(memory) for memory in iter(connection.recv_bytes, _ALL))
-        self._bucket = KeptBucket.rebuilt(program_of(program), number, kept)
+        memories = iter(connection.recv_bytes, _ALL)
+        try:
+            self._bucket = KeptBucket.rebuilt(program_of(program), number, map(recalled, memories))
+        except CheckpointError:
+            # A forged share: without a bucket, the worker learns that it cannot be rebuilt.
+            self._bucket = None
+            for _ in memories:
+                pass
         self._program = digest_of(program)
 
     def _extend(self, program: bytes) -> None:
@@ -317,12 +324,12 @@ def serve(socket: str, key: str, parent: int) -> None:
     while True:
         with contextlib.suppress(EOFError, OSError, AuthenticationError), listener.accept() as connection:
             while True:
-                request = connection.recv()
+                request = receive(connection)
                 with life.busy():
                     if request[0] == "rest":
                         serving.forget()
                         life.rest(*request[1:])
-                        connection.send(("rests",))
+                        send(connection, ("rests",))
                     else:
                         serving.answer(connection, request)
 
