@@ -65,10 +65,11 @@ def run(  # noqa: PLR0913 (typer takes options as parameters)
         str | None, typer.Option(help="how far behind the clock time moves although no row comes; default: only rows move it")
     ] = None,
     log: Annotated[Path | None, typer.Option(help="file to which a line is added for every batch, and for start and end")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="delete output of other runs, and of queries that have changed")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a script on Spark, until Ctrl-C or with --once until its input is processed."""
-    run_app(script, RunOptions(once, checkpoint, master, buckets, trigger, heartbeat, log, as_json))
+    run_app(script, RunOptions(once, checkpoint, master, buckets, trigger, heartbeat, log, as_json, replace))
 
 
 @app.command()

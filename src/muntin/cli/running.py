@@ -39,6 +39,7 @@ class RunOptions:
     heartbeat: str | None = None
     log: Path | None = None
     as_json: bool = False
+    replace: bool = False
 
 
 def run_app(path: Path, options: RunOptions) -> None:
@@ -85,7 +86,12 @@ def _run(path: Path, options: RunOptions) -> None:
 def _engine(options: RunOptions) -> SparkEngine:
     session = spark.local_session(options.buckets or 2, master=options.master) if options.master else None
     return spark.SparkEngine(
-        session, checkpoint=options.checkpoint, trigger=options.trigger, buckets=options.buckets, heartbeat=options.heartbeat
+        session,
+        checkpoint=options.checkpoint,
+        trigger=options.trigger,
+        buckets=options.buckets,
+        heartbeat=options.heartbeat,
+        replace=options.replace,
     )
 
 

@@ -9,6 +9,7 @@ import errno
 import fcntl
 import json
 import os
+import shutil
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -22,6 +23,7 @@ from muntin.model.catalog import Stream
 from muntin.spark.codec import decode, encode
 from muntin.spark.frames import PREFIX, CheckpointError, read_file, write_file, writing
 from muntin.spark.program import Program, Registered
+from muntin.spark.resuming import resumption
 
 __all__ = ["Checkpoint", "CheckpointError", "Loaded", "ProgramFile", "Resumed", "content_of", "program_of"]
 
@@ -209,8 +211,17 @@ class Checkpoint:
         """Whether any batch was planned; before, another program may take the place of the stored one."""
         return _last(self.spark / "offsets") >= 0
 
-    def resume(self, wanted: Program) -> Resumed:
-        """What to go on with: the stored program, and what is new in the wanted one.
+    def resume(self, wanted: Program, anew: frozenset[str] = frozenset(), *, may_replace: bool = False) -> Resumed:
+        """Return what to resume with: the stored program, and what is new in the wanted one.
+
+        Parameters
+        ----------
+        wanted : Program
+            The program as it was declared.
+        anew : frozenset of str
+            Queries that start anew, although the checkpoint may have them.
+        may_replace : bool
+            Whether output that is in the way may be deleted.
 
         Raises
         ------
@@ -221,6 +232,7 @@ class Checkpoint:
         if stored is None or not self.begun():
             if self.last_batch() >= 0:
                 raise CheckpointError(f"{self.folder} holds Spark's files but not our program", hint="Use an empty folder, or restore it")
+            self._clear_output(may_replace=may_replace)
             run = uuid.uuid4().hex
             self.write(run, wanted)
             return Resumed(run, wanted)
@@ -228,11 +240,28 @@ class Checkpoint:
         # A change that was written for a batch after one that is not complete has not come into force anywhere.
         changes = [change for change in stored.program.changes if change.batch <= self.last_batch() + 1]
         program = replace(stored.program, changes=tuple(changes))
-        running = {query.name: query for query in _in_force(program)}
-        asked = {query.name: query for query in wanted.queries}
-        dropped = tuple(name for name, query in running.items() if asked.get(name) != query)
-        added = tuple(query for name, query in asked.items() if running.get(name) != query)
-        return Resumed(stored.run, program, dropped, added)
+        found = resumption(program, wanted, anew, may_replace=may_replace)
+        return Resumed(stored.run, found.program, found.dropped, found.added)
+
+    def _clear_output(self, *, may_replace: bool) -> None:
+        """Remove what an earlier run left whose Spark files are gone: a new run starts with batch 0 again.
+
+        Raises
+        ------
+        CheckpointError
+            When there are results or late rows among it, unless they may be deleted.
+        """
+        ours = self.program_file.parent
+        batches = [path for kind in ("results", "late") for path in (ours / kind).glob("*/batch-0*.parquet")]
+        if batches and not may_replace:
+            raise CheckpointError(
+                f"{ours} holds results of a run whose Spark files are gone",
+                hint="Restore the folder from a copy, use an empty one, or delete them with replace=True or muntin run --replace",
+            )
+        for path in batches:
+            path.unlink(missing_ok=True)
+        for name in ("last", "carried", "outbox"):
+            shutil.rmtree(ours / name, ignore_errors=True)
 
     def write(self, run: str, program: Program) -> None:
         """Replace the program by one with further changes; tasks of batches that are planned from now on see it."""
@@ -285,17 +314,6 @@ def _files_of(log: Path, after: int, last: int) -> Iterator[Path]:
                 place = urlsplit(entry["path"])
                 if entry["batchId"] == number and place.scheme == "file":
                     yield Path(unquote(place.path))
-
-
-def _in_force(program: Program) -> list[Registered]:
-    """The queries after all changes."""
-    queries = list(program.queries)
-    for change in program.changes:
-        if change.added:
-            queries.append(change.added)
-        else:
-            queries = [query for query in queries if query.name != change.dropped]
-    return queries
 
 
 def _stream_difference(before: Sequence[Stream], wanted: Sequence[Stream]) -> str:

@@ -46,6 +46,7 @@ from muntin.planner.join_planner import plan_join
 from muntin.planner.pipeline_distribution import PipelineDistribution, distribution_of
 from muntin.spark.changing import Wanted, exports, forget_brought, settled
 from muntin.spark.checkpoint import Checkpoint
+from muntin.spark.claims import Owner, occupied
 from muntin.spark.controls import CONTROLS, Controls, Heartbeat
 from muntin.spark.delivery import Delivery, Found, Standing
 from muntin.spark.failures import fact_of
@@ -58,8 +59,9 @@ from muntin.spark.program import Program, Registered
 from muntin.spark.releasing import Address, Reception
 from muntin.spark.resident import Resident
 from muntin.spark.resting import held_at_rest
+from muntin.spark.resuming import in_force, meaning_of
 from muntin.spark.session import STREAMING, driver_host, java_log, local_session
-from muntin.spark.sinks import FileSink, MemorySink, Sink, SinkChoice, SinkMaker, read_batches
+from muntin.spark.sinks import FileSink, MemorySink, Sink, SinkChoice, SinkMaker, identity_of, read_batches
 from muntin.spark.sources import Source, arrow_schema, check_repeatable, fitted, read_stream
 from muntin.spark.standing_query import SparkQuery
 from muntin.spark.subscribing import Subscriber, Subscriptions
@@ -88,6 +90,9 @@ class SparkEngine:
         In live runs, how far behind the clock time moves on although no row comes, e.g. "10 seconds"; None: only rows move it.
     on_progress : callable, optional
         Called after every batch with what :attr:`progress` gives, in a thread of its own; what it raises is logged.
+    replace : bool
+        Whether a query may delete output that is in its way: batches of other runs or of other queries in the folder of
+        its sink, and its own from before it was changed. False: that is an error.
     **settings
         Any setting of :class:`muntin.model.settings.Settings`.
     """
@@ -101,6 +106,7 @@ class SparkEngine:
         buckets: int | None = None,
         heartbeat: str | None = None,
         on_progress: OnProgress | None = None,
+        replace: bool = False,
         **settings: object,
     ) -> None:
         self._declared = Declarations()
@@ -120,6 +126,9 @@ class SparkEngine:
         self._delay = parse_interval(heartbeat) if heartbeat else None
         self._heartbeat: Heartbeat | None = None
         self._on_progress = on_progress
+        self._may_replace = replace
+        self._anew: set[str] = set()
+        """Queries that were dropped since the engine ran last: under the same name they start anew."""
         self._listener: RunListener | None = None
         self._live = False
         self._lock = threading.RLock()
@@ -209,9 +218,12 @@ class SparkEngine:
             )
         settings, plan = self._limited(settings, query, plan)
         changed = {name: str(value) for name, value in asdict(settings).items() if value != getattr(_DEFAULT, name)}
-        registered = Registered(query.name, query.text, changed)
-        made = self.sinks.make(query, sink)
+        meaning = meaning_of(query, settings)
+        made = self.sinks.make(query, sink, meaning)
         _check_unshared(made, self._queries.values())
+        registered = Registered(query.name, query.text, changed, meaning, identity_of(made), uuid.uuid4().hex[:12])
+        if self._is_live():
+            made.claim(self._owner(registered), replace=self._may_replace)
         self._queries[query.name.casefold()] = Standing(registered, query, plan, made)
         if isinstance(plan, JoinPlan) and plan.limiting is not None:
             self._governor.add(plan, settings)
@@ -231,9 +243,26 @@ class SparkEngine:
         fixed = settings.having("sharing", "off").having("replan", "off").having("tree", plan.tree.text)
         return fixed, plan_join(query, fixed)
 
+    def _is_live(self) -> bool:
+        return self._live and self._streaming is not None and bool(self._streaming.isActive)
+
+    def _owner(self, registered: Registered) -> Owner:
+        return Owner(self._run, registered.name, registered.incarnation, str(self._checkpoint.folder))
+
+    def _claim_sinks(self, registered: Iterable[Registered]) -> None:
+        """Take the folders of sinks for the queries of this run; none, if a single one belongs to somebody else."""
+        claims = [(self._queries[query.name.casefold()].sink, self._owner(query)) for query in registered]
+        for sink, owner in claims if not self._may_replace else ():
+            place = sink.place()
+            obstacle = place.obstacle(owner) if place is not None else ""
+            if obstacle:
+                raise occupied(obstacle)
+        for sink, owner in claims:
+            sink.claim(owner, replace=self._may_replace)
+
     def _announce(self, wanted: Wanted) -> None:
         """Send the control row of a change, if the engine runs; otherwise the next start finds it."""
-        if not self._live or self._streaming is None or not self._streaming.isActive:
+        if not self._is_live():
             return
         assert self._program is not None, "it runs"
         program = reduce(lambda program, pending: pending.after(program), self._pending.values(), self._program)
@@ -258,6 +287,8 @@ class SparkEngine:
         if kind == "query":
             if self._declared.drop_query(name, if_exists=if_exists) is not None:
                 standing = self._queries.pop(name.casefold())
+                if self._program is not None and not self._is_live():
+                    self._anew.add(standing.registered.name)
                 self._delivery.tally.forget(name.casefold())
                 self._governor.drop(standing.query.name)
                 self._subscriptions.forget(name)
@@ -392,9 +423,10 @@ class SparkEngine:
 
     def _resumed(self, wanted: Program) -> Program:
         """The program to go on with: the one of the checkpoint, with what was added and dropped since in force from the next batch on."""
-        resumed = self._checkpoint.resume(wanted)
+        resumed = self._checkpoint.resume(wanted, frozenset(self._anew), may_replace=self._may_replace)
         self._checkpoint.check_logs()
         self._run, program = resumed.run, resumed.program
+        self._claim_sinks([*(query for query in in_force(program) if query.name not in resumed.dropped), *resumed.added])
         self._pending.clear()  # announced or not, what is declared now counts
         changes = [Wanted(dropped=name) for name in resumed.dropped] + [Wanted(added=query) for query in resumed.added]
         last = self._checkpoint.last_batch()
@@ -403,6 +435,7 @@ class SparkEngine:
             held = held_at_rest(self.spark, self._checkpoint.spark, program, needed) if needed and last >= 0 else {}
             program = settled(program, change, last + 1, held, self._checkpoint.tasks.carried)
         self._checkpoint.write(self._run, program)
+        self._anew.clear()
         return program
 
     def _listened(self, writer: DataStreamWriter) -> StreamingQuery:

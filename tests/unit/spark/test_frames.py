@@ -191,7 +191,11 @@ def test_planted_outputs_are_not_run(tmp_path: Path, trap: tuple[bytes, Path]) -
 
 def test_pickle_is_imported_nowhere_but_where_spark_asks_for_it() -> None:
     source = Path(checkpoint_module.__file__).parent.parent
-    users = [path.name for path in source.rglob("*.py") if re.search(r"^ *(import|from) \w*pickle", path.read_text(encoding="utf-8"), re.M)]
+    users = [
+        path.name
+        for path in source.rglob("*.py")
+        if re.search(r"^ *(import|from) \w*pickle", path.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
     assert users == ["processor.py"], "Spark ships the processor in a closure of its own"
 
 
