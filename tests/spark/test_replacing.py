@@ -61,7 +61,7 @@ def test_a_new_checkpoint_never_overwrites_the_results_of_another_run(spark: Spa
 
     engine("one").process_available(until=int(2.5 * SECOND))
     assert answer(tmp_path / "parquet") == [1, 2], "the run that owns the folder goes on"
-    engine("three", replace=True).process_available()
+    engine("three", replace=True).process_available(until=int(2.5 * SECOND))
     assert answer(tmp_path / "parquet") == [1, 2]
     assert sorted(row["v"] for row in spark.read.orc(str(tmp_path / "orc")).collect()) == [1, 2]
 

@@ -122,6 +122,14 @@ def forget_brought(program: Program, batch: int, folder: Path) -> None:
             shutil.rmtree(folder / change.lane, ignore_errors=True)
 
 
+def forget_unknown(program: Program, folder: Path) -> None:
+    """Remove rows that were put aside for changes that never came to be: the process was killed before it wrote them down."""
+    known = {change.lane for change in program.changes if change.carried}
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.name not in known:
+            shutil.rmtree(path, ignore_errors=True)
+
+
 def _first_of(program: Program, lanes: set[str]) -> Iterable[Placed]:
     """For each of some lanes a query of it."""
     return {placed.lane: placed for placed in program.placed() if placed.lane in lanes}.values()

@@ -163,6 +163,8 @@ class Checkpoint:
             lock.truncate(0)
             lock.write(f"process {os.getpid()} on {os.uname().nodename}\n")
             lock.flush()
+            for part in path.parent.rglob("*.part"):  # of a process that was killed while it wrote
+                part.unlink(missing_ok=True)
 
     def release(self) -> None:
         """Let other engines in."""

@@ -8,8 +8,6 @@ of the next batch, from which on it is in force. So changes are durable and orde
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 import threading
 import time
 import uuid
@@ -44,7 +42,7 @@ from muntin.plan.query import Query
 from muntin.plan.strategy import Strategy
 from muntin.planner.join_planner import plan_join
 from muntin.planner.pipeline_distribution import PipelineDistribution, distribution_of
-from muntin.spark.changing import Wanted, exports, forget_brought, settled
+from muntin.spark.changing import Wanted, exports, forget_brought, forget_unknown, settled
 from muntin.spark.checkpoint import Checkpoint
 from muntin.spark.claims import Owner, occupied
 from muntin.spark.controls import CONTROLS, Controls, Heartbeat
@@ -66,6 +64,7 @@ from muntin.spark.sources import Source, arrow_schema, check_repeatable, fitted,
 from muntin.spark.standing_query import SparkQuery
 from muntin.spark.subscribing import Subscriber, Subscriptions
 from muntin.spark.tally import STATS
+from muntin.spark.temporary import HeldFolder, sweep
 from muntin.sql.streams import make_stream, make_table
 
 _DEFAULT = Settings()
@@ -118,6 +117,7 @@ class SparkEngine:
         self.buckets = buckets or max(self.spark.sparkContext.defaultParallelism, 1)
         for key, value in STREAMING.items():
             self.spark.conf.set(key, value)
+        sweep()
         self._checkpoint = Checkpoint(_local_folder(checkpoint if checkpoint is not None else self._temporary_folder()))
         self._trigger = f"{parse_interval(trigger) // 1000} milliseconds"
         self._controls = Controls(self._checkpoint.folder / "muntin" / "controls")
@@ -151,9 +151,8 @@ class SparkEngine:
 
     def _temporary_folder(self) -> str:
         """A folder that goes with the engine."""
-        folder = tempfile.mkdtemp(prefix="muntin-checkpoint-")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        return folder
+        self._temporary = HeldFolder("checkpoint")
+        return str(self._temporary.path)
 
     # -- declarations ------------------------------------------------------------------------------
 
@@ -395,6 +394,7 @@ class SparkEngine:
         self._checkpoint.check_planned()
         self._delivery.begin(program, self._checkpoint.last_batch() + 1)
         self._delivery.outbox.clear()
+        forget_unknown(program, self._checkpoint.tasks.carried)
         self.sinks.forget_others(standing.sink for standing in self._queries.values())
         # State is in as many partitions as there are buckets, from the first start on.
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.buckets))

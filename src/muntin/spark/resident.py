@@ -19,7 +19,6 @@ import os
 import secrets
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -36,6 +35,7 @@ from muntin.spark.messages import Share
 from muntin.spark.outbox import Outbox
 from muntin.spark.rebuilding import Answer, Applied, KeptBucket, Memory, recalled
 from muntin.spark.releasing import Courier, Outlet
+from muntin.spark.temporary import private_folder, sweep
 from muntin.spark.wire import receive, send
 
 _IDLE = 600.0
@@ -68,17 +68,9 @@ class Request:
         return ("apply", digest_of(self.program), self.version, self.share, self.outbox, self.outlet)
 
 
-def _folder() -> Path:
-    path = Path(tempfile.gettempdir()) / f"muntin-{os.getuid()}"
-    path.mkdir(mode=0o700, exist_ok=True)
-    if path.stat().st_uid != os.getuid():
-        raise ResidentError(f"{path} belongs to another user", hint="Remove it, or set TMPDIR to a folder of your own")
-    return path
-
-
 def resting_files(parent: int | str = "*", pid: int | str = "*") -> list[Path]:
     """The keys of residents that rest; the name tells with whom they end, and which process it is."""
-    return sorted(_folder().glob(f"resting-{parent}-{pid}.key"))
+    return sorted(private_folder().glob(f"resting-{parent}-{pid}.key"))
 
 
 def digest_of(program: bytes) -> str:
@@ -93,9 +85,10 @@ class Resident:
         self._number = number
         self._parent = parent
         name = hashlib.sha256(f"{run}/{number}".encode()).hexdigest()[:24]
-        self._socket = _folder() / f"{name}.sock"
-        self._key = _folder() / f"{name}.key"
-        self._lock = _folder() / f"{name}.lock"
+        folder = private_folder()
+        self._socket = folder / f"{name}.sock"
+        self._key = folder / f"{name}.key"
+        self._lock = folder / f"{name}.lock"
 
     def apply(self, request: Request, recall: Callable[[], Iterator[Memory]]) -> Answer:
         """Apply a share to the bucket; ``recall`` tells what to build it from, if need be."""
@@ -171,6 +164,7 @@ class Resident:
             connection = self._woken()
             if connection is not None:
                 return connection
+            sweep()
             self._socket.unlink(missing_ok=True)
             descriptor = os.open(self._key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             os.write(descriptor, secrets.token_bytes(32))
