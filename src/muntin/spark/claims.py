@@ -18,7 +18,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from muntin.errors import SettingError
+from muntin.errors import RunError, SettingError
 
 MARKER = "_muntin"
 _BATCH = re.compile(r"batch-\d+\.\w+|batch=\d+")
@@ -105,11 +105,22 @@ class Folder(ABC):
         obstacle = self.obstacle(owner)
         if obstacle and not replace:
             raise occupied(obstacle)
+        try:
+            self._take(owner, everything=bool(obstacle))
+        except OSError as error:
+            raise RunError(
+                f"the folder {self.name} cannot be written to: {error.strerror}",
+                hint="Give a folder that this process may write to, with room on its disk",
+            ) from error
+
+    def _take(self, owner: Owner, *, everything: bool) -> None:
+        """Remove half-written batches, with ``everything`` all batches, and write the marker."""
         for name in self.names():
-            if _PART.fullmatch(name) or (obstacle and _BATCH.fullmatch(name)):
+            if _PART.fullmatch(name) or (everything and _BATCH.fullmatch(name)):
                 self.remove(name)
-        if not self.write(_text(owner), anew=self.read() is None) and not self.is_owned_by(owner):
-            raise occupied(f"{self.name} was taken by another run at this moment")
+        if self.is_owned_by(owner) or self.write(_text(owner), anew=self.read() is None):
+            return
+        raise occupied(f"{self.name} was taken by another run at this moment")
 
     def keep(self, owner: Owner) -> None:
         """Check before a write that the folder still belongs to its owner; mark it again if somebody has emptied it.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from muntin.errors import SettingError
+from muntin.errors import RunError, SettingError
 from muntin.spark.claims import MARKER, LocalFolder, Owner
 from muntin.spark.sinks import FileSink
 
@@ -87,6 +87,12 @@ def test_a_folder_that_is_taken_over_or_emptied_while_a_run_writes(tmp_path: Pat
     written(tmp_path, replace(OWNER, run="two"), 1, may_replace=True)
     with pytest.raises(SettingError, match="was taken over by another run"):
         first.write(ROWS, 0)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RunError, match=r"file/out cannot be written to: Not a directory\. Give a folder"):
+        written(tmp_path / "file" / "out", OWNER)
 
 
 def test_of_two_that_claim_at_once_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
