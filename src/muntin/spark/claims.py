@@ -77,9 +77,11 @@ class Folder(ABC):
 
     def obstacle(self, owner: Owner) -> str:
         """Return what is in the way of an owner; empty if nothing is."""
+        return self._obstacle(owner, self.read())
+
+    def _obstacle(self, owner: Owner, text: str | None) -> str:
         if not self.batches():
             return ""
-        text = self.read()
         if text is None:
             return f"{self.name} holds batches of an unknown writer"
         try:
@@ -102,25 +104,25 @@ class Folder(ABC):
         SettingError
             When the folder belongs to somebody else.
         """
-        obstacle = self.obstacle(owner)
+        text = self.read()  # once: what comes after it is noticed when the marker is written
+        obstacle = self._obstacle(owner, text)
         if obstacle and not replace:
             raise occupied(obstacle)
         try:
-            self._take(owner, everything=bool(obstacle))
+            self._take(owner, text, everything=bool(obstacle))
         except OSError as error:
             raise RunError(
                 f"the folder {self.name} cannot be written to: {error.strerror}",
                 hint="Give a folder that this process may write to, with room on its disk",
             ) from error
 
-    def _take(self, owner: Owner, *, everything: bool) -> None:
+    def _take(self, owner: Owner, text: str | None, *, everything: bool) -> None:
         """Remove half-written batches, with ``everything`` all batches, and write the marker."""
         for name in self.names():
             if _PART.fullmatch(name) or (everything and _BATCH.fullmatch(name)):
                 self.remove(name)
-        if self.is_owned_by(owner) or self.write(_text(owner), anew=self.read() is None):
-            return
-        raise occupied(f"{self.name} was taken by another run at this moment")
+        if text != _text(owner) and not self.write(_text(owner), anew=text is None):
+            raise occupied(f"{self.name} was taken by another run at this moment")
 
     def keep(self, owner: Owner) -> None:
         """Check before a write that the folder still belongs to its owner; mark it again if somebody has emptied it.

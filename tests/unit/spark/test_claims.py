@@ -95,7 +95,8 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         written(tmp_path / "file" / "out", OWNER)
 
 
-def test_of_two_that_claim_at_once_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("batches", [0, 1])
+def test_of_two_that_claim_at_once_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
     late = FileSink(tmp_path, "json")
     read = LocalFolder.read
     seen: list[str] = []
@@ -104,9 +105,9 @@ def test_of_two_that_claim_at_once_one_is_refused(tmp_path: Path, monkeypatch: p
         found = read(folder)
         if not seen:
             seen.append("once")
-            written(tmp_path, replace(OWNER, run="two"), 1)
+            written(tmp_path, replace(OWNER, run="two"), batches)
         return found
 
     monkeypatch.setattr(LocalFolder, "read", overtaken)
-    with pytest.raises(SettingError, match="taken by another run at this moment"):
+    with pytest.raises(SettingError, match="taken by another run at this moment|unknown writer"):
         late.claim(OWNER, replace=False)
