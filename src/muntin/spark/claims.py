@@ -170,7 +170,7 @@ class LocalFolder(Folder):
         """Return the text of the marker."""
         try:
             return (self._path / MARKER).read_text(encoding="utf-8", errors="replace")
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
 
     def write(self, text: str, *, anew: bool) -> bool:

@@ -109,5 +109,5 @@ def test_of_two_that_claim_at_once_one_is_refused(tmp_path: Path, monkeypatch: p
         return found
 
     monkeypatch.setattr(LocalFolder, "read", overtaken)
-    with pytest.raises(SettingError, match="taken by another run at this moment|unknown writer"):
+    with pytest.raises(SettingError, match=r"taken by another run at this moment|unknown writer"):
         late.claim(OWNER, replace=False)
