@@ -116,7 +116,8 @@ def sweep() -> None:
 def _unheld(path: Path) -> Iterator[bool]:
     """Lock a file or folder for a moment, if it is ours; whether nobody else has locked it."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        # Not blocking: in a folder open to all, somebody may have put a pipe there.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         yield False
         return

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,18 @@ def test_a_log_of_java_is_swept_when_nobody_writes_to_it_unless_an_error_has_nam
     os.close(descriptors[0])
     sweep()
     assert [path is not None and path.exists() for path in paths] == [False, False, True]
+
+
+def test_links_and_pipes_in_the_place_of_logs_neither_mislead_nor_block(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.touch()
+    (tmp_path / "muntin-spark-link.log").symlink_to(precious)
+    os.mkfifo(tmp_path / "muntin-spark-pipe.log")
+    sweeping = threading.Thread(target=sweep, daemon=True)
+    sweeping.start()
+    sweeping.join(20)
+    assert not sweeping.is_alive()
+    assert precious.exists()
 
 
 def test_part_files_in_a_checkpoint_are_gone_once_it_is_acquired(tmp_path: Path) -> None:
