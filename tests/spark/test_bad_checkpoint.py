@@ -120,5 +120,5 @@ def test_a_full_disk_is_told_of_and_with_room_again_every_result_is_there_once(
     (small_disk / "filler").unlink()
     filling["after"] = -1
     engine.process_available()
-    assert [path.name for path in sorted((small_disk / "out").iterdir())] == [f"batch-00000000{batch}.parquet" for batch in range(3)]
+    assert [path.name for path in sorted((small_disk / "out").glob("batch-*"))] == [f"batch-00000000{batch}.parquet" for batch in range(3)]
     assert pq.read_table(small_disk / "out").column("v").to_pylist() == [1, 2, 3]

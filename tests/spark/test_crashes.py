@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -32,11 +34,23 @@ FILES = KILLS + 4
 END = (FILES * 2 + 10) * SECOND
 
 
-def start_child(base: Path) -> subprocess.Popen[bytes]:
-    child = Path(__file__).parent / "crash_child.py"
-    log = (base / "log").open("ab")
-    with log:
-        return subprocess.Popen([sys.executable, str(child), str(base), str(END)], stdout=log, stderr=log, start_new_session=True)
+def start_child(base: Path, temporary: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, str(Path(__file__).parent / "crash_child.py"), str(base), str(END)]
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    with (base / "log").open("ab") as log:
+        return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=environment)
+
+
+@pytest.fixture
+def temporary() -> Iterator[Path]:
+    """A folder for temporary files whose path is short enough for sockets."""
+    with tempfile.TemporaryDirectory(prefix="crash-", ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+def leftovers(temporary: Path) -> list[str]:
+    """What Muntin has in a folder for temporary files, besides its own empty one."""
+    return [str(path) for path in temporary.rglob("*") if path.name != f"muntin-{os.getuid()}" and "hsperfdata" not in str(path)]
 
 
 def wait_for_batch(child: subprocess.Popen[bytes], base: Path, batch: int) -> None:
@@ -68,11 +82,11 @@ def oracle_results(folders: Folders, name: str) -> pa.Table:
     return oracle.inserts(END) if query.emit is Emit.INSERTS else oracle.changes(END)
 
 
-def test_a_process_killed_at_random_moments_leaves_every_result_once(tmp_path: Path) -> None:
+def test_a_process_killed_at_random_moments_leaves_every_result_once(tmp_path: Path, temporary: Path) -> None:
     folders = prepare(tmp_path)
     random = Random(4)
     for number in range(KILLS):
-        child = start_child(tmp_path)
+        child = start_child(tmp_path, temporary)
         try:
             wait_for_batch(child, tmp_path, number + 1)
             time.sleep(random.random() * 1.5)
@@ -84,9 +98,15 @@ def test_a_process_killed_at_random_moments_leaves_every_result_once(tmp_path: P
             child.wait()
         left = wait_gone(below, 30)
         assert not left, f"processes outlive the engine: {left}"
-    child = start_child(tmp_path)
+        assert leftovers(temporary), "nobody has cleaned up"
+    child = start_child(tmp_path, temporary)
     assert child.wait(300) == 0, (tmp_path / "log").read_text(encoding="utf-8")[-3000:]
     assert (tmp_path / "done").exists()
+    until = time.monotonic() + 30
+    while leftovers(temporary) and time.monotonic() < until:
+        time.sleep(0.1)  # Java and the processes of buckets end a moment later
+    assert leftovers(temporary) == [], "the last start has swept what those before it left"
+    assert [str(path) for path in tmp_path.rglob("*.part")] == []
     for name in QUERIES:
         expected = oracle_results(folders, name)
         problem = difference(expected, read_batches(tmp_path / "out" / name, expected.schema))

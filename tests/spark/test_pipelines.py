@@ -68,7 +68,7 @@ def test_results_are_those_in_process_also_from_a_checkpoint(spark: SparkSession
 
     damaged = max(stages.glob("*/*.changes"))
     damaged.write_bytes(damaged.read_bytes()[:-1])
-    with pytest.raises(CheckpointError, match=rf"{damaged.name} is damaged. Restore the folder"):
+    with pytest.raises(CheckpointError, match=rf"{damaged.name} is damaged. Restore the checkpoint folder"):
         engine_over(spark, folders, QUERIES).process_available()
 
 

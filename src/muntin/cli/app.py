@@ -72,10 +72,11 @@ def run(  # noqa: PLR0913 (typer takes options as parameters)
     ] = None,
     log: Annotated[Path | None, typer.Option(help="file to which a line is added for every batch, and for start and end")] = None,
     allow_path: AllowPath = None,
+    replace: Annotated[bool, typer.Option("--replace", help="delete output of other runs, and of queries that have changed")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a script on Spark, until Ctrl-C or with --once until its input is processed."""
-    run_app(script, RunOptions(once, checkpoint, master, buckets, trigger, heartbeat, log, as_json, _given(allow_path)))
+    run_app(script, RunOptions(once, checkpoint, master, buckets, trigger, heartbeat, log, as_json, _given(allow_path), replace))
 
 
 @app.command()

@@ -7,7 +7,6 @@ temporary folder, written while the demo runs. On a terminal everything is shown
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections import deque
@@ -28,6 +27,7 @@ from muntin.cli.running import stopping, watch
 from muntin.model.clock import parse_instant
 from muntin.spark.engine import SparkEngine
 from muntin.spark.sinks import Sink
+from muntin.spark.temporary import HeldFolder
 from muntin.testing.generators import HUMIDITY, TEMPERATURE, Sensors, sensor_stream
 
 STREAMS = """
@@ -155,8 +155,7 @@ def run_demo(seconds: float, rate: int, last_view: Callable[[RenderableType], No
     """
     begin = time.monotonic()
     console = Console(highlight=False)
-    with tempfile.TemporaryDirectory(prefix="muntin-demo-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
+    with HeldFolder("demo") as folder:
         for stream in _SENSORS:
             (folder / stream).mkdir()
         feed = Feed(folder, rate)

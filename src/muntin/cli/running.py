@@ -42,6 +42,7 @@ class RunOptions:
     log: Path | None = None
     as_json: bool = False
     allowed_paths: list[str] | None = None
+    replace: bool = False
 
 
 def run_app(path: Path, options: RunOptions) -> None:
@@ -94,6 +95,7 @@ def _engine(options: RunOptions) -> SparkEngine:
         buckets=options.buckets,
         heartbeat=options.heartbeat,
         allowed_paths=options.allowed_paths,
+        replace=options.replace,
     )
 
 

@@ -15,16 +15,26 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from muntin.spark.bucket import Reach, reach_into
+from muntin.spark.codec import decode, encode
 from muntin.spark.controls import Control
-from muntin.spark.messages import Part
+from muntin.spark.frames import read_file, write_file, writing
+from muntin.spark.messages import Part, from_blob, to_blob
 from muntin.spark.packing import Packer
 from muntin.spark.program import Change, Placed, Program, Registered
 
 Held = Mapping[tuple[str, str], Sequence[pa.Table]]
 """Rows by lane and stream, a table for each bucket."""
+
+
+_KIND = "rows put aside"
+
+
+@dataclass(frozen=True)
+class _PutAside:
+    stream: str
+    rows: bytes
 
 
 @dataclass
@@ -85,8 +95,8 @@ def _put_aside(folder: Path, held: Held) -> bool:
         if len(whole) > most.get(stream, (0, None))[0]:
             most[stream] = (len(whole), whole)
     for number, (stream, (_, table)) in enumerate(most.items()):
-        folder.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table.replace_schema_metadata({"stream": stream}), folder / f"{number}.parquet")
+        with writing(folder):
+            write_file(folder / f"{number}.rows", encode(_PutAside(stream, to_blob(table)), _KIND))
     return bool(most)
 
 
@@ -95,12 +105,11 @@ def brought(program: Program, epochs: range, bucket: int, folder: Path) -> tuple
     opened = {change.lane for change in program.changes[epochs.start : epochs.stop] if change.carried}
     found = []
     for placed in _first_of(program, opened):
-        for path in sorted((folder / placed.lane).glob("*.parquet")):
-            table = pq.read_table(path)
-            stream = table.schema.metadata[b"stream"].decode()
-            route = placed.scheme.route(stream)
+        for path in sorted((folder / placed.lane).glob("*.rows")):
+            kept = decode(read_file(path), _KIND, _PutAside, str(path))
+            route = placed.scheme.route(kept.stream)
             assert route is not None, "only rows of its streams were put aside"
-            part = Packer(program, stream).part_of(bucket, route, placed.number, table)
+            part = Packer(program, kept.stream).part_of(bucket, route, placed.number, from_blob(kept.rows))
             if part is not None:
                 found.append((placed.lane, part))
     return tuple(found)
@@ -111,6 +120,14 @@ def forget_brought(program: Program, batch: int, folder: Path) -> None:
     for change in program.changes if folder.is_dir() else ():
         if change.carried and change.batch <= batch:
             shutil.rmtree(folder / change.lane, ignore_errors=True)
+
+
+def forget_unknown(program: Program, folder: Path) -> None:
+    """Remove rows that were put aside for changes that never came to be: the process was killed before it wrote them down."""
+    known = {change.lane for change in program.changes if change.carried}
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.name not in known:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _first_of(program: Program, lanes: set[str]) -> Iterable[Placed]:

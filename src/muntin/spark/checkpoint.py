@@ -9,30 +9,31 @@ import errno
 import fcntl
 import json
 import os
-import pickle
+import shutil
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import IO
 from urllib.parse import unquote, urlsplit
 
-from muntin.errors import InputError, MuntinError
+from muntin.errors import InputError
 from muntin.model.catalog import Stream
+from muntin.spark.codec import decode, encode
+from muntin.spark.frames import PREFIX, CheckpointError, read_file, write_file, writing
 from muntin.spark.program import Program, Registered
+from muntin.spark.resuming import resumption
 
-_FORMAT = 2
+__all__ = ["Checkpoint", "CheckpointError", "Loaded", "ProgramFile", "Resumed", "content_of", "program_of"]
 
-
-class CheckpointError(MuntinError):
-    """A checkpoint that cannot be used with this program; nothing in it was changed."""
+_KIND = "program"
+_MOST_LOADED = 8
+"""Programs that a process keeps; a worker of Spark serves several engines one after the other."""
 
 
 @dataclass(frozen=True)
 class _Stored:
-    format: int
     run: str
     program: Program
 
@@ -53,12 +54,20 @@ class ProgramFile:
 
     path: str
 
-    def read(self) -> tuple[bytes, Program]:
-        """The program as it is now, as bytes and as an object."""
+    def read(self) -> Loaded:
+        """Return the program as it is now."""
         # Opened anew each time: network file systems look for newer content then.
         with open(self.path, "rb") as file:  # noqa: PTH123 (workers call this for every batch)
-            about = os.fstat(file.fileno())
-            return _loaded(self.path, about.st_ino, about.st_mtime_ns)
+            start = file.read(PREFIX)
+            known = _loaded.get(self.path)
+            if known is None or known.content[:PREFIX] != start:
+                content = start + file.read()
+                known = Loaded(content, program_of(content, self.path))
+                _loaded.pop(self.path, None)
+                _loaded[self.path] = known
+                while len(_loaded) > _MOST_LOADED:
+                    del _loaded[next(iter(_loaded))]
+        return known
 
     @property
     def folder(self) -> Path:
@@ -81,23 +90,26 @@ class ProgramFile:
         return self.folder / "outbox"
 
 
-@cache
-def _loaded(path: str, *version: int) -> tuple[bytes, Program]:
-    del version  # that of the file; part of the key only
-    content = Path(path).read_bytes()
-    return content, program_of(content)
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A program as bytes and as an object."""
+
+    content: bytes
+    program: Program
+
+
+_loaded: dict[str, Loaded] = {}
+"""The newest version of each program file that this process has read; its first bytes, a checksum among them, tell versions apart."""
 
 
 def content_of(run: str, program: Program) -> bytes:
-    """The bytes of the file of a run's program."""
-    return pickle.dumps(_Stored(_FORMAT, run, program))
+    """Return the bytes of the file of a run's program."""
+    return encode(_Stored(run, program), _KIND)
 
 
-def program_of(content: bytes) -> Program:
-    """The program in the bytes of its file."""
-    stored = pickle.loads(content)  # noqa: S301 (a file of our own, as private as the checkpoint)
-    assert isinstance(stored, _Stored), "the engine has checked it before it started"
-    return stored.program
+def program_of(content: bytes, where: str = "the program of the engine") -> Program:
+    """Return the program in the bytes of its file."""
+    return decode(content, _KIND, _Stored, where).program
 
 
 class Checkpoint:
@@ -151,6 +163,8 @@ class Checkpoint:
             lock.truncate(0)
             lock.write(f"process {os.getpid()} on {os.uname().nodename}\n")
             lock.flush()
+            for part in path.parent.rglob("*.part"):  # of a process that was killed while it wrote
+                part.unlink(missing_ok=True)
 
     def release(self) -> None:
         """Let other engines in."""
@@ -199,8 +213,17 @@ class Checkpoint:
         """Whether any batch was planned; before, another program may take the place of the stored one."""
         return _last(self.spark / "offsets") >= 0
 
-    def resume(self, wanted: Program) -> Resumed:
-        """What to go on with: the stored program, and what is new in the wanted one.
+    def resume(self, wanted: Program, anew: frozenset[str] = frozenset(), *, may_replace: bool = False) -> Resumed:
+        """Return what to resume with: the stored program, and what is new in the wanted one.
+
+        Parameters
+        ----------
+        wanted : Program
+            The program as it was declared.
+        anew : frozenset of str
+            Queries that start anew, although the checkpoint may have them.
+        may_replace : bool
+            Whether output that is in the way may be deleted.
 
         Raises
         ------
@@ -211,6 +234,7 @@ class Checkpoint:
         if stored is None or not self.begun():
             if self.last_batch() >= 0:
                 raise CheckpointError(f"{self.folder} holds Spark's files but not our program", hint="Use an empty folder, or restore it")
+            self._clear_output(may_replace=may_replace)
             run = uuid.uuid4().hex
             self.write(run, wanted)
             return Resumed(run, wanted)
@@ -218,22 +242,33 @@ class Checkpoint:
         # A change that was written for a batch after one that is not complete has not come into force anywhere.
         changes = [change for change in stored.program.changes if change.batch <= self.last_batch() + 1]
         program = replace(stored.program, changes=tuple(changes), max_advance=wanted.max_advance)
-        running = {query.name: query for query in _in_force(program)}
-        asked = {query.name: query for query in wanted.queries}
-        dropped = tuple(name for name, query in running.items() if asked.get(name) != query)
-        added = tuple(query for name, query in asked.items() if running.get(name) != query)
-        return Resumed(stored.run, program, dropped, added)
+        found = resumption(program, wanted, anew, may_replace=may_replace)
+        return Resumed(stored.run, found.program, found.dropped, found.added)
+
+    def _clear_output(self, *, may_replace: bool) -> None:
+        """Remove what an earlier run left whose Spark files are gone: a new run starts with batch 0 again.
+
+        Raises
+        ------
+        CheckpointError
+            When there are results or late rows among it, unless they may be deleted.
+        """
+        ours = self.program_file.parent
+        batches = [path for kind in ("results", "late") for path in (ours / kind).glob("*/batch-0*.parquet")]
+        if batches and not may_replace:
+            raise CheckpointError(
+                f"{ours} holds results of a run whose Spark files are gone",
+                hint="Restore the folder from a copy, use an empty one, or delete them with replace=True or muntin run --replace",
+            )
+        for path in batches:
+            path.unlink(missing_ok=True)
+        for name in ("last", "carried", "outbox"):
+            shutil.rmtree(ours / name, ignore_errors=True)
 
     def write(self, run: str, program: Program) -> None:
         """Replace the program by one with further changes; tasks of batches that are planned from now on see it."""
-        part = self.program_file.with_suffix(".part")
         with writing(self.folder):
-            self.program_file.parent.mkdir(parents=True, exist_ok=True)
-            with part.open("wb") as file:
-                file.write(content_of(run, program))
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(self.program_file)
+            write_file(self.program_file, content_of(run, program))
 
     def _check_fits(self, before: Program, wanted: Program) -> None:
         if before.buckets != wanted.buckets:
@@ -254,27 +289,7 @@ class Checkpoint:
     def _load(self) -> _Stored | None:
         if not self.program_file.exists():
             return None
-        try:
-            stored = pickle.loads(self.program_file.read_bytes())  # noqa: S301 (a file of our own, as private as the checkpoint)
-        except Exception as error:
-            raise CheckpointError(f"{self.program_file} cannot be read: {error}", hint="Restore it, or begin a new checkpoint") from error
-        if not isinstance(stored, _Stored) or stored.format != _FORMAT:
-            raise CheckpointError(
-                f"{self.program_file} was written by another version of Muntin", hint="Use that version, or begin a new checkpoint"
-            )
-        return stored
-
-
-@contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Say which folder it is that cannot be written to."""
-    try:
-        yield
-    except OSError as error:
-        raise CheckpointError(
-            f"the checkpoint {folder} cannot be written to: {error.strerror}",
-            hint="Give a folder that this process may write to, with room on its disk; then start again",
-        ) from error
+        return decode(read_file(self.program_file), _KIND, _Stored, str(self.program_file))
 
 
 def _last(log: Path) -> int:
@@ -301,17 +316,6 @@ def _files_of(log: Path, after: int, last: int) -> Iterator[Path]:
                 place = urlsplit(entry["path"])
                 if entry["batchId"] == number and place.scheme == "file":
                     yield Path(unquote(place.path))
-
-
-def _in_force(program: Program) -> list[Registered]:
-    """The queries after all changes."""
-    queries = list(program.queries)
-    for change in program.changes:
-        if change.added:
-            queries.append(change.added)
-        else:
-            queries = [query for query in queries if query.name != change.dropped]
-    return queries
 
 
 def _stream_difference(before: Sequence[Stream], wanted: Sequence[Stream]) -> str:

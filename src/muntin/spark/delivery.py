@@ -67,7 +67,7 @@ class Delivery:
         self.stages = LastStages(self._last, self._duck)
         self._program: Program | None = None
         self._placed: list[Placed] = []
-        self._suspended = Suspended(folder / "suspended.json")
+        self._suspended = Suspended(folder / "suspended")
         self._places: dict[str, int] = {}
 
     def collected(self, outputs: DataFrame) -> Found:

@@ -8,8 +8,6 @@ of the next batch, from which on it is in force. So changes are durable and orde
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 import threading
 import time
 import uuid
@@ -48,8 +46,9 @@ from muntin.plan.query import Query
 from muntin.plan.strategy import Strategy
 from muntin.planner.join_planner import plan_join
 from muntin.planner.pipeline_distribution import PipelineDistribution, distribution_of
-from muntin.spark.changing import Wanted, exports, forget_brought, settled
+from muntin.spark.changing import Wanted, exports, forget_brought, forget_unknown, settled
 from muntin.spark.checkpoint import Checkpoint
+from muntin.spark.claims import Owner, occupied
 from muntin.spark.controls import CONTROLS, Controls, Heartbeat
 from muntin.spark.delivery import Delivery, Found, Standing
 from muntin.spark.failures import fact_of
@@ -62,12 +61,14 @@ from muntin.spark.program import Program, Registered
 from muntin.spark.releasing import Address, Reception
 from muntin.spark.resident import Resident
 from muntin.spark.resting import held_at_rest
+from muntin.spark.resuming import in_force, meaning_of
 from muntin.spark.session import STREAMING, driver_host, java_log, local_session
-from muntin.spark.sinks import FileSink, MemorySink, Sink, SinkChoice, SinkMaker, read_batches
+from muntin.spark.sinks import FileSink, MemorySink, Sink, SinkChoice, SinkMaker, identity_of, read_batches
 from muntin.spark.sources import Source, arrow_schema, check_repeatable, fitted, read_stream
 from muntin.spark.standing_query import SparkQuery
 from muntin.spark.subscribing import Subscriber, Subscriptions
 from muntin.spark.tally import STATS
+from muntin.spark.temporary import HeldFolder, sweep
 from muntin.sql.streams import make_stream, make_table, read_slack
 
 _DEFAULT = Settings()
@@ -95,6 +96,9 @@ class SparkEngine:
     allowed_paths : list of str or Path, optional
         The folders that scripts are confined to, and URLs that Spark can reach: statements that name a path elsewhere, or
         a format that reaches more than files, are refused. None: no confinement. Give it when you run scripts of others.
+    replace : bool
+        Whether a query may delete output that is in its way: batches of other runs or of other queries in the folder of
+        its sink, and its own from before it was changed. False: that is an error.
     **settings
         Any setting of :class:`muntin.model.settings.Settings`.
     """
@@ -109,6 +113,7 @@ class SparkEngine:
         heartbeat: str | None = None,
         on_progress: OnProgress | None = None,
         allowed_paths: Sequence[str | Path] | str | Path | None = None,
+        replace: bool = False,
         **settings: object,
     ) -> None:
         self._declared = Declarations(allowed=AllowedPaths.of(allowed_paths), connected=True)
@@ -120,6 +125,7 @@ class SparkEngine:
         self.buckets = buckets or max(self.spark.sparkContext.defaultParallelism, 1)
         for key, value in STREAMING.items():
             self.spark.conf.set(key, value)
+        sweep()
         self._checkpoint = Checkpoint(_local_folder(checkpoint if checkpoint is not None else self._temporary_folder()))
         self._trigger = f"{parse_interval(trigger) // 1000} milliseconds"
         self._controls = Controls(self._checkpoint.folder / "muntin" / "controls")
@@ -128,6 +134,9 @@ class SparkEngine:
         self._delay = parse_interval(heartbeat) if heartbeat else None
         self._heartbeat: Heartbeat | None = None
         self._on_progress = on_progress
+        self._may_replace = replace
+        self._anew: set[str] = set()
+        """Queries that were dropped since the engine ran last: under the same name they start anew."""
         self._listener: RunListener | None = None
         self._live = False
         self._lock = threading.RLock()
@@ -150,9 +159,8 @@ class SparkEngine:
 
     def _temporary_folder(self) -> str:
         """A folder that goes with the engine."""
-        folder = tempfile.mkdtemp(prefix="muntin-checkpoint-")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        return folder
+        self._temporary = HeldFolder("checkpoint")
+        return str(self._temporary.path)
 
     # -- declarations ------------------------------------------------------------------------------
 
@@ -230,9 +238,12 @@ class SparkEngine:
         own = asdict(settings)
         del own["max_advance"]  # it belongs to the program
         changed = {name: str(value) for name, value in own.items() if value != getattr(_DEFAULT, name)}
-        registered = Registered(query.name, query.text, changed)
-        made = self.sinks.make(query, _sink_of(query, self._declared.allowed) if sink is None else sink)
+        meaning = meaning_of(query, settings)
+        made = self.sinks.make(query, _sink_of(query, self._declared.allowed) if sink is None else sink, meaning)
         _check_unshared(made, self._queries.values())
+        registered = Registered(query.name, query.text, changed, meaning, identity_of(made), uuid.uuid4().hex[:12])
+        if self._is_live():
+            made.claim(self._owner(registered), replace=self._may_replace)
         self._queries[query.name.casefold()] = Standing(registered, query, plan, made)
         if isinstance(plan, JoinPlan) and plan.limiting is not None:
             self._governor.add(plan, settings)
@@ -252,9 +263,26 @@ class SparkEngine:
         fixed = settings.having("sharing", "off").having("replan", "off").having("tree", plan.tree.text)
         return fixed, plan_join(query, fixed)
 
+    def _is_live(self) -> bool:
+        return self._live and self._streaming is not None and bool(self._streaming.isActive)
+
+    def _owner(self, registered: Registered) -> Owner:
+        return Owner(self._run, registered.name, registered.incarnation, str(self._checkpoint.folder))
+
+    def _claim_sinks(self, registered: Iterable[Registered]) -> None:
+        """Take the folders of sinks for the queries of this run; none, if a single one belongs to somebody else."""
+        claims = [(self._queries[query.name.casefold()].sink, self._owner(query)) for query in registered]
+        for sink, owner in claims if not self._may_replace else ():
+            place = sink.place()
+            obstacle = place.obstacle(owner) if place is not None else ""
+            if obstacle:
+                raise occupied(obstacle)
+        for sink, owner in claims:
+            sink.claim(owner, replace=self._may_replace)
+
     def _announce(self, wanted: Wanted) -> None:
         """Send the control row of a change, if the engine runs; otherwise the next start finds it."""
-        if not self._live or self._streaming is None or not self._streaming.isActive:
+        if not self._is_live():
             return
         assert self._program is not None, "it runs"
         program = reduce(lambda program, pending: pending.after(program), self._pending.values(), self._program)
@@ -279,6 +307,8 @@ class SparkEngine:
         if kind == "query":
             if self._declared.drop_query(name, if_exists=if_exists) is not None:
                 standing = self._queries.pop(name.casefold())
+                if self._program is not None and not self._is_live():
+                    self._anew.add(standing.registered.name)
                 self._delivery.tally.forget(name.casefold())
                 self._governor.drop(standing.query.name)
                 self._subscriptions.forget(name)
@@ -385,6 +415,7 @@ class SparkEngine:
         self._checkpoint.check_planned()
         self._delivery.begin(program, self._checkpoint.last_batch() + 1)
         self._delivery.outbox.clear()
+        forget_unknown(program, self._checkpoint.tasks.carried)
         self.sinks.forget_others(standing.sink for standing in self._queries.values())
         # State is in as many partitions as there are buckets, from the first start on.
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.buckets))
@@ -413,9 +444,10 @@ class SparkEngine:
 
     def _resumed(self, wanted: Program) -> Program:
         """The program to go on with: the one of the checkpoint, with what was added and dropped since in force from the next batch on."""
-        resumed = self._checkpoint.resume(wanted)
+        resumed = self._checkpoint.resume(wanted, frozenset(self._anew), may_replace=self._may_replace)
         self._checkpoint.check_logs()
         self._run, program = resumed.run, resumed.program
+        self._claim_sinks([*(query for query in in_force(program) if query.name not in resumed.dropped), *resumed.added])
         self._pending.clear()  # announced or not, what is declared now counts
         changes = [Wanted(dropped=name) for name in resumed.dropped] + [Wanted(added=query) for query in resumed.added]
         last = self._checkpoint.last_batch()
@@ -424,6 +456,7 @@ class SparkEngine:
             held = held_at_rest(self.spark, self._checkpoint.spark, program, needed) if needed and last >= 0 else {}
             program = settled(program, change, last + 1, held, self._checkpoint.tasks.carried)
         self._checkpoint.write(self._run, program)
+        self._anew.clear()
         return program
 
     def _listened(self, writer: DataStreamWriter) -> StreamingQuery:

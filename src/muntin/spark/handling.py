@@ -17,9 +17,10 @@ from pyspark.sql.streaming.stateful_processor import MapState, ValueState
 from muntin.errors import RunError
 from muntin.spark.changing import brought
 from muntin.spark.checkpoint import ProgramFile
+from muntin.spark.frames import is_intact
 from muntin.spark.messages import CONTROL, TIMELESS, Part, Share
 from muntin.spark.program import Program
-from muntin.spark.rebuilding import Memory, intact, remembered
+from muntin.spark.rebuilding import Memory, remembered
 from muntin.spark.releasing import Address, Outlet
 from muntin.spark.resident import Request, Resident, ResidentError
 from muntin.spark.subscribing import subscribed
@@ -50,7 +51,8 @@ class Handler:
     def handle(self, key: int, rows: Iterator[pd.DataFrame], header_state: ValueState, shares: MapState) -> pd.DataFrame:
         """Apply the share of a bucket; what comes of it."""
         number = self.keys.index(key)
-        content, program = self.program.read()
+        loaded = self.program.read()
+        program = loaded.program
         share = _share(rows, program)
         header = header_state.get()
         oldest, version, kept = (int(number) for number in header) if header is not None else (share.batch, -1, 0)
@@ -59,7 +61,7 @@ class Handler:
         resident = Resident(self.run, number, os.getppid())
         wanted = subscribed(self.program.subscribed)
         outlet = Outlet(self.driver, number, wanted) if wanted else None
-        request = Request(content, version, share, self.program.outbox, outlet)
+        request = Request(loaded.content, version, share, self.program.outbox, outlet)
         answer = resident.apply(request, lambda: recall(shares, oldest, version, kept))
         shares.updateValue((share.batch,), (remembered(answer.note, answer.snapshot or share),))
         for batch in answer.gone:
@@ -107,7 +109,7 @@ def recall(shares: MapState, oldest: int, newest: int, kept: int) -> Iterator[Me
         value = shares.getValue((batch,))
         if value is not None:
             found += 1
-            if not intact(bytes(value[0])):
+            if not is_intact(bytes(value[0])):
                 raise ResidentError(f"the rows of batch {batch} in the checkpoint are damaged", hint="Restore it, or begin a new one")
             yield bytes(value[0])
     if found != kept:

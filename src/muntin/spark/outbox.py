@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from muntin.spark.frames import damaged
 from muntin.spark.messages import Output, from_blob, to_blob
 
 _FEW = 65_536
@@ -51,8 +52,12 @@ class Outbox:
         """The rows of an output that came."""
         if not file:
             return from_blob(blob)
-        with pa.memory_map(str(self.folder / file)) as source, pa.ipc.open_file(source) as reader:
-            return reader.read_all()
+        path = self.folder / file
+        try:
+            with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
+                return reader.read_all()
+        except (pa.ArrowException, OSError) as error:
+            raise damaged(str(path)) from error
 
     def clear(self) -> None:
         """Remove all files: those of the last batch, and of attempts that came to nothing."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import atexit
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import reduce
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +14,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from muntin.model.catalog import Stream
-from muntin.spark.checkpoint import ProgramFile, program_of
+from muntin.spark.checkpoint import Loaded, ProgramFile
 from muntin.spark.controls import Controls
 from muntin.spark.handling import NO_TIME, OUTPUT, PACKED, Handler, current_batch
 from muntin.spark.messages import CONTROL
@@ -40,12 +41,18 @@ def bucket_keys(spark: SparkSession, buckets: int) -> tuple[int, ...]:
     return tuple(first[place] for place in range(buckets))
 
 
-@cache
-def _packer(content: bytes, stream: str, epoch: int) -> Packer:
-    return Packer(program_of(content), stream, epoch)
+_packers: WeakKeyDictionary[Loaded, dict[tuple[str, int], Packer]] = WeakKeyDictionary()
+"""Packers by stream and epoch; those of a program go with it when a newer version of its file is read."""
+
+atexit.register(_packers.clear)  # DuckDB complains of connections that outlive it
 
 
-atexit.register(_packer.cache_clear)  # DuckDB complains of connections that outlive it
+def _packer(loaded: Loaded, stream: str, epoch: int) -> Packer:
+    found = _packers.setdefault(loaded, {})
+    if (stream, epoch) not in found:
+        found[stream, epoch] = Packer(loaded.program, stream, epoch)
+    return found[stream, epoch]
+
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -65,9 +72,9 @@ def packing(program: ProgramFile, stream: Stream, keys: tuple[int, ...], *, file
             return
         context = TaskContext.get()
         task = context.partitionId() if context else 0
-        content, known = program.read()
-        epoch = known.epoch(current_batch())
-        packer = _packer(content, stream.name, epoch)
+        loaded = program.read()
+        epoch = loaded.program.epoch(current_batch())
+        packer = _packer(loaded, stream.name, epoch)
         segments = packer.segments(table)
         newest = segments[-1][1] if segments else NO_TIME
         rows = [(key, stream.name, -1, task, newest, NO_TIME, pack_segments(segments)) for key in keys]
@@ -93,7 +100,7 @@ def telling(program: ProgramFile, keys: tuple[int, ...]) -> Callable[[Batches], 
             for control in batch.column(1).drop_null().to_pylist():
                 rows += [(key, "", CONTROL, 0, NO_TIME, NO_TIME, control.encode()) for key in keys]
             if rows:
-                yield _record(program.read()[1].epoch(current_batch()), rows)
+                yield _record(program.read().program.epoch(current_batch()), rows)
 
     return tell
 

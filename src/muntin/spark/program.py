@@ -28,11 +28,19 @@ Place: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True)
 class Registered:
-    """A query: its name, its text, and the settings in force when it was registered."""
+    """A query: its name, its text, and the settings in force when it was registered.
+
+    ``meaning`` says which results it has: texts and settings that differ in nothing else have the same
+    one. ``sink`` says where the results go. ``incarnation`` is new each time a query is registered, and
+    stays when a run resumes it.
+    """
 
     name: str
     sql: str
     settings: Mapping[str, str]
+    meaning: str = ""
+    sink: str = ""
+    incarnation: str = ""
 
 
 @dataclass(frozen=True)

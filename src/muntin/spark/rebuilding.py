@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
 import time
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -13,6 +11,7 @@ import pyarrow as pa
 
 from muntin.engine.engine import OnRelease
 from muntin.spark.bucket import Bucket, Kept, Ledger
+from muntin.spark.codec import decode, encode
 from muntin.spark.messages import Output, Share
 from muntin.spark.outbox import Sent
 from muntin.spark.program import Program
@@ -24,24 +23,30 @@ Memory: TypeAlias = bytes
 FEW = 20_000
 """So many rows more than twice those in the windows may always be kept."""
 
-_SUM = 4
+_KIND = "share"
+
+
+@dataclass(frozen=True)
+class _Remembered:
+    note: Kept
+    share: Share
 
 
 def remembered(note: Kept, share: Share) -> Memory:
-    """A share and its note as bytes, with a check sum before them."""
-    content = pickle.dumps((note, share), pickle.HIGHEST_PROTOCOL)
-    return zlib.crc32(content).to_bytes(_SUM, "big") + content
-
-
-def intact(memory: Memory) -> bool:
-    """Whether the check sum fits."""
-    return len(memory) > _SUM and zlib.crc32(memoryview(memory)[_SUM:]).to_bytes(_SUM, "big") == memory[:_SUM]
+    """Return a share and its note as a frame."""
+    return encode(_Remembered(note, share), _KIND)
 
 
 def recalled(memory: Memory) -> tuple[Kept, Share]:
-    """A share and its note, of bytes that are intact."""
-    kept: tuple[Kept, Share] = pickle.loads(memoryview(memory)[_SUM:])  # noqa: S301 (our own, from the checkpoint)
-    return kept
+    """Return the share and the note in a frame.
+
+    Raises
+    ------
+    CheckpointError
+        When the frame is damaged.
+    """
+    kept = decode(memory, _KIND, _Remembered, "a share in the state store of the checkpoint")
+    return kept.note, kept.share
 
 
 @dataclass(frozen=True)

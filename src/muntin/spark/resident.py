@@ -19,7 +19,6 @@ import os
 import secrets
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,11 +30,13 @@ from typing import Any
 
 from muntin.errors import RunError
 from muntin.kernels.compiling import prepare
-from muntin.spark.checkpoint import program_of
+from muntin.spark.checkpoint import CheckpointError, program_of
 from muntin.spark.messages import Share
 from muntin.spark.outbox import Outbox
 from muntin.spark.rebuilding import Answer, Applied, KeptBucket, Memory, recalled
 from muntin.spark.releasing import Courier, Outlet
+from muntin.spark.temporary import private_folder, sweep
+from muntin.spark.wire import receive, send
 
 _IDLE = 600.0
 _REST = 60.0
@@ -67,17 +68,9 @@ class Request:
         return ("apply", digest_of(self.program), self.version, self.share, self.outbox, self.outlet)
 
 
-def _folder() -> Path:
-    path = Path(tempfile.gettempdir()) / f"muntin-{os.getuid()}"
-    path.mkdir(mode=0o700, exist_ok=True)
-    if path.stat().st_uid != os.getuid():
-        raise ResidentError(f"{path} belongs to another user", hint="Remove it, or set TMPDIR to a folder of your own")
-    return path
-
-
 def resting_files(parent: int | str = "*", pid: int | str = "*") -> list[Path]:
     """The keys of residents that rest; the name tells with whom they end, and which process it is."""
-    return sorted(_folder().glob(f"resting-{parent}-{pid}.key"))
+    return sorted(private_folder().glob(f"resting-{parent}-{pid}.key"))
 
 
 def digest_of(program: bytes) -> str:
@@ -92,9 +85,10 @@ class Resident:
         self._number = number
         self._parent = parent
         name = hashlib.sha256(f"{run}/{number}".encode()).hexdigest()[:24]
-        self._socket = _folder() / f"{name}.sock"
-        self._key = _folder() / f"{name}.key"
-        self._lock = _folder() / f"{name}.lock"
+        folder = private_folder()
+        self._socket = folder / f"{name}.sock"
+        self._key = folder / f"{name}.key"
+        self._lock = folder / f"{name}.lock"
 
     def apply(self, request: Request, recall: Callable[[], Iterator[Memory]]) -> Answer:
         """Apply a share to the bucket; ``recall`` tells what to build it from, if need be."""
@@ -115,19 +109,19 @@ class Resident:
 
     def _asked(self, request: Request, recall: Callable[[], Iterator[Memory]]) -> tuple[Any, ...]:
         with self._connected() as connection:
-            connection.send(request.told())
-            answer: tuple[Any, ...] = connection.recv()
-            if answer[0] == "extend":
-                connection.send(("extend", request.program))
-                connection.send(request.told())
-                answer = connection.recv()
-            if answer[0] == "rebuild":
-                connection.send(("rebuild", request.program, self._number))
+            send(connection, request.told())
+            answer: tuple[Any, ...] = receive(connection)
+            if answer[0] == "extend?":
+                send(connection, ("extend", request.program))
+                send(connection, request.told())
+                answer = receive(connection)
+            if answer[0] == "rebuild?":
+                send(connection, ("rebuild", request.program, self._number))
                 for memory in recall():
                     connection.send_bytes(memory)
                 connection.send_bytes(_ALL)
-                connection.send(request.told())
-                answer = connection.recv()
+                send(connection, request.told())
+                answer = receive(connection)
         return answer
 
     def _asked_again(self, request: Request, recall: Callable[[], Iterator[Memory]]) -> tuple[Any, ...]:
@@ -144,8 +138,8 @@ class Resident:
         connection = self._connect()
         if connection is not None:
             with contextlib.suppress(OSError, EOFError), connection:
-                connection.send(("rest", self._socket, self._key))
-                connection.recv()
+                send(connection, ("rest", self._socket, self._key))
+                receive(connection)
         for path in (self._socket, self._key, self._lock):
             path.unlink(missing_ok=True)
 
@@ -170,6 +164,7 @@ class Resident:
             connection = self._woken()
             if connection is not None:
                 return connection
+            sweep()
             self._socket.unlink(missing_ok=True)
             descriptor = os.open(self._key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             os.write(descriptor, secrets.token_bytes(32))
@@ -226,11 +221,11 @@ class _Serving:
         _, program, version, share, outbox, outlet = request
         bucket = self._bucket
         if bucket is not None and self._program != program and bucket.version == version:
-            connection.send(("extend",))
+            send(connection, ("extend?",))
             return
         if bucket is None or bucket.version != version:
             self._bucket = None
-            connection.send(("rebuild",))
+            send(connection, ("rebuild?",))
             return
         # Until the share is applied as a whole, nobody must take this bucket for one that is right.
         self._bucket = None
@@ -238,10 +233,10 @@ class _Serving:
             applied = self._applied(bucket, share, outlet)
             sent = [Outbox(outbox).put(output) for output in applied.outputs]
         except Exception as error:  # noqa: BLE001 (whatever it is, the worker has to hear of it)
-            connection.send(("failed", f"{type(error).__name__}: {error}"))
+            send(connection, ("failed", f"{type(error).__name__}: {error}"))
             return
         self._bucket = bucket
-        connection.send(("applied", Answer(sent, applied.note, applied.gone, applied.stats, applied.snapshot)))
+        send(connection, ("applied", Answer(sent, applied.note, applied.gone, applied.stats, applied.snapshot)))
 
     def _applied(self, bucket: KeptBucket, share: Share, outlet: Outlet | None) -> Applied:
         if outlet is None:
@@ -251,8 +246,14 @@ class _Serving:
         return replace(applied, stats=replace(applied.stats, unsent=releases.end()))
 
     def _rebuild(self, connection: Connection, program: bytes, number: int) -> None:
-        kept = (recalled(memory) for memory in iter(connection.recv_bytes, _ALL))
-        self._bucket = KeptBucket.rebuilt(program_of(program), number, kept)
+        memories = iter(connection.recv_bytes, _ALL)
+        try:
+            self._bucket = KeptBucket.rebuilt(program_of(program), number, map(recalled, memories))
+        except CheckpointError:
+            # A forged share: without a bucket, the worker learns that it cannot be rebuilt.
+            self._bucket = None
+            for _ in memories:
+                pass
         self._program = digest_of(program)
 
     def _extend(self, program: bytes) -> None:
@@ -317,12 +318,12 @@ def serve(socket: str, key: str, parent: int) -> None:
     while True:
         with contextlib.suppress(EOFError, OSError, AuthenticationError), listener.accept() as connection:
             while True:
-                request = connection.recv()
+                request = receive(connection)
                 with life.busy():
                     if request[0] == "rest":
                         serving.forget()
                         life.rest(*request[1:])
-                        connection.send(("rests",))
+                        send(connection, ("rests",))
                     else:
                         serving.answer(connection, request)
 

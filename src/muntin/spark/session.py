@@ -7,6 +7,7 @@ sessions of ours that goes to a file, which is removed at the end unless an erro
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
@@ -23,6 +25,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from muntin.errors import RunError
+from muntin.spark.temporary import HeldFolder
 
 LEAST_JAVA = 17
 _RETRIES = 4
@@ -65,6 +68,8 @@ class JavaLog:
         """Make the file and open it for Java."""
         descriptor, name = tempfile.mkstemp(prefix="muntin-spark-", suffix=".log")
         self.path = Path(name)
+        # Java inherits the lock with the descriptor: without one, the log is a leftover, see sweep().
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
         atexit.register(self._remove)
         return descriptor
 
@@ -73,6 +78,7 @@ class JavaLog:
         if self.path is None:
             return ""
         atexit.unregister(self._remove)
+        self.path.chmod(0o400)
         return f". What Spark had to say is in {self.path}"
 
     def _remove(self) -> None:
@@ -100,12 +106,26 @@ def local_session(buckets: int, settings: Mapping[str, str] | None = None, maste
         **STREAMING,
         "spark.sql.streaming.checkpointFileManagerClass": _LOCAL_FILES,
         "spark.sql.shuffle.partitions": str(buckets),
+        **_own_files(master),
         **({"spark.default.parallelism": str(cores)} if master is None else {}),
         **(settings or {}),
     }
     for name, value in wanted.items():
         conf.set(name, value)
     return _quiet_session(conf)
+
+
+def _own_files(master: str | None) -> dict[str, str]:
+    """Where a local Spark puts its temporary files, unless the user has said: what a killed one leaves there is swept later."""
+    if (master is not None and not master.startswith("local")) or "SPARK_LOCAL_DIRS" in os.environ:
+        return {}
+    return {"spark.local.dir": str(_files().path)}
+
+
+@cache
+def _files() -> HeldFolder:
+    """Return the folder of this process for Spark's files; sessions one after the other share it."""
+    return HeldFolder("spark")
 
 
 def _quiet_session(conf: SparkConf) -> SparkSession:

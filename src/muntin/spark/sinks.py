@@ -21,6 +21,7 @@ from muntin.errors import RunError, SettingError
 from muntin.model.allowed_paths import local_path
 from muntin.model.printable import printable
 from muntin.plan.query import Query
+from muntin.spark.claims import Folder, HadoopFolder, LocalFolder, Owner
 from muntin.spark.json_lines import write_json
 
 _FILES = ("parquet", "csv", "json")
@@ -39,6 +40,16 @@ class Sink(ABC):
     def write(self, results: pa.Table, batch: int) -> None:
         """Keep the results of a batch, instead of what was kept for it before."""
 
+    def place(self) -> Folder | None:
+        """Return the folder of batches that it needs for itself, if it does."""
+        return None
+
+    def claim(self, owner: Owner, *, replace: bool) -> None:
+        """Prepare for the results of a query, before the first batch of a run."""
+        place = self.place()
+        if place is not None:
+            place.claim(owner, replace=replace)
+
 
 SinkChoice: TypeAlias = str | Sink | Callable[[DataFrame, int], object] | Mapping[str, str] | None
 """What users may give: ``"memory"``, ``"console"``, a folder's format and options, a callable(df, batch_id), a sink of their own."""
@@ -50,10 +61,22 @@ class FileSink(Sink):
 
     folder: Path
     kind: str
+    owner: Owner | None = None
+
+    def place(self) -> Folder:
+        """Return its folder."""
+        return LocalFolder(self.folder.absolute())
+
+    def claim(self, owner: Owner, *, replace: bool) -> None:
+        """Take the folder; from now on every write checks that it still belongs to the owner."""
+        super().claim(owner, replace=replace)
+        self.owner = owner
 
     def write(self, results: pa.Table, batch: int) -> None:
         """Write the file of a batch."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        if self.owner is not None:
+            self.place().keep(self.owner)
         target = self.folder / f"batch-{batch:09d}.{self.kind}"
         if not len(results):
             target.unlink(missing_ok=True)
@@ -171,6 +194,17 @@ class SparkSink(Sink):
     name: str
     kind: str
     options: Mapping[str, str]
+    owner: Owner | None = None
+
+    def place(self) -> Folder | None:
+        """Return the folder of its batches, if it has one; other formats append."""
+        path = self.options.get("path")
+        return HadoopFolder(self.spark, path.rstrip("/")) if path is not None and self.kind in _SPARK_FILES else None
+
+    def claim(self, owner: Owner, *, replace: bool) -> None:
+        """Take the folder, if it has one."""
+        super().claim(owner, replace=replace)
+        self.owner = owner
 
     def write(self, results: pa.Table, batch: int) -> None:
         """Write a batch."""
@@ -183,9 +217,13 @@ class SparkSink(Sink):
         if path is not None and self.kind in _SPARK_FILES:
             writer.mode("overwrite").save(f"{path.rstrip('/')}/batch={batch}")
         elif self.kind == "delta":
-            writer.option("txnAppId", f"muntin-{self.name}").option("txnVersion", batch).save(path)
+            writer.option("txnAppId", self._application()).option("txnVersion", batch).save(path)
         else:
             writer.save(path)
+
+    def _application(self) -> str:
+        """Return the name under which Delta counts batches: one per query and run, since every run starts with batch 0."""
+        return f"muntin-{self.name}" if self.owner is None else f"muntin-{self.owner.run}-{self.owner.incarnation}"
 
 
 @dataclass
@@ -199,6 +237,19 @@ class CallableSink(Sink):
         """Call the function, if there is something to call it with."""
         if len(results):
             self.function(self.spark.createDataFrame(results), batch)
+
+
+def identity_of(sink: Sink) -> str:
+    """Return what tells the places of results apart."""
+    if isinstance(sink, MemorySink):
+        return "memory"
+    if isinstance(sink, ConsoleSink):
+        return "console"
+    if isinstance(sink, FileSink):
+        return f"{sink.kind} {sink.folder.absolute()}"
+    if isinstance(sink, SparkSink):
+        return f"{sink.kind} {sink.options.get('path', '')}".strip()
+    return "a function" if isinstance(sink, CallableSink) else f"a {type(sink).__name__}"
 
 
 @dataclass
@@ -221,8 +272,8 @@ class SinkMaker:
             if folder not in kept:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def make(self, query: Query, choice: SinkChoice) -> Sink:
-        """The sink of a query."""
+    def make(self, query: Query, choice: SinkChoice, meaning: str = "") -> Sink:
+        """The sink of a query; ``meaning`` says which results it has, if that is more than its text."""
         name = query.name
         if choice is None:
             choice = self.default
@@ -230,7 +281,7 @@ class SinkMaker:
             return choice
         if choice is None or choice == "memory":
             # A query of the same name with another text has other results, perhaps of other columns.
-            kept = hashlib.sha256(f"{name}\n{query.text}".encode()).hexdigest()[:24]
+            kept = hashlib.sha256(f"{name}\n{meaning or query.text}".encode()).hexdigest()[:24]
             return MemorySink(self.spark, name, self.folder / kept, query.output_schema)
         if choice == "console":
             return ConsoleSink(name, self.as_json, self.most)

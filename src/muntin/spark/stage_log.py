@@ -2,24 +2,22 @@
 
 A file for every batch that brought changes. Once the changes weigh more than twice the rows that are left of them, a file has those
 rows instead, and stands for all before it. A batch that is done again is read up to the one before, and writes its file again; so
-older files go only when a later batch comes, since then theirs are complete. Every file names the one before it and has a check sum.
+older files go only when a later batch comes, since then theirs are complete. Every file is a frame and names the one before it.
 """
 
 from __future__ import annotations
 
-import os
-import pickle
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
-from muntin.spark.checkpoint import CheckpointError, writing
+from muntin.spark.codec import decode, encode
+from muntin.spark.frames import read_file, write_file, writing
 from muntin.spark.messages import from_blob, to_blob
 
-_SUM = 4
+_KIND = "stage"
 
 
 @dataclass(frozen=True)
@@ -58,16 +56,8 @@ class StageLog:
     def write(self, batch: int, tables: Sequence[pa.Table], following: int | None, *, whole: bool) -> None:
         """Write the entry of a batch, in the place of one from an earlier attempt."""
         entry = Entry(batch, self._last, whole, following, tuple(to_blob(table) for table in tables))
-        content = pickle.dumps(entry, pickle.HIGHEST_PROTOCOL)
-        path = self._path(batch)
-        part = path.with_suffix(".part")
         with writing(self._folder):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            with part.open("wb") as file:
-                file.write(zlib.crc32(content).to_bytes(_SUM, "big") + content)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
+            write_file(self._path(batch), encode(entry, _KIND))
         self._last = batch
 
     def prune(self, since: int) -> None:
@@ -84,15 +74,7 @@ class StageLog:
 
     def _read(self, batch: int) -> Entry:
         path = self._path(batch)
-        content = path.read_bytes() if path.is_file() else b""
-        if len(content) <= _SUM or zlib.crc32(memoryview(content)[_SUM:]).to_bytes(_SUM, "big") != content[:_SUM]:
-            raise CheckpointError(
-                f"{path} is {'damaged' if path.is_file() else 'missing'}",
-                hint="Restore the folder as a whole from a copy, or begin a new checkpoint",
-            )
-        entry = pickle.loads(memoryview(content)[_SUM:])  # noqa: S301 (our own, from the checkpoint)
-        assert isinstance(entry, Entry), "its check sum fits"
-        return entry
+        return decode(read_file(path), _KIND, Entry, str(path))
 
 
 def _numbered(folder: Path) -> Iterator[int]:

@@ -1,22 +1,21 @@
 """The queries of a run that are suspended, in the checkpoint: a restart does not try them again.
 
-One JSON file: for each suspended query its place among all that ever were, and why. It is written
+One frame: for each suspended query its place among all that ever were, and why. It is written
 before the batch's results go to the sinks, so a batch that is done again leaves the same queries out.
 A query that is dropped and registered again has another place, and runs.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-import os
 from collections.abc import Container
 from pathlib import Path
 
 from muntin.errors import QuerySuspendedError
-from muntin.spark.checkpoint import CheckpointError, writing
+from muntin.spark.frames import damaged, pack, read_file, unpack, write_file, writing
 
 _log = logging.getLogger("muntin")
+_KIND = "suspended"
 
 
 class Suspended:
@@ -28,13 +27,14 @@ class Suspended:
 
     def load(self) -> None:
         """Read the file, if there is one."""
+        self.reasons = {}
+        if not self._file.exists():
+            return
+        content, _ = unpack(read_file(self._file), _KIND, str(self._file))
         try:
-            content = json.loads(self._file.read_text(encoding="utf-8"))
             self.reasons = {int(place): str(reason) for place, reason in content.items()}
-        except FileNotFoundError:
-            self.reasons = {}
         except (ValueError, AttributeError) as error:
-            raise CheckpointError(f"{self._file} is damaged", hint="Restore it, or begin a new checkpoint") from error
+            raise damaged(str(self._file)) from error
 
     def add(self, place: int, query: str, reason: str) -> None:
         """Suspend a query for good, and log it once."""
@@ -51,11 +51,5 @@ class Suspended:
             self._write()
 
     def _write(self) -> None:
-        part = self._file.with_suffix(".part")
         with writing(self._file.parent):
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            with part.open("w", encoding="utf-8") as file:
-                json.dump(self.reasons, file)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(self._file)
+            write_file(self._file, pack(_KIND, self.reasons))

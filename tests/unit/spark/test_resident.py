@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -16,16 +17,18 @@ from pathlib import Path
 import pytest
 
 from muntin.spark.checkpoint import content_of
+from muntin.spark.frames import pack
 from muntin.spark.messages import Share, from_blob
 from muntin.spark.rebuilding import Answer, KeptBucket, Memory, remembered
 from muntin.spark.resident import Request, Resident, ResidentError, resting_files
 from muntin.testing.processes import kill, residents, wait_gone
+from tests.unit.spark.test_frames import Trap
 from tests.unit.spark.test_rebuilding import PAIRS, program_of, shares, texts
 
 pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")  # residents outlive who starts them
 
 PROGRAM = program_of(f"{PAIRS} WINDOW 10 SECONDS")
-PICKLED = content_of("run", PROGRAM)
+CONTENT = content_of("run", PROGRAM)
 SHARES = list(shares(PROGRAM, ["1", "2", "3"]))
 
 
@@ -56,7 +59,7 @@ def nothing() -> Iterator[Memory]:
 
 
 def request(version: int, share: Share) -> Request:
-    return Request(PICKLED, version, share, Path("nowhere"))
+    return Request(CONTENT, version, share, Path("nowhere"))
 
 
 def told(answer: Answer) -> list[tuple[str, list[str]]]:
@@ -91,7 +94,7 @@ def short_lived(resident: Resident, times: int) -> threading.Thread:
             ready.set()
             for _ in range(times):
                 with listener.accept() as connection:
-                    connection.recv()
+                    connection.recv_bytes()
 
     thread = threading.Thread(target=serve)
     thread.start()
@@ -120,6 +123,23 @@ def test_somebody_without_the_key_is_refused_and_disturbs_nobody(run: str) -> No
     with pytest.raises((AuthenticationError, EOFError)):
         Client(str(resident._socket), "AF_UNIX", authkey=b"guessed")
     assert told(resident.apply(request(0, SHARES[1]), lambda: pytest.fail("it was built again"))) == told_in_process()[1]
+
+
+def test_messages_are_never_unpickled(run: str, tmp_path: Path) -> None:
+    resident = Resident(run, 0, os.getpid())
+    resident.apply(request(-1, SHARES[0]), nothing)
+    for content in (pickle.dumps(Trap(tmp_path / "sprung")), b"", pack("message", ["apply", 1]), pack("message", {})):
+        with Client(str(resident._socket), "AF_UNIX", authkey=resident._key.read_bytes()) as connection:
+            connection.send_bytes(content)
+            with pytest.raises(EOFError):
+                connection.recv_bytes()
+    assert told(resident.apply(request(0, SHARES[1]), lambda: pytest.fail("it was built again"))) == told_in_process()[1]
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_forged_share_ends_in_an_error_that_says_what_to_do(run: str) -> None:
+    with pytest.raises(ResidentError, match="bucket 0 cannot be brought to batch 0 from the checkpoint"):
+        Resident(run, 0, os.getpid()).apply(request(0, SHARES[1]), lambda: iter([pack("share", {}), pack("share", {})]))
 
 
 def test_a_key_that_is_out_of_date_leads_to_the_resident_that_is_there(run: str, monkeypatch: pytest.MonkeyPatch) -> None:

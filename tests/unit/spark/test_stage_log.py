@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from muntin.spark.checkpoint import CheckpointError
+from muntin.spark.frames import CheckpointError
 from muntin.spark.stage_log import StageLog
 
 
@@ -51,7 +51,7 @@ def test_damaged_and_missing_files_are_named(tmp_path: Path) -> None:
     content = file.read_bytes()
     for damaged in (b"", content[:-1], content[:9] + b"x" + content[10:]):
         file.write_bytes(damaged)
-        with pytest.raises(CheckpointError, match=r"000000000001.changes is damaged. Restore the folder as a whole"):
+        with pytest.raises(CheckpointError, match=r"000000000001.changes is damaged. Restore the checkpoint folder from a copy"):
             log.load(3)
     file.unlink()
     with pytest.raises(CheckpointError, match=r"000000000001.changes is missing"):

@@ -177,18 +177,18 @@ def test_a_last_stage_that_fails_suspends_only_its_query(tmp_path: Path, monkeyp
 
 def test_a_query_that_is_registered_again_runs(tmp_path: Path) -> None:
     """It has another place; the old one is forgotten."""
-    suspended = Suspended(tmp_path / "suspended.json")
+    suspended = Suspended(tmp_path / "suspended")
     suspended.add(1, "q", "no reason")
     suspended.keep({0, 2})
-    again = Suspended(tmp_path / "suspended.json")
+    again = Suspended(tmp_path / "suspended")
     again.load()
     assert again.reasons == {}
 
 
 def test_a_damaged_file_is_a_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "suspended.json").write_text("[1")
-    with pytest.raises(CheckpointError, match=r"suspended\.json is damaged"):
-        Suspended(tmp_path / "suspended.json").load()
+    (tmp_path / "suspended").write_text("[1")
+    with pytest.raises(CheckpointError, match="suspended is damaged"):
+        Suspended(tmp_path / "suspended").load()
 
 
 def test_rows_are_spread_although_their_key_cannot_be_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:

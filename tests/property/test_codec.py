@@ -1,0 +1,173 @@
+"""What a checkpoint keeps comes back as it was: random programs, shares with their notes, and entries of last stages."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muntin.engine.governed import LimitState
+from muntin.model.catalog import Stream
+from muntin.operators.limited_tree import Allowances
+from muntin.spark.bucket import Clock, Kept
+from muntin.spark.checkpoint import _Stored, content_of
+from muntin.spark.codec import decode, encode
+from muntin.spark.frames import CheckpointError, pack
+from muntin.spark.messages import Part, Share
+from muntin.spark.program import Change, Program, Registered
+from muntin.spark.rebuilding import recalled, remembered
+from muntin.spark.stage_log import Entry
+
+NUMBERS = st.integers(-(2**63), 2**63 - 1)
+TEXTS = st.text(max_size=8)
+TYPES = st.sampled_from([
+    pa.int8(), pa.int64(), pa.float64(), pa.string(), pa.binary(), pa.bool_(), pa.date32(), pa.timestamp("us"), pa.timestamp("ns", "UTC"),
+    pa.decimal128(38, 9), pa.list_(pa.int32()), pa.struct([("a", pa.int64()), ("b", pa.string())]), pa.map_(pa.string(), pa.int64()),
+])  # fmt: skip
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> Stream:
+    names = draw(st.lists(TEXTS, min_size=1, max_size=4, unique=True))
+    schema = pa.schema([(name, draw(TYPES)) for name in names])
+    if draw(st.booleans()):
+        schema = schema.with_metadata({"key": "value"})
+    options = draw(st.lists(st.tuples(TEXTS, TEXTS), max_size=2))
+    return Stream(draw(TEXTS), schema, names[0], draw(NUMBERS), tuple(options), draw(st.integers(0, 9)))
+
+
+REGISTERED = st.builds(Registered, TEXTS, st.text(), st.dictionaries(TEXTS, TEXTS, max_size=3))
+CHANGES = st.builds(Change, st.integers(0, 2**40), st.none() | REGISTERED, st.none() | TEXTS, TEXTS, st.booleans())
+PROGRAMS = st.builds(
+    Program,
+    st.lists(streams(), max_size=3).map(tuple),
+    st.dictionaries(TEXTS, st.binary(max_size=50), max_size=2),
+    st.lists(REGISTERED, max_size=3).map(tuple),
+    st.lists(CHANGES, max_size=3).map(tuple),
+    st.integers(1, 100),
+)
+ARRAYS = st.lists(NUMBERS, max_size=5).map(lambda values: np.array(values, np.int64)) | st.lists(st.floats(width=64), max_size=5).map(
+    np.array
+)
+RATES = st.none() | st.floats(allow_nan=False)
+LIMITS = st.dictionaries(
+    TEXTS,
+    st.builds(LimitState, st.builds(Allowances, st.lists(RATES, max_size=3).map(tuple), RATES), st.lists(ARRAYS, min_size=1, max_size=3)),
+    max_size=2,
+)
+COUNTS = st.dictionaries(TEXTS, st.dictionaries(TEXTS, NUMBERS, max_size=2), max_size=2)
+CLOCKS = st.builds(
+    Clock, st.dictionaries(TEXTS, NUMBERS, max_size=2), NUMBERS, LIMITS, st.none() | COUNTS, st.dictionaries(TEXTS, NUMBERS, max_size=2)
+)
+EXTENTS = st.dictionaries(st.tuples(st.integers(-2, 5), TEXTS), st.tuples(NUMBERS, NUMBERS, NUMBERS), max_size=3)
+NOTES = st.builds(Kept, st.integers(0, 99), CLOCKS, EXTENTS, st.integers(0, 2**40), st.none() | COUNTS, LIMITS)
+PARTS = st.builds(Part, st.integers(-3, 5), TEXTS, st.integers(0, 9), st.binary(max_size=100))
+SHARES = st.builds(
+    Share,
+    st.integers(0, 99),
+    st.integers(0, 9),
+    st.dictionaries(TEXTS, NUMBERS, max_size=2),
+    st.lists(PARTS, max_size=3).map(tuple),
+    st.none() | NUMBERS,
+    st.lists(st.text(), max_size=2).map(tuple),
+    st.lists(st.tuples(TEXTS, PARTS), max_size=2).map(tuple),
+    st.dictionaries(TEXTS, st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), max_size=2).map(tuple), max_size=2),
+    st.none() | NUMBERS,
+)
+ENTRIES = st.builds(
+    Entry,
+    st.integers(0, 99),
+    st.none() | NUMBERS,
+    st.booleans(),
+    st.none() | NUMBERS,
+    st.lists(st.binary(max_size=50), max_size=3).map(tuple),
+)
+
+
+def same(one: object, other: object) -> bool:
+    """Whether two values are equal, arrays and NaN included."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+    if hasattr(one, "__dataclass_fields__"):
+        return type(one) is type(other) and all(same(getattr(one, name), getattr(other, name)) for name in one.__dataclass_fields__)
+    if isinstance(one, dict):
+        return isinstance(other, dict) and list(one) == list(other) and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return isinstance(other, list | tuple) and len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, pa.Schema):
+        return bool(one.equals(other, check_metadata=True))
+    return type(one) is type(other) and one == other
+
+
+@given(TEXTS, PROGRAMS)
+def test_programs_come_back(run: str, program: Program) -> None:
+    stored = decode(content_of(run, program), "program", _Stored, "it")
+    assert (stored.run, stored.program) == (run, program)
+    assert same(stored.program, program)
+
+
+@given(NOTES, SHARES)
+def test_shares_come_back_with_their_notes(note: Kept, share: Share) -> None:
+    assert same(recalled(remembered(note, share)), (note, share))
+
+
+@given(ENTRIES)
+def test_entries_of_last_stages_come_back(entry: Entry) -> None:
+    assert decode(encode(entry, "stage"), "stage", Entry, "it") == entry
+
+
+@given(NOTES, SHARES, st.data())
+def test_a_changed_byte_or_a_missing_tail_is_always_detected(note: Kept, share: Share, data: st.DataObject) -> None:
+    frame = remembered(note, share)
+    at = data.draw(st.integers(0, len(frame) - 1))
+    flip = data.draw(st.integers(1, 255))
+    for broken in (frame[:at] + bytes([frame[at] ^ flip]) + frame[at + 1 :], frame[:at]):
+        with pytest.raises(CheckpointError):
+            recalled(broken)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.floats() | TEXTS,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["run", "program", "streams", "note", "x"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(JSON, st.lists(st.binary(max_size=20), max_size=2))
+def test_a_forged_value_is_damaged_and_never_a_raw_error(value: Any, blobs: list[bytes]) -> None:
+    for kind, cls in (("program", _Stored), ("stage", Entry)):
+        with pytest.raises(CheckpointError, match="it is damaged"):
+            decode(pack(kind, value, blobs), kind, cls, "it")
+
+
+@dataclass(frozen=True)
+class Early:
+    a: int
+    counts: npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Later:
+    a: int
+    counts: npt.NDArray[Any]
+    added: tuple[int, str] | None = None
+
+
+def test_fields_with_defaults_may_be_added_and_unknown_ones_are_refused() -> None:
+    early = encode(Early(1, np.zeros((2, 3))), "test")
+    later = decode(early, "test", Later, "it")
+    assert (later.a, later.added, later.counts.shape) == (1, None, (2, 3))
+    later.counts[0, 0] = 1  # a copy of its own
+    with pytest.raises(CheckpointError, match="it is damaged"):
+        decode(encode(later, "test"), "test", Early, "it")
+    with pytest.raises(CheckpointError, match="it is damaged"):
+        decode(pack("test", json.loads('{"a": true, "counts": {"type": "O", "shape": [1], "blob": 0}}'), [bytes(8)]), "test", Early, "it")
