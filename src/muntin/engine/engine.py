@@ -262,6 +262,28 @@ class Engine:
             counts = [state.stats() for state in self._streams.values()]
             return sum(count["rows_waiting"] + count["rows_logged"] for count in counts)
 
+    def closed(self) -> int:
+        """Return the last instant at which no further row of any stream can count."""
+        with self._lock:
+            return self._closed()
+
+    def _closed(self) -> int:
+        instant, order = self._frontier
+        return instant if order == _EVERY_STREAM else instant - 1
+
+    def oldest_waiting(self) -> int | None:
+        """Return the time of the oldest row that is not final yet, or None."""
+        with self._lock:
+            times = [state.oldest_waiting() for state in self._streams.values()]
+            return min((time for time in times if time is not None), default=None)
+
+    def oldest_logged(self, stream: str, since: int) -> int | None:
+        """Return the time of the oldest row of a stream at or after ``since`` in its log, or None."""
+        with self._lock:
+            log = self._state(stream).log
+            position = log.position_after(since - 1)
+            return log.time_at(position) if position < log.next else None
+
     def snapshot(self) -> tuple[dict[str, pa.Table], dict[str, dict[str, int]]]:
         """The rows that are held of each stream, and for each query how many of them came before it.
 
@@ -405,8 +427,7 @@ class Engine:
     def _pump(self, final: tuple[int, int] | None = None, on_release: OnRelease | None = None, *, silent: bool = False) -> None:
         """Release what is final, let every query process it, and let go of what none needs any more."""
         self._release(least_watermark(self._followed()) if final is None else final)
-        instant, order = self._frontier
-        closed = instant if order == _EVERY_STREAM else instant - 1
+        instant, closed = self._frontier[0], self._closed()
         if self._live.offer(instant, closed):
             self._catch_up_pipelines(closed, silent=False)
             return

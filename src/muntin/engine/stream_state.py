@@ -77,6 +77,10 @@ class StreamState:
         """Move rows of times up to ``until`` to the log; their place in the order is final."""
         self.log.append(self._inbox.release(until))
 
+    def oldest_waiting(self) -> int | None:
+        """Return the time of the oldest row that waits, or None."""
+        return self._inbox.oldest()
+
     def held(self) -> pa.Table:
         """The rows in the log and those that wait, in order."""
         _, logged = self.log.between(0, self.log.next)

@@ -48,6 +48,8 @@ class Stats:
     queries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     unsent: int = 0
     overload: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    due: int | None = None
+    """The first instant at which time alone can change a result; None: time changes nothing."""
 
     def to_blob(self) -> bytes:
         """As JSON."""
@@ -110,6 +112,8 @@ class Tally:
     workers: dict[int, set[int]] = field(default_factory=dict)
     rebuilds: Rebuilds = field(default_factory=Rebuilds)
     batch: int = -1
+    due: int | None = BEFORE_ALL
+    """The first instant at which time alone can change a result; None: there is none."""
     _noted: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, batch: int, told: Sequence[Mapping[str, Any]], results: Mapping[str, int], late: Mapping[str, int]) -> None:
@@ -127,6 +131,8 @@ class Tally:
             self.unsent += stats["unsent"]
         self.rebuilds.add([Rebuilt(**stats["rebuilt"]) for stats in told if stats["rebuilt"]])
         if told:
+            dues = [stats["due"] for stats in told if stats["due"] is not None]
+            self.due = min(dues, default=None)
             self.rows_held = sum(stats["rows_held"] for stats in told)
             self.bytes_held = sum(stats["bytes_held"] for stats in told)
         by_key = [{name.casefold(): one for name, one in stats["queries"].items()} for stats in told]

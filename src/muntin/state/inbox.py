@@ -45,6 +45,10 @@ class Inbox:
         """The rows that wait, in order."""
         return join_batches(self._batches, self._schema).sorted().rows
 
+    def oldest(self) -> int | None:
+        """Return the time of the oldest row, or None."""
+        return min((int(batch.times[0]) for batch in self._batches), default=None)
+
     def waiting(self) -> int:
         """Rows that wait."""
         return sum(len(batch) for batch in self._batches)
