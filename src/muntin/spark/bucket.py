@@ -29,6 +29,7 @@ from muntin.plan.query import Emit
 from muntin.planner.distribution import OWN, marked
 from muntin.planner.limiting import is_adapting
 from muntin.spark.controls import CONTROLS, HELD, Control
+from muntin.spark.due import next_due
 from muntin.spark.messages import TIMELESS, Output, Part, Share, from_blob, to_blob
 from muntin.spark.program import Placed, Program
 from muntin.spark.tally import Stats
@@ -82,6 +83,7 @@ class Bucket:
         self._newest: dict[str, int] = {}
         self._moment = BEFORE_ALL
         self._came: dict[str, int] = {}
+        self._settings: dict[int, Settings] = {}
         self._limits: Mapping[str, LimitState] = {}
         """What was allowed before the first share, if it is not the first of all."""
         self._begins: dict[str, dict[str, int]] = {}
@@ -303,7 +305,22 @@ class Bucket:
                 queries[name] = {"response": times.to_json(), "buffers": buffers}
         overload = {name: one.take() for name, one in self._governed().items()}
         final = max(self.final[0], self._moment)
-        return Stats(self._came, self.rows(), final, newest, held, self.number, queries=queries, overload=overload)
+        return Stats(self._came, self.rows(), final, newest, held, self.number, queries=queries, overload=overload, due=self._due())
+
+    def _due(self) -> int | None:
+        """Return the first instant at which time alone can change a result, or None."""
+        found = []
+        for name, lane in self._lanes.items():
+            places = [place for place in self._active if self._placed[place].lane == name]
+            queries = [(self._placed[place].query, self._settings_of(place)) for place in places]
+            due = next_due(lane.engine, queries, self._newest)
+            found += [] if due is None else [due]
+        return min(found, default=None)
+
+    def _settings_of(self, place: int) -> Settings:
+        if place not in self._settings:
+            self._settings[place] = _settings(self._placed[place])
+        return self._settings[place]
 
     def restore(self, clock: Clock) -> None:
         """Begin where an older bucket was, before the first share that is kept is applied again.
