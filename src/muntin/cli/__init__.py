@@ -1,5 +1,21 @@
 """The ``muntin`` command: results on stdout, progress on stderr, exit codes 0 done, 1 failed, 2 wrong input."""
 
-from muntin.cli.app import main
+import atexit
+import signal
+import sys
+
+
+def main() -> None:
+    """Run the command line; Ctrl-C ends it without a traceback, also while Python imports its modules."""
+    try:
+        from muntin.cli.app import main as run  # noqa: PLC0415 (takes seconds)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    try:
+        run()
+    finally:
+        # What ends from here on must not be interrupted half-way.
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+
 
 __all__ = ["main"]
