@@ -62,7 +62,8 @@ def demo(
 def run(  # noqa: PLR0913 (typer takes options as parameters)
     script: Script,
     *,
-    once: Annotated[bool, typer.Option("--once", help="stop when all input that is there is processed")] = False,
+    once: Annotated[bool, typer.Option("--once", help="stop when all available input is processed")] = False,
+    until: Annotated[str | None, typer.Option(help="like --once, then advance time to this instant, such as '2026-01-31 12:00:00'")] = None,
     checkpoint: Annotated[Path | None, typer.Option(help="folder from which a later run goes on; default: none is kept")] = None,
     master: Annotated[str | None, typer.Option(help="where Spark runs, as spark-submit wants it; default: in this machine")] = None,
     buckets: Annotated[int | None, typer.Option(min=1, help="into how many shares the work is cut; default: one a core")] = None,
@@ -76,7 +77,7 @@ def run(  # noqa: PLR0913 (typer takes options as parameters)
     as_json: AsJson = False,
 ) -> None:
     """Run a script on Spark, until Ctrl-C or with --once until its input is processed."""
-    run_app(script, RunOptions(once, checkpoint, master, buckets, trigger, heartbeat, log, as_json, _given(allow_path), replace))
+    run_app(script, RunOptions(once, checkpoint, master, buckets, trigger, heartbeat, log, as_json, _given(allow_path), replace, until))
 
 
 @app.command()

@@ -26,6 +26,7 @@ from muntin.cli.live import Screen, View
 from muntin.cli.running import stopping, watch
 from muntin.model.clock import parse_instant
 from muntin.spark.engine import SparkEngine
+from muntin.spark.session import local_session
 from muntin.spark.sinks import Sink
 from muntin.spark.temporary import HeldFolder
 from muntin.testing.generators import HUMIDITY, TEMPERATURE, Sensors, sensor_stream
@@ -169,11 +170,11 @@ def run_demo(seconds: float, rate: int, last_view: Callable[[RenderableType], No
             "Spark is starting.",
             soft_wrap=True,
         )
-        engine = SparkEngine()
-        engine.execute(STREAMS.format(folder=folder))
-        for sink in sinks:
-            engine.query(QUERIES[sink.name], name=sink.name, sink=sink)
         with stopping() as stop:
+            engine = SparkEngine(local_session(2, interrupted=stop.is_set))
+            engine.execute(STREAMS.format(folder=folder))
+            for sink in sinks:
+                engine.query(QUERIES[sink.name], name=sink.name, sink=sink)
             engine.start()
             feed.start()
             try:

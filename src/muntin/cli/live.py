@@ -23,6 +23,8 @@ _SPAN = 5.0
 """Rates are over the last so many seconds."""
 
 _DAY = 86_400
+_REDRAW = 1.0
+"""Seconds after which a table without news is drawn again, for the lag it shows."""
 
 Extra = Callable[[], RenderableType]
 
@@ -196,8 +198,10 @@ class Screen:
         moment = time.monotonic()
         new = self._view.take(progress, moment)
         if self._display is not None:
-            panel = self._view.panel()
-            self._display.update(Group(panel, self._extra()) if self._extra else panel, refresh=True)
+            if new or last or moment - self._told >= _REDRAW:
+                self._told = moment
+                panel = self._view.panel()
+                self._display.update(Group(panel, self._extra()) if self._extra else panel, refresh=True)
         elif self._as_json:
             if new:
                 self._print(self._view.machine_line())

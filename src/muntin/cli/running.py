@@ -21,17 +21,19 @@ from muntin.cli.scripts import read_app, read_text
 from muntin.engine.script_check import Scope
 from muntin.errors import InputError, MuntinError, SettingError
 from muntin.model.allowed_paths import AllowedPaths
-from muntin.model.clock import parse_interval
+from muntin.model.clock import parse_instant, parse_interval
 
 if TYPE_CHECKING:
     from muntin.spark import SparkEngine
 
 _LOOK = 0.25
+_END = 10.0
+"""Seconds for a thread that waits for an engine to see that it has stopped."""
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What the command line says about a run; ``once``: until all input that is there is processed."""
+    """What the command line says about a run; ``once``: until all available input is processed."""
 
     once: bool = False
     checkpoint: Path | None = None
@@ -43,6 +45,13 @@ class RunOptions:
     as_json: bool = False
     allowed_paths: list[str] | None = None
     replace: bool = False
+    until: str | None = None
+    """With an instant, the run is as with ``once`` and then advances time to it."""
+
+    @property
+    def ends(self) -> bool:
+        """Return whether the run ends by itself."""
+        return self.once or self.until is not None
 
 
 def run_app(path: Path, options: RunOptions) -> None:
@@ -52,8 +61,8 @@ def run_app(path: Path, options: RunOptions) -> None:
     _check_times(options)
     if options.checkpoint is not None and options.checkpoint.is_file():
         raise InputError(f"the checkpoint {options.checkpoint} is a file", hint="Give a folder")
-    with _logging_to(options.log):
-        _run(path, options)
+    with _logging_to(options.log), stopping() as stop:
+        _run(path, options, stop)
 
 
 def _check_times(options: RunOptions) -> None:
@@ -62,32 +71,69 @@ def _check_times(options: RunOptions) -> None:
             parse_interval(text or "0 seconds")
         except MuntinError as error:
             raise SettingError(f"--{name} cannot be {text!r}", hint="Write an interval such as '1 second'") from error
-    if options.heartbeat and options.once:
+    if options.until is not None:
+        try:
+            parse_instant(options.until)
+        except MuntinError as error:
+            raise SettingError(f"--until cannot be {options.until!r}", hint="Write an instant such as '2026-01-31 12:00:00'") from error
+    if options.heartbeat and options.ends:
+        other = "--once" if options.once else "--until"
         raise SettingError(
-            "--heartbeat cannot go with --once", hint="Input that is there is read again by its own time; leave out one of them"
+            f"--heartbeat cannot go with {other}", hint="Input that is there is read again by its own time; leave out one of them"
         )
 
 
-def _run(path: Path, options: RunOptions) -> None:
-    screen = Screen(View(None) if options.once else View(), as_json=options.as_json)
+def _run(path: Path, options: RunOptions, stop: threading.Event) -> None:
+    """Run a script until it ends or ``stop`` is set; nothing is ever interrupted in the middle of a step."""
+    screen = Screen(View(None) if options.ends else View(), as_json=options.as_json)
     if not options.as_json:
         Console(stderr=True, highlight=False).print("[dim]Spark is starting[/dim]")
-    engine = _engine(options)
+    engine = None
+    try:
+        engine = _engine(options, stop)
+        _run_in(engine, path, options, stop, screen)
+    except KeyboardInterrupt:
+        if not stop.is_set():
+            raise
+    if stop.is_set():
+        _say_what_is_saved(engine, options)
+        if options.ends:
+            raise KeyboardInterrupt
+
+
+def _run_in(engine: SparkEngine, path: Path, options: RunOptions, stop: threading.Event, screen: Screen) -> None:
     engine.sinks.default = "console"
     engine.sinks.as_json = options.as_json
     if not sys.stdout.isatty():
         engine.sinks.most = sys.maxsize  # for a person twenty rows a batch will do; a file or a pipe gets all
     engine.execute(read_text(path))
-    with stopping() as stop:
-        if not options.once:
-            engine.start()
-        watch(engine, screen, stop, engine.process_available if options.once else engine.await_termination)
-        if options.once and stop.is_set():
-            raise KeyboardInterrupt
+    if stop.is_set():
+        return
+    if options.ends:
+        watch(engine, screen, stop, lambda: engine.process_available(options.until))
+        return
+    engine.start()
+    watch(engine, screen, stop, engine.await_termination)
 
 
-def _engine(options: RunOptions) -> SparkEngine:
-    session = spark.local_session(options.buckets or 2, master=options.master) if options.master else None
+def _say_what_is_saved(engine: SparkEngine | None, options: RunOptions) -> None:
+    """Print one line: what a run that was stopped has saved, and how to resume it."""
+    if options.as_json:
+        return
+    batch = -1 if engine is None else engine.last_batch
+    done = "Stopped before the first batch was complete" if batch < 0 else f"Stopped after batch {batch}"
+    if options.checkpoint is None:
+        saved = "Nothing is kept to resume from; --checkpoint DIR keeps it"
+    elif batch < 0:
+        saved = "Nothing was lost: run the same command again"
+    else:
+        saved = f"Everything up to it is saved in {options.checkpoint}: run the same command again to resume"
+    console = Console(stderr=True, highlight=False)
+    console.print(f"{done}. {saved}.", soft_wrap=True, markup=False)
+
+
+def _engine(options: RunOptions, stop: threading.Event) -> SparkEngine:
+    session = spark.local_session(options.buckets or 2, master=options.master, interrupted=stop.is_set)
     return spark.SparkEngine(
         session,
         checkpoint=options.checkpoint,
@@ -170,5 +216,8 @@ def watch(engine: SparkEngine, screen: Screen, stop: threading.Event, wait: Call
         screen.update(engine.progress, last=True)
     told_to = stop.is_set() and not done.is_set()
     engine.stop()
+    if told_to and not done.wait(_END):  # it started after the stop
+        engine.stop()
+        done.wait(_END)
     if failures and not told_to:
         raise failures[0]

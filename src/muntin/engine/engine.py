@@ -267,6 +267,26 @@ class Engine:
         with self._lock:
             return {name: max(each.waiting() for each in self._groups.inputs(name)) for name in self._groups.streams}
 
+    def closed(self) -> int:
+        """Return the last instant at which no further row can count for any query."""
+        with self._lock:
+            return min((group.closed for group in self._groups.active or self._groups), default=BEFORE_ALL)
+
+    def oldest_waiting(self) -> int | None:
+        """Return the time of the oldest row that is not final yet, or None."""
+        with self._lock:
+            inputs = [each for group in self._groups for each in group.inputs.values()]
+            times = [time for each in inputs if (time := each.oldest_waiting()) is not None]
+            return min(times, default=None)
+
+    def oldest_logged(self, stream: str, since: int) -> int | None:
+        """Return the time of the oldest row of a stream at or after ``since`` that is held, or None."""
+        with self._lock:
+            logs = [each.log for each in self._groups.inputs(self._state(stream).stream.name)]
+            found = [(log, log.position_after(since - 1)) for log in logs]
+            times = [log.time_at(position) for log, position in found if position < log.next]
+            return min(times, default=None)
+
     def snapshot(self) -> tuple[dict[str, pa.Table], dict[str, dict[str, int]]]:
         """The rows that are held of each stream, and for each query how many of them came before it.
 

@@ -88,6 +88,10 @@ class StreamInput:
         """Rows that wait."""
         return self._inbox.waiting()
 
+    def oldest_waiting(self) -> int | None:
+        """Return the time of the oldest row that waits, or None."""
+        return self._inbox.oldest()
+
     def held_after(self, time: int | None = None) -> int:
         """How many rows are held that are later than a time, or all of them."""
         batches = [*self.log.batches(), *self._inbox.batches()]

@@ -27,10 +27,12 @@ from muntin.model.catalog import Stream
 from muntin.model.clock import BEFORE_ALL
 from muntin.model.settings import Settings
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
+from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit
 from muntin.planner.distribution import OWN, marked
 from muntin.planner.limiting import is_adapting
 from muntin.spark.controls import CONTROLS, HELD, Control
+from muntin.spark.due import next_due
 from muntin.spark.messages import TIMELESS, Output, Part, Share, from_blob, to_blob
 from muntin.spark.program import Place, Placed, Program
 from muntin.spark.tally import QueryClock, Stats
@@ -94,6 +96,7 @@ class Bucket:
         self._rows_ahead: dict[str, int] = {}
         self._moment = BEFORE_ALL
         self._came: dict[str, int] = {}
+        self._settings: dict[int, Settings] = {}
         self._limits: Mapping[str, LimitState] = {}
         """What was allowed before the first share, if it is not the first of all."""
         self._begins: dict[str, dict[str, int]] = {}
@@ -369,7 +372,7 @@ class Bucket:
         clocks = {placed.query.name: self._told_clock(placed) for placed in map(self._placed.__getitem__, self._active)}
         return Stats(
             self._came, self.rows(), final, newest, held, self.number,
-            queries=queries, overload=overload, suspended=self.suspended(), clocks=clocks,
+            queries=queries, overload=overload, suspended=self.suspended(), clocks=clocks, due=self._due(),
             rows_ahead=self._rows_ahead, times=dict(self._time.newest),
         )  # fmt: skip
 
@@ -381,6 +384,30 @@ class Bucket:
         waits = any(waiting[stream] for stream in lane.streams if stream != last)
         newest = self._time.newest.get(last, BEFORE_ALL)
         return QueryClock(max(lane.final[0], self._moment), last if waits else None, newest)
+
+    def _due(self) -> int | None:
+        """Return the first instant at which time alone can change a result, or None."""
+        found = []
+        suspended = self.suspended()
+        for name, lane in self._lanes.items():
+            places = [place for place in self._active if self._placed[place].lane == name]
+            running = [(place, self._placed[place]) for place in places if self._placed[place].query.name not in suspended]
+            due = next_due(lane.engine, [(placed.query, self._settings_of(place)) for place, placed in running], self._time.newest)
+            found += [] if due is None else [due]
+            if any(self._is_to_begin(placed, lane.engine) for _, placed in running):
+                found.append(lane.engine.closed() + 1)
+        return min(found, default=None)
+
+    @staticmethod
+    def _is_to_begin(placed: Placed, engine: Engine) -> bool:
+        """Whether a query has a result before any row comes and has not seen an instant yet."""
+        begins = isinstance(placed.query, Pipeline) and placed.query.has_beginning
+        return begins and all(engine.seen(part.name) is None for part in placed.parts)
+
+    def _settings_of(self, place: int) -> Settings:
+        if place not in self._settings:
+            self._settings[place] = _settings(self._placed[place])
+        return self._settings[place]
 
     def restore(self, clock: Clock) -> None:
         """Begin where an older bucket was, before the first share that is kept is applied again.

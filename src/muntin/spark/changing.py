@@ -46,6 +46,11 @@ class Wanted:
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
     done: threading.Event = field(default_factory=threading.Event)
 
+    @property
+    def about(self) -> str:
+        """Return words for errors."""
+        return f"query {self.added.name if self.added else self.dropped}"
+
     def after(self, program: Program) -> Program:
         """The program as it would be with it; where, is settled later."""
         return replace(program, changes=(*program.changes, Change(0, self.added, self.dropped, self.name if self.added else "")))

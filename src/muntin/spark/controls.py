@@ -7,17 +7,29 @@ begins with. Or it sets limits, which hold from its batch on.
 Both are a source of the streaming query like any other, a folder of files in the checkpoint, so that they are durable, ordered
 with the rows, replayed with them and in force once. The folder is always read, used or not: Spark refuses to go on with another
 number of sources than a checkpoint began with. Files may be removed once they were read.
+
+Spark's file source orders files by modification time and ignores those that are much older than the newest
+one. The clock must not decide that, so every file gets a sequence number, and its modification time is set
+to that many seconds after 1970. The numbers increase strictly, also across restarts: blocks of them are
+reserved in a file before they are used.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import os
 import threading
 import time
 import uuid
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from muntin.errors import MuntinError
+from muntin.spark.frames import writing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession  # not when it runs: the processes of buckets do without pyspark
@@ -27,7 +39,13 @@ CONTROLS = "control"
 HELD = "held"
 """The kind of output that carries the rows a control asked for."""
 
+_log = logging.getLogger("muntin.spark")
+
 _BEAT = 1.0
+_BLOCK = 1000
+"""How many sequence numbers are reserved at once."""
+_REMEMBERED = "1h"
+"""How long Spark remembers a file that it has read: 3,600 sequence numbers."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +82,8 @@ class Controls:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._lock = threading.Lock()
+        self._next = self._reserved = 0
 
     def tell(self, moment: int) -> None:
         """Promise that nothing up to ``moment`` (in microseconds) will come; in force from the next batch on."""
@@ -74,34 +94,87 @@ class Controls:
         self._write({"control": control.to_text()})
 
     def _write(self, row: dict[str, object]) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        name = f"{time.time_ns():020d}-{uuid.uuid4().hex}.json"
-        part = self._folder / f".{name}.part"
-        part.write_text(json.dumps(row) + "\n", encoding="utf-8")
-        part.replace(self._folder / name)
+        with self._lock, writing(self._folder.parent.parent):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            number = self._number()
+            name = f"{number:020d}-{uuid.uuid4().hex}.json"
+            self._place(json.dumps(row) + "\n", self._folder / name, mtime=number)
+
+    def _number(self) -> int:
+        """Return the next sequence number; reserve a block if there is none left."""
+        if self._next >= self._reserved:
+            file = self._folder / ".reserved"
+            self._next = int(file.read_text(encoding="utf-8")) if file.exists() else 1
+            self._place(str(self._next + _BLOCK), file)
+            self._reserved = self._next + _BLOCK
+        number = self._next
+        self._next += 1
+        return number
+
+    def _place(self, text: str, target: Path, mtime: int | None = None) -> None:
+        """Write a file under another name and rename it, so that nobody sees a part of it."""
+        part = target.with_name(f".{target.name.lstrip('.')}.part")
+        try:
+            with part.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            if mtime is not None:
+                os.utime(part, (mtime, mtime))
+            part.replace(target)
+        except OSError:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise
 
     def read(self, spark: SparkSession) -> DataFrame:
         """The control rows as a stream: a moment or a control each."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        with writing(self._folder.parent.parent):
+            self._folder.mkdir(parents=True, exist_ok=True)
         reader = spark.readStream.format("json").schema("moment LONG, control STRING")
-        return reader.option("cleanSource", "delete").option("maxFileAge", "1h").load(f"file://{self._folder}")
+        return reader.option("cleanSource", "delete").option("maxFileAge", _REMEMBERED).load(f"file://{self._folder}")
 
 
 class Heartbeat:
-    """Tells every second the clock's time less ``delay`` microseconds, from its start until it is stopped."""
+    """Sends the clock's time less ``delay`` microseconds as a moment, about once per second.
 
-    def __init__(self, controls: Controls, delay: int) -> None:
+    ``due`` returns the first instant at which time alone can change a result, or None if there is none.
+    Earlier moments are not sent: each one costs a batch. A moment that cannot be written is counted in
+    ``failures`` and logged once; the next beat tries again.
+    """
+
+    def __init__(self, controls: Controls, delay: int, due: Callable[[], int | None], beat: float = _BEAT) -> None:
         self._controls = controls
         self._delay = delay
+        self._due = due
+        self._beat = beat
+        self.failures = 0
+        self._failing = False
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name="muntin-heartbeat", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="muntin-heartbeat", daemon=True)
         self._thread.start()
 
-    def _beat(self) -> None:
-        while not self._stopped.wait(_BEAT):
-            self._controls.tell(time.time_ns() // 1000 - self._delay)
+    def _run(self) -> None:
+        while not self._stopped.wait(self._beat):
+            try:
+                self._send()
+            except (MuntinError, OSError) as error:
+                self.failures += 1
+                if not self._failing:
+                    _log.warning("the heartbeat cannot be written and is retried: %s", error)
+                self._failing = True
 
-    def stop(self) -> None:
-        """Stop; returns when no moment will be told any more."""
+    def _send(self) -> None:
+        moment = time.time_ns() // 1000 - self._delay
+        due = self._due()
+        if due is None or moment < due:
+            return
+        self._controls.tell(moment)
+        if self._failing:
+            _log.info("the heartbeat is written again after %d failures", self.failures)
+        self._failing = False
+
+    def stop(self, timeout: float = 10.0) -> None:
+        """Send no more moments; wait at most ``timeout`` seconds for one that is being written."""
         self._stopped.set()
-        self._thread.join()
+        self._thread.join(timeout)

@@ -53,7 +53,8 @@ class Standing:
 class Delivery:
     """Delivers the outputs of an engine; ``folder`` is Muntin's part of the checkpoint.
 
-    ``failure`` is what a sink has done, ``thread`` the one that delivers, while it does.
+    ``failure`` is what a sink has done, ``thread`` the one that delivers, while it does. ``at_work`` names
+    the sink that is being called.
     """
 
     def __init__(self, folder: Path, outbox: Outbox) -> None:
@@ -61,6 +62,7 @@ class Delivery:
         self.tally = Tally()
         self.failure: RunError | None = None
         self.thread: int | None = None
+        self.at_work = ""
         self._late = folder / "late"
         self._last = folder / "last"
         self._duck = Duck()
@@ -160,7 +162,8 @@ class Delivery:
 
     @contextmanager
     def _named(self, what: str, batch: int) -> Iterator[None]:
-        """Say which sink it was that failed."""
+        """Say which sink it was that failed, and which one is at work."""
+        self.at_work = f"{what}, called with batch {batch},"
         try:
             yield
         except Exception as error:
@@ -169,6 +172,8 @@ class Delivery:
                 hint="Repair it and start again: the batch is done again, other sinks keep what they have once",
             )
             raise self.failure from error
+        finally:
+            self.at_work = ""
 
     def held(self, found: Found) -> Held:
         """The rows that control rows asked for."""

@@ -8,6 +8,7 @@ of the next batch, from which on it is in force. So changes are durable and orde
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 import uuid
@@ -38,7 +39,7 @@ from muntin.kernels.compiling import prepare, prepare_part
 from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream, Table
-from muntin.model.clock import Instant, parse_instant, parse_interval
+from muntin.model.clock import BEFORE_ALL, Instant, parse_instant, parse_interval
 from muntin.model.settings import Settings, parse_advance
 from muntin.plan.join import JoinPlan
 from muntin.plan.pipeline import Pipeline, PipelinePlan
@@ -59,21 +60,27 @@ from muntin.spark.outbox import Outbox
 from muntin.spark.pipeline import Plumbing, build
 from muntin.spark.program import Program, Registered
 from muntin.spark.releasing import Address, Reception
-from muntin.spark.resident import Resident
 from muntin.spark.resting import held_at_rest
 from muntin.spark.resuming import in_force, meaning_of
-from muntin.spark.session import STREAMING, driver_host, java_log, local_session
+from muntin.spark.session import STREAMING, driver_host, java_log, local_session, polling_less
 from muntin.spark.sinks import FileSink, MemorySink, Sink, SinkChoice, SinkMaker, identity_of, read_batches
 from muntin.spark.sources import Source, arrow_schema, check_repeatable, fitted, read_stream
 from muntin.spark.standing_query import SparkQuery
+from muntin.spark.stopping import BatchInterrupted, after_query, end_query, end_residents, wait_for
 from muntin.spark.subscribing import Subscriber, Subscriptions
 from muntin.spark.tally import STATS
 from muntin.spark.temporary import HeldFolder, sweep
 from muntin.sql.streams import make_stream, make_table, read_slack
 
+_log = logging.getLogger("muntin.spark")
+
 _DEFAULT = Settings()
 _GLANCE = 0.05
 """Seconds between looks at whether the streaming query still runs."""
+_CHANGE = 300.0
+"""Seconds within which a batch has to take in a query that is added or dropped, besides two trigger intervals."""
+_SETTLE = 600.0
+_STOP = 60.0
 
 
 class SparkEngine:
@@ -139,6 +146,10 @@ class SparkEngine:
         """Queries that were dropped since the engine ran last: under the same name they start anew."""
         self._listener: RunListener | None = None
         self._live = False
+        self._stopping = False
+        self._stuck: threading.Thread | None = None
+        """Waits for a streaming query that did not stop in time, and then releases the checkpoint."""
+        self._patience = _CHANGE + 2 * parse_interval(trigger) / 1e6
         self._lock = threading.RLock()
         self._catalog = self._declared.catalog
         self._frames: dict[str, DataFrame] = {}
@@ -172,11 +183,11 @@ class SparkEngine:
             lambda query: self._add_query(query, None),
             lambda drop: self._drop(drop.kind, drop.name, if_exists=drop.if_exists),
         )
-        with self._lock:
-            try:
+        try:
+            with self._lock:
                 return run_script(script, self._declared, actions)
-            finally:
-                self._await_changes()
+        finally:
+            self._await_changes()
 
     def stream(self, name: str, source: DataFrame, *, time: str | None = None, slack: str | int = 0) -> None:
         """Declare a stream over a streaming DataFrame."""
@@ -222,8 +233,8 @@ class SparkEngine:
         with self._lock:
             query = self._declared.read(sql, name)
             handle = self._add_query(query, sink)
-            self._await_changes()
-            return handle
+        self._await_changes()
+        return handle
 
     def _add_query(self, query: Query, sink: SinkChoice) -> SparkQuery:
         """Register a query; without a sink it has the one of its WITH."""
@@ -290,18 +301,26 @@ class SparkEngine:
         self._controls.send(wanted.control(program))
 
     def _await_changes(self) -> None:
-        """Wait until the changes announced are settled, or the engine does not run any more."""
+        """Wait until the changes announced are settled, or the engine does not run any more.
+
+        The caller must not hold the lock, so that others can stop the engine meanwhile.
+        """
         if self._delivery.thread == threading.get_ident():
             return  # a sink asked for them: they are settled after it
+        until = time.monotonic() + self._patience
         for wanted in list(self._pending.values()):
             while not wanted.done.wait(_GLANCE) and self._streaming is not None and self._streaming.isActive:
-                pass
+                if time.monotonic() > until:
+                    raise RunError(
+                        f"no batch has taken in the change of {wanted.about} for {self._patience:.0f} seconds",
+                        hint="It is still to come, with the next batch; look at engine.progress, or stop and start the engine",
+                    )
 
     def drop(self, name: str) -> None:
         """Drop a query, also while the engine runs; the others notice nothing."""
         with self._lock:
             self._drop("query", name, if_exists=False)
-            self._await_changes()
+        self._await_changes()
 
     def _drop(self, kind: str, name: str, *, if_exists: bool) -> None:
         if kind == "query":
@@ -334,9 +353,27 @@ class SparkEngine:
         with self._lock:
             self._start(live=True)
 
-    def process_available(self, until: Instant | None = None) -> None:
-        """Process all input there is now, then return; ``until`` then moves time on to that instant, see :meth:`advance`."""
+    def process_available(self, until: Instant | None = None, timeout: float | None = None) -> None:
+        """Process all input that is available now, then return.
+
+        An engine that runs goes on running, as after Spark's ``processAllAvailable``: where input never pauses,
+        this returns only after ``timeout`` seconds, with an error. An engine that does not run is started and
+        stopped again, without a timeout.
+
+        Parameters
+        ----------
+        until : str, datetime or int, optional
+            Then advance time to that instant, see :meth:`advance`, and process what follows from it.
+        timeout : float, optional
+            Seconds to wait for an engine that runs; None: as long as it takes.
+        """
         moment = None if until is None else parse_instant(until)
+        if self._live and self._streaming is not None and self._streaming.isActive:
+            self._caught_up(self._streaming, timeout)
+            if moment is not None:
+                self.advance(moment)
+                self._caught_up(self._streaming, timeout)
+            return
         self._process(more=moment is not None)
         if moment is not None:
             try:
@@ -345,6 +382,13 @@ class SparkEngine:
             except BaseException:  # also when it could not be started again
                 self._end_residents()
                 raise
+
+    def _caught_up(self, streaming: StreamingQuery, timeout: float | None) -> None:
+        """Wait until a trigger of a running query has found no new input."""
+        try:
+            wait_for(streaming.processAllAvailable, timeout, "processing the available input")
+        except StreamingQueryException as error:
+            raise self._explained(error) from error
 
     def _process(self, *, more: bool = False) -> None:
         """Process what there is; where ``more`` follows at once, the processes of the buckets go on."""
@@ -364,20 +408,20 @@ class SparkEngine:
                 self._end_residents()
             self._subscriptions.drain(PATIENCE)
 
-    def settle(self) -> None:
-        """Wait, while the engine runs, until all input there is now is processed; starts it if it does not run.
+    def settle(self, timeout: float | None = _SETTLE) -> None:
+        """Start the engine if it does not run, then wait until all input that is available now is processed.
 
-        For tests and demonstrations: where input never ends, this need not either.
+        Raises
+        ------
+        RunError
+            When that takes longer than ``timeout`` seconds, for example because input never pauses.
         """
         with self._lock:
             if self._streaming is None or not self._streaming.isActive:
                 self._start(live=True)
             streaming = self._streaming
         assert streaming is not None, "it was started"
-        try:
-            streaming.processAllAvailable()
-        except StreamingQueryException as error:
-            raise self._explained(error) from error
+        self._caught_up(streaming, timeout)
 
     def advance(self, to: Instant) -> None:
         """Promise that nothing earlier will come on any stream; in force from the next batch on, and durable.
@@ -389,6 +433,12 @@ class SparkEngine:
     def _start(self, *, live: bool) -> None:
         if self._streaming is not None and self._streaming.isActive:
             raise CatalogError("the engine is running", hint="Stop it first")
+        if self._stuck is not None and self._stuck.is_alive():
+            raise RunError(
+                f"the last run has not ended: {self._delivery.at_work or 'Spark'} is stuck",
+                hint="Start again when it has returned, or in another process after this one has ended",
+            )
+        self._stopping = False
         prepare()
         if any(isinstance(standing.query, Pipeline) for standing in self._queries.values()):
             prepare_part("changes")  # here, once: the processes of buckets find them compiled
@@ -408,12 +458,13 @@ class SparkEngine:
             self._checkpoint.release()
             raise
         if live and self._delay is not None:
-            self._heartbeat = Heartbeat(self._controls, self._delay)
+            self._heartbeat = Heartbeat(self._controls, self._delay, lambda: self._delivery.tally.due)
 
     def _begin(self, wanted: Program, sources: Mapping[str, Source], *, live: bool) -> None:
         program = self._program = self._resumed(wanted)
         self._checkpoint.check_planned()
         self._delivery.begin(program, self._checkpoint.last_batch() + 1)
+        self._delivery.tally.due = BEFORE_ALL
         self._delivery.outbox.clear()
         forget_unknown(program, self._checkpoint.tasks.carried)
         self.sinks.forget_others(standing.sink for standing in self._queries.values())
@@ -468,7 +519,8 @@ class SparkEngine:
         self._listener = RunListener(self.spark, run, self._on_progress)
         self._listener.attach()
         try:
-            return writer.queryName(run.name).start()
+            with polling_less(self.spark):
+                return writer.queryName(run.name).start()
         except BaseException:
             self._listener.detach()
             raise
@@ -478,14 +530,18 @@ class SparkEngine:
         if self._listener is not None:
             self._listener.wait()
 
-    def _halt(self) -> None:
-        """End the streaming query, if one runs."""
+    def _halt(self, seconds: float) -> bool:
+        """End the streaming query, if one runs; return whether it has ended within ``seconds``."""
+        self._stopping = True
         if self._heartbeat is not None:
-            self._heartbeat.stop()
+            self._heartbeat.stop(min(seconds, PATIENCE))
             self._heartbeat = None
-        if self._streaming is not None:
-            self._streaming.stop()
-            self._heard()
+        if self._streaming is None:
+            return True
+        if not end_query(self.spark, self._streaming, seconds):
+            return False
+        self._heard()
+        return True
 
     def _source(self, stream: Stream) -> Source:
         frame = self._frames.get(stream.name)
@@ -508,12 +564,43 @@ class SparkEngine:
             parse_advance(self._declared.settings.max_advance),
         )
 
-    def stop(self) -> None:
-        """Stop after what is being done; a batch that is not complete is done again at the next start."""
-        with self._lock:
-            self._halt()
-            self._end_residents()
+    def stop(self, timeout: float = _STOP) -> None:
+        """Stop; a batch that is not complete is done again at the next start.
+
+        Processes of buckets that do not answer are killed. A sink that does not return cannot be: then the
+        checkpoint stays locked until it has returned or this process ends, so that it never writes beside
+        another run.
+
+        Raises
+        ------
+        RunError
+            When a sink, or Spark, has not returned within ``timeout`` seconds; the error names it.
+        """
+        until = time.monotonic() + timeout
+        if not self._lock.acquire(timeout=timeout):
+            raise RunError(f"the engine has been starting for {timeout:g} seconds", hint="Stop it again later")
+        try:
+            self._stop_before(until)
+        finally:
+            self._lock.release()
         self._subscriptions.drain(PATIENCE)
+
+    def _stop_before(self, until: float) -> None:
+        if self._halt(max(until - time.monotonic(), _GLANCE)):
+            self._end_residents(max(until - time.monotonic(), 1.0))
+            return
+        streaming, at_work = self._streaming, self._delivery.at_work
+        assert streaming is not None, "it did not end"
+        end_residents(self._run, self.buckets, 1.0)
+        self._close_reception()
+        self._stuck = after_query(streaming, self._checkpoint.release)
+        fact = f"{at_work} has not returned" if at_work else "Spark has not ended the batch under way"
+        error = RunError(
+            f"the engine did not stop in time: {fact}",
+            hint="The checkpoint stays locked until that is over or this process ends; the batch will be done again",
+        )
+        _log.warning("%s", error)
+        raise error
 
     def await_termination(self, timeout: float | None = None) -> bool:
         """Wait until the engine stops, at most so many seconds; whether it has. Raises what made it fail."""
@@ -525,11 +612,10 @@ class SparkEngine:
             raise self._explained(error) from error
         return bool(done) if done is not None else True
 
-    def _end_residents(self) -> None:
+    def _end_residents(self, seconds: float = PATIENCE) -> None:
         """End the processes of the buckets, and let others have the checkpoint."""
         if self._run:
-            for number in range(self.buckets):
-                Resident(self._run, number, 0).stop()
+            end_residents(self._run, self.buckets, seconds)
         self._close_reception()
         self._checkpoint.release()
 
@@ -552,23 +638,29 @@ class SparkEngine:
 
     def _write(self, outputs: DataFrame, batch: int) -> None:
         """Deliver the outputs of a batch; then settle the changes that came with it."""
+        try:
+            self._write_batch(outputs, batch)
+        except Exception:
+            if self._stopping:
+                raise BatchInterrupted from None
+            raise
+
+    def _write_batch(self, outputs: DataFrame, batch: int) -> None:
+        began = time.monotonic()
         found = self._delivery.collected(outputs)
         self._delivery.deliver(found, batch, self._queries, self._catalog.streams())
         for name in self._delivery.suspended:
             self._subscriptions.forget(name)  # buckets where it still runs must not release results
-        self._govern(found, batch)
+        self._govern(found, batch, time.monotonic() - began)
         self._delivery.tally.note(batch, self._counts())
         self._settle_changes(found, batch)
         self._delivery.outbox.clear()
         self._clear_carried(batch, ran=(STATS, "") in found)
 
-    def _govern(self, found: Found, batch: int) -> None:
-        """Let limits follow how a batch went, in live runs; it began when Spark wrote down what is in it."""
-        if not self._live:
-            return
-        begun = self._checkpoint.spark / "offsets" / str(batch)
-        seconds = time.time() - begun.stat().st_mtime if begun.exists() else 0.0
-        self._governor.observe(batch, seconds, [json.loads(row["blob"]) for row in found.get((STATS, ""), ())])
+    def _govern(self, found: Found, batch: int, seconds: float) -> None:
+        """Let limits follow how a batch went, in live runs; ``seconds`` is how long it took."""
+        if self._live:
+            self._governor.observe(batch, seconds, [json.loads(row["blob"]) for row in found.get((STATS, ""), ())])
 
     def _clear_carried(self, batch: int, *, ran: bool) -> None:
         """Remove rows that lanes began with in an earlier batch, which is complete since this one came."""
@@ -588,6 +680,7 @@ class SparkEngine:
             self._program = settled(self._program, wanted, batch + 1, held.get(wanted.name, {}), self._checkpoint.tasks.carried)
         self._checkpoint.write(self._run, self._program)
         self._delivery.follow(self._program)
+        self._delivery.tally.due = BEFORE_ALL  # buckets have yet to say what is due with the new queries
         for wanted in came:
             del self._pending[wanted.name]
             wanted.done.set()
@@ -616,12 +709,18 @@ class SparkEngine:
     @property
     def progress(self) -> dict[str, Any] | None:
         """What Spark tells of the last batch, with our counts under ``muntin``."""
-        if self._streaming is None or self._streaming.lastProgress is None:
+        # As one text: PySpark asks Java for every number of a progress by itself, an eighth of a second each time.
+        last = None if self._streaming is None else self._streaming._jsq.lastProgress()  # noqa: SLF001
+        if last is None:
             return None
-        last = self._streaming.lastProgress
-        told: dict[str, Any] = json.loads(last.json)
+        told: dict[str, Any] = json.loads(last.json())
         told["muntin"] = self._counts()
         return told
+
+    @property
+    def last_batch(self) -> int:
+        """The number of the last batch that is complete in the checkpoint, or -1."""
+        return self._checkpoint.last_batch()
 
     def _counts(self) -> dict[str, Any]:
         """What we count, for progress."""

@@ -17,6 +17,9 @@ import gc
 import hashlib
 import os
 import secrets
+import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -24,7 +27,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +45,8 @@ _IDLE = 600.0
 _REST = 60.0
 _START = 120.0
 _WATCH = 1.0
+_LONGEST = 100
+"""Bytes of a socket's path; the kernel takes 107."""
 _ALL = b""
 """What comes after the last share."""
 
@@ -76,6 +81,60 @@ def resting_files(parent: int | str = "*", pid: int | str = "*") -> list[Path]:
 def digest_of(program: bytes) -> str:
     """What tells one program from another."""
     return hashlib.sha256(program).hexdigest()
+
+
+@contextlib.contextmanager
+def short_path(path: Path) -> Iterator[str]:
+    """Give a socket's path a name that is short enough for the kernel, however long the path is."""
+    if len(os.fsencode(path)) <= _LONGEST:
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
+def _reached(path: Path, patience: float) -> Iterator[socket.socket]:
+    """Connect to a resident, at most for so long; whether it accepts, only an answer tells."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as own, short_path(path) as name:
+        own.settimeout(patience)
+        own.connect(name)
+        yield own
+
+
+def _proved(own: socket.socket, key: bytes, patience: float) -> Connection:
+    """Exchange the proofs of the key; every answer must come within ``patience`` seconds."""
+    own.setblocking(True)
+    limit = struct.pack("ll", int(patience), int(patience % 1 * 1_000_000))
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+    connection = Connection(os.dup(own.fileno()))
+    try:
+        answer_challenge(connection, key)
+        deliver_challenge(connection, key)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _peer(own: socket.socket) -> int:
+    """Return the process that listens at the other end of a socket."""
+    size = struct.calcsize("3i")
+    process: int = struct.unpack("3i", own.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))[0]
+    return process
+
+
+def _killed(process: int | None) -> int | None:
+    """Kill a process, also one that is suspended; return its number."""
+    if not process:
+        return None
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
+    return process
 
 
 class Resident:
@@ -133,15 +192,29 @@ class Resident:
                 hint="See that the machine has memory for it; the batch will be tried again from the checkpoint",
             ) from error
 
-    def stop(self) -> None:
-        """Let the resident rest, if there is one; it forgets its bucket."""
-        connection = self._connect()
-        if connection is not None:
-            with contextlib.suppress(OSError, EOFError), connection:
-                send(connection, ("rest", self._socket, self._key))
-                receive(connection)
+    def stop(self, patience: float = 10.0) -> int | None:
+        """Let the resident rest, if there is one; it forgets its bucket.
+
+        One that does not answer within ``patience`` seconds is killed; its process id is returned.
+        """
+        killed = self._put_to_rest(patience)
         for path in (self._socket, self._key, self._lock):
             path.unlink(missing_ok=True)
+        return killed
+
+    def _put_to_rest(self, patience: float) -> int | None:
+        process = None
+        try:
+            with _reached(self._socket, patience) as own:
+                process = _peer(own)
+                with _proved(own, self._key.read_bytes(), patience) as connection:
+                    send(connection, ("rest", self._socket, self._key))
+                    receive(connection)
+        except (BlockingIOError, TimeoutError):  # the first: a timeout in the middle of an answer
+            return _killed(process)
+        except (OSError, EOFError, AuthenticationError):
+            pass  # it has ended, or belongs to another engine by now
+        return None
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[Connection]:
@@ -151,7 +224,8 @@ class Resident:
 
     def _connect(self) -> Connection | None:
         try:
-            return Client(str(self._socket), "AF_UNIX", authkey=self._key.read_bytes())
+            with short_path(self._socket) as path:
+                return Client(path, "AF_UNIX", authkey=self._key.read_bytes())
         except (OSError, EOFError, AuthenticationError):  # the last: it was replaced since its key was read
             return None
 
@@ -307,13 +381,14 @@ class _Life:
         os._exit(0)
 
 
-def serve(socket: str, key: str, parent: int) -> None:
+def serve(address: str, key: str, parent: int) -> None:
     """Serve one bucket, and after a rest another one, until it is time to end."""
     life = _Life(parent)
     threading.Thread(target=life.watch, daemon=True).start()
     serving = _Serving()
     # It is never closed: that would remove a name which another may have by then.
-    listener = Listener(socket, "AF_UNIX", authkey=Path(key).read_bytes())
+    with short_path(Path(address)) as path:
+        listener = Listener(path, "AF_UNIX", authkey=Path(key).read_bytes())
     prepare()  # whoever connects meanwhile waits; no request is answered by a process that has yet to load its kernels
     while True:
         with contextlib.suppress(EOFError, OSError, AuthenticationError), listener.accept() as connection:

@@ -14,17 +14,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from muntin.errors import RunError
+from muntin.spark.gateway import Java
 from muntin.spark.temporary import HeldFolder
 
 LEAST_JAVA = 17
@@ -52,6 +53,12 @@ STREAMING = {
 
 _LOCAL_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 """For local disks: Spark's default forks a process for every file it makes, about 65 a micro-batch; this one about 14."""
+
+
+_POLLING = "spark.sql.streaming.pollingDelay"
+_POLLING_DEFAULT = 10
+_POLLING_OURS = "200ms"
+"""How often a query without input looks for some: Spark's default takes half a core for that."""
 
 
 class JavaError(RunError):
@@ -89,8 +96,16 @@ class JavaLog:
 java_log = JavaLog()
 
 
-def local_session(buckets: int, settings: Mapping[str, str] | None = None, master: str | None = None) -> SparkSession:
-    """The session of this process: the one there is, or a new one; local with as many threads as there are cores, unless told."""
+def local_session(
+    buckets: int,
+    settings: Mapping[str, str] | None = None,
+    master: str | None = None,
+    interrupted: Callable[[], bool] = lambda: False,
+) -> SparkSession:
+    """The session of this process: the one there is, or a new one; local with as many threads as there are cores, unless told.
+
+    Raises KeyboardInterrupt, and leaves no Java behind, when ``interrupted`` says so while Java starts.
+    """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -112,7 +127,7 @@ def local_session(buckets: int, settings: Mapping[str, str] | None = None, maste
     }
     for name, value in wanted.items():
         conf.set(name, value)
-    return _quiet_session(conf)
+    return _quiet_session(conf, interrupted)
 
 
 def _own_files(master: str | None) -> dict[str, str]:
@@ -128,17 +143,38 @@ def _files() -> HeldFolder:
     return HeldFolder("spark")
 
 
-def _quiet_session(conf: SparkConf) -> SparkSession:
+def _quiet_session(conf: SparkConf, interrupted: Callable[[], bool]) -> SparkSession:
     if SparkContext._active_spark_context is None and SparkContext._gateway is None:  # noqa: SLF001 (no public way to ask)
         descriptor = java_log.begin()
         try:
-            gateway = launch_gateway(conf, {"stderr": descriptor})  # type: ignore[no-untyped-call]
-            SparkContext(conf=conf, gateway=gateway)
+            Java(conf, descriptor, interrupted).start_spark()
         except (PySparkRuntimeError, Py4JJavaError) as error:
             raise JavaError(f"Spark does not start: {_first_line(error)}{java_log.keep()}", hint="Check master and Java") from error
         finally:
             os.close(descriptor)
     return SparkSession.builder.config(conf=conf).getOrCreate()
+
+
+@contextmanager
+def configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Change settings of a session for a while."""
+    before = {name: spark.conf.get(name) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            if old is not None:
+                spark.conf.set(name, old)
+
+
+@contextmanager
+def polling_less(spark: SparkSession) -> Iterator[None]:
+    """Let streaming queries that start meanwhile look for input less often, unless the user has set how often."""
+    chosen = re.sub(r"\D", "", spark.conf.get(_POLLING) or "")
+    with configured(spark, {_POLLING: _POLLING_OURS} if chosen == str(_POLLING_DEFAULT) else {}):
+        yield
 
 
 def _first_line(error: Exception) -> str:

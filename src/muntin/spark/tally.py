@@ -64,6 +64,8 @@ class Stats:
     clocks: Mapping[str, QueryClock] = field(default_factory=dict)
     rows_ahead: Mapping[str, int] = field(default_factory=dict)
     times: Mapping[str, int] = field(default_factory=dict)
+    due: int | None = None
+    """The first instant at which time alone can change a result; None: time changes nothing."""
 
     def to_blob(self) -> bytes:
         """As JSON."""
@@ -139,6 +141,8 @@ class Tally:
     clocks: dict[str, QueryClock] = field(default_factory=dict)
     last_rows: dict[str, float] = field(default_factory=dict)
     """When the last row of each stream came."""
+    due: int | None = BEFORE_ALL
+    """The first instant at which time alone can change a result; None: there is none."""
     _noted: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, batch: int, told: Sequence[Mapping[str, Any]], results: Mapping[str, int], late: Mapping[str, int]) -> None:
@@ -159,6 +163,8 @@ class Tally:
             self.unsent += stats["unsent"]
         self.rebuilds.add([Rebuilt(**stats["rebuilt"]) for stats in told if stats["rebuilt"]])
         if told:
+            dues = [stats["due"] for stats in told if stats["due"] is not None]
+            self.due = min(dues, default=None)
             self.rows_held = sum(stats["rows_held"] for stats in told)
             self.bytes_held = sum(stats["bytes_held"] for stats in told)
             self.final = max(stats["final"] for stats in told)

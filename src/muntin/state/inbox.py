@@ -51,6 +51,10 @@ class Inbox:
         """The rows that wait, each batch sorted by time, in order of arrival."""
         return self._batches
 
+    def oldest(self) -> int | None:
+        """Return the time of the oldest row, or None."""
+        return min((int(batch.times[0]) for batch in self._batches), default=None)
+
     def waiting(self) -> int:
         """Rows that wait."""
         return sum(len(batch) for batch in self._batches)

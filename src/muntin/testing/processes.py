@@ -43,6 +43,18 @@ def resident_bytes_of(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+def cpu_seconds(root: int) -> float:
+    """Return the seconds of a core that a process and all below it have used so far."""
+    ticks = 0
+    for pid in [root, *descendants(root)]:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def descendants(root: int) -> list[int]:
     """All processes below one, whatever their group or session."""
     parents = {pid: status[1] for pid in _all() if (status := _status(pid))}

@@ -33,11 +33,18 @@ class Engine:
     def __init__(self, wait: Callable[[], object]) -> None:
         self.sinks = SimpleNamespace(default=None, as_json=False, most=20)
         self.progress = None
-        self.process_available = self.await_termination = wait
+        self.last_batch = 7
+        self._wait = wait
+        self.await_termination = wait
         self.ran: list[str] = []
 
     def execute(self, script: str) -> None:
         self.ran.append(script)
+
+    def process_available(self, until: str | None = None) -> None:
+        if until is not None:
+            self.ran.append(f"until {until}")
+        self._wait()
 
     def start(self) -> None:
         self.ran.append("start")
@@ -51,6 +58,11 @@ def run(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
     with pytest.raises(SystemExit) as ended:
         main()
     return cast("int", ended.value.code or 0)
+
+
+@pytest.fixture(autouse=True)
+def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark, "local_session", lambda *_, **__: None, raising=False)
 
 
 @pytest.fixture
@@ -70,6 +82,8 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["app.sql", "--trigger", "soon"], "--trigger cannot be 'soon'"),
         (["app.sql", "--heartbeat", "often"], "--heartbeat cannot be 'often'"),
         (["app.sql", "--heartbeat", "1 second", "--once"], "--heartbeat cannot go with --once"),
+        (["app.sql", "--heartbeat", "1 second", "--until", "2026-01-01"], "--heartbeat cannot go with --until"),
+        (["app.sql", "--until", "tomorrow"], "--until cannot be 'tomorrow'"),
         (["app.sql", "--log", "none/run.log"], "cannot write the log 'none/run.log'"),
         (["app.sql", "--checkpoint", "app.sql"], "is a file"),
         (["app.sql", "--frobnicate"], "frobnicate"),
@@ -119,7 +133,7 @@ def test_an_interrupt_ends_a_run(script: Path, monkeypatch: pytest.MonkeyPatch, 
 
     def wait() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
-        ended.wait(30)
+        ended.wait(1)
 
     engine = Engine(wait)
     monkeypatch.setattr(spark, "SparkEngine", lambda *_, **__: engine, raising=False)
@@ -130,6 +144,53 @@ def test_an_interrupt_ends_a_run(script: Path, monkeypatch: pytest.MonkeyPatch, 
         ended.set()
     assert engine.ran == [SCRIPT, *ran, "stop"]
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+SAVED = "Stopped after batch 7. Everything up to it is saved in state: run the same command again to resume."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        (["--checkpoint", "state"], 0, SAVED),
+        (["--checkpoint", "state", "--once"], 130, SAVED),
+        ([], 0, "Stopped after batch 7. Nothing is kept to resume from; --checkpoint DIR keeps it."),
+    ],
+)
+def test_ctrl_c_prints_one_line_on_what_is_saved_and_how_to_resume(
+    script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, line: str
+) -> None:
+    ended = threading.Event()
+
+    def wait() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        ended.wait(1)
+
+    monkeypatch.setattr(spark, "SparkEngine", lambda *_, **__: Engine(wait), raising=False)
+    assert run([str(script), *arguments], monkeypatch) == code
+    assert capsys.readouterr().err.splitlines() == ["Spark is starting", line]
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["--once"], 130), ([], 0)])
+def test_ctrl_c_while_java_starts_ends_without_a_traceback(
+    script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int
+) -> None:
+    def interrupted_session(*_: object, interrupted: Callable[[], bool], **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert interrupted(), "the handler was called"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(spark, "local_session", interrupted_session, raising=False)
+    assert run([str(script), *arguments], monkeypatch) == code
+    said = capsys.readouterr().err.splitlines()
+    assert said[1:] == ["Stopped before the first batch was complete. Nothing is kept to resume from; --checkpoint DIR keeps it."]
+
+
+def test_until_processes_the_input_and_then_advances_time(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(lambda: None)
+    monkeypatch.setattr(spark, "SparkEngine", lambda *_, **__: engine, raising=False)
+    assert run([str(script), "--until", "2026-01-31 12:00:00"], monkeypatch) == 0
+    assert engine.ran == [SCRIPT, "until 2026-01-31 12:00:00", "stop"]
 
 
 def test_what_made_an_engine_fail_is_raised_after_it_was_stopped() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -209,3 +212,33 @@ def test_it_starts_without_pandas_and_pyspark() -> None:
     """Every bucket has such a process; both together are a third of the time that it takes to start, and memory."""
     code = "import sys, muntin.spark.resident; print({'muntin', 'pandas', 'pyspark'} & {*sys.modules})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "{'muntin'}\n"
+
+
+def test_a_suspended_process_is_killed_when_it_does_not_answer_in_time(run: str) -> None:
+    resident = Resident(run, 0, os.getpid())
+    resident.apply(request(-1, SHARES[0]), nothing)
+    (process,) = residents(os.getpid())
+    os.kill(process, signal.SIGSTOP)
+    began = time.monotonic()
+    assert resident.stop(0.5) == process
+    assert time.monotonic() - began < 20
+    os.waitpid(process, 0)
+    assert not wait_gone([process], 10)
+    assert resident.stop(0.5) is None, "there is none any more"
+
+
+def test_a_bucket_has_its_process_however_long_the_name_of_the_temporary_folder(
+    run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    resident = Resident(run, 0, os.getpid())
+    resident.apply(request(-1, SHARES[0]), nothing)
+    assert resident.stop() is None
+    (key,) = resting_files(os.getpid())
+    again = Resident(f"{run}-again", 0, os.getpid())
+    again.apply(request(-1, SHARES[0]), nothing)
+    assert not key.exists(), "the process that rested has woken"
+    for pid in residents(os.getpid()):
+        kill(pid)
