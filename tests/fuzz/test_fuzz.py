@@ -5,14 +5,19 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.fuzz import runner
 from tests.fuzz.campaign import kind_of
 from tests.fuzz.cases import draw_case
 from tests.fuzz.runner import run_case
-from tests.fuzz.script import read_script, write_script
+from tests.fuzz.script import Step, read_script, write_script
 from tests.fuzz.shrink import shrink
+
+import muntin
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,17 +61,50 @@ def test_most_drawn_queries_are_accepted() -> None:
     assert accepted >= 0.8 * drawn
 
 
-def test_a_wrong_result_is_found_and_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fuzzer itself: an engine that forgets a row is caught, and the steps left are few."""
-    import muntin  # noqa: PLC0415
+STEPS: list[Step] = [
+    ("engine", {}),
+    ("stream", "A", {"k": "INTEGER", "ts": "TIMESTAMP"}, "ts", 0),
+    ("query", "q1", "SELECT k FROM A WINDOW 5 SECONDS", True),
+    ("push", "A", "tuples", [(1, 1_000_000), (2, 2_000_000)]),
+    ("poll", "q1"),
+    ("push", "A", "tuples", [(3, 3_000_000), (4, 4_000_000), (5, 5_000_000)]),
+    ("settle", 6_000_000),
+    ("check", "q1"),
+]
 
-    push = muntin.Engine.push
-    monkeypatch.setattr(muntin.Engine, "push", lambda self, stream, rows: push(self, stream, rows[1:] if len(rows) > 4 else rows))
-    steps, kind = next(
-        (case.steps, kind_of(outcome.failure))
-        for case in map(draw_case, range(100, 140))
-        if case.exact and "oracle" in (outcome := run_case(case.steps)[0]).failure
-    )
-    small = shrink(steps, lambda some: kind_of(run_case(some)[0].failure) == kind, 20)
-    assert len(small) < 12
-    assert kind_of(run_case(small)[0].failure) == kind
+
+def forget_a_row(engine: muntin.Engine, stream: str, rows: list[object]) -> None:
+    PUSH(engine, stream, rows[1:] if len(rows) > 2 else rows)  # type: ignore[arg-type]
+
+
+PUSH = muntin.Engine.push
+
+
+def test_a_wrong_result_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not run_case(STEPS)[0].failure
+    monkeypatch.setattr(muntin.Engine, "push", forget_a_row)
+    failure = run_case(STEPS)[0].failure
+    assert kind_of(failure) == "the answer differs from the oracle"
+
+
+def test_a_failure_is_shrunk_to_its_steps_and_rows() -> None:
+    steps = draw_case(5).steps * 3
+    steps.insert(100, ("push", "A", "tuples", [(1,), (7,), (3,)]))
+    steps.insert(200, ("check", "odd"))
+
+    def fails(some: Sequence[Step]) -> bool:
+        pushed = [(7,) in step[3] for step in some if step[0] == "push"]
+        return any(pushed) and ("check", "odd") in some
+
+    assert shrink(steps, fails) == [("push", "A", "tuples", [(7,)]), ("check", "odd")]
+
+
+def test_a_raw_exception_and_a_hang_are_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(muntin.Engine, "push", fail)
+    assert "ZeroDivisionError" in run_case(STEPS)[0].failure
+    monkeypatch.setattr(muntin.Engine, "push", lambda *_: time.sleep(30))
+    monkeypatch.setattr(runner, "DEADLINE", 0.2)
+    assert "HangError" in run_case(STEPS)[0].failure
