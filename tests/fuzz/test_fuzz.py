@@ -74,7 +74,7 @@ STEPS: list[Step] = [
 
 
 def forget_a_row(engine: muntin.Engine, stream: str, rows: list[object]) -> None:
-    PUSH(engine, stream, rows[1:] if len(rows) > 2 else rows)  # type: ignore[arg-type]
+    PUSH(engine, stream, rows[1:] if len(rows) > 2 else rows)
 
 
 PUSH = muntin.Engine.push
