@@ -7,6 +7,7 @@ from collections import deque
 
 import pyarrow as pa
 
+from muntin.engine.interrupts import Held, call_user, is_interrupted
 from muntin.engine.subscription import Subscription
 from muntin.engine.turns import Turns
 from muntin.errors import InputError, SubscriberError
@@ -60,22 +61,27 @@ class Deliveries:
 
         Whoever is delivering already, this thread further up or another one, also delivers what was added now: so a
         subscriber may push, and batches never overtake each other.
+
+        After Ctrl-C, subscribers that were not called yet are called by the next delivery.
         """
-        with self._turns:
-            if self._delivering:
-                return
-            self._delivering = True
-        failures = []
-        try:
-            while (delivery := self._next()) is not None:
-                subscription, batch = delivery
-                try:
-                    subscription.callback(batch)
-                except Exception as error:  # noqa: BLE001 (whatever a callback raises is reported, the others are still called)
-                    failures.append((subscription.query, error))
-        except BaseException:
-            self._delivering = False
-            raise
+        if not self._waiting:
+            return  # what other threads have added, they deliver
+        failures: list[tuple[str, Exception]] = []
+        with Held():
+            with self._turns:
+                if self._delivering:
+                    return
+                self._delivering = True
+            try:
+                while (delivery := self._next()) is not None:
+                    subscription, batch = delivery
+                    try:
+                        call_user(subscription.callback, batch)
+                    except Exception as error:  # noqa: BLE001 (whatever a callback raises is reported, the others are still called)
+                        failures.append((subscription.query, error))
+            except BaseException:
+                self._delivering = False
+                raise
         if failures:
             name, failure = failures[0]
             raise SubscriberError(
@@ -85,7 +91,7 @@ class Deliveries:
 
     def _next(self) -> tuple[Subscription, pa.RecordBatch] | None:
         with self._turns:
-            if self._waiting:
+            if self._waiting and not is_interrupted():
                 return self._waiting.popleft()
             self._delivering = False
             return None

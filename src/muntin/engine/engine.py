@@ -658,6 +658,17 @@ class Engine:
                 raise self._declared.unknown_query(name)
             return use(running)
 
+    def _poll(self, name: str) -> pa.Table:
+        """Take the results of a query; after an interrupt they are still there for the next call."""
+        taken: list[pa.Table] = []
+        try:
+            self._running(name, lambda running: taken.append(running.poll()))
+            return taken[0]
+        except KeyboardInterrupt:
+            if taken and len(taken[0]):
+                self._running(name, lambda running: running.put_back(taken[0]))
+            raise
+
     def _subscribe(self, name: str, callback: Subscriber, buffer: int) -> Subscription:
         with self._lock:
             self._running(name, lambda _: None)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
+from muntin.engine.interrupts import Held, wait_for
 from muntin.engine.turns import Turns
 
 _log = logging.getLogger("muntin")
@@ -20,8 +22,9 @@ class Executor:
     def __init__(self, work: Callable[[], bool], turns: Turns) -> None:
         self._work = work
         self._turns = turns
-        self._woken = threading.Event()
-        self._idle = threading.Event()
+        self._changed = threading.Condition()
+        self._woken = False
+        self._idle = False
         self._stopping = False
         self.failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="muntin-executor", daemon=True)
@@ -29,31 +32,48 @@ class Executor:
 
     def wake(self) -> None:
         """Something is to be done."""
-        self._idle.clear()
-        self._woken.set()
+        with Held(), self._changed:
+            self._idle = False
+            self._woken = True
+            self._changed.notify_all()
 
     def wait(self, seconds: float | None) -> bool:
         """Wait until nothing is left to do, at most so long; whether that is so."""
-        return self._idle.wait(seconds)
+        limit = threading.TIMEOUT_MAX if seconds is None else seconds
+        return wait_for(self._changed, lambda: self._idle, time.monotonic() + limit)
+
+    def end(self) -> None:
+        """Let the thread end after the turn that is being worked on, without waiting for it."""
+        with Held(), self._changed:
+            self._stopping = True
+            self._changed.notify_all()
 
     def stop(self) -> None:
         """End after the turn that is being worked on; not from within one."""
-        self._stopping = True
-        self._woken.set()
+        self.end()
         self._thread.join()
 
     def _run(self) -> None:
         try:
             while not self._stopping:
-                self._woken.clear()
+                self._woken = False
                 with self._turns:
                     busy = self._work()
-                    if not busy and not self._woken.is_set():
-                        self._idle.set()
+                    if not busy:
+                        self._become_idle()
                 if not busy:
-                    self._woken.wait()
+                    with self._changed:
+                        self._changed.wait_for(lambda: self._woken or self._stopping)
         except BaseException as error:  # noqa: BLE001 (whatever it is, whoever uses the engine next has to hear of it)
             _log.critical("the engine has stopped working", exc_info=error)
             self.failure = error
         finally:
-            self._idle.set()
+            with self._changed:
+                self._idle = True
+                self._changed.notify_all()
+
+    def _become_idle(self) -> None:
+        """Report that nothing is left to do, unless something has come since the last turn."""
+        with self._changed:
+            self._idle = not self._woken
+            self._changed.notify_all()

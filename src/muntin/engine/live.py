@@ -68,12 +68,14 @@ class Live:
     def stop(self, timeout: float) -> bool:
         """Finish, and end the thread; whether there was one. Raises what had ended it before."""
         with self._turns:
-            executor, self._executor = self._executor, None
+            executor = self._executor
             if executor is None:
                 return False
             if executor.failure is None:
                 self.finish()
             self._be_live(live=False)
+            executor.end()
+            self._executor = None
         executor.stop()
         self._deliveries.rest(timeout)
         if executor.failure is not None:

@@ -285,6 +285,10 @@ class RunningPipeline:
         results, self._results = self._results, []
         return results[0] if len(results) == 1 else pa.concat_tables([self.query.output_schema.empty_table(), *results])
 
+    def put_back(self, polled: pa.Table) -> None:
+        """Keep results that :meth:`poll` took but nobody got."""
+        self._results.insert(0, polled)
+
     def answer(self) -> pa.Table:
         """The answer now: the same operators, made anew, over the answers of the leaves."""
         operator = self._make(None)

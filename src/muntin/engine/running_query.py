@@ -198,6 +198,10 @@ class RunningQuery:
         results, self._results = self._results, []
         return pa.concat_tables(results) if results else self._maker.empty()
 
+    def put_back(self, polled: pa.Table) -> None:
+        """Keep results that :meth:`poll` took but nobody got."""
+        self._results.insert(0, polled)
+
     def answer(self) -> pa.Table:
         """The select list over the rows inside their windows now."""
         parts = [self._maker.select(self._maker.passing(self._since_registered(found.inside(self.narrow)))) for found in self.join.answer()]

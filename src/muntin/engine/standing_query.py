@@ -35,7 +35,7 @@ class StandingQuery:
 
     def poll(self) -> pa.Table:
         """The changes since the last poll: ``_op``, ``_ts``, then the select list."""
-        return self._engine._running(self.name, lambda running: running.poll())  # noqa: SLF001 (a handle on the engine's insides)
+        return self._engine._poll(self.name)  # noqa: SLF001 (a handle on the engine's insides)
 
     def answer(self) -> pa.Table:
         """The answer now: the select list over the rows inside their windows."""

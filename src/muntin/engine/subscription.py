@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 
 import pyarrow as pa
+
+from muntin.engine.interrupts import Held, wait_for
 
 _log = logging.getLogger("muntin")
 
@@ -48,7 +49,7 @@ class Subscription:
 
     def cancel(self) -> None:
         """Be called no more, also not with what waits."""
-        with self._changed:
+        with Held(), self._changed:
             self._cancelled = True
             self._waiting.clear()
             self._bytes = 0
@@ -60,7 +61,7 @@ class Subscription:
 
         It is called with ``results`` and ``more``; ``where`` is for the log.
         """
-        with self._changed:
+        with Held(), self._changed:
             if self._cancelled:
                 return
             if self._waiting and self._bytes + results.nbytes > self._buffer:
@@ -83,7 +84,7 @@ class Subscription:
             results, more, where = piece
             try:
                 self.callback(results, *more)
-            except Exception as error:  # noqa: BLE001 (whatever a user's function does, the run and the other subscribers go on)
+            except BaseException as error:  # noqa: BLE001 (sys.exit in a user's function must not end its thread)
                 self._note_failure(error, where)
 
     def _next(self) -> tuple[pa.RecordBatch, tuple[object, ...], str] | None:
@@ -101,7 +102,7 @@ class Subscription:
             self._calling = True
             return piece
 
-    def _note_failure(self, error: Exception, where: str) -> None:
+    def _note_failure(self, error: BaseException, where: str) -> None:
         """Count a failure; one of each place is logged."""
         with self._changed:
             self._failures += 1
@@ -114,12 +115,11 @@ class Subscription:
         """Wait until the subscriber was called with all that waits, at most until a moment of ``time.monotonic``; not in its own call."""
         if self._thread is threading.current_thread():
             return
-        with self._changed:
-            self._changed.wait_for(lambda: self._cancelled or not (self._waiting or self._calling), until - time.monotonic())
+        wait_for(self._changed, lambda: self._cancelled or not (self._waiting or self._calling), until)
 
     def rest(self, seconds: float) -> None:
         """Let the thread end once it was called with all that waits; wait for that at most so long. The next offer starts another."""
-        with self._changed:
+        with Held(), self._changed:
             thread, self._resting = self._thread, True
             self._changed.notify_all()
         if thread is not None and thread is not threading.current_thread():
@@ -127,7 +127,7 @@ class Subscription:
 
     def stats(self) -> dict[str, object]:
         """Results it was called with, that wait, that were left out because it was too slow; how often it failed, and how lastly."""
-        with self._changed:
+        with Held(), self._changed:
             waiting = sum(len(results) for results, _, _ in self._waiting)
             return {
                 "rows": self._rows,

@@ -1,0 +1,136 @@
+"""What an engine was given, and what must come of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+import muntin
+from muntin.model.catalog import Catalog, Stream, Table
+from muntin.plan.pipeline import Pipeline
+from muntin.plan.query import Emit, Query
+from muntin.testing.compare import accumulate, changes_difference, difference, rows_of
+from muntin.testing.pipeline_oracle import make_oracle
+
+_MOST_INSTANTS = 12
+"""Changes of a pipeline are recomputed if it has at most so many instants: each asks DuckDB."""
+
+
+@dataclass
+class Standing:
+    """A query that runs, with everything it sent out."""
+
+    query: Query
+    exact: bool
+    got: list[pa.Table] = field(default_factory=list)
+
+
+@dataclass
+class Model:
+    """The rows that streams and tables were given, and the queries."""
+
+    catalog: Catalog = field(default_factory=Catalog)
+    fed: dict[str, list[pa.Table]] = field(default_factory=dict)
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+    queries: dict[str, Standing] = field(default_factory=dict)
+    exact: bool = True
+    """Whether it is known which rows the engine took."""
+
+    def declare(self, stream: Stream) -> None:
+        """Add a stream."""
+        self.catalog.add(stream)
+        self.fed[stream.name] = []
+
+    def table(self, name: str, rows: pa.Table) -> None:
+        """Add a stored table."""
+        self.catalog.add(Table(name, rows.schema))
+        self.tables[name] = rows
+
+    def feed(self, stream: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Add rows that the engine took."""
+        relation = self.catalog.find(stream)
+        assert isinstance(relation, Stream)
+        try:
+            self.fed[stream].append(arrow_rows(rows, relation.schema))
+        except pa.ArrowException:
+            self.exact = False  # some time is finer than its column
+
+    def accepted(self, engine: muntin.Engine) -> dict[str, pa.Table]:
+        """Return the rows of all streams that were not late; of equal rows the last were."""
+        return {name: _without(pa.concat_tables(parts), engine.late(name)) for name, parts in self.fed.items() if parts}
+
+    def problem(self, engine: muntin.Engine, name: str, at: int | None) -> str:
+        """Return how a query differs from what it must be at an instant that is complete, if it does."""
+        standing = self.queries[name]
+        query, handle = standing.query, engine.handle(name)
+        standing.got.append(handle.poll())
+        sent, answer = pa.concat_tables(standing.got), handle.answer()
+        shown, wanted = plain(sent), plain(answer)
+        if query.emit is not Emit.CHANGES and sent.column("_op").to_pylist().count("-"):
+            return f"{name}: EMIT {query.emit.name} takes results back"
+        if query.emit is Emit.CHANGES and query.every is None:
+            try:
+                found = difference(wanted, accumulate(shown))
+            except AssertionError as error:
+                return f"{name}: {error}"
+            if found:
+                return f"{name}: accumulated changes differ from the answer\n{found}"
+        if at is None or not (standing.exact and self.exact):
+            return ""
+        try:
+            return self._against_oracle(engine, standing, sent, answer, at)
+        except duckdb.Error:
+            return ""  # an expression fails on some row, where the engine has NULL
+
+    def _against_oracle(self, engine: muntin.Engine, standing: Standing, sent: pa.Table, answer: pa.Table, at: int) -> str:
+        query = standing.query
+        oracle = make_oracle(query, self.accepted(engine), self.tables, self.catalog)
+        if found := difference(plain(oracle.answer(at)), plain(answer)):
+            return f"{query.name}: the answer differs from the oracle\n{found}"
+        if isinstance(query, Pipeline) and len(oracle.instants(at)) > _MOST_INSTANTS:
+            return ""
+        wanted = oracle.inserts(at) if query.emit is Emit.INSERTS else oracle.changes(at)
+        if found := changes_difference(plain(wanted), plain(sent)):
+            return f"{query.name}: what was sent out differs from the oracle\n{found}"
+        return ""
+
+
+def arrow_rows(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:
+    """Return rows as a table; whole numbers in columns of timestamps are microseconds."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return pa.table([_column(list(cells), one.type) for cells, one in zip(columns, schema, strict=True)], schema=schema)
+
+
+def _column(cells: list[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(kind) and any(isinstance(cell, int) for cell in cells):
+        return pa.array(cells, pa.timestamp("us", kind.tz)).cast(kind)
+    return pa.array(cells, kind)
+
+
+def plain(table: pa.Table) -> pa.Table:
+    """Return a table with instants as numbers: Python's calendar is shorter than Arrow's."""
+    kinds = [pa.int64() if pa.types.is_timestamp(kind) else kind for kind in table.schema.types]
+    return pa.table([column.cast(kind) for column, kind in zip(table.columns, kinds, strict=True)], names=table.column_names)
+
+
+def _without(rows: pa.Table, late: pa.Table) -> pa.Table:
+    spare = Counter(rows_of(plain(late)))
+    if not spare:
+        return rows
+    kept = []
+    for place, row in reversed(list(enumerate(rows_of(plain(rows))))):
+        if spare[row] > 0:
+            spare[row] -= 1
+        else:
+            kept.append(place)
+    return rows.take(pa.array(kept[::-1], pa.int64()))
+
+
+def sent_by(model: Model) -> Mapping[str, pa.Table]:
+    """Return everything that each query sent out."""
+    return {name: pa.concat_tables(standing.got) for name, standing in model.queries.items() if standing.got}
