@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,8 +13,9 @@ import muntin
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit, Query
-from muntin.testing.compare import accumulate, changes_difference, difference, rows_of
+from muntin.testing.compare import accumulate, changes_difference, difference
 from muntin.testing.pipeline_oracle import make_oracle
+from muntin.testing.watermark import Arrival, Watermark
 
 _MOST_INSTANTS = 12
 """Changes of a pipeline are recomputed if it has at most so many instants: each asks DuckDB."""
@@ -27,6 +27,8 @@ class Standing:
 
     query: Query
     exact: bool
+    advanced: int | None = None
+    """The first instant to which time was advanced while it was registered, or the last one before."""
     got: list[pa.Table] = field(default_factory=list)
 
 
@@ -40,11 +42,31 @@ class Model:
     queries: dict[str, Standing] = field(default_factory=dict)
     exact: bool = True
     """Whether it is known which rows the engine took."""
+    watermark: Watermark = field(default_factory=Watermark)
+    arrivals: dict[str, list[Arrival]] = field(default_factory=dict)
 
     def declare(self, stream: Stream) -> None:
         """Add a stream."""
         self.catalog.add(stream)
+        self.watermark.declare(stream.name, stream.slack)
         self.fed[stream.name] = []
+        self.arrivals[stream.name] = []
+
+    def register(self, query: Query, *, exact: bool) -> None:
+        """Add a query."""
+        self.watermark.follow(query.name, {source.relation for source in query.sources if not source.stored})
+        self.queries[query.name] = Standing(query, exact, self.watermark.advanced)
+
+    def drop(self, name: str) -> None:
+        """Drop a query."""
+        self.watermark.forget(name)
+        del self.queries[name]
+
+    def advance(self, at: int) -> None:
+        """Complete an instant."""
+        self.watermark.advance(at)
+        for standing in self.queries.values():
+            standing.advanced = at if standing.advanced is None else standing.advanced
 
     def table(self, name: str, rows: pa.Table) -> None:
         """Add a stored table."""
@@ -56,13 +78,23 @@ class Model:
         relation = self.catalog.find(stream)
         assert isinstance(relation, Stream)
         try:
-            self.fed[stream].append(arrow_rows(rows, relation.schema))
+            table = arrow_rows(rows, relation.schema)
         except pa.ArrowException:
             self.exact = False  # some time is finer than its column
+            return
+        kind = relation.schema.field(relation.time).type
+        times = table.column(relation.time).cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).to_pylist()
+        self.arrivals[stream] += [self.watermark.arrive(stream, time) for time in times]
+        self.fed[stream].append(table)
 
-    def accepted(self, engine: muntin.Engine) -> dict[str, pa.Table]:
-        """Return the rows of all streams that were not late; of equal rows the last were."""
-        return {name: _without(pa.concat_tables(parts), engine.late(name)) for name, parts in self.fed.items() if parts}
+    def accepted(self, query: str) -> dict[str, pa.Table]:
+        """Return the rows of all streams that were not late for a query."""
+        found = {}
+        for name, parts in self.fed.items():
+            late = [arrival.lost or query.casefold() in arrival.late_for for arrival in self.arrivals[name]]
+            if parts:
+                found[name] = pa.concat_tables(parts).filter(pa.array([not one for one in late], pa.bool_()))
+        return found
 
     def problem(self, engine: muntin.Engine, name: str, at: int | None) -> str:
         """Return how a query differs from what it must be at an instant that is complete, if it does."""
@@ -80,16 +112,16 @@ class Model:
                 return f"{name}: {error}"
             if found:
                 return f"{name}: accumulated changes differ from the answer\n{found}"
-        if at is None or not (standing.exact and self.exact):
+        if at is None or not (standing.exact and self.exact) or _set_aside(engine):
             return ""
         try:
-            return self._against_oracle(engine, standing, sent, answer, at)
+            return self._against_oracle(standing, sent, answer, at)
         except duckdb.Error:
             return ""  # an expression fails on some row, where the engine has NULL
 
-    def _against_oracle(self, engine: muntin.Engine, standing: Standing, sent: pa.Table, answer: pa.Table, at: int) -> str:
+    def _against_oracle(self, standing: Standing, sent: pa.Table, answer: pa.Table, at: int) -> str:
         query = standing.query
-        oracle = make_oracle(query, self.accepted(engine), self.tables, self.catalog)
+        oracle = make_oracle(query, self.accepted(query.name), self.tables, self.catalog, advanced=standing.advanced)
         if found := difference(plain(oracle.answer(at)), plain(answer)):
             return f"{query.name}: the answer differs from the oracle\n{found}"
         if isinstance(query, Pipeline) and len(oracle.instants(at)) > _MOST_INSTANTS:
@@ -118,17 +150,9 @@ def plain(table: pa.Table) -> pa.Table:
     return pa.table([column.cast(kind) for column, kind in zip(table.columns, kinds, strict=True)], names=table.column_names)
 
 
-def _without(rows: pa.Table, late: pa.Table) -> pa.Table:
-    spare = Counter(rows_of(plain(late)))
-    if not spare:
-        return rows
-    kept = []
-    for place, row in reversed(list(enumerate(rows_of(plain(rows))))):
-        if spare[row] > 0:
-            spare[row] -= 1
-        else:
-            kept.append(place)
-    return rows.take(pa.array(kept[::-1], pa.int64()))
+def _set_aside(engine: muntin.Engine) -> bool:
+    """Whether rows were too far ahead: the model does not follow those."""
+    return any(state.rows_ahead for state in engine._groups.streams.values())
 
 
 def sent_by(model: Model) -> Mapping[str, pa.Table]:

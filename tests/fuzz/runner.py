@@ -17,9 +17,10 @@ import pyarrow as pa
 
 import muntin
 from muntin.model.catalog import Stream
+from muntin.model.clock import parse_instant
 from muntin.sql.types import build_schema
 from muntin.testing.compare import changes_difference
-from tests.fuzz.model import Model, Standing, arrow_rows, plain, sent_by
+from tests.fuzz.model import Model, arrow_rows, plain, sent_by
 from tests.fuzz.script import Step
 
 DEADLINE = 20.0
@@ -131,7 +132,7 @@ class Run:
     def _do_query(self, name: str, sql: str, exact: bool) -> None:  # noqa: FBT001 (steps are plain tuples)
         self.engine.query(sql, name=name)
         query = self.engine._queries[name].query
-        self.model.queries[name] = Standing(query, exact)
+        self.model.register(query, exact=exact)
         self.outcome.accepted.add(name)
 
     def _do_broken(self, sql: str) -> None:
@@ -148,7 +149,7 @@ class Run:
 
     def _do_drop(self, name: str) -> None:
         self.engine.drop(name)
-        del self.model.queries[name]
+        self.model.drop(name)
 
     # -- rows and time -----------------------------------------------------------------------------
 
@@ -185,9 +186,11 @@ class Run:
     def _do_advance(self, to: Any) -> None:
         self._settled = None
         self.engine.advance(to)
+        self.model.advance(parse_instant(to))
 
     def _do_settle(self, at: int) -> None:
         self.engine.advance(at)
+        self.model.advance(at)
         self._settled = at
 
     # -- looking -----------------------------------------------------------------------------------

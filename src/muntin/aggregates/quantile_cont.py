@@ -22,11 +22,12 @@ def interpolated(kept: Kept, kind: pa.DataType, fraction: Fraction) -> Result:
     """Return the values between the neighbors."""
     some = kept.counts > 0
     ranks = neighbors(kind, fraction)
-    lower, upper = (kept.values(kept.rank(rank)).cast(pa.float64()).to_numpy(zero_copy_only=False) for rank in ranks)
+    lower, upper = (kept.values(kept.rank(rank)).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) for rank in ranks)
     place = np.maximum(kept.counts - 1, 0) * float(fraction)
     share = place - np.floor(place)
     # DuckDB multiplies and adds in one operation. Equal neighbors are their own mean, also infinite ones.
-    numbers = np.where(lower == upper, lower, multiply_add(lower, 1.0 - share, upper * share))
+    with np.errstate(invalid="ignore"):
+        numbers = np.where(lower == upper, lower, multiply_add(lower, 1.0 - share, upper * share))
     numbers = np.where(some, numbers, 0.0)
     changed = differ(some, numbers.view(np.int64))  # also when only the share has changed
     return Result(pa.array(numbers, mask=~some).cast(kind), changed)
