@@ -24,35 +24,37 @@ HEADLINES = (
     Headline(
         "spark",
         "rows a second over those of Spark's own join, five files",
-        "one window join on Spark: rows a second over those of Spark's own join",
+        "one window join on Spark: throughput relative to Spark's stream-stream join",
     ),
     Headline(
         "spark-shared",
         "rows a second of 7 queries",
-        "seven windows over the same streams on Spark: rows a second over those of Spark's own seven joins",
+        "seven windows over the same streams on Spark: throughput relative to seven of Spark's joins",
     ),
     Headline(
         "spark-aggregate",
         "rows a second over those of Spark's own window()",
-        "a sliding GROUP BY on Spark: rows a second over those of Spark's own",
+        "a sliding GROUP BY on Spark: throughput relative to Spark's window()",
     ),
     Headline(
         "spark-bursts",
         "mean response time under MQT over LWO, smallest window",
-        "the smallest of seven windows in a burst on Spark: response time when scheduled (MQT) over that when not (LWO)",
+        "response time of the smallest of seven windows in a burst on Spark: MQT relative to LWO (lower is better)",
     ),
     Headline(
         "peers",
         f"{_FASTEST}, one window join",
-        "one window join in one process: rows a second over the best of Spark, Flink, Pathway, Bytewax",
+        "one window join in process: throughput relative to the best of Spark, Flink, Pathway and Bytewax",
     ),
-    Headline("peers", f"{_FASTEST}, seven windows", "seven windows: the same"),
-    Headline("join", "Muntin's time", "an incremental join in one process: time over DuckDB's, which has all rows at once"),
-    Headline("window", "time a row", "time a row with a window of 600 s over that with 6 s"),
+    Headline("peers", f"{_FASTEST}, seven windows", "seven windows in process: the same comparison"),
+    Headline(
+        "join", "Muntin's time", "an incremental join in process: time relative to DuckDB, which has all rows at once (lower is better)"
+    ),
+    Headline("window", "time a row", "time per row with a window of 600 s relative to one of 6 s (lower is better)"),
     Headline(
         "pipelines",
         "average delay of Input Triggered over that of Hybrid",
-        "results above joins: delay when rows alone drive expiry over that of Hybrid, least of five queries",
+        "delay of results when only rows drive expiry, relative to Hybrid; the least of five queries",
     ),
 )
 
