@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import muntin
 from muntin.model.catalog import Catalog, Stream, Table
@@ -145,9 +146,16 @@ def _column(cells: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def plain(table: pa.Table) -> pa.Table:
-    """Return a table with instants as numbers: Python's calendar is shorter than Arrow's."""
-    kinds = [pa.int64() if pa.types.is_timestamp(kind) else kind for kind in table.schema.types]
-    return pa.table([column.cast(kind) for column, kind in zip(table.columns, kinds, strict=True)], names=table.column_names)
+    """Return a table with instants as numbers, since Python's calendar is shorter than Arrow's, and with one zero."""
+    return pa.table([_plain_column(column) for column in table.columns], names=table.column_names)
+
+
+def _plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_timestamp(column.type):
+        return column.cast(pa.int64())
+    if pa.types.is_floating(column.type):
+        return pc.add(column, pa.scalar(0.0, column.type))  # -0.0 equals 0.0 in SQL
+    return column
 
 
 def _set_aside(engine: muntin.Engine) -> bool:

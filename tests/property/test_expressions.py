@@ -61,9 +61,9 @@ _FAILED = "failed"
 
 
 def _run(text: str, rows: pa.Table) -> str:
-    """The value of an expression for the first row."""
+    """The value of an expression for the first row, computed where it stands: nothing is hoisted out of it."""
     try:
-        return repr(_DUCK.run(f"SELECT {text} AS c FROM batch", batch=rows).column(0)[0].as_py())
+        return repr(_DUCK.run_strictly(f"SELECT {text} AS c FROM batch", batch=rows).column(0)[0].as_py())
     except duckdb.Error:
         return _FAILED
 

@@ -114,7 +114,7 @@ def test_pipelines_run_without_limits(spark: SparkSession, tmp_path: Path) -> No
     engine.process_available()
     told = engine.progress
     assert told is not None
-    assert "overload" not in told["muntin"]["queries"]["counts"]
+    assert told["muntin"]["queries"]["counts"]["overload"] == {"mode": "queue"}
     assert told["muntin"]["results"]["counts"] > 0
 
 

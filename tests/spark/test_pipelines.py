@@ -54,7 +54,7 @@ def test_results_are_those_in_process_also_from_a_checkpoint(spark: SparkSession
     again.settle()
     again.advance(20 * SECOND)
     again.settle()
-    assert again.results("added").column("n").to_pylist() == [0, 0, 1, 1, 2], "it counts what came after it"
+    assert again.results("added").column("n").to_pylist() == [1, 1, 2], "it counts what came after it"
     assert len(list(stages.iterdir())) == len(ABOVE) + 1
     again.drop("added")
     again.advance(21 * SECOND)

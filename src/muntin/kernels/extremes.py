@@ -111,11 +111,12 @@ def extreme_slots(groups, weights, keys, run_rows, run_slots, slot_groups, pool,
     """Let rows come (weight +1) or leave (-1); ``out`` as in ``count_slots``, a row a question.
 
     Returns the run and the row at which the pool has become too small, or the number of runs; called again from there with a
-    larger pool, it goes on.
+    larger pool, it goes on. The first call begins with the row -1: a run that goes on must not read again what was before
+    it, since values that the next row makes hopeless are gone by then.
     """
     for run in range(first_run, run_rows.shape[0] - 1):
         start = first_row
-        if run > first_run or first_row <= run_rows[run]:
+        if run > first_run or first_row < 0:
             start = run_rows[run]
             for slot in range(run_slots[run], run_slots[run + 1]):
                 read_extremes(pool, queues[slot_groups[slot]], kinds, out, 2 * slot)

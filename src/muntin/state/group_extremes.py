@@ -36,7 +36,7 @@ class GroupExtremes:
     def add(self, slots: Slots, weights: Integers, values: Integers) -> Integers:
         """Let values come (weight +1) and the oldest ones leave (-1); a row for each question, as GroupValues gives it."""
         out = np.empty((len(self._kinds), 2 * len(slots)), np.int64)
-        run, row = 0, 0
+        run, row = 0, -1
         while True:
             run, row = extreme_slots(
                 slots.groups, weights, values, slots.run_rows, slots.run_slots, slots.slot_groups, self._pool, self._sizes, self._queues,

@@ -61,8 +61,8 @@ class SparkDriver:
         self._engine.stop()  # streams cannot be declared while it runs
         folder = Path(self._folder.name) / f"stream{len(self._folders)}"
         source = f", format = 'parquet', path = '{folder}', maxFilesPerTrigger = '1')"
-        self._tell(lambda engine: engine.execute(stream.sql.removesuffix(")") + source))
         folder.mkdir()
+        self._tell(lambda engine: engine.execute(stream.sql.removesuffix(")") + source))
         self._folders[stream.name.casefold()] = folder
 
     def table(self, name: str, rows: pa.Table) -> None:

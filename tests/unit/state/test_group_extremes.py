@@ -100,3 +100,14 @@ def test_blocks_are_used_again_and_memory_stays() -> None:
         bytes_at.append(twin.extremes.nbytes())
     assert len(twin.extremes) == 0
     assert bytes_at[1] == bytes_at[-1]
+
+
+def test_a_pool_that_grows_between_rows_loses_no_value() -> None:
+    """The pool runs out at the first row of some run: by then that row has made values hopeless that were there before it."""
+    random = np.random.default_rng(7)
+    twin = Twin()
+    changes = [
+        (int(key), int(value), 1, time)
+        for time, (key, value) in enumerate(zip(random.integers(0, 300, 4_000), random.integers(1, 1_000_000, 4_000), strict=True))
+    ]
+    twin.take(changes)
