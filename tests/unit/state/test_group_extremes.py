@@ -103,11 +103,7 @@ def test_blocks_are_used_again_and_memory_stays() -> None:
 
 
 def test_a_pool_that_grows_between_rows_loses_no_value() -> None:
-    """The pool runs out at the first row of some run: by then that row has made values hopeless that were there before it."""
-    random = np.random.default_rng(7)
+    """The pool runs out while the first row of a run is taken, when that row has made the greatest value before it hopeless."""
     twin = Twin()
-    changes = [
-        (int(key), int(value), 1, time)
-        for time, (key, value) in enumerate(zip(random.integers(0, 300, 4_000), random.integers(1, 1_000_000, 4_000), strict=True))
-    ]
-    twin.take(changes)
+    keys = np.random.default_rng(7).integers(0, 100, 2_000)
+    twin.take([(int(key), time + 1, 1, time) for time, key in enumerate(keys)])
