@@ -64,7 +64,8 @@ def test_results_are_those_in_process_also_from_a_checkpoint(spark: SparkSession
     assert len(list(stages.iterdir())) == len(ABOVE), "what a dropped query remembered is gone"
     assert again.progress is not None
     told = again.progress["muntin"]["queries"]
-    assert [name for name in QUERIES if told[name]["last_stage_rows"]] == list(ABOVE)
+    assert [told[name]["last_stage_rows"] for name in LOCAL] == [0] * len(LOCAL), "they have no last stage"
+    assert told["newest"]["last_stage_rows"] > 0
 
     damaged = max(stages.glob("*/*.changes"))
     damaged.write_bytes(damaged.read_bytes()[:-1])
