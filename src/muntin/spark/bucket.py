@@ -508,7 +508,8 @@ class Ledger:
             table, _ = bounds.split(table, key[1], times[key[1]])  # noqa: PLW2901 - what is left of it
             if not len(table):
                 continue
-            column = table.column(times[key[1]]).cast(pa.int64()).to_numpy()
+            instants = table.column(times[key[1]])
+            column = instants.cast(pa.timestamp("us", instants.type.tz)).cast(pa.int64()).to_numpy()
             # Rows that may be late push nothing out of a window.
             extents[key] = (int((column > floors.get(key[0], BEFORE_ALL)).sum()), int(column.min()), int(column.max()))
         return Kept(share.batch, before, extents, rows, since)

@@ -129,11 +129,16 @@ class PipelineOracle:
         return pa.table([signs, times, *rows.columns], schema=self._query.output_schema)
 
 
+def _micros(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return instants of any unit as microseconds."""
+    return times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64())
+
+
 def _times_after(stream: Stream | Table | None, tables: Mapping[str, pa.Table], after: Frontier | None) -> list[int]:
     """The times of the rows of a stream that came after a place in the order."""
     assert isinstance(stream, Stream), "queries read streams of the catalogue"
     rows = tables.get(stream.name.casefold())
-    times = [] if rows is None else rows.column(stream.time).cast(pa.int64()).to_pylist()
+    times = [] if rows is None else _micros(rows.column(stream.time)).to_pylist()
     return [time for time in times if after is None or time > after.last_time(stream.order)]
 
 
