@@ -38,16 +38,33 @@ _results = Console(highlight=False, soft_wrap=True)
 def bench(  # noqa: PLR0913 (typer takes options as parameters)
     names: Annotated[
         list[str],
-        typer.Argument(metavar="NAME...", help=f"any of {', '.join(BENCHMARKS)}; all; or report: only the pages", show_default=False),
+        typer.Argument(
+            metavar="NAME...",
+            help=f"any of {', '.join(BENCHMARKS)}; all; or report: only the pages",
+            show_default=False,
+        ),
     ],
     *,
     output: Annotated[
-        Path | None, typer.Option("--output", help=f"folder for JSON, plots and pages; default: {RESULTS}, or none for one with --quick")
+        Path | None,
+        typer.Option(
+            "--output",
+            help=f"folder for JSON, plots and pages; default: {RESULTS}, or none for one with --quick",
+        ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="less data, to see that it works; its figures mean little")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="keep what the folder has of the same commit")] = False,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="less data, to see that it works; its figures mean little"),
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="keep what the folder has of the same commit")
+    ] = False,
     environments: Annotated[
-        Path | None, typer.Option("--environments", help="for peers: where other systems are installed; by default in the user's cache")
+        Path | None,
+        typer.Option(
+            "--environments",
+            help="for peers: where other systems are installed; by default in the user's cache",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON for machines")] = False,
     worker: Annotated[bool, typer.Option("--worker", hidden=True)] = False,
@@ -55,24 +72,42 @@ def bench(  # noqa: PLR0913 (typer takes options as parameters)
     """Run benchmarks, print tables and write JSON, plots and pages; exit 1 when one fails or a claim does not hold."""
     unknown = [name for name in names if name not in BENCHMARKS and name not in {"all", "report"}]
     if unknown:
-        raise typer.BadParameter(f"there is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+        raise typer.BadParameter(
+            f"there is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}"
+        )
     readme = _README if output is None else None
     if names == ["report"]:
         write_report(output or RESULTS, readme)
     elif len(names) > 1 or "all" in names or resume:
         chosen = [name for name in BENCHMARKS if name in names or "all" in names]
-        options = [*(["--json"] if as_json else []), *(["--environments", str(environments)] if environments else [])]
-        _run_many(Batch(chosen, output or (QUICK_RESULTS if quick else RESULTS), quick, resume, options, None if quick else readme))
+        options = [
+            *(["--json"] if as_json else []),
+            *(["--environments", str(environments)] if environments else []),
+        ]
+        _run_many(
+            Batch(
+                chosen,
+                output or (QUICK_RESULTS if quick else RESULTS),
+                quick,
+                resume,
+                options,
+                None if quick else readme,
+            )
+        )
     else:
         folder = output or (None if quick else RESULTS)
-        report, run = _run_one(names[0], quick=quick, environments=environments, mark=MARK if worker else "")
+        report, run = _run_one(
+            names[0], quick=quick, environments=environments, mark=MARK if worker else ""
+        )
         if as_json:
             typer.echo(report.to_json(run))
         else:
             _show(report)
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{report.name}.json").write_text(report.to_json(run) + "\n", encoding="utf-8")
+            (folder / f"{report.name}.json").write_text(
+                report.to_json(run) + "\n", encoding="utf-8"
+            )
             _draw(json.loads(report.to_json()), folder)
             if not worker:
                 write_pages(folder, readme)
@@ -93,14 +128,19 @@ def _run_one(name: str, *, quick: bool, environments: Path | None, mark: str) ->
     if environments is not None and name == "peers":
         run = partial(bench_peers, environments=environments)
     began = time.monotonic()
-    report = run(lambda text: _progress.print(f"[dim]{escape(mark + text)}[/dim]", soft_wrap=bool(mark)), quick=quick)
+    report = run(
+        lambda text: _progress.print(f"[dim]{escape(mark + text)}[/dim]", soft_wrap=bool(mark)),
+        quick=quick,
+    )
     return report, Run.ending_now(time.monotonic() - began, quick=quick)
 
 
 def _run_many(batch: Batch) -> None:
     with _telling() as tell:
         failed = run_all(batch, tell)
-    _progress.print(f"{len(batch.names) - len(failed)} of {len(batch.names)} are well; pages in {batch.folder}")
+    _progress.print(
+        f"{len(batch.names) - len(failed)} of {len(batch.names)} are well; pages in {batch.folder}"
+    )
     if failed:
         _progress.print(f"[red]failed, or with claims that do not hold:[/red] {', '.join(failed)}")
         raise typer.Exit(1)
@@ -129,15 +169,26 @@ def _show(report: Report) -> None:
     table = TextTable(title=report.question, title_justify="left")
     columns = [column for column in report.rows[0] if column != _REMARK]
     for column in columns:
-        table.add_column(column, justify="left" if isinstance(report.rows[0][column], str) else "right")
+        table.add_column(
+            column, justify="left" if isinstance(report.rows[0][column], str) else "right"
+        )
     for row in report.rows:
-        table.add_row(*(f"{value:,}" if isinstance(value, int | float) else escape(value) for value in (row[column] for column in columns)))
+        table.add_row(
+            *(
+                f"{value:,}" if isinstance(value, int | float) else escape(value)
+                for value in (row[column] for column in columns)
+            )
+        )
     _results.print(table)
     for row in report.rows:
         if row.get(_REMARK):
-            _results.print(escape(f"{', '.join(str(row[column]) for column in columns[:2])}: {row[_REMARK]}"))
+            _results.print(
+                escape(f"{', '.join(str(row[column]) for column in columns[:2])}: {row[_REMARK]}")
+            )
     for claim in report.claims:
-        _results.print(f"{'holds' if claim.holds else 'DOES NOT HOLD'}: {claim.text}: {claim.measured:,} ({claim.side} {claim.bound:,})")
+        _results.print(
+            f"{'holds' if claim.holds else 'DOES NOT HOLD'}: {claim.text}: {claim.measured:,} ({claim.side} {claim.bound:,})"
+        )
 
 
 def main() -> None:

@@ -104,7 +104,10 @@ class Case:
             rest = [stream for stream in range(self.size) if stream != origin]
             for count in range(1, self.size):
                 for others in combinations(rest, count):
-                    if self._linked((origin, *others)) and self.partners(origin, others) > _MOST_PARTIAL:
+                    if (
+                        self._linked((origin, *others))
+                        and self.partners(origin, others) > _MOST_PARTIAL
+                    ):
                         return False
             total += self.rates[origin] * self.partners(origin, rest)
         return _LEAST_RESULTS <= total / sum(self.rates) <= _MOST_RESULTS
@@ -134,7 +137,9 @@ def _draw(number: int, random: Random) -> Case:
         Key(f"k{place}", {stream: _shares(random, held[list(streams)].max()) for stream in streams})
         for place, streams in enumerate(_joined(shape, size))
     ]
-    return Case(shape, rates.tolist(), windows.tolist(), keys, random.permutation(size).tolist(), number)
+    return Case(
+        shape, rates.tolist(), windows.tolist(), keys, random.permutation(size).tolist(), number
+    )
 
 
 def _joined(shape: str, size: int) -> list[tuple[int, ...]]:
@@ -163,11 +168,17 @@ def make_workload(case: Case, timed_rows: int) -> Workload:
     for stream in case.listed:
         count = int(end / SECOND * case.rates[stream])
         columns = {
-            key.name: random.choice(len(key.shares[stream]), count, p=key.shares[stream]) for key in case.keys if stream in key.shares
+            key.name: random.choice(len(key.shares[stream]), count, p=key.shares[stream])
+            for key in case.keys
+            if stream in key.shares
         }
         times = np.sort(random.integers(0, int(end), count)).view("datetime64[us]")
         streams[f"S{stream}"] = pa.table({**columns, "ts": times})
-    equal = [(f"S{one}.{key.name}", f"S{other}.{key.name}") for key in case.keys for one, other in pairwise(key.shares)]
+    equal = [
+        (f"S{one}.{key.name}", f"S{other}.{key.name}")
+        for key in case.keys
+        for one, other in pairwise(key.shares)
+    ]
     windows = {f"S{stream}": int(case.windows[stream] * SECOND) for stream in case.listed}
     join = Join(windows, [f"{name}.ts" for name in windows], equal)
     return Workload(join, streams, [int(moment) for moment in ends], _FILLING)
@@ -177,7 +188,11 @@ def follow(case: Case, origin: int, order: Sequence[int]) -> list[int]:
     """From the origin always to the first stream of the order that is connected with one before, as far as there is one."""
     bound = [origin]
     while True:
-        rest = (stream for stream in order if stream not in bound and any(case.connected(one, stream) for one in bound))
+        rest = (
+            stream
+            for stream in order
+            if stream not in bound and any(case.connected(one, stream) for one in bound)
+        )
         chosen = next(rest, None)
         if chosen is None:
             return bound
@@ -232,7 +247,11 @@ def measure(case: Case, timed_rows: int, repeats: int) -> dict[str, Figure]:
     check_digest(workload, chosen.results)
     others = {order: fastest(done) for order, done in tried.items() if order != _CHOSEN}
     least = min(others, key=lambda order: others[order].work)
-    finalists = [_CHOSEN, least, *sorted(others, key=lambda order: others[order].seconds)[:_FINALISTS]]
+    finalists = [
+        _CHOSEN,
+        least,
+        *sorted(others, key=lambda order: others[order].seconds)[:_FINALISTS],
+    ]
     again = run_in_turn(workload, {name: settings[name] for name in finalists}, repeats)
     seconds = {name: fastest([*tried[name], *done]).seconds for name, done in again.items()}
     ours, best = seconds.pop(_CHOSEN), min(seconds.values())
@@ -253,7 +272,9 @@ def measure(case: Case, timed_rows: int, repeats: int) -> dict[str, Figure]:
 
 def bench_choice(progress: Progress, *, quick: bool = False) -> Report:
     """Measure all cases, or four of them."""
-    numbers, timed_rows, repeats = ([0, 4, 8, 9], 10_000, 3) if quick else (list(range(CASES)), 200_000, 3)
+    numbers, timed_rows, repeats = (
+        ([0, 4, 8, 9], 10_000, 3) if quick else (list(range(CASES)), 200_000, 3)
+    )
     rows = []
     for number in numbers:
         case = draw_case(number)
@@ -265,7 +286,11 @@ def bench_choice(progress: Progress, *, quick: bool = False) -> Report:
         "How near to the best join order is the plan that is chosen by default?",
         rows,
         [
-            Claim("time of the chosen plan over the best of all orders tried, largest of all cases", max(ratios), 1.3),
+            Claim(
+                "time of the chosen plan over the best of all orders tried, largest of all cases",
+                max(ratios),
+                1.3,
+            ),
             Claim("the same, median of all cases", round(median(ratios), 3), 1.3),
         ],
     )

@@ -18,22 +18,22 @@ class Headline:
     text: str
 
 
-_FASTEST = "rows a second over those of the fastest other streaming system"
+_FASTEST = "rows per second over those of the fastest other streaming system"
 
 HEADLINES = (
     Headline(
         "spark",
-        "rows a second over those of Spark's own join, five files",
+        "rows per second over those of Spark's own join, five files",
         "one window join on Spark: throughput relative to Spark's stream-stream join",
     ),
     Headline(
         "spark-shared",
-        "rows a second of 7 queries",
+        "rows per second of 7 queries",
         "seven windows over the same streams on Spark: throughput relative to seven of Spark's joins",
     ),
     Headline(
         "spark-aggregate",
-        "rows a second over those of Spark's own window()",
+        "rows per second over those of Spark's own window()",
         "a sliding GROUP BY on Spark: throughput relative to Spark's window()",
     ),
     Headline(
@@ -46,11 +46,19 @@ HEADLINES = (
         f"{_FASTEST}, one window join",
         "one window join in process: throughput relative to the best of Spark, Flink, Pathway and Bytewax",
     ),
-    Headline("peers", f"{_FASTEST}, seven windows", "seven windows in process: the same comparison"),
     Headline(
-        "join", "Muntin's time", "an incremental join in process: time relative to DuckDB, which has all rows at once (lower is better)"
+        "peers", f"{_FASTEST}, seven windows", "seven windows in process: the same comparison"
     ),
-    Headline("window", "time a row", "time per row with a window of 600 s relative to one of 6 s (lower is better)"),
+    Headline(
+        "join",
+        "Muntin's time",
+        "an incremental join in process: time relative to DuckDB, which has all rows at once (lower is better)",
+    ),
+    Headline(
+        "window",
+        "time a row",
+        "time per row with a window of 600 s relative to one of 6 s (lower is better)",
+    ),
     Headline(
         "pipelines",
         "average delay of Input Triggered over that of Hybrid",
@@ -62,11 +70,19 @@ HEADLINES = (
 def headlines(documents: Mapping[str, Mapping[str, Any]], folder: str = "") -> str:
     """The headlines as a table, with links to pages in a folder; those without figures are left out."""
     rows = [
-        [headline.text, f"**{number(claim['measured'])}**", f"[{headline.benchmark}]({folder}{headline.benchmark}.md)"]
+        [
+            headline.text,
+            f"**{number(claim['measured'])}**",
+            f"[{headline.benchmark}]({folder}{headline.benchmark}.md)",
+        ]
         for headline in HEADLINES
         for claim in documents.get(headline.benchmark, {}).get("claims", [])
         if claim["claim"].startswith(headline.claim)
     ]
     cores = {document["machine"]["cores"] for document in documents.values()}
     where = f"on {cores.pop()} cores" if len(cores) == 1 else "on one machine"
-    return table([f"measured, {where}", "ratio", "page"], rows, [1]) if rows else "There are no figures yet."
+    return (
+        table([f"measured, {where}", "ratio", "page"], rows, [1])
+        if rows
+        else "There are no figures yet."
+    )

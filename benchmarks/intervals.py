@@ -33,7 +33,10 @@ EAGER = "eager"
 FAST = (1, 1, 1, 50)
 _FAST_INTERVAL = 5
 _IN_ORDER = tuple(range(len(NAMES)))
-ORDERS = {"lazy": origin_first(_IN_ORDER, 4), "general lazy": [*origin_first(_IN_ORDER, 4)[:3], _IN_ORDER]}
+ORDERS = {
+    "lazy": origin_first(_IN_ORDER, 4),
+    "general lazy": [*origin_first(_IN_ORDER, 4)[:3], _IN_ORDER],
+}
 """For each origin the order of all windows, the slow ones first; under GENERAL LAZY the fast stream's new rows come last."""
 
 Settings = dict[str, str]
@@ -54,7 +57,14 @@ class Scale:
     repeats: int
 
 
-FULL = Scale((1, 2, 5, 10, 15, 30, 50), {1: 1500, 10: 300}, (4, 6, 8, 10, 12, 16, 20), batches=2, fast_batches=8, repeats=5)
+FULL = Scale(
+    (1, 2, 5, 10, 15, 30, 50),
+    {1: 1500, 10: 300},
+    (4, 6, 8, 10, 12, 16, 20),
+    batches=2,
+    fast_batches=8,
+    repeats=5,
+)
 QUICK = Scale((5, 50), {1: 150}, (12,), batches=1, fast_batches=1, repeats=1)
 _FAST_BATCH = 100
 _AVERAGE = 12
@@ -93,14 +103,29 @@ def make_workload(rates: Sequence[int], distinct: int, batch: int, timed: int) -
     """Streams of section 6.1 in batches of so many units of time; one batch fills the windows."""
     assert batch >= LENGTH, "the first batch fills the windows"
     each = sum(rates)
-    streams = multi_join_streams((1 + timed) * batch * each, rates=rates, distinct=[distinct] * 4, seed=3, unit=SECOND // each)
-    join = Join(dict.fromkeys(NAMES, LENGTH * SECOND), ["S1.attr"], [(f"{one}.attr", f"{other}.attr") for one, other in pairwise(NAMES)])
+    streams = multi_join_streams(
+        (1 + timed) * batch * each,
+        rates=rates,
+        distinct=[distinct] * 4,
+        seed=3,
+        unit=SECOND // each,
+    )
+    join = Join(
+        dict.fromkeys(NAMES, LENGTH * SECOND),
+        ["S1.attr"],
+        [(f"{one}.attr", f"{other}.attr") for one, other in pairwise(NAMES)],
+    )
     ends = [end * batch * SECOND - 1 for end in range(1, timed + 2)]
     return Workload(join, dict(zip(NAMES, streams, strict=True)), ends, 1)
 
 
-def _statistics(rates: Sequence[int], distinct: int, buckets: Sequence[int]) -> list[WindowStatistics]:
-    return [WindowStatistics(rate, rate * LENGTH, distinct, number) for rate, number in zip(rates, buckets, strict=True)]
+def _statistics(
+    rates: Sequence[int], distinct: int, buckets: Sequence[int]
+) -> list[WindowStatistics]:
+    return [
+        WindowStatistics(rate, rate * LENGTH, distinct, number)
+        for rate, number in zip(rates, buckets, strict=True)
+    ]
 
 
 def _a_row(rates: Sequence[int], work: Work) -> Work:
@@ -108,9 +133,18 @@ def _a_row(rates: Sequence[int], work: Work) -> Work:
 
 
 def _every(interval: int, algorithm: str, orders: Sequence[Sequence[int]]) -> Settings:
-    text = "; ".join(f"{NAMES[origin]}: {', '.join(NAMES[place] for place in order)}" for origin, order in enumerate(orders))
+    text = "; ".join(
+        f"{NAMES[origin]}: {', '.join(NAMES[place] for place in order)}"
+        for origin, order in enumerate(orders)
+    )
     seconds = f"{interval} seconds"
-    return {"algorithm": algorithm, "order": text, "expiry": "lazy", "expiry_interval": seconds, "reevaluation": seconds}
+    return {
+        "algorithm": algorithm,
+        "order": text,
+        "expiry": "lazy",
+        "expiry_interval": seconds,
+        "reevaluation": seconds,
+    }
 
 
 def interval_setups(times: int, intervals: Sequence[int]) -> list[Setup]:
@@ -122,16 +156,26 @@ def interval_setups(times: int, intervals: Sequence[int]) -> list[Setup]:
         join = {"join": "hash", "buckets": str(buckets)} if number > 1 else {"join": "nested_loop"}
         windows = _statistics(rates, DISTINCT * times, [buckets] * 4)
         for interval in (0, *intervals):
-            chosen = _every(interval, "lazy", ORDERS["lazy"]) if interval else {"algorithm": "eager", "expiry": "eager"}
+            chosen = (
+                _every(interval, "lazy", ORDERS["lazy"])
+                if interval
+                else {"algorithm": "eager", "expiry": "eager"}
+            )
             work = _a_row(rates, general_lazy_work(ORDERS["lazy"], windows, interval))
-            setups.append(Setup(f"intervals, rates {times}", name, interval or EAGER, {**join, **chosen}, work))
+            setups.append(
+                Setup(
+                    f"intervals, rates {times}", name, interval or EAGER, {**join, **chosen}, work
+                )
+            )
     return setups
 
 
 def allocations(average: int) -> dict[str, tuple[int, ...]]:
     """Buckets of the slow windows and of the fast one, with so many on average."""
     slow = {"Equal": average, "1 to slow": 1, "5 to slow": 5, "10 to slow": 10}
-    found = {name: (number, number, number, 4 * average - 3 * number) for name, number in slow.items()}
+    found = {
+        name: (number, number, number, 4 * average - 3 * number) for name, number in slow.items()
+    }
     return {name: buckets for name, buckets in found.items() if buckets[-1] >= 1}
 
 
@@ -141,16 +185,27 @@ def allocation_setups(algorithm: str, averages: Sequence[int]) -> list[Setup]:
     orders = ORDERS[algorithm]
     for average in averages:
         for name, buckets in allocations(average).items():
-            text = ", ".join(f"{stream} = {number}" for stream, number in zip(NAMES, buckets, strict=True))
-            work = _a_row(FAST, general_lazy_work(orders, _statistics(FAST, DISTINCT, buckets), _FAST_INTERVAL))
-            settings = {"join": "hash", "buckets": text, **_every(_FAST_INTERVAL, algorithm.replace(" ", "_"), orders)}
+            text = ", ".join(
+                f"{stream} = {number}" for stream, number in zip(NAMES, buckets, strict=True)
+            )
+            work = _a_row(
+                FAST,
+                general_lazy_work(orders, _statistics(FAST, DISTINCT, buckets), _FAST_INTERVAL),
+            )
+            settings = {
+                "join": "hash",
+                "buckets": text,
+                **_every(_FAST_INTERVAL, algorithm.replace(" ", "_"), orders),
+            }
             setups.append(Setup(f"allocation, {algorithm}", name, average, settings, work))
     return setups
 
 
 def measure(workload: Workload, setups: Sequence[Setup], repeats: int) -> list[Measured]:
     """Time all setups in turn; all must give the same results, and DuckDB's digest."""
-    runs = run_in_turn(workload, {str(number): setup.settings for number, setup in enumerate(setups)}, repeats)
+    runs = run_in_turn(
+        workload, {str(number): setup.settings for number, setup in enumerate(setups)}, repeats
+    )
     check_digest(workload, runs["0"][0].results)
     return [Measured(setup, mine) for setup, mine in zip(setups, runs.values(), strict=True)]
 
@@ -166,7 +221,9 @@ def bench_intervals(progress: Progress, *, quick: bool = False) -> Report:
     fast = make_workload(FAST, DISTINCT, _FAST_BATCH, scale.fast_batches)
     for algorithm in ORDERS:
         progress(f"buckets of fast and slow windows, {algorithm}")
-        found += measure(fast, allocation_setups(algorithm, scale.averages), (scale.repeats + 1) // 2)
+        found += measure(
+            fast, allocation_setups(algorithm, scale.averages), (scale.repeats + 1) // 2
+        )
     return Report(
         "intervals",
         "How often should a join be evaluated, and which windows should have buckets (paper 3)?",
@@ -209,32 +266,59 @@ class _Table:
 
 
 def _claims(found: Sequence[Measured], scale: Scale) -> list[Claim]:
-    return [*_claims_of_intervals(_Table(found), scale), *_claims_of_allocation(_Table(found), scale), *_claims_of_model(found)]
+    return [
+        *_claims_of_intervals(_Table(found), scale),
+        *_claims_of_allocation(_Table(found), scale),
+        *_claims_of_model(found),
+    ]
 
 
 def _claims_of_intervals(table: _Table, scale: Scale) -> list[Claim]:
     times, shortest, longest = max(scale.times), scale.intervals[0], scale.intervals[-1]
     sweep = f"intervals, rates {times}"
-    best = {name: max(table.rate(sweep, name, interval) for interval in scale.intervals) for name in BUCKETS}
+    best = {
+        name: max(table.rate(sweep, name, interval) for interval in scale.intervals)
+        for name in BUCKETS
+    }
     names = list(BUCKETS)
     steps = [best[after] / best[before] for before, after in pairwise(names)]
     often = min(best[name] / table.rate(sweep, name, shortest) for name in names)
     eager = min(table.rate(sweep, name, EAGER) / best[name] for name in names)
     which = f"{times} times the paper's rates" if times > 1 else "the paper's rates"
     return [
-        Claim(f"Figure 4(a), {which}: rate of each join over the one with fewer buckets, least", round(min(steps), 2), 1, "at least"),
-        Claim(f"Figure 4(a): rate at the best interval over that at {shortest}, least of four joins", round(often, 2), 1.1, "at least"),
+        Claim(
+            f"Figure 4(a), {which}: rate of each join over the one with fewer buckets, least",
+            round(min(steps), 2),
+            1,
+            "at least",
+        ),
+        Claim(
+            f"Figure 4(a): rate at the best interval over that at {shortest}, least of four joins",
+            round(often, 2),
+            1.1,
+            "at least",
+        ),
         Claim(
             f"Figure 4(a): rate at an interval of {longest} over the best of nested loops",
             round(table.rate(sweep, "NLJ", longest) / best["NLJ"], 3),
             1,
         ),
-        Claim("eager over lazy at its best interval, least of four joins", round(eager, 2), 1, "at least"),
+        Claim(
+            "eager over lazy at its best interval, least of four joins",
+            round(eager, 2),
+            1,
+            "at least",
+        ),
     ]
 
 
 def _claims_of_allocation(table: _Table, scale: Scale) -> list[Claim]:
-    general, least, average, most = "allocation, general lazy", scale.averages[0], _AVERAGE, scale.averages[-1]
+    general, least, average, most = (
+        "allocation, general lazy",
+        scale.averages[0],
+        _AVERAGE,
+        scale.averages[-1],
+    )
 
     def over(what: Callable[[str, str, int], float], one: str, other: str, buckets: int) -> float:
         return round(what(general, one, buckets) / what(general, other, buckets), 2)
@@ -242,15 +326,34 @@ def _claims_of_allocation(table: _Table, scale: Scale) -> list[Claim]:
     more = round(table.rate(general, "Equal", average) / table.rate(general, "Equal", least), 2)
     saved = over(table.compared, "Equal", "5 to slow", average)
     faster = over(table.rate, "5 to slow", "Equal", average)
-    ten = {buckets: over(table.compared, "10 to slow", "5 to slow", buckets) for buckets in (average, most)}
+    ten = {
+        buckets: over(table.compared, "10 to slow", "5 to slow", buckets)
+        for buckets in (average, most)
+    }
     each = f"{average} buckets a window"
     claims = [
-        Claim(f"Figure 4(b): rate of Equal with {each} over that with {least}", more, 1, "at least"),
-        Claim(f"Figure 4(b): comparisons of Equal over those of 5 to slow, {each}", saved, 1.3, "at least"),
+        Claim(
+            f"Figure 4(b): rate of Equal with {each} over that with {least}", more, 1, "at least"
+        ),
+        Claim(
+            f"Figure 4(b): comparisons of Equal over those of 5 to slow, {each}",
+            saved,
+            1.3,
+            "at least",
+        ),
         Claim(f"Figure 4(b): rate of 5 to slow over Equal, {each}", faster, 1, "at least"),
-        Claim(f"Figure 4(b): comparisons of 10 to slow over those of 5 to slow, {each}", ten[average], 1, "at least"),
+        Claim(
+            f"Figure 4(b): comparisons of 10 to slow over those of 5 to slow, {each}",
+            ten[average],
+            1,
+            "at least",
+        ),
     ]
-    return claims if most == average else [*claims, Claim(f"Figure 4(b): the same with {most}", ten[most], 1)]
+    return (
+        claims
+        if most == average
+        else [*claims, Claim(f"Figure 4(b): the same with {most}", ten[most], 1)]
+    )
 
 
 def _claims_of_model(found: Sequence[Measured]) -> list[Claim]:
@@ -260,7 +363,13 @@ def _claims_of_model(found: Sequence[Measured]) -> list[Claim]:
 
     lazy = [one for one in found if one.setup.place != EAGER]
     compared = max(farthest(one, "comparisons", one.setup.predicted.comparisons) for one in lazy)
-    return [Claim("comparisons over predicted or predicted over comparisons, farthest of all", round(compared, 2), 1.25)]
+    return [
+        Claim(
+            "comparisons over predicted or predicted over comparisons, farthest of all",
+            round(compared, 2),
+            1.25,
+        )
+    ]
 
 
 # -- plots -----------------------------------------------------------------------------------------
@@ -270,16 +379,31 @@ def _plots(found: Sequence[Measured]) -> list[Plot]:
     sweeps: dict[str, dict[str, list[tuple[float | str, float]]]] = {}
     for one in found:
         if one.setup.place != EAGER:
-            sweeps.setdefault(one.setup.sweep, {}).setdefault(one.setup.join, []).append((one.setup.place, one.rate))
+            sweeps.setdefault(one.setup.sweep, {}).setdefault(one.setup.join, []).append(
+                (one.setup.place, one.rate)
+            )
     titles = {
         "intervals, rates 1": ("intervals", "Figure 4(a): intervals, the paper's rates"),
-        "intervals, rates 10": ("intervals-scaled", "Figure 4(a): intervals, ten times the rows, values and buckets"),
-        "allocation, general lazy": ("intervals-allocation", "Figure 4(b): buckets of fast and slow windows, general lazy"),
-        "allocation, lazy": ("intervals-allocation-lazy", "Figure 4(b) under lazy, which begins with the new rows"),
+        "intervals, rates 10": (
+            "intervals-scaled",
+            "Figure 4(a): intervals, ten times the rows, values and buckets",
+        ),
+        "allocation, general lazy": (
+            "intervals-allocation",
+            "Figure 4(b): buckets of fast and slow windows, general lazy",
+        ),
+        "allocation, lazy": (
+            "intervals-allocation-lazy",
+            "Figure 4(b) under lazy, which begins with the new rows",
+        ),
     }
     plots = []
     for sweep, series in sweeps.items():
         file, title = titles[sweep]
-        x = "interval of evaluation and expiry, units of time" if sweep.startswith("intervals") else "average buckets of a window"
-        plots.append(Plot(file, title, x, "rows a second", series))
+        x = (
+            "interval of evaluation and expiry, units of time"
+            if sweep.startswith("intervals")
+            else "average buckets of a window"
+        )
+        plots.append(Plot(file, title, x, "rows per second", series))
     return plots

@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks.invalidation_found import STRATEGIES, Found, Samples, Sweep, bare, claims_of, plots_of, steady_rows, whole
+from benchmarks.invalidation_found import (
+    STRATEGIES,
+    Found,
+    Samples,
+    Sweep,
+    bare,
+    claims_of,
+    plots_of,
+    steady_rows,
+    whole,
+)
 from benchmarks.invalidation_runs import WINDOW, Case, Measured, fit_costs, measure, sample_held
 from benchmarks.report import Figure, Progress, Report
 
@@ -46,7 +56,9 @@ FULL = Scale(
     repeats=3,
     often=9,
 )
-QUICK = replace(FULL, ratios=(1, 10), buckets=(1, 10, 100, 1000), values=(100, 10), equal=40, repeats=1, often=1)
+QUICK = replace(
+    FULL, ratios=(1, 10), buckets=(1, 10, 100, 1000), values=(100, 10), equal=40, repeats=1, often=1
+)
 
 
 def measure_all(scale: Scale, progress: Progress) -> Found:
@@ -54,19 +66,33 @@ def measure_all(scale: Scale, progress: Progress) -> Found:
     rates: list[Measured] = []
     strategies: list[Measured] = []
     for ratio in scale.ratios:
-        progress(f"{scale.slow} and {ratio * scale.slow:,} rows a second")
+        progress(f"{scale.slow} and {ratio * scale.slow:,} rows per second")
         case = Case((scale.slow, ratio * scale.slow))
         hashed = measure([replace(case, strategy=strategy) for strategy in STRATEGIES], scale.often)
         strategies += hashed
-        rates += [*measure([replace(case, buckets=1)], scale.repeats), *(one for one in hashed if one.case == case)]
+        rates += [
+            *measure([replace(case, buckets=1)], scale.repeats),
+            *(one for one in hashed if one.case == case),
+        ]
     buckets = {}
     for values in scale.values:
         progress(f"1 to {scale.buckets[-1]:,} buckets for {values:,} values")
-        buckets[values] = measure([Case((scale.equal, scale.equal), values, number) for number in scale.buckets], scale.repeats)
+        buckets[values] = measure(
+            [Case((scale.equal, scale.equal), values, number) for number in scale.buckets],
+            scale.repeats,
+        )
     progress("rows held")
-    held = {strategy: sample_held(Case(scale.sampled, strategy=strategy)) for strategy in STRATEGIES}
+    held = {
+        strategy: sample_held(Case(scale.sampled, strategy=strategy)) for strategy in STRATEGIES
+    }
     known = {scale.slow * ratio for ratio in scale.fitted}
-    return Found(rates, buckets, strategies, held, fit_costs([one for one in [*rates, *strategies] if one.case.rates[1] in known]))
+    return Found(
+        rates,
+        buckets,
+        strategies,
+        held,
+        fit_costs([one for one in [*rates, *strategies] if one.case.rates[1] in known]),
+    )
 
 
 def bench_invalidation(progress: Progress, *, quick: bool = False) -> Report:
@@ -80,16 +106,25 @@ def bench_invalidation(progress: Progress, *, quick: bool = False) -> Report:
         *(("6: selectivity", sweep) for sweep in others),
         ("7: strategies", found.strategies),
     ]
-    held = [(Case(scale.sampled, strategy=strategy), samples) for strategy, samples in found.held.items()]
+    held = [
+        (Case(scale.sampled, strategy=strategy), samples)
+        for strategy, samples in found.held.items()
+    ]
     return Report(
         "invalidation",
         "What do buckets, and ways to let old rows go, cost and save in a join of two windows (paper 4)?",
-        [*(_row(figure, one, found) for figure, sweep in sweeps for one in sweep), *(_held_row(*one) for one in held)],
+        [
+            *(_row(figure, one, found) for figure, sweep in sweeps for one in sweep),
+            *(_held_row(*one) for one in held),
+        ],
         claims_of(found),
         plots=plots_of(found),
         details=[
             {"unit costs, ns": {name: round(cost, 2) for name, cost in vars(found.costs).items()}},
-            *({"strategy": STRATEGIES[case.strategy], "second, rows held, rows inside": samples} for case, samples in held),
+            *(
+                {"strategy": STRATEGIES[case.strategy], "second, rows held, rows inside": samples}
+                for case, samples in held
+            ),
         ],
     )
 
@@ -118,7 +153,16 @@ def _row(figure: str, one: Measured, found: Found) -> dict[str, Figure]:
 
 
 def _held_row(case: Case, samples: Samples) -> dict[str, Figure]:
-    timed = ("ms", "least", "most", "predicted ms", "ms without results", "least without", "most without", "predicted without")
+    timed = (
+        "ms",
+        "least",
+        "most",
+        "predicted ms",
+        "ms without results",
+        "least without",
+        "most without",
+        "predicted without",
+    )
     counted = ("comparisons", "predicted comparisons", "checks", "predicted checks", "results")
     return {
         "figure": "8: memory",

@@ -84,7 +84,13 @@ def steady_rows(samples: Samples) -> float:
 
 def claims_of(found: Found) -> list[Claim]:
     """What the paper found, and whether our figures show it."""
-    return [*_of_rates(found), *_of_buckets(found), *_of_strategies(found), *_of_memory(found), *_of_model(found)]
+    return [
+        *_of_rates(found),
+        *_of_buckets(found),
+        *_of_strategies(found),
+        *_of_memory(found),
+        *_of_model(found),
+    ]
 
 
 def _of_rates(found: Found) -> list[Claim]:
@@ -100,9 +106,18 @@ def _of_rates(found: Found) -> list[Claim]:
             90,
             "at least",
         ),
-        Claim("Figure 4: the same of the time without results", round(_over(*last, bare), 1), 20, "at least"),
+        Claim(
+            "Figure 4: the same of the time without results",
+            round(_over(*last, bare), 1),
+            20,
+            "at least",
+        ),
         Claim("Figure 4: the same of the time", round(_over(*last, whole), 1), 5, "at least"),
-        Claim("Figure 4: WNL's time grows with this power of the faster rate, the last factor of ten", round(power, 2), 1.2),
+        Claim(
+            "Figure 4: WNL's time grows with this power of the faster rate, the last factor of ten",
+            round(power, 2),
+            1.2,
+        ),
     ]
 
 
@@ -113,9 +128,16 @@ def _of_buckets(found: Found) -> list[Claim]:
     counted, timed = (min(_over(*pair, key) for pair in pairs) for key in (comparisons, bare))
     beyond = "comparisons with the most buckets over those with as many as values, least"
     return [
-        Claim("Figure 5: time with 10 buckets over that with 1, without results", round(ten, 3), 0.15),
+        Claim(
+            "Figure 5: time with 10 buckets over that with 1, without results", round(ten, 3), 0.15
+        ),
         Claim(f"Figures 5 and 6: {beyond}", round(counted, 3), 0.99, "at least"),
-        Claim("Figures 5 and 6: the same of the time without results", round(timed, 2), 0.8, "at least"),
+        Claim(
+            "Figures 5 and 6: the same of the time without results",
+            round(timed, 2),
+            0.8,
+            "at least",
+        ),
     ]
 
 
@@ -125,41 +147,73 @@ def _of_strategies(found: Found) -> list[Claim]:
         by_rates.setdefault(one.case.rates, {})[one.case.strategy] = one
 
     def insert_over_probe(key: Key) -> list[float]:
-        return [_over(mine[Expiry.PROBE_INSERT], mine[Expiry.PROBE], key) for mine in by_rates.values()]
+        return [
+            _over(mine[Expiry.PROBE_INSERT], mine[Expiry.PROBE], key) for mine in by_rates.values()
+        ]
 
     def greedy_over_lazy(key: Key) -> list[float]:
         return [
-            min(key(mine[strategy]) for strategy in _GREEDY) / max(key(mine[strategy]) for strategy in _LAZY) for mine in by_rates.values()
+            min(key(mine[strategy]) for strategy in _GREEDY)
+            / max(key(mine[strategy]) for strategy in _LAZY)
+            for mine in by_rates.values()
         ]
 
     some = f"median of {len(by_rates)} ratios of rates"
     greedy = round(median(greedy_over_lazy(whole)), 2)
     return [
-        Claim(f"Figure 7: probe and insert time over probe time, {some}", round(median(insert_over_probe(whole)), 2), 1.1),
+        Claim(
+            f"Figure 7: probe and insert time over probe time, {some}",
+            round(median(insert_over_probe(whole)), 2),
+            1.1,
+        ),
         Claim("Figure 7: the same without results", round(median(insert_over_probe(bare)), 2), 1.1),
-        Claim(f"Figure 7: the faster greedy strategy over the slower lazy one, {some}", greedy, 1, "at least"),
-        Claim("Figure 7: the same without results, least", round(min(greedy_over_lazy(bare)), 2), 1, "at least"),
+        Claim(
+            f"Figure 7: the faster greedy strategy over the slower lazy one, {some}",
+            greedy,
+            1,
+            "at least",
+        ),
+        Claim(
+            "Figure 7: the same without results, least",
+            round(min(greedy_over_lazy(bare)), 2),
+            1,
+            "at least",
+        ),
     ]
 
 
 def _of_memory(found: Found) -> list[Claim]:
-    average = {strategy: steady_rows(samples) / steady_rows(found.held[Expiry.ALL]) for strategy, samples in found.held.items()}
+    average = {
+        strategy: steady_rows(samples) / steady_rows(found.held[Expiry.ALL])
+        for strategy, samples in found.held.items()
+    }
     others = max(average[Expiry.PROBE_INSERT], average[Expiry.PROBE_ALL])
     return [
-        Claim("Figure 8: rows held at probe time over those of optimal", round(average[Expiry.PROBE], 3), 1.2, "at least"),
+        Claim(
+            "Figure 8: rows held at probe time over those of optimal",
+            round(average[Expiry.PROBE], 3),
+            1.2,
+            "at least",
+        ),
         Claim("Figure 8: the larger of the two others over optimal", round(others, 3), 1.05),
     ]
 
 
 def _of_model(found: Found) -> list[Claim]:
-    every = [*found.rates, *(one for sweep in found.buckets.values() for one in sweep), *found.strategies]
+    every = [
+        *found.rates,
+        *(one for sweep in found.buckets.values() for one in sweep),
+        *found.strategies,
+    ]
 
     def farthest(measured: Key, predicted: Key) -> float:
         ratios = [measured(one) / predicted(one) for one in every]
         return round(max(*ratios, *(1 / ratio for ratio in ratios)), 2)
 
     compared = farthest(comparisons, lambda one: one.case.predicted.comparisons)
-    checked = farthest(lambda one: one.counters["expiry_checks"], lambda one: one.case.predicted.checks)
+    checked = farthest(
+        lambda one: one.counters["expiry_checks"], lambda one: one.case.predicted.checks
+    )
     timed = farthest(whole, lambda one: found.predicted(one, bare=False))
     return [
         Claim("comparisons over predicted, or the reverse, farthest of all", compared, 1.1),
@@ -189,7 +243,10 @@ def plots_of(found: Found) -> list[Plot]:
     four: dict[str, Line] = {}
     for join, name in (("WNL", "nested loops"), ("WHJ", "100 buckets")):
         sweep = _of_join(found.rates, join)
-        four |= {name: line(sweep, ratio, whole), f"{name}, predicted": line(sweep, ratio, predicted)}
+        four |= {
+            name: line(sweep, ratio, whole),
+            f"{name}, predicted": line(sweep, ratio, predicted),
+        }
         four[f"{name}, no results"] = line(sweep, ratio, bare)
     values, first = next(iter(found.buckets.items()))
     five = {
@@ -197,20 +254,65 @@ def plots_of(found: Found) -> list[Plot]:
         "predicted": line(first, buckets, predicted),
         "no results": line(first, buckets, bare),
     }
-    six = {f"selectivity {1 / number:g}": line(sweep, buckets, bare) for number, sweep in sorted(found.buckets.items())}
+    six = {
+        f"selectivity {1 / number:g}": line(sweep, buckets, bare)
+        for number, sweep in sorted(found.buckets.items())
+    }
 
     def seven(key: Key) -> dict[str, Line]:
-        by_strategy = {name: [one for one in found.strategies if one.case.strategy is strategy] for strategy, name in STRATEGIES.items()}
+        by_strategy = {
+            name: [one for one in found.strategies if one.case.strategy is strategy]
+            for strategy, name in STRATEGIES.items()
+        }
         return {name: line(sweep, ratio, key) for name, sweep in by_strategy.items()}
 
-    eight = {STRATEGIES[strategy]: [(second, rows) for second, rows, _ in samples] for strategy, samples in found.held.items()}
-    relative = f"rate of the faster stream over {found.rates[0].case.rates[0]} rows/s, that of the other"
+    eight = {
+        STRATEGIES[strategy]: [(second, rows) for second, rows, _ in samples]
+        for strategy, samples in found.held.items()
+    }
+    relative = (
+        f"rate of the faster stream over {found.rates[0].case.rates[0]} rows/s, that of the other"
+    )
     equal = f"{first[0].case.rates[0]} rows/s each"
     return [
         Plot("invalidation-rates", "Figure 4: relative rates", relative, _TIME, four, log="xy"),
-        Plot("invalidation-buckets", f"Figure 5: buckets, selectivity {1 / values:g}, {equal}", "buckets", _TIME, five, log="xy"),
-        Plot("invalidation-selectivity", f"Figure 6: buckets and selectivity, no results, {equal}", "buckets", _TIME, six, log="xy"),
-        Plot("invalidation-strategies", "Figure 7: four strategies, 100 buckets", relative, _TIME, seven(whole), log="xy"),
-        Plot("invalidation-strategies-bare", "Figure 7: four strategies, no results", relative, _TIME, seven(bare), log="xy"),
-        Plot("invalidation-memory", "Figure 8: rows of the faster stream in the hash table", "seconds", "rows held", eight),
+        Plot(
+            "invalidation-buckets",
+            f"Figure 5: buckets, selectivity {1 / values:g}, {equal}",
+            "buckets",
+            _TIME,
+            five,
+            log="xy",
+        ),
+        Plot(
+            "invalidation-selectivity",
+            f"Figure 6: buckets and selectivity, no results, {equal}",
+            "buckets",
+            _TIME,
+            six,
+            log="xy",
+        ),
+        Plot(
+            "invalidation-strategies",
+            "Figure 7: four strategies, 100 buckets",
+            relative,
+            _TIME,
+            seven(whole),
+            log="xy",
+        ),
+        Plot(
+            "invalidation-strategies-bare",
+            "Figure 7: four strategies, no results",
+            relative,
+            _TIME,
+            seven(bare),
+            log="xy",
+        ),
+        Plot(
+            "invalidation-memory",
+            "Figure 8: rows of the faster stream in the hash table",
+            "seconds",
+            "rows held",
+            eight,
+        ),
     ]

@@ -33,7 +33,7 @@ _MOVED = 1_000_000
 
 @dataclass(frozen=True)
 class Case:
-    """Rows a second of A and B, different values of their keys, buckets of each side, and when buckets are cleaned."""
+    """Rows per second of A and B, different values of their keys, buckets of each side, and when buckets are cleaned."""
 
     rates: tuple[int, int]
     values: int = 100
@@ -48,13 +48,19 @@ class Case:
     @property
     def settings(self) -> dict[str, str]:
         """The case in settings."""
-        join = {"join": "nested_loop"} if self.buckets == 1 else {"join": "hash", "buckets": str(self.buckets)}
+        join = (
+            {"join": "nested_loop"}
+            if self.buckets == 1
+            else {"join": "hash", "buckets": str(self.buckets)}
+        )
         return {"expiry": self.strategy.value, **join}
 
     @property
     def sides(self) -> tuple[WindowStatistics, WindowStatistics]:
         """Both windows as the cost model sees them."""
-        a, b = (WindowStatistics(rate, rate * WINDOW, self.values, self.buckets) for rate in self.rates)
+        a, b = (
+            WindowStatistics(rate, rate * WINDOW, self.values, self.buckets) for rate in self.rates
+        )
         return a, b
 
     @property
@@ -63,7 +69,12 @@ class Case:
         a, b = self.sides
         work = pair_work(self.strategy, a, b)
         results = 2 * WINDOW * self.rates[0] * self.rates[1] / self.values
-        return Work(TIMED * sum(self.rates), TIMED * work.comparisons, TIMED * work.expiry_checks, TIMED * results)
+        return Work(
+            TIMED * sum(self.rates),
+            TIMED * work.comparisons,
+            TIMED * work.expiry_checks,
+            TIMED * results,
+        )
 
     @property
     def predicted_stale(self) -> float:
@@ -132,19 +143,31 @@ def measure(cases: Sequence[Case], repeats: int) -> list[Measured]:
     assert len({(case.rates, case.values) for case in cases}) == 1, "they get the same rows"
     rates, values = cases[0].rates, cases[0].values
     settings = {str(number): case.settings for number, case in enumerate(cases)}
-    whole, bare = (_runs(make_workload(rates, values, bare=bare), settings, repeats) for bare in (False, True))
+    whole, bare = (
+        _runs(make_workload(rates, values, bare=bare), settings, repeats) for bare in (False, True)
+    )
     assert not bare["0"][0].counters["matches"], "bare runs are without results"
     return [
-        Measured(case, whole[name][0].counters, [one.seconds for one in whole[name]], [one.seconds for one in bare[name]])
+        Measured(
+            case,
+            whole[name][0].counters,
+            [one.seconds for one in whole[name]],
+            [one.seconds for one in bare[name]],
+        )
         for name, case in zip(settings, cases, strict=True)
     ]
 
 
-def _runs(workload: Workload, settings: Mapping[str, Mapping[str, str]], repeats: int) -> dict[str, list[Run]]:
+def _runs(
+    workload: Workload, settings: Mapping[str, Mapping[str, str]], repeats: int
+) -> dict[str, list[Run]]:
     """Runs in turn; their results are checked, and not kept."""
     runs = run_in_turn(workload, settings, repeats)
     check_digest(workload, runs["0"][0].results)
-    return {name: [replace(one, results=one.results.slice(0, 0)) for one in mine] for name, mine in runs.items()}
+    return {
+        name: [replace(one, results=one.results.slice(0, 0)) for one in mine]
+        for name, mine in runs.items()
+    }
 
 
 def fit_costs(measured: Sequence[Measured]) -> UnitCosts:

@@ -1,6 +1,6 @@
 """How the incremental window join compares with computing all results at once.
 
-Two streams of 10,000 rows a second, keys uniform, window 60 s: Muntin with rows pushed in batches of 100,000
+Two streams of 10,000 rows per second, keys uniform, window 60 s: Muntin with rows pushed in batches of 100,000
 against DuckDB on one thread over the whole tables. Both deliver the same rows as Arrow; the sums of all values are
 compared, so neither can leave anything out.
 """
@@ -28,12 +28,16 @@ WHERE a.ts < b.ts + INTERVAL {WINDOW} SECOND AND b.ts < a.ts + INTERVAL {WINDOW}
 """
 
 
-def run_muntin(a: pa.Table, b: pa.Table, window: int = WINDOW) -> tuple[float, pa.Table, dict[str, object]]:
+def run_muntin(
+    a: pa.Table, b: pa.Table, window: int = WINDOW
+) -> tuple[float, pa.Table, dict[str, object]]:
     """Seconds, results and statistics of Muntin on the two streams."""
     engine = muntin.Engine()
     engine.stream("A", _SCHEMA, time="ts")
     engine.stream("B", _SCHEMA, time="ts")
-    q = engine.query(f"SELECT A.k, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {window} SECONDS")
+    q = engine.query(
+        f"SELECT A.k, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {window} SECONDS"
+    )
     results = []
     begin = time.perf_counter()
     for start in range(0, len(a), BATCH):
@@ -78,7 +82,9 @@ def bench_join(progress: Progress, *, quick: bool = False) -> Report:
         ours.append(seconds)
         seconds, expected = run_duckdb(a, b)
         theirs.append(seconds)
-        assert checksum(results) == checksum(expected), "Muntin and DuckDB must give the same results"
+        assert checksum(results) == checksum(expected), (
+            "Muntin and DuckDB must give the same results"
+        )
         count = len(results)
     ratio = median(mine / other for mine, other in zip(ours, theirs, strict=True))
     per_row = stats["state_bytes_per_row"]

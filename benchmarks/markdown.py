@@ -36,8 +36,14 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[
 def figures(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows of figures as a table; a column is any that one of the rows has."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    right = [place for place, column in enumerate(columns) if not any(isinstance(row.get(column), str) for row in rows)]
-    return table(columns, [[number(row.get(column, "")) for column in columns] for row in rows], right)
+    right = [
+        place
+        for place, column in enumerate(columns)
+        if not any(isinstance(row.get(column), str) for row in rows)
+    ]
+    return table(
+        columns, [[number(row.get(column, "")) for column in columns] for row in rows], right
+    )
 
 
 def folded_if_long(text: str, title: str, rows: int) -> str:

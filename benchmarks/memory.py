@@ -24,13 +24,19 @@ def bench_memory(progress: Progress, *, quick: bool = False) -> Report:
     engine = muntin.Engine()
     for name in "AB":
         engine.stream(name, {"k": "bigint", "v": "double", "ts": "timestamp"}, time="ts")
-    q = engine.query(f"SELECT A.k, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {_WINDOW} SECONDS")
+    q = engine.query(
+        f"SELECT A.k, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {_WINDOW} SECONDS"
+    )
     rows: list[dict[str, float | int | str]] = []
     a, b = (uniform_stream(batch, RATE, RATE * _WINDOW, seed) for seed in (1, 2))
-    base = {name: table.column("ts").cast(pa.int64()).to_numpy() for name, table in (("A", a), ("B", b))}
+    base = {
+        name: table.column("ts").cast(pa.int64()).to_numpy() for name, table in (("A", a), ("B", b))
+    }
     for step in range(2 * windows):
         for name, table in (("A", a), ("B", b)):
-            shifted = pa.array(base[name] + step * batch * 1_000_000 // RATE).cast(pa.timestamp("us"))
+            shifted = pa.array(base[name] + step * batch * 1_000_000 // RATE).cast(
+                pa.timestamp("us")
+            )
             engine.push(name, table.set_column(2, "ts", shifted))
         q.poll()
         if step % (windows // 5) == windows // 5 - 1:
@@ -52,6 +58,10 @@ def bench_memory(progress: Progress, *, quick: bool = False) -> Report:
         rows,
         [
             Claim("process memory at the end over that after two tenths", round(growth, 3), 1.1),
-            Claim("bytes of window state a row", max(float(row["state bytes a row"]) for row in steady), 40.0),
+            Claim(
+                "bytes of window state a row",
+                max(float(row["state bytes a row"]) for row in steady),
+                40.0,
+            ),
         ],
     )

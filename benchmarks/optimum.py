@@ -1,4 +1,4 @@
-"""The best that any allowances could do, by linear programming. The only home of scipy, which is part of the extra ``dev``."""
+"""The best that any probe budgets could do, by linear programming. The only home of scipy, which is part of the extra ``dev``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from muntin.adapt.shape import ROOT
 from muntin.errors import RunError
 
 
-def optimum(model: PlanModel, resources: float, refresh: Mapping[int, float] | None = None) -> float:
-    """Most results a second: over what probes at each half-way join, where ``refresh`` says how much has to at some (equation 12).
+def optimum(
+    model: PlanModel, resources: float, refresh: Mapping[int, float] | None = None
+) -> float:
+    """Most results per second: over what probes at each half join, where ``refresh`` says how much has to at some (equation 12).
 
     Figures are divided by those of saturation, so that the solver sees numbers near one.
     """
@@ -20,7 +22,10 @@ def optimum(model: PlanModel, resources: float, refresh: Mapping[int, float] | N
     shape = model.shape
     scales = [arrivals if arrivals > 0 else 1.0 for arrivals in model.saturation.arrivals]
     best, total = model.saturation.throughput, model.saturation.resources
-    value = [-scale * model.productivity[h] / best if shape.parent[h] == ROOT else 0.0 for h, scale in enumerate(scales)]
+    value = [
+        -scale * model.productivity[h] / best if shape.parent[h] == ROOT else 0.0
+        for h, scale in enumerate(scales)
+    ]
     rows = [[scale / total for scale in scales]]
     limits = [min(resources / total, 2.0)]
     for h in shape.susceptible:
@@ -32,27 +37,48 @@ def optimum(model: PlanModel, resources: float, refresh: Mapping[int, float] | N
         limits.append(0.0)
     least = refresh or {}
     needed = [min(least.get(h, 0.0) / scale, 1.0) for h, scale in enumerate(scales)]
-    bounds = [(low, 1.0) if arrives else (0.0, 0.0) for low, arrives in zip(needed, model.saturation.arrivals, strict=True)]
+    bounds = [
+        (low, 1.0) if arrives else (0.0, 0.0)
+        for low, arrives in zip(needed, model.saturation.arrivals, strict=True)
+    ]
     return -_solve(value, rows, limits, bounds) * best
 
 
 def exact_cover(model: PlanModel, refresh: Mapping[int, float]) -> float:
-    """The least resources with which paths bring so many rows a second to states."""
+    """The least resources with which paths bring so many rows per second to states."""
     shape = model.shape
     rows = []
     for h, rate in refresh.items():
-        feeds = [model.cardinalities[leaf][path.index(h) - 1] if h in path else 0.0 for leaf, path in enumerate(shape.paths)]
-        rows.append([-feed * arrivals / rate for feed, arrivals in zip(feeds, model.rates, strict=True)])
+        feeds = [
+            model.cardinalities[leaf][path.index(h) - 1] if h in path else 0.0
+            for leaf, path in enumerate(shape.paths)
+        ]
+        rows.append(
+            [-feed * arrivals / rate for feed, arrivals in zip(feeds, model.rates, strict=True)]
+        )
     costs = [model.path_limit(leaf) for leaf in range(model.shape.leaves)]
     scale = max(costs)
-    return _solve([cost / scale for cost in costs], rows, [-1.0] * len(rows), [(0.0, 1.0)] * len(costs)) * scale
+    return (
+        _solve(
+            [cost / scale for cost in costs], rows, [-1.0] * len(rows), [(0.0, 1.0)] * len(costs)
+        )
+        * scale
+    )
 
 
-def _solve(value: list[float], rows: list[list[float]], limits: list[float], bounds: list[tuple[float, float]]) -> float:
+def _solve(
+    value: list[float],
+    rows: list[list[float]],
+    limits: list[float],
+    bounds: list[tuple[float, float]],
+) -> float:
     try:
         from scipy.optimize import linprog  # noqa: PLC0415 (only who compares with an optimum needs it)
     except ImportError as error:
-        raise RunError("there is no scipy to find an optimum with", hint="Install it: pip install 'muntin[dev]'") from error
+        raise RunError(
+            "there is no scipy to find an optimum with",
+            hint="Install it: pip install 'muntin[dev]'",
+        ) from error
     found: Any = linprog(value, A_ub=rows, b_ub=limits, bounds=bounds, method="highs")
     assert found.status == 0, f"the linear program has an optimum: {found.message}"
     return float(found.fun)

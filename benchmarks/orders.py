@@ -41,12 +41,23 @@ class Configuration:
 
 
 def _eager(join: str) -> dict[str, str]:
-    return {"algorithm": "eager", "expiry": "eager", "join": join, **({"buckets": "5"} if join == "hash" else {})}
+    return {
+        "algorithm": "eager",
+        "expiry": "eager",
+        "join": join,
+        **({"buckets": "5"} if join == "hash" else {}),
+    }
 
 
 def _lazy(join: str, seconds: int) -> dict[str, str]:
     interval = f"{seconds} seconds"
-    return {**_eager(join), "algorithm": "lazy", "expiry": "lazy", "expiry_interval": interval, "reevaluation": interval}
+    return {
+        **_eager(join),
+        "algorithm": "lazy",
+        "expiry": "lazy",
+        "expiry_interval": interval,
+        "reevaluation": interval,
+    }
 
 
 CONFIGURATIONS = (
@@ -63,7 +74,9 @@ def table_5(units: int) -> Workload:
     """The join of Table 5, timed for so many units of time."""
     filling = max(LENGTHS)
     each = sum(RATES)
-    streams = multi_join_streams((filling + units) * each, rates=RATES, distinct=DISTINCT, seed=5, unit=SECOND // each)
+    streams = multi_join_streams(
+        (filling + units) * each, rates=RATES, distinct=DISTINCT, seed=5, unit=SECOND // each
+    )
     join = Join(
         {name: length * SECOND for name, length in zip(NAMES, LENGTHS, strict=True)},
         ["S1.attr"],
@@ -75,7 +88,10 @@ def table_5(units: int) -> Workload:
 
 def extreme_orders(workload: Workload, settings: Mapping[str, str]) -> tuple[str, str, float]:
     """The orders with the fewest and the most comparisons, and how many times as many the latter has."""
-    done = run_all(workload, {order: _with_order(settings, order) for order in map("".join, permutations("1234"))})
+    done = run_all(
+        workload,
+        {order: _with_order(settings, order) for order in map("".join, permutations("1234"))},
+    )
     counted = {order: one.counters["comparisons"] for order, one in done.items()}
     best, worst = min(counted, key=counted.__getitem__), max(counted, key=counted.__getitem__)
     return best, worst, counted[worst] / counted[best]
@@ -85,10 +101,16 @@ def _with_order(settings: Mapping[str, str], order: str) -> dict[str, str]:
     return {**settings, "order": ", ".join(f"S{digit}" for digit in order)}
 
 
-def measure(configuration: Configuration, counting: Workload, timing: Workload, repeats: int) -> dict[str, Figure]:
+def measure(
+    configuration: Configuration, counting: Workload, timing: Workload, repeats: int
+) -> dict[str, Figure]:
     """One line of the report."""
     best, worst, comparisons = extreme_orders(counting, configuration.settings)
-    runs = run_in_turn(timing, {order: _with_order(configuration.settings, order) for order in (best, worst)}, repeats)
+    runs = run_in_turn(
+        timing,
+        {order: _with_order(configuration.settings, order) for order in (best, worst)},
+        repeats,
+    )
     check_digest(timing, runs[best][0].results)
     high, low = fastest(runs[best]).rate, fastest(runs[worst]).rate
     return {
@@ -107,7 +129,9 @@ def measure(configuration: Configuration, counting: Workload, timing: Workload, 
 
 def bench_orders(progress: Progress, *, quick: bool = False) -> Report:
     """Measure every configuration."""
-    counting, timing, repeats = (table_5(100), table_5(100), 2) if quick else (table_5(1_000), table_5(2_000), 5)
+    counting, timing, repeats = (
+        (table_5(100), table_5(100), 2) if quick else (table_5(1_000), table_5(2_000), 5)
+    )
     rows = []
     for configuration in CONFIGURATIONS:
         progress(configuration.name)

@@ -1,7 +1,7 @@
 """What overload handling is worth: paper 5's experiments, computed on its models and executed by the engine.
 
 Executed are joins of four Poisson streams, in a linear and a bushy tree, and of five groups of the Intel lab's sensors. States of
-intermediate results hold a fixed number of them, as in the paper. Throughput is results a second of event time, resources are probes
+intermediate results hold a fixed number of them, as in the paper. Throughput is results per second of event time, resources are probes
 a second of event time: both do not depend on the machine, so that parts run side by side, a process each.
 """
 
@@ -79,9 +79,20 @@ def bench_overload(progress: Progress, *, quick: bool = False) -> Report:
     scale = QUICK if quick else WHOLE
     found = Found()
     for part in [*_side_by_side(_parts(scale), progress), _overhead(scale, progress)]:
-        found.rows, found.claims, found.plots = found.rows + part.rows, found.claims + part.claims, found.plots + part.plots
+        found.rows, found.claims, found.plots = (
+            found.rows + part.rows,
+            found.claims + part.claims,
+            found.plots + part.plots,
+        )
     question = "What do joins produce under overload, by policy, and is it fresh?"
-    return Report("overload", question, summary(found.rows), found.claims, plots=found.plots, details=found.rows)
+    return Report(
+        "overload",
+        question,
+        summary(found.rows),
+        found.claims,
+        plots=found.plots,
+        details=found.rows,
+    )
 
 
 def _parts(scale: Scale) -> dict[str, Callable[[], Found]]:
@@ -128,11 +139,22 @@ def summary(rows: Sequence[Mapping[str, Figure]]) -> list[dict[str, Figure]]:
     for row in rows:
         part, policy = str(row["part"]), row.get("policy")
         chosen = policy == "jaqpot" and part.startswith(("switched", "stale"))
-        if "ratio" not in row and not chosen and not part.startswith(("resources for", "milliseconds", "freshness could")):
+        if (
+            "ratio" not in row
+            and not chosen
+            and not part.startswith(("resources for", "milliseconds", "freshness could"))
+        ):
             continue
-        told = {name: row.get(name, "") for name in ("part", "plan", "parameters", "freshness", "resources")}
+        told = {
+            name: row.get(name, "")
+            for name in ("part", "plan", "parameters", "freshness", "resources")
+        }
         named = {*told, "policy"}
-        short += [told | {"figure": name, "value": value} for name, value in row.items() if name not in named]
+        short += [
+            told | {"figure": name, "value": value}
+            for name, value in row.items()
+            if name not in named
+        ]
     return short
 
 
@@ -145,25 +167,60 @@ def _switch(scale: Scale, shape: str) -> Found:
     full = run(load, base)
     setup = replace(base, resources=0.3 * full.probes(scale.filled, first))
     runs = {policy: run(load, replace(setup, policy=policy)) for policy in scale.policies}
-    settled = {"SEL1": (scale.filled, first), "SEL2": (first + scale.filled, second), "SEL3": (second + scale.filled, scale.seconds)}
+    settled = {
+        "SEL1": (scale.filled, first),
+        "SEL2": (first + scale.filled, second),
+        "SEL3": (second + scale.filled, scale.seconds),
+    }
     found = Found()
     for policy, ran in runs.items():
-        row: dict[str, Figure] = {"part": "switched selectivities", "plan": shape, "policy": policy, "results": ran.results()}
+        row: dict[str, Figure] = {
+            "part": "switched selectivities",
+            "plan": shape,
+            "policy": policy,
+            "results": ran.results(),
+        }
         for name, (begin, end) in settled.items():
             row[f"{name} results/s"] = round(ran.results(begin, end) / max(end - begin, 1), 1)
-            row |= dict(zip((f"{name} of optimum", f"{name} of fresh"), _rounded(_of_optimum(ran, full, begin, end)), strict=True))
+            row |= dict(
+                zip(
+                    (f"{name} of optimum", f"{name} of fresh"),
+                    _rounded(_of_optimum(ran, full, begin, end)),
+                    strict=True,
+                )
+            )
         found.rows.append(row)
     jaqpot = runs["jaqpot"]
     best = max(runs[policy].results() for policy in HEURISTICS if policy in runs)
-    waits = [_periods_until_adapted(jaqpot, full, at, settled[name]) for at, name in ((first, "SEL2"), (second, "SEL3"))]
-    plan, ratio = f"{shape} plan, executed, selectivities switched", round(jaqpot.results() / max(best, 1), 3)
+    waits = [
+        _periods_until_adapted(jaqpot, full, at, settled[name])
+        for at, name in ((first, "SEL2"), (second, "SEL3"))
+    ]
+    plan, ratio = (
+        f"{shape} plan, executed, selectivities switched",
+        round(jaqpot.results() / max(best, 1), 3),
+    )
     found.claims += [
-        Claim(f"{plan}: monitoring periods from a switch until allowances fit, most", max(waits), 2.0),
+        Claim(
+            f"{plan}: monitoring periods from a switch until probe budgets fit, most",
+            max(waits),
+            2.0,
+        ),
         Claim(f"{plan}: results of jaqpot over the best heuristic's", ratio, 1.0, "at least"),
-        Claim(f"{plan}: stale results of jaqpot", sum(second.stale for second in jaqpot.seconds), 0.0),
+        Claim(
+            f"{plan}: stale results of jaqpot", sum(second.stale for second in jaqpot.seconds), 0.0
+        ),
     ]
     series = {policy: cumulated(ran) for policy, ran in runs.items() if policy in _SHOWN}
-    found.plots.append(Plot(f"overload-switched-{shape}", f"Selectivities switched, {shape} plan", "seconds", "results so far", series))
+    found.plots.append(
+        Plot(
+            f"overload-switched-{shape}",
+            f"Selectivities switched, {shape} plan",
+            "seconds",
+            "results so far",
+            series,
+        )
+    )
     return found
 
 
@@ -172,63 +229,111 @@ def _levels(scale: Scale, shape: str) -> Found:
     found = Found()
     of_optimum: list[float] = []
     for number in (1, 3):
-        load = Chain(max(scale.seconds // 2, 12), ((0, _SELECTIVITIES[shape][number - 1]),), seed=21)
+        load = Chain(
+            max(scale.seconds // 2, 12), ((0, _SELECTIVITIES[shape][number - 1]),), seed=21
+        )
         base = Setup(TREES[shape], state_rows=_STATE_ROWS)
         full = run(load, base)
         begin, end = scale.filled, load.seconds
-        shares: dict[str, list[tuple[float | str, float]]] = {policy: [] for policy in scale.policies}
+        shares: dict[str, list[tuple[float | str, float]]] = {
+            policy: [] for policy in scale.policies
+        }
         optima: list[tuple[float, float]] = []
         for level in scale.levels:
             for policy in scale.policies:
-                ran = run(load, replace(base, policy=policy, resources=level * full.probes(begin, end)))
+                ran = run(
+                    load, replace(base, policy=policy, resources=level * full.probes(begin, end))
+                )
                 shares[policy].append((level, ran.results(begin, end) / full.results(begin, end)))
                 if policy == "jaqpot":
                     optima.append(_of_optimum(ran, full, begin, end))
         of_optimum += [fresh for _, fresh in optima]
         found.rows += _level_rows(scale, shape, f"SEL{number}", shares, optima)
-        series = {policy: [(100 * float(level), 100 * share) for level, share in points] for policy, points in shares.items()}
-        title, name = f"Throughput of a {shape} plan, SEL{number}, executed", f"overload-executed-{shape}-sel{number}"
-        found.plots.append(Plot(name, title, "resources, % of saturation", "throughput, % of saturation", series))
+        series = {
+            policy: [(100 * float(level), 100 * share) for level, share in points]
+            for policy, points in shares.items()
+        }
+        title, name = (
+            f"Throughput of a {shape} plan, SEL{number}, executed",
+            f"overload-executed-{shape}-sel{number}",
+        )
+        found.plots.append(
+            Plot(name, title, "resources, % of saturation", "throughput, % of saturation", series)
+        )
     text = f"{shape} plan, executed: throughput of jaqpot over the optimum that keeps freshness, for what was measured, mean of all levels"
     found.claims.append(Claim(text, round(mean(of_optimum), 4), 0.95, "at least"))
     return found
 
 
 def _level_rows(
-    scale: Scale, shape: str, name: str, shares: Mapping[str, list[tuple[float | str, float]]], optima: list[tuple[float, float]]
+    scale: Scale,
+    shape: str,
+    name: str,
+    shares: Mapping[str, list[tuple[float | str, float]]],
+    optima: list[tuple[float, float]],
 ) -> list[dict[str, Figure]]:
     base: dict[str, Figure] = {"part": "executed", "plan": shape, "parameters": name}
-    rows = [base | {"policy": policy} | {f"{level:.0%}": round(share, 4) for level, share in points} for policy, points in shares.items()]
+    rows = [
+        base | {"policy": policy} | {f"{level:.0%}": round(share, 4) for level, share in points}
+        for policy, points in shares.items()
+    ]
     for place, kind in enumerate(("optimum for what was measured", "optimum that keeps freshness")):
-        figures: dict[str, Figure] = {f"{level:.0%}": round(both[place], 4) for level, both in zip(scale.levels, optima, strict=True)}
+        figures: dict[str, Figure] = {
+            f"{level:.0%}": round(both[place], 4)
+            for level, both in zip(scale.levels, optima, strict=True)
+        }
         rows.append(base | {"policy": f"jaqpot over the {kind}"} | figures)
     limited = [place for place, level in enumerate(scale.levels) if level < 1]
-    best = [max(*(shares[policy][place][1] for policy in HEURISTICS if policy in shares), 1e-9) for place in limited]
-    ratio = mean(shares["jaqpot"][place][1] / most for place, most in zip(limited, best, strict=True))
+    best = [
+        max(*(shares[policy][place][1] for policy in HEURISTICS if policy in shares), 1e-9)
+        for place in limited
+    ]
+    ratio = mean(
+        shares["jaqpot"][place][1] / most for place, most in zip(limited, best, strict=True)
+    )
     return [*rows, base | {"policy": "jaqpot over best heuristic, mean", "ratio": round(ratio, 3)}]
 
 
 def _stale(scale: Scale) -> Found:
     """Results that are too old, where they are counted instead of kept back (Figure 9); runs are longer than any freshness."""
     loads: Mapping[str, tuple[Chain | Lab, str, int]] = {
-        "linear": (Chain(max(scale.seconds // 2, 12), ((0, _SELECTIVITIES["linear"][0]),), seed=3), TREES["linear"], _STATE_ROWS),
-        "bushy": (Chain(max(scale.seconds // 2, 12), ((0, _SELECTIVITIES["bushy"][0]),), seed=3), TREES["bushy"], _STATE_ROWS),
+        "linear": (
+            Chain(max(scale.seconds // 2, 12), ((0, _SELECTIVITIES["linear"][0]),), seed=3),
+            TREES["linear"],
+            _STATE_ROWS,
+        ),
+        "bushy": (
+            Chain(max(scale.seconds // 2, 12), ((0, _SELECTIVITIES["bushy"][0]),), seed=3),
+            TREES["bushy"],
+            _STATE_ROWS,
+        ),
         "five groups": (Lab(3 * scale.lab_rows), LAB_TREE, 1_000),
     }
     found = Found()
     of_jaqpot = 0
     for plan, (load, tree, state_rows) in loads.items():
         for policy in (policy for policy in scale.policies if policy in _SHOWN):
-            row: dict[str, Figure] = {"part": "stale results, counted", "plan": plan, "policy": policy}
+            row: dict[str, Figure] = {
+                "part": "stale results, counted",
+                "plan": plan,
+                "policy": policy,
+            }
             for factor in FACTORS:
                 setup = Setup(tree, policy, 300.0, factor, state_rows, measure=True)
                 ran = run(load, setup)
-                row |= {f"{factor:g} windows": round(ran.stale_share(), 4), f"results, {factor:g} windows": ran.results()}
+                row |= {
+                    f"{factor:g} windows": round(ran.stale_share(), 4),
+                    f"results, {factor:g} windows": ran.results(),
+                }
                 enforced = run(load, replace(setup, measure=False)) if policy == "jaqpot" else None
                 of_jaqpot += sum(second.stale for second in enforced.seconds) if enforced else 0
             found.rows.append(row)
     found.claims.append(
-        Claim("stale results of jaqpot with freshness enforced, at any freshness and plan, by the engine's count", of_jaqpot, 0.0)
+        Claim(
+            "stale results of jaqpot with freshness enforced, at any freshness and plan, by the engine's count",
+            of_jaqpot,
+            0.0,
+        )
     )
     return found
 
@@ -241,13 +346,20 @@ def _overhead(scale: Scale, progress: Progress) -> Found:
     slowest = 0.0
     for streams in (4, 5, 10):
         shape = TreeShape.of(_left_deep(streams))
-        models = [TABLE_3.draw(shape, random).with_freshness(factor=3.0) for _ in range(scale.analyses)]
-        row: dict[str, Figure] = {"part": "milliseconds of an analysis", "plan": f"linear, {streams} streams"}
+        models = [
+            TABLE_3.draw(shape, random).with_freshness(factor=3.0) for _ in range(scale.analyses)
+        ]
+        row: dict[str, Figure] = {
+            "part": "milliseconds of an analysis",
+            "plan": f"linear, {streams} streams",
+        }
         for policy in scale.policies:
             row[policy] = round(1000 * median(_timed(policy, model) for model in models), 3)
         slowest = max(slowest, *(float(row[policy]) for policy in scale.policies))
         found.rows.append(row)
-    found.claims.append(Claim("milliseconds of an analysis, slowest policy, up to ten streams", slowest, 50.0))
+    found.claims.append(
+        Claim("milliseconds of an analysis, slowest policy, up to ten streams", slowest, 50.0)
+    )
     return found
 
 
@@ -280,11 +392,11 @@ def _of_optimum(ran: Run, full: Run, begin: int, end: int) -> tuple[float, float
 
 
 def _periods_until_adapted(ran: Run, full: Run, switch: int, settled: tuple[int, int]) -> float:
-    """Cycles from a switch until allowances are in force that make, with what is measured later, as much as those of the end, but 10 %."""
+    """Cycles from a switch until probe budgets are in force that make, with what is measured later, as much as those of the end, but 10 %."""
     model = ran.model(*settled, full.model(*settled))
-    wanted = _ADAPTED * model.throughput(ran.seconds[settled[1] - 1].allowances)
+    wanted = _ADAPTED * model.throughput(ran.seconds[settled[1] - 1].budgets)
     for cycles, second in enumerate(ran.seconds[switch : settled[1]], 1):
-        if second.allowances and model.throughput(second.allowances) >= wanted:
+        if second.budgets and model.throughput(second.budgets) >= wanted:
             return float(cycles)
     return float("inf")
 

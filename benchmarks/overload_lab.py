@@ -23,7 +23,9 @@ _PERIOD = 4
 """Seconds over which statistics are averaged, as the monitor does."""
 
 
-def run_lab(rows: int, by: str, policies: Sequence[str]) -> tuple[list[dict[str, Figure]], list[Plot]]:
+def run_lab(
+    rows: int, by: str, policies: Sequence[str]
+) -> tuple[list[dict[str, Figure]], list[Plot]]:
     """All policies under the paper's three limits, joined by an attribute."""
     found: list[dict[str, Figure]] = []
     plots: list[Plot] = []
@@ -33,11 +35,16 @@ def run_lab(rows: int, by: str, policies: Sequence[str]) -> tuple[list[dict[str,
     full = run(load, base)
     begin = len(full.seconds) // 5
     for resources in _RESOURCES:
-        runs = {policy: run(load, replace(base, policy=policy, resources=float(resources))) for policy in policies}
+        runs = {
+            policy: run(load, replace(base, policy=policy, resources=float(resources)))
+            for policy in policies
+        }
         found += _rows(data, resources, runs, full, begin)
         series = {policy: cumulated(ran) for policy, ran in runs.items() if policy in _SHOWN}
-        title = f"{data.capitalize()}, {resources} probes a second"
-        plots.append(Plot(f"overload-lab-{by}-{resources}", title, "seconds", "results so far", series))
+        title = f"{data.capitalize()}, {resources} probes per second"
+        plots.append(
+            Plot(f"overload-lab-{by}-{resources}", title, "seconds", "results so far", series)
+        )
     found.append({
         "part": data, "plan": "five groups", "policy": "saturation",
         "resources": round(full.probes(begin)), "results": full.results(begin),
@@ -45,15 +52,32 @@ def run_lab(rows: int, by: str, policies: Sequence[str]) -> tuple[list[dict[str,
     return found + _feasible(data, full, begin), plots
 
 
-def _rows(data: str, resources: int, runs: Mapping[str, Run], full: Run, begin: int) -> list[dict[str, Figure]]:
+def _rows(
+    data: str, resources: int, runs: Mapping[str, Run], full: Run, begin: int
+) -> list[dict[str, Figure]]:
     base: dict[str, Figure] = {"part": data, "plan": "five groups", "resources": resources}
     rows = []
     for policy, ran in runs.items():
         made = ran.results(begin)
         share = round(made / max(full.results(begin), 1), 4)
-        rows.append(base | {"policy": policy, "results": made, "share of saturation": share, "stale": round(ran.stale_share(), 4)})
+        rows.append(
+            base
+            | {
+                "policy": policy,
+                "results": made,
+                "share of saturation": share,
+                "stale": round(ran.stale_share(), 4),
+            }
+        )
     best = max(runs[policy].results(begin) for policy in HEURISTICS if policy in runs)
-    return [*rows, base | {"policy": "jaqpot over best heuristic", "ratio": round(runs["jaqpot"].results(begin) / max(best, 1), 3)}]
+    return [
+        *rows,
+        base
+        | {
+            "policy": "jaqpot over best heuristic",
+            "ratio": round(runs["jaqpot"].results(begin) / max(best, 1), 3),
+        },
+    ]
 
 
 def _feasible(data: str, full: Run, begin: int) -> list[dict[str, Figure]]:
@@ -62,12 +86,21 @@ def _feasible(data: str, full: Run, begin: int) -> list[dict[str, Figure]]:
     for factor in FACTORS:
         ran = replace(full, setup=replace(full.setup, freshness=factor))
         costs = [_least(ran, second) for second in range(begin, len(ran.seconds) - _PERIOD)]
-        within = {limit: sum(cost <= limit for cost in costs) / max(len(costs), 1) for limit in (*_RESOURCES, 1e15)}
+        within = {
+            limit: sum(cost <= limit for cost in costs) / max(len(costs), 1)
+            for limit in (*_RESOURCES, 1e15)
+        }
         names = [*(f"with {limit} probes/s" for limit in _RESOURCES), "with any"]
-        row: dict[str, Figure] = {"part": "freshness could be kept", "plan": f"five groups, {data}", "freshness": f"{factor:g} windows"}
+        row: dict[str, Figure] = {
+            "part": "freshness could be kept",
+            "plan": f"five groups, {data}",
+            "freshness": f"{factor:g} windows",
+        }
         row |= {name: round(share, 3) for name, share in zip(names, within.values(), strict=True)}
         possible = [cost for cost in costs if cost < float("inf")]
-        rows.append(row | {"probes/s it takes, median": round(median(possible)) if possible else "never"})
+        rows.append(
+            row | {"probes/s it takes, median": round(median(possible)) if possible else "never"}
+        )
     return rows
 
 

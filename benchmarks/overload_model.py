@@ -21,7 +21,10 @@ from muntin.adapt.model import PlanModel
 from muntin.adapt.policies import POLICIES, allocate
 from muntin.adapt.shape import TreeShape
 
-SHAPES: Mapping[str, TreeShape] = {"linear": TreeShape.of((((0, 1), 2), 3)), "bushy": TreeShape.of(((0, 1), (2, 3)))}
+SHAPES: Mapping[str, TreeShape] = {
+    "linear": TreeShape.of((((0, 1), 2), 3)),
+    "bushy": TreeShape.of(((0, 1), (2, 3))),
+}
 HEURISTICS = ("equal_hj", "global_hjpr", "ebest_hjp", "sbest_hjp")
 """The four that the paper compares with."""
 LEVELS = tuple(level / 10 for level in range(1, 11))
@@ -67,17 +70,26 @@ class Curves:
     def over_best(self, *more: str) -> float:
         """JAQPOT over the best of the paper's heuristics, and more policies, at each level; the mean over the levels below saturation."""
         limited = range(len(LEVELS) - 1)
-        return mean(self.shares["jaqpot"][level] / max(self.shares[name][level] for name in (*HEURISTICS, *more)) for level in limited)
+        return mean(
+            self.shares["jaqpot"][level]
+            / max(self.shares[name][level] for name in (*HEURISTICS, *more))
+            for level in limited
+        )
 
     def of_optimum(self, best: str) -> float:
         """JAQPOT's least share of an optimum over the levels."""
-        return min(found / most for found, most in zip(self.shares["jaqpot"], self.shares[best], strict=True))
+        return min(
+            found / most
+            for found, most in zip(self.shares["jaqpot"], self.shares[best], strict=True)
+        )
 
 
 def measure_curves(ranges: Ranges, shape: str, plans: int, factor: float) -> Curves:
     """All policies and the optimum at all levels; freshness is ``factor`` times the windows."""
     random = np.random.default_rng(11)
-    found: dict[str, list[list[float]]] = {name: [[] for _ in LEVELS] for name in (*POLICIES, _FRESH, _FREE)}
+    found: dict[str, list[list[float]]] = {
+        name: [[] for _ in LEVELS] for name in (*POLICIES, _FRESH, _FREE)
+    }
     for _ in range(plans):
         model = ranges.draw(SHAPES[shape], random).with_freshness(factor=factor)
         refresh = needed_refresh(model)
@@ -91,8 +103,13 @@ def measure_curves(ranges: Ranges, shape: str, plans: int, factor: float) -> Cur
             found[_FRESH][place].append(fresh / model.saturation.throughput)
             found[_FREE][place].append(best / model.saturation.throughput)
     shares = {name: [mean(numbers) for numbers in levels] for name, levels in found.items()}
-    limited = [[found[name][level] for name in ("jaqpot", *HEURISTICS)] for level in range(len(LEVELS) - 1)]
-    singly = mean(mean(mine / max(others) for mine, *others in zip(*at_level, strict=True)) for at_level in limited)
+    limited = [
+        [found[name][level] for name in ("jaqpot", *HEURISTICS)] for level in range(len(LEVELS) - 1)
+    ]
+    singly = mean(
+        mean(mine / max(others) for mine, *others in zip(*at_level, strict=True))
+        for at_level in limited
+    )
     return Curves(shape, ranges.name, shares, singly)
 
 
@@ -148,8 +165,15 @@ def _rows(curves: Curves) -> list[dict[str, Figure]]:
     at_60 = LEVELS.index(0.6)
     rows: list[dict[str, Figure]] = []
     for name, shares in curves.shares.items():
-        row: dict[str, Figure] = {"part": "models", "plan": curves.shape, "parameters": curves.ranges, "policy": name}
-        row |= {f"{level:.0%}": round(share, 4) for level, share in zip(LEVELS, shares, strict=True)}
+        row: dict[str, Figure] = {
+            "part": "models",
+            "plan": curves.shape,
+            "parameters": curves.ranges,
+            "policy": name,
+        }
+        row |= {
+            f"{level:.0%}": round(share, 4) for level, share in zip(LEVELS, shares, strict=True)
+        }
         rows.append(row)
     rows.append({
         "part": "models", "plan": curves.shape, "parameters": curves.ranges, "policy": "jaqpot over best heuristic, mean",
@@ -165,8 +189,18 @@ def _claims(curves: Curves) -> list[Claim]:
     plan = f"{curves.shape} plan, {curves.ranges}: throughput of jaqpot over the"
     ratio, least = round(curves.over_best(), 3), round(curves.of_optimum(_FRESH), 4)
     return [
-        Claim(f"{plan} best heuristic, 10 % to 90 % of saturation", ratio, _BOUNDS[curves.shape], "at least"),
-        Claim(f"{plan} optimum that keeps the same freshness, least of all levels", least, 0.95, "at least"),
+        Claim(
+            f"{plan} best heuristic, 10 % to 90 % of saturation",
+            ratio,
+            _BOUNDS[curves.shape],
+            "at least",
+        ),
+        Claim(
+            f"{plan} optimum that keeps the same freshness, least of all levels",
+            least,
+            0.95,
+            "at least",
+        ),
     ]
 
 

@@ -1,7 +1,7 @@
 """The part of ``python -m benchmarks overload`` that runs random plans: Table 3's selectivities, with a tenth of its rates and states.
 
 So a probe finds a tenth of what it finds with Table 3's own parameters, 0.2 to 50 rows, which is the second set of the models; some plans
-still make a million results a second without limits. States of intermediate results are drawn for each plan; the two of a plan are of the
+still make a million results per second without limits. States of intermediate results are drawn for each plan; the two of a plan are of the
 same size, as ``state_rows`` is. What is computed on the same plans stands beside.
 """
 
@@ -48,14 +48,24 @@ class Drawn:
         joins = [1 / round(1 / s) for s in random.uniform(*_SELECTIVITIES, 3)]
         windows = (states[0], states[1], states[2], states[3])
         filled = ceil(max(window / rate for window, rate in zip(windows, rates, strict=True)))
-        load = Chain(_WINDOWS * filled, ((0, (joins[0], joins[1], joins[2])),), tuple(rates.tolist()), windows, seed)
+        load = Chain(
+            _WINDOWS * filled,
+            ((0, (joins[0], joins[1], joins[2])),),
+            tuple(rates.tolist()),
+            windows,
+            seed,
+        )
         # The joins of a chain are AB, BC, CD; those of the bushy tree AB, CD and BC at the root.
         ordered = joins if shape == "linear" else [joins[0], joins[2], joins[1]]
-        model = PlanModel.of_selectivities(SHAPES[shape], rates.tolist(), [*states[:4], states[4], states[4]], ordered)
+        model = PlanModel.of_selectivities(
+            SHAPES[shape], rates.tolist(), [*states[:4], states[4], states[4]], ordered
+        )
         return cls(load, states[4], model, filled)
 
 
-def run_plans(shape: str, plans: int, levels: Sequence[float], factor: float) -> tuple[list[dict[str, Figure]], list[Claim], list[Plot]]:
+def run_plans(
+    shape: str, plans: int, levels: Sequence[float], factor: float
+) -> tuple[list[dict[str, Figure]], list[Claim], list[Plot]]:
     """The mean share of saturation throughput of each policy at each level below saturation, executed and computed."""
     levels = [level for level in levels if level < 1]
     random = np.random.default_rng(31)
@@ -68,22 +78,47 @@ def run_plans(shape: str, plans: int, levels: Sequence[float], factor: float) ->
         model = drawn.model.with_freshness(factor=factor)
         for place, level in enumerate(levels):
             for policy in _POLICIES:
-                executed[policy][place].append(_share(drawn, full, replace(setup, policy=policy), level))
+                executed[policy][place].append(
+                    _share(drawn, full, replace(setup, policy=policy), level)
+                )
                 made = allocate(policy, model, level * model.saturation.resources).throughput
                 computed[policy][place].append(made / model.saturation.throughput)
-    base: dict[str, Figure] = {"part": "random plans", "plan": shape, "parameters": "a tenth of Table 3's rates and states"}
+    base: dict[str, Figure] = {
+        "part": "random plans",
+        "plan": shape,
+        "parameters": "a tenth of Table 3's rates and states",
+    }
     rows = [
         base
         | {"policy": f"{policy}, {kind}"}
-        | {f"{level:.0%}": round(mean(at), 4) for level, at in zip(levels, shares[policy], strict=True)}
+        | {
+            f"{level:.0%}": round(mean(at), 4)
+            for level, at in zip(levels, shares[policy], strict=True)
+        }
         for kind, shares in (("executed", executed), ("computed", computed))
         for policy in _POLICIES
     ]
     ratios = [_ratio(executed), _ratio(computed)]
-    rows.append(base | {"policy": "jaqpot over best heuristic, mean", "ratio": round(ratios[0], 3), "ratio computed": round(ratios[1], 3)})
+    rows.append(
+        base
+        | {
+            "policy": "jaqpot over best heuristic, mean",
+            "ratio": round(ratios[0], 3),
+            "ratio computed": round(ratios[1], 3),
+        }
+    )
     text = f"{shape} plan, {plans} random ones, executed: throughput of jaqpot over the best heuristic, 10 % to 80 % of saturation"
-    series = {policy: [(100 * level, 100 * mean(at)) for level, at in zip(levels, executed[policy], strict=True)] for policy in _POLICIES}
-    title, name = f"Throughput of {shape} plans, {plans} random ones, executed", f"overload-plans-{shape}"
+    series = {
+        policy: [
+            (100 * level, 100 * mean(at))
+            for level, at in zip(levels, executed[policy], strict=True)
+        ]
+        for policy in _POLICIES
+    }
+    title, name = (
+        f"Throughput of {shape} plans, {plans} random ones, executed",
+        f"overload-plans-{shape}",
+    )
     plot = Plot(name, title, "resources, % of saturation", "throughput, % of saturation", series)
     return rows, [Claim(text, round(ratios[0], 3), _BOUND, "at least")], [plot]
 
@@ -96,4 +131,7 @@ def _share(drawn: Drawn, full: Run, setup: Setup, level: float) -> float:
 def _ratio(shares: Mapping[str, list[list[float]]]) -> float:
     """JAQPOT over the best heuristic, both averaged over plans, at each level; the mean over the levels."""
     levels = range(len(shares["jaqpot"]))
-    return mean(mean(shares["jaqpot"][place]) / max(mean(shares[policy][place]) for policy in HEURISTICS) for place in levels)
+    return mean(
+        mean(shares["jaqpot"][place]) / max(mean(shares[policy][place]) for policy in HEURISTICS)
+        for place in levels
+    )

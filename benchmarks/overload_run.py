@@ -46,14 +46,14 @@ class Setup:
 
 @dataclass(frozen=True)
 class Second:
-    """What a second of event time brought, counted by half-way join."""
+    """What a second of event time brought, counted by half join."""
 
     results: int
     stale: int
     arrivals: tuple[int, ...]
     probes: tuple[int, ...]
     matches: tuple[int, ...]
-    allowances: tuple[float, ...] = ()
+    budgets: tuple[float, ...] = ()
     """In force at its end; none without limits."""
 
 
@@ -80,17 +80,22 @@ class Run:
         return sum(sum(second.probes) for second in part) / len(part)
 
     def model(self, begin: int, end: int, fallback: PlanModel | None = None) -> PlanModel:
-        """The plan as it was measured in some seconds; of half-way joins that did not probe, what ``fallback`` knows."""
+        """The plan as it was measured in some seconds; of half joins that did not probe, what ``fallback`` knows."""
         shape = TreeShape.of(SHAPES[self.setup.tree])
         part = self.seconds[begin:end]
         arrivals = np.sum([second.arrivals for second in part], axis=0) / len(part)
         probes = np.sum([second.probes for second in part], axis=0)
         matches = np.sum([second.matches for second in part], axis=0)
         known = fallback.productivity if fallback else (0.0,) * shape.count
-        found = tuple(float(m / p) if p else k for m, p, k in zip(matches, probes, known, strict=True))
+        found = tuple(
+            float(m / p) if p else k for m, p, k in zip(matches, probes, known, strict=True)
+        )
         rates = [float(rate) for rate in arrivals[: shape.leaves]]
         own = [*self.windows, *[self.setup.state_rows or 0] * (shape.leaves - 2)]
-        times = [window / rate if rate > 0 else float("inf") for window, rate in zip(self.windows, rates, strict=True)]
+        times = [
+            window / rate if rate > 0 else float("inf")
+            for window, rate in zip(self.windows, rates, strict=True)
+        ]
         fresh = tuple(self.setup.freshness * seconds for seconds in times)
         return PlanModel(shape, tuple(rates), found, tuple(own), fresh)
 
@@ -98,7 +103,11 @@ class Run:
 def run(load: Chain | Lab, setup: Setup) -> Run:
     """Push all rows, a second at a time."""
     engine = muntin.Engine(**setup.settings())
-    types = {"p": "bigint", "n": "bigint", "ts": "timestamp"} if isinstance(load, Chain) else {load.by: "bigint", "ts": "timestamp"}
+    types = (
+        {"p": "bigint", "n": "bigint", "ts": "timestamp"}
+        if isinstance(load, Chain)
+        else {load.by: "bigint", "ts": "timestamp"}
+    )
     for name in load.streams:
         engine.stream(name, types, time="ts")
     q = engine.query(load.query(setup.freshness), name="q")
@@ -123,19 +132,27 @@ def run(load: Chain | Lab, setup: Setup) -> Run:
 def _cuts(rows: pa.Table) -> list[int]:
     """Where each second of a stream begins, and where the last ends."""
     times = rows.column("ts").cast(pa.int64()).to_numpy()
-    return [int(place) for place in np.searchsorted(times, SECOND * np.arange(times[-1] // SECOND + 2))]
+    return [
+        int(place) for place in np.searchsorted(times, SECOND * np.arange(times[-1] // SECOND + 2))
+    ]
 
 
 def _counted(stats: Mapping[str, Any]) -> Second:
     overload = stats["overload"]
-    arrivals, probes, matches = (tuple(overload[name].values()) for name in ("arrivals", "probes", "matches"))
-    allowances = tuple(float("inf") if rate is None else rate for rate in overload["allowances"].values())
-    return Second(0, overload["stale_results"], arrivals, probes, matches, allowances)
+    arrivals, probes, matches = (
+        tuple(overload[name].values()) for name in ("arrivals", "probes", "matches")
+    )
+    budgets = tuple(float("inf") if rate is None else rate for rate in overload["budgets"].values())
+    return Second(0, overload["stale_results"], arrivals, probes, matches, budgets)
 
 
 def _difference(now: Second, before: Second, results: int) -> Second:
     arrivals, probes, matches = (
         tuple(new - old for new, old in zip(mine, theirs, strict=True))
-        for mine, theirs in ((now.arrivals, before.arrivals), (now.probes, before.probes), (now.matches, before.matches))
+        for mine, theirs in (
+            (now.arrivals, before.arrivals),
+            (now.probes, before.probes),
+            (now.matches, before.matches),
+        )
     )
-    return Second(results, now.stale - before.stale, arrivals, probes, matches, now.allowances)
+    return Second(results, now.stale - before.stale, arrivals, probes, matches, now.budgets)

@@ -32,7 +32,7 @@ Phases = Sequence[tuple[int, tuple[float, float, float]]]
 
 @dataclass(frozen=True)
 class Chain:
-    """Four Poisson streams: rows a second, rows of each window, and the selectivities of the three joins from each second on."""
+    """Four Poisson streams: rows per second, rows of each window, and the selectivities of the three joins from each second on."""
 
     seconds: int
     phases: Phases
@@ -64,14 +64,19 @@ class Chain:
 
     def query(self, freshness: float) -> str:
         """The join, with windows and freshness in rows."""
-        sources = ", ".join(f"{name} [ROWS {window}]" for name, window in zip("ABCD", self.windows, strict=True))
-        fresh = ", ".join(f"{name} {round(freshness * window)} ROWS" for name, window in zip("ABCD", self.windows, strict=True))
+        sources = ", ".join(
+            f"{name} [ROWS {window}]" for name, window in zip("ABCD", self.windows, strict=True)
+        )
+        fresh = ", ".join(
+            f"{name} {round(freshness * window)} ROWS"
+            for name, window in zip("ABCD", self.windows, strict=True)
+        )
         return f"SELECT A.ts AS a FROM {sources} WHERE A.n = B.p AND B.n = C.p AND C.n = D.p FRESHNESS {fresh}"
 
 
 @dataclass(frozen=True)
 class Lab:
-    """Readings of five groups of sensors, as many of a week as asked for and sped up to so many rows a second.
+    """Readings of five groups of sensors, as many of a week as asked for and sped up to so many rows per second.
 
     They are joined by equal humidity, in steps of 0.05 %, or by epoch. By epoch a reading matches those of the same 31 s only, so
     what a probe finds depends on what has come just now, and not on how many rows a state holds, as the models assume.
@@ -99,10 +104,17 @@ class Lab:
         times = readings.column("ts").cast(pa.int64()).to_numpy()
         span = max(int(times[-1] - times[0]), 1)
         moved = ((times - times[0]) * (len(times) / self.rate * SECOND / span)).astype(np.int64)
-        readings = readings.set_column(readings.schema.get_field_index("ts"), "ts", pa.array(moved).cast(pa.timestamp("us")))
+        readings = readings.set_column(
+            readings.schema.get_field_index("ts"), "ts", pa.array(moved).cast(pa.timestamp("us"))
+        )
         kind = readings.schema.field("moteid").type
-        chosen = {name: pc.is_in(readings.column("moteid"), pa.array(motes, kind)) for name, motes in LAB_GROUPS.items()}
-        return {name: readings.filter(mask).select([self.by, "ts"]) for name, mask in chosen.items()}
+        chosen = {
+            name: pc.is_in(readings.column("moteid"), pa.array(motes, kind))
+            for name, motes in LAB_GROUPS.items()
+        }
+        return {
+            name: readings.filter(mask).select([self.by, "ts"]) for name, mask in chosen.items()
+        }
 
     def query(self, freshness: float) -> str:
         """The join of all groups."""
@@ -114,9 +126,16 @@ class Lab:
 
 def _read_lab(rows: int) -> pa.Table:
     """The first rows of a week in which all motes worked, with what is plausible only."""
-    table = pq.read_table(LAB_FOLDER / "readings_clean.parquet", columns=["ts", "epoch", "humidity", "voltage", "moteid", "plausible"])
-    begin = pa.scalar(np.datetime64("2004-03-01T00:00:00", "us").astype(np.int64), pa.int64()).cast(pa.timestamp("us"))
-    table = table.filter(pc.and_(table.column("plausible"), pc.greater_equal(table.column("ts"), begin)))
+    table = pq.read_table(
+        LAB_FOLDER / "readings_clean.parquet",
+        columns=["ts", "epoch", "humidity", "voltage", "moteid", "plausible"],
+    )
+    begin = pa.scalar(np.datetime64("2004-03-01T00:00:00", "us").astype(np.int64), pa.int64()).cast(
+        pa.timestamp("us")
+    )
+    table = table.filter(
+        pc.and_(table.column("plausible"), pc.greater_equal(table.column("ts"), begin))
+    )
     table = table.slice(0, rows).combine_chunks()
     for name, step in _STEPS.items():
         values = np.round(table.column(name).to_numpy() / step).astype(np.int64)
@@ -130,9 +149,21 @@ def _made_up_lab(rows: int) -> pa.Table:
     motes = np.array([mote for group in LAB_GROUPS.values() for mote in group], np.int16)
     place = random.integers(0, len(motes), rows)
     times = np.cumsum(random.exponential(6 * SECOND, rows)).astype(np.int64)
-    humidity = 38 + 0.8 * place + 4 * np.sin(2 * np.pi * times / (86_400 * SECOND)) + random.normal(0, 1.0, rows)
+    humidity = (
+        38
+        + 0.8 * place
+        + 4 * np.sin(2 * np.pi * times / (86_400 * SECOND))
+        + random.normal(0, 1.0, rows)
+    )
     epoch = (times // (31 * SECOND)).astype(np.int32)
     voltage = 2.6 + 0.012 * (place % 3) + 0.012 * random.integers(0, 8, rows)
     steps = {"humidity": humidity, "voltage": voltage}
-    columns = {"ts": pa.array(times).cast(pa.timestamp("us")), "moteid": motes[place], "epoch": epoch}
-    return pa.table(columns | {name: np.round(values / _STEPS[name]).astype(np.int64) for name, values in steps.items()})
+    columns = {
+        "ts": pa.array(times).cast(pa.timestamp("us")),
+        "moteid": motes[place],
+        "epoch": epoch,
+    }
+    return pa.table(
+        columns
+        | {name: np.round(values / _STEPS[name]).astype(np.int64) for name, values in steps.items()}
+    )

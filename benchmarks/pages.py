@@ -52,12 +52,19 @@ def question_of(name: str) -> str:
 def read_documents(folder: Path) -> dict[str, Document]:
     """What there is of figures in a folder, by benchmark."""
     paths = {name: folder / f"{name}.json" for name in names()}
-    return {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.exists()}
+    return {
+        name: json.loads(path.read_text(encoding="utf-8"))
+        for name, path in paths.items()
+        if path.exists()
+    }
 
 
 def pages_of(documents: Mapping[str, Document]) -> dict[str, str]:
     """All pages, by the name of the file."""
-    return {"README.md": index_page(documents), **{f"{name}.md": page_of(name, documents.get(name)) for name in names()}}
+    return {
+        "README.md": index_page(documents),
+        **{f"{name}.md": page_of(name, documents.get(name)) for name in names()},
+    }
 
 
 def write_pages(folder: Path, readme: Path | None = None) -> None:
@@ -66,7 +73,9 @@ def write_pages(folder: Path, readme: Path | None = None) -> None:
     for name, text in pages_of(documents).items():
         (folder / name).write_text(text, encoding="utf-8")
     if readme is not None and readme.exists():
-        readme.write_text(with_headlines(readme.read_text(encoding="utf-8"), documents), encoding="utf-8")
+        readme.write_text(
+            with_headlines(readme.read_text(encoding="utf-8"), documents), encoding="utf-8"
+        )
 
 
 def with_headlines(text: str, documents: Mapping[str, Document]) -> str:
@@ -81,12 +90,23 @@ def page_of(name: str, document: Document | None) -> str:
     if document is None:
         parts.append(f"There are no figures yet. `python -m benchmarks {name}` makes them.")
     elif "error" in document:
-        parts.append(f"**It failed** in the last run, so there are no figures:\n\n```text\n{document['error']}\n```")
+        parts.append(
+            f"**It failed** in the last run, so there are no figures:\n\n```text\n{document['error']}\n```"
+        )
     else:
-        parts += [*_warning(document), *_pictures(document), *_claims(document), *_tables(document), *_papers(name, document)]
+        parts += [
+            *_warning(document),
+            *_pictures(document),
+            *_claims(document),
+            *_tables(document),
+            *_papers(name, document),
+        ]
     parts += ["## How it is measured", how, *(["## How to read it", reading] if reading else [])]
     if document and document["rows"]:
-        parts += ["## Figures", folded_if_long(figures(document["rows"]), "All figures", len(document["rows"]))]
+        parts += [
+            "## Figures",
+            folded_if_long(figures(document["rows"]), "All figures", len(document["rows"])),
+        ]
     parts += ["## Run it again", _run(name, document), "[All results](README.md)"]
     return "\n\n".join(parts) + "\n"
 
@@ -100,28 +120,43 @@ def _about(name: str) -> tuple[str, str, str]:
 
 
 def _warning(document: Document) -> list[str]:
-    return ["**A quick run: little data, so the figures mean little.**"] if document.get("run", {}).get("quick") else []
+    return (
+        ["**A quick run: little data, so the figures mean little.**"]
+        if document.get("run", {}).get("quick")
+        else []
+    )
 
 
 def _pictures(document: Document) -> list[str]:
     plots = document.get("plots") or [plot.to_dict() for plot in pictures_of(document)]
     shown = [f"![{plot['title']}]({plot['file']})" for plot in plots]
     rest = shown[_FIRST:]
-    return shown[:_FIRST] + ([folded(f"{len(rest)} more pictures", "\n\n".join(rest))] if rest else [])
+    return shown[:_FIRST] + (
+        [folded(f"{len(rest)} more pictures", "\n\n".join(rest))] if rest else []
+    )
 
 
 def _claims(document: Document) -> list[str]:
     if not document["claims"]:
         return []
     rows = [
-        [claim["claim"], number(claim["measured"]), f"{claim.get('side', 'at most')} {number(claim['bound'])}", _kept(claim)]
+        [
+            claim["claim"],
+            number(claim["measured"]),
+            f"{claim.get('side', 'at most')} {number(claim['bound'])}",
+            _kept(claim),
+        ]
         for claim in document["claims"]
     ]
     return ["## What it shows", table(["claim", "measured", "bound", ""], rows, [1])]
 
 
 def _tables(document: Document) -> list[str]:
-    return [part for title, rows in document.get("tables", {}).items() for part in (f"### {title}", figures(rows))]
+    return [
+        part
+        for title, rows in document.get("tables", {}).items()
+        for part in (f"### {title}", figures(rows))
+    ]
 
 
 def _papers(name: str, document: Document) -> list[str]:
@@ -172,11 +207,20 @@ def _several(documents: Mapping[str, Document]) -> list[str]:
     if len(commits) == 1 and "" not in commits:
         total = sum(document["run"]["minutes"] for document in documents.values())
         return [f"All figures are of commit {commits.pop()}, measured in {total:,.0f} minutes."]
-    return ["The figures are not of one run: each page tells its own commit and date, where they are known."] if documents else []
+    return (
+        [
+            "The figures are not of one run: each page tells its own commit and date, where they are known."
+        ]
+        if documents
+        else []
+    )
 
 
 def _questions(documents: Mapping[str, Document]) -> str:
-    rows = [[f"[{name}]({name}.md)", question_of(name), *_state(documents.get(name))] for name in names()]
+    rows = [
+        [f"[{name}]({name}.md)", question_of(name), *_state(documents.get(name))]
+        for name in names()
+    ]
     return table(["benchmark", "question", "claims kept", "minutes"], rows, [2, 3])
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from benchmarks import verdicts_paper1, verdicts_paper2, verdicts_paper3, verdicts_paper4, verdicts_paper5
+from benchmarks import (
+    verdicts_paper1,
+    verdicts_paper2,
+    verdicts_paper3,
+    verdicts_paper4,
+    verdicts_paper5,
+)
 from benchmarks.markdown import table
 from benchmarks.verdicts import Document, Experiment, Verdict
 
@@ -45,15 +51,24 @@ def paper_tables(documents: Mapping[str, Document], pages: Collection[str]) -> s
     parts = []
     for number, title in PAPERS.items():
         some = [experiment for experiment in EXPERIMENTS if experiment.paper == number]
-        rows = [[experiment.where, *_cells(experiment, documents), _link(experiment.benchmark, pages)] for experiment in some]
-        parts.append(f"### {title}\n\n" + table(["where", "what the paper found", "what we find", "verdict", "page"], rows))
+        rows = [
+            [experiment.where, *_cells(experiment, documents), _link(experiment.benchmark, pages)]
+            for experiment in some
+        ]
+        parts.append(
+            f"### {title}\n\n"
+            + table(["where", "what the paper found", "what we find", "verdict", "page"], rows)
+        )
     return "\n\n".join(parts)
 
 
 def page_table(benchmark: str, documents: Mapping[str, Document]) -> str:
     """The experiments that a benchmark repeats; nothing if there are none."""
     some = [experiment for experiment in EXPERIMENTS if experiment.benchmark == benchmark]
-    rows = [[f"{experiment.paper}, {experiment.where}", *_cells(experiment, documents)] for experiment in some]
+    rows = [
+        [f"{experiment.paper}, {experiment.where}", *_cells(experiment, documents)]
+        for experiment in some
+    ]
     return table(["paper", "what it found", "what we find", "verdict"], rows) if rows else ""
 
 

@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from benchmarks.peers_data import Workload, write_data
-from benchmarks.peers_environments import InstallError, default_folder, is_ready, make_environment, python_of
+from benchmarks.peers_environments import (
+    InstallError,
+    default_folder,
+    is_ready,
+    make_environment,
+    python_of,
+)
 from benchmarks.peers_remarks import remark
 from benchmarks.peers_runs import Limits, Outcome, Peer, run_jobs
 from benchmarks.peers_workloads import all_workloads, quick_workloads
@@ -54,7 +60,7 @@ class Measured:
     outcomes: Mapping[str, Outcome]
 
     def rate(self, system: str) -> float:
-        """Rows a second; not a number if there is no result."""
+        """Rows per second; not a number if there is no result."""
         outcome = self.outcomes.get(system)
         return self.workload.streams.rows / outcome.median if outcome and outcome.seconds else _NAN
 
@@ -65,13 +71,21 @@ class Measured:
     def _row(self, system: str, outcome: Outcome) -> dict[str, Figure]:
         row: dict[str, Figure] = {"workload": self.workload.name, "system": system}
         if not outcome.seconds:
-            empty = dict.fromkeys(("seconds", "least", "most", "rows a second", "results"), "")
-            why = [outcome.reason.replace("|", "/"), *([remark(system, self.workload)] if outcome.over else [])]
-            return {**row, **empty, **self._ratios(outcome.over, "more than "), "remark": "; ".join(why)}
+            empty = dict.fromkeys(("seconds", "least", "most", "rows per second", "results"), "")
+            why = [
+                outcome.reason.replace("|", "/"),
+                *([remark(system, self.workload)] if outcome.over else []),
+            ]
+            return {
+                **row,
+                **empty,
+                **self._ratios(outcome.over, "more than "),
+                "remark": "; ".join(why),
+            }
         return {
             **row,
             **spread(outcome.seconds),
-            "rows a second": round(self.rate(system)),
+            "rows per second": round(self.rate(system)),
             "results": outcome.total,
             **self._ratios(outcome.median),
             "remark": remark(system, self.workload),
@@ -82,21 +96,40 @@ class Measured:
         found: dict[str, Figure] = {}
         for name, ours in (("time / Muntin", OURS), ("time / on Spark", OURS_ON_SPARK)):
             ratio = seconds * self.rate(ours) / self.workload.streams.rows
-            found[name] = f"{more_than}{ratio:.3g}" if more_than and ratio > 0 else round(ratio, 2) if ratio > 0 else ""
+            found[name] = (
+                f"{more_than}{ratio:.3g}"
+                if more_than and ratio > 0
+                else round(ratio, 2)
+                if ratio > 0
+                else ""
+            )
         return found
 
 
-def bench_peers(progress: Progress, *, quick: bool = False, environments: Path | None = None, peers: Sequence[Peer] = PEERS) -> Report:
+def bench_peers(
+    progress: Progress,
+    *,
+    quick: bool = False,
+    environments: Path | None = None,
+    peers: Sequence[Peer] = PEERS,
+) -> Report:
     """All workloads in all systems or some, DuckDB among them; quickly, only in those that are installed already."""
     workloads = quick_workloads() if quick else all_workloads()
     limits = Limits(120.0, 1, 0.0) if quick else Limits()
     place = Place(environments or default_folder(), install=not quick)
     with temporary_folder() as data:
         progress(f"writing the data of {len(workloads)} workloads")
-        jobs = {workload.name: _write(workload, data / str(place)) for place, workload in enumerate(workloads)}
+        jobs = {
+            workload.name: _write(workload, data / str(place))
+            for place, workload in enumerate(workloads)
+        }
         found: dict[str, dict[str, Outcome]] = {}
         for peer in peers:
-            chosen = {work.name: jobs[work.name] for work in workloads if not work.systems or peer.name in work.systems}
+            chosen = {
+                work.name: jobs[work.name]
+                for work in workloads
+                if not work.systems or peer.name in work.systems
+            }
             found[peer.name] = run_peer(progress, peer, chosen, limits, place)
     return report(workloads, found)
 
@@ -107,12 +140,17 @@ def _write(workload: Workload, folder: Path) -> dict[str, dict[str, object]]:
     return {"job": workload.job(folder / "all"), "warm": workload.warm().job(folder / "warm")}
 
 
-def run_peer(progress: Progress, peer: Peer, jobs: Jobs, limits: Limits, place: Place) -> dict[str, Outcome]:
+def run_peer(
+    progress: Progress, peer: Peer, jobs: Jobs, limits: Limits, place: Place
+) -> dict[str, Outcome]:
     """The outcomes of a system; its environment is made before, if it has one."""
     python, folder = Path(sys.executable), place.folder
     if peer.own:
         if not place.install and not is_ready(peer.script, folder):
-            return dict.fromkeys(jobs, Outcome(reason="not run: its environment is not there, and a quick run makes none"))
+            return dict.fromkeys(
+                jobs,
+                Outcome(reason="not run: its environment is not there, and a quick run makes none"),
+            )
         progress(f"{peer.name}: environment {python_of(peer.script, folder).parents[1]}")
         try:
             python = make_environment(peer.script, folder)
@@ -128,70 +166,126 @@ def report(workloads: Sequence[Workload], found: Mapping[str, Mapping[str, Outco
     other = sum("gives other results" in str(row["remark"]) for row in rows)
     claims = [Claim("outcomes with other results than DuckDB's", other, 0)]
     for one in measured:
-        streaming = [one.rate(system) for system in one.outcomes if system not in {OURS, OURS_ON_SPARK, FLOOR}]
+        streaming = [
+            one.rate(system)
+            for system in one.outcomes
+            if system not in {OURS, OURS_ON_SPARK, FLOOR}
+        ]
         best = max((rate for rate in streaming if rate > 0), default=_NAN)
         if not one.workload.places and best > 0 and one.rate(OURS) > 0:
-            text = f"rows a second over those of the fastest other streaming system, {one.workload.name}"
+            text = f"rows per second over those of the fastest other streaming system, {one.workload.name}"
             claims.append(Claim(text, round(one.rate(OURS) / best, 1), 1.0, "at least"))
     question = "How fast is Muntin beside Spark, Flink, Pathway, Bytewax and DuckDB, on the same data with the same results?"
-    return Report("peers", question, rows, claims, plots=_plots(measured), details=_details(measured), tables=_tables(measured))
+    return Report(
+        "peers",
+        question,
+        rows,
+        claims,
+        plots=_plots(measured),
+        details=_details(measured),
+        tables=_tables(measured),
+    )
 
 
 def _checked(workload: Workload, found: Mapping[str, Mapping[str, Outcome]]) -> dict[str, Outcome]:
     """The outcomes of a workload; one that differs from DuckDB's is replaced by what differs."""
-    outcomes = {system: each[workload.name] for system, each in found.items() if workload.name in each}
+    outcomes = {
+        system: each[workload.name] for system, each in found.items() if workload.name in each
+    }
     floor = outcomes[FLOOR]
-    assert floor.seconds, f"{workload.name}: there is nothing to compare with, since DuckDB {floor.reason}"
-    return {system: outcome if not outcome.seconds else _compare(outcome, floor) for system, outcome in outcomes.items()}
+    assert floor.seconds, (
+        f"{workload.name}: there is nothing to compare with, since DuckDB {floor.reason}"
+    )
+    return {
+        system: outcome if not outcome.seconds else _compare(outcome, floor)
+        for system, outcome in outcomes.items()
+    }
 
 
 def _compare(outcome: Outcome, floor: Outcome) -> Outcome:
-    wrong = [name for name, results in floor.results.items() if list(outcome.results.get(name, ())) != list(results)]
+    wrong = [
+        name
+        for name, results in floor.results.items()
+        if list(outcome.results.get(name, ())) != list(results)
+    ]
     if not wrong:
         return outcome
     first = wrong[0]
     counts = f"{outcome.results.get(first, [0])[0]:,} instead of {floor.results[first][0]:,}"
-    return Outcome(reason=f"gives other results: {counts} for the window of {int(first) / 1_000:g} s")
+    return Outcome(
+        reason=f"gives other results: {counts} for the window of {int(first) / 1_000:g} s"
+    )
 
 
 def _tables(measured: Sequence[Measured]) -> dict[str, list[dict[str, Figure]]]:
     """Ratios at a glance: a line for each workload, a column for each system."""
-    columns = {"Seconds over those of Muntin in one process": "time / Muntin", "Seconds over those of Muntin on Spark": "time / on Spark"}
+    columns = {
+        "Seconds over those of Muntin in one process": "time / Muntin",
+        "Seconds over those of Muntin on Spark": "time / on Spark",
+    }
     return {
-        title: [{"workload": one.workload.name, **{str(row["system"]): _cell(row, column) for row in one.rows()}} for one in measured]
+        title: [
+            {
+                "workload": one.workload.name,
+                **{str(row["system"]): _cell(row, column) for row in one.rows()},
+            }
+            for one in measured
+        ]
         for title, column in columns.items()
     }
 
 
 def _cell(row: Mapping[str, Figure], column: str) -> Figure:
     """The ratio of a line, or in a word why there is none."""
-    return row[column] if row[column] or row["seconds"] else str(row["remark"]).partition(":")[0].partition(";")[0]
+    return (
+        row[column]
+        if row[column] or row["seconds"]
+        else str(row["remark"]).partition(":")[0].partition(";")[0]
+    )
 
 
 def _details(measured: Sequence[Measured]) -> list[dict[str, object]]:
     """All seconds, and the checksums that were compared."""
     return [
-        {"workload": one.workload.name, "system": system, "seconds": list(outcome.seconds), "results": dict(outcome.results)}
+        {
+            "workload": one.workload.name,
+            "system": system,
+            "seconds": list(outcome.seconds),
+            "results": dict(outcome.results),
+        }
         for one in measured
         for system, outcome in one.outcomes.items()
     ]
 
 
 def _plots(measured: Sequence[Measured]) -> list[Plot]:
-    """Rows a second of every workload as bars, and a line for each system where the join grows."""
+    """Rows per second of every workload as bars, and a line for each system where the join grows."""
     plain = [one for one in measured if not one.workload.places]
     bars: dict[str, list[tuple[float | str, float]]] = {
         peer.name: [(one.workload.name, one.rate(peer.name)) for one in plain] for peer in PEERS
     }
-    plots = [Plot("peers", "Rows a second, all workloads", "", "rows a second", bars, "bar", log="y")]
+    plots = [
+        Plot("peers", "Rows per second, all workloads", "", "rows per second", bars, "bar", log="y")
+    ]
     sweeps = dict.fromkeys(sweep for one in measured for sweep in one.workload.places)
     for sweep in sweeps:
-        points = sorted((one for one in measured if sweep in one.workload.places), key=lambda one: one.workload.places[sweep])
+        points = sorted(
+            (one for one in measured if sweep in one.workload.places),
+            key=lambda one: one.workload.places[sweep],
+        )
         lines = {
-            system: [(one.workload.places[sweep], one.rate(system)) for one in points if one.rate(system) > 0]
+            system: [
+                (one.workload.places[sweep], one.rate(system))
+                for one in points
+                if one.rate(system) > 0
+            ]
             for system in points[0].outcomes
         }
-        drawn: dict[str, list[tuple[float | str, float]]] = {system: list(line) for system, line in lines.items() if line}
+        drawn: dict[str, list[tuple[float | str, float]]] = {
+            system: list(line) for system, line in lines.items() if line
+        }
         name = f"peers-{sweep.replace(' ', '-')}"
-        plots.append(Plot(name, f"One join, growing: {sweep}", sweep, "rows a second", drawn, log="xy"))
+        plots.append(
+            Plot(name, f"One join, growing: {sweep}", sweep, "rows per second", drawn, log="xy")
+        )
     return plots

@@ -28,7 +28,7 @@ _WARM_SECONDS = 4
 
 @dataclass(frozen=True)
 class Streams:
-    """Streams of ``rate`` rows a second over ``seconds``, as files of ``file_seconds``.
+    """Streams of ``rate`` rows per second over ``seconds``, as files of ``file_seconds``.
 
     Keys are uniform among ``keys``. Of the rows of streams other than A a ``share`` has keys that A has; the others match nothing.
     """
@@ -102,7 +102,12 @@ class Workload:
     def warm(self) -> Workload:
         """The same over little data, for a run that is not timed."""
         seconds = min(_WARM_SECONDS, self.streams.seconds)
-        return replace(self, streams=replace(self.streams, seconds=seconds, rate=min(self.streams.rate, 500), file_seconds=1))
+        return replace(
+            self,
+            streams=replace(
+                self.streams, seconds=seconds, rate=min(self.streams.rate, 500), file_seconds=1
+            ),
+        )
 
 
 def write_data(folder: Path, streams: Streams) -> None:
@@ -116,12 +121,18 @@ def write_data(folder: Path, streams: Streams) -> None:
             path = folder / name / f"{place:05d}.parquet"
             pq.write_table(table.slice(place * size, size if place < files - 1 else None), path)
             os.utime(path, (place + 1_000, place + 1_000))
-        plain = table.set_column(3, "ts", table.column("ts").cast(pa.int64()).combine_chunks().cast(pa.int64()))
+        plain = table.set_column(
+            3, "ts", table.column("ts").cast(pa.int64()).combine_chunks().cast(pa.int64())
+        )
         plain = plain.set_column(3, "ts", pa.array(plain.column("ts").to_numpy() // _MS))
         for kind, header in (("csv", False), ("csv-header", True)):
             target = folder / kind / name
             target.mkdir(parents=True)
-            pa.csv.write_csv(plain, target / "data.csv", pa.csv.WriteOptions(include_header=header, quoting_style="none"))
+            pa.csv.write_csv(
+                plain,
+                target / "data.csv",
+                pa.csv.WriteOptions(include_header=header, quoting_style="none"),
+            )
 
 
 def _stream(streams: Streams, number: int) -> pa.Table:

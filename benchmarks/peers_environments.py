@@ -75,7 +75,9 @@ def requirements(script: str) -> Path:
 def is_ready(script: str, folder: Path) -> bool:
     """Whether the environment is there, with these packages."""
     stamp = folder / script / _STAMP
-    return stamp.exists() and stamp.read_text(encoding="utf-8") == requirements(script).read_text(encoding="utf-8")
+    return stamp.exists() and stamp.read_text(encoding="utf-8") == requirements(script).read_text(
+        encoding="utf-8"
+    )
 
 
 def python_of(script: str, folder: Path) -> Path:
@@ -90,9 +92,23 @@ def make_environment(script: str, folder: Path, runner: Runner = run_command) ->
         return python
     place = folder / script
     place.parent.mkdir(parents=True, exist_ok=True)
-    _do(runner, "the environment cannot be made", [sys.executable, "-m", "venv", "--clear", str(place)])
+    _do(
+        runner,
+        "the environment cannot be made",
+        [sys.executable, "-m", "venv", "--clear", str(place)],
+    )
     packages = str(requirements(script))
-    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--requirement", packages]
+    install = [
+        str(python),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--requirement",
+        packages,
+    ]
     _do(runner, "its packages cannot be installed", install)
     (place / _STAMP).write_text(requirements(script).read_text(encoding="utf-8"), encoding="utf-8")
     return python
@@ -114,6 +130,10 @@ def last_line(text: str) -> str:
     >>> last_line("some.AnalysisException: [UNSUPPORTED] no\n+- the plan\n")
     'some.AnalysisException: [UNSUPPORTED] no'
     """
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("WARNING", "[notice]", "\tat "))]
+    lines = [
+        line.strip()
+        for line in text.splitlines()
+        if line.strip() and not line.startswith(("WARNING", "[notice]", "\tat "))
+    ]
     errors = [line for line in lines if _ERROR.match(line)]
     return (errors or lines or ["it said nothing"])[-1][:_LONGEST]

@@ -24,33 +24,72 @@ _OF_ALL: Mapping[str, str] = {
     "DuckDB, batch": "everything at once on all cores, no state kept and no row delivered",
 }
 _OF_A_KIND: Mapping[tuple[str, Kind], str] = {
-    ("Muntin", "join"): "one core; a quarter of it joins, a quarter keeps windows and indexes, an eighth reads files",
+    (
+        "Muntin",
+        "join",
+    ): "one core; a quarter of it joins, a quarter keeps windows and indexes, an eighth reads files",
     ("Muntin", "three"): "one core; the compiled join takes a third, reading three streams a sixth",
     ("Muntin", "distinct"): "one core; a quarter of it compares each answer with the one before",
-    ("Muntin", "aggregate"): "one core; many small steps, of which reading files, an eighth, is the largest",
-    ("Spark", "aggregate"): "every row is copied into the six windows that it is in, joined in each, and added up in a second store",
+    (
+        "Muntin",
+        "aggregate",
+    ): "one core; many small steps, of which reading files, an eighth, is the largest",
+    (
+        "Spark",
+        "aggregate",
+    ): "every row is copied into the six windows that it is in, joined in each, and added up in a second store",
     ("Spark, RocksDB", "aggregate"): "as Spark: six copies of every row, now encoded for RocksDB",
-    ("Spark", "distinct"): "every row is copied into the six windows that it is in and looked up in the store",
+    (
+        "Spark",
+        "distinct",
+    ): "every row is copied into the six windows that it is in and looked up in the store",
     ("Spark, RocksDB", "distinct"): "as Spark: six copies of every row, now encoded for RocksDB",
     ("Spark", "three"): "the pairs of the first join are stored once more for the second",
     ("Spark, RocksDB", "three"): "as Spark: pairs are stored once more, now encoded for RocksDB",
-    ("Flink SQL", "distinct"): "windows that share slices of ten seconds, row by row; CSV is parsed in it",
-    ("Flink SQL", "aggregate"): "every row is copied into the six windows that it is in and joined when a window ends; CSV is parsed in it",
+    (
+        "Flink SQL",
+        "distinct",
+    ): "windows that share slices of ten seconds, row by row; CSV is parsed in it",
+    (
+        "Flink SQL",
+        "aggregate",
+    ): "every row is copied into the six windows that it is in and joined when a window ends; CSV is parsed in it",
     ("Flink SQL", "three"): "two interval joins, row by row; CSV is parsed in it",
-    ("Pathway", "join"): "rows are copied into two buckets of time, joined there and filtered; all in one batch, CSV is parsed in it",
-    ("Pathway", "distinct"): "every row is copied into the six windows that it is in; all in one batch, CSV is parsed in it",
-    ("Pathway", "aggregate"): "every row is copied into the six windows that it is in; all in one batch, CSV is parsed in it",
+    (
+        "Pathway",
+        "join",
+    ): "rows are copied into two partitions of time, joined there and filtered; all in one batch, CSV is parsed in it",
+    (
+        "Pathway",
+        "distinct",
+    ): "every row is copied into the six windows that it is in; all in one batch, CSV is parsed in it",
+    (
+        "Pathway",
+        "aggregate",
+    ): "every row is copied into the six windows that it is in; all in one batch, CSV is parsed in it",
     ("Bytewax", "join"): "a join written by hand in Python, with an object for every key",
     ("Bytewax", "three"): "a join written by hand in Python, with an object for every key",
     ("Bytewax", "rows"): "a join written by hand in Python, all keys in one object",
-    ("Bytewax", "distinct"): "Python code for every row and each of its six windows, and a clock for every key",
-    ("Bytewax", "aggregate"): "Python code for every row and each of its six windows, and a clock for every key",
+    (
+        "Bytewax",
+        "distinct",
+    ): "Python code for every row and each of its six windows, and a clock for every key",
+    (
+        "Bytewax",
+        "aggregate",
+    ): "Python code for every row and each of its six windows, and a clock for every key",
     ("DuckDB, batch", "join"): (
         "everything at once on all cores, no state kept and no row delivered; each window is a join of its own, which finds all pairs of a "
         "key, however far apart, and then filters"
     ),
-    ("DuckDB, batch", "rows"): "everything at once on all cores; rows are sorted and numbered first",
-    ("DuckDB, batch", "aggregate"): "everything at once on all cores: pairs are found once and copied to the instants at which they count",
+    (
+        "DuckDB, batch",
+        "rows",
+    ): "everything at once on all cores; rows are sorted and numbered first",
+    (
+        "DuckDB, batch",
+        "aggregate",
+    ): "everything at once on all cores: pairs are found once and copied to the instants at which they count",
 }
 
 

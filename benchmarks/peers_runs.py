@@ -70,7 +70,12 @@ class _Process:
         self._errors = errors
         with errors.open("w") as file:
             self._process = subprocess.Popen(  # noqa: S603 (arguments are our own)
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True, start_new_session=True
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                text=True,
+                start_new_session=True,
             )
         self._lines: queue.Queue[str | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -98,7 +103,13 @@ class _Process:
         return last_line(self._errors.read_text(encoding="utf-8", errors="replace"))
 
 
-def run_jobs(progress: Progress, python: Path, peer: Peer, jobs: Mapping[str, Mapping[str, Any]], limits: Limits) -> dict[str, Outcome]:
+def run_jobs(
+    progress: Progress,
+    python: Path,
+    peer: Peer,
+    jobs: Mapping[str, Mapping[str, Any]],
+    limits: Limits,
+) -> dict[str, Outcome]:
     """The outcome of each job by its name; a job has ``job`` and ``warm``, the same over little data."""
     outcomes: dict[str, Outcome] = {}
     left = dict(jobs)
@@ -106,11 +117,21 @@ def run_jobs(progress: Progress, python: Path, peer: Peer, jobs: Mapping[str, Ma
         while left:
             path = Path(folder) / "jobs.json"
             entries = [
-                {"repeats": limits.repeats, "enough": limits.enough, **{key: {**entry[key], **peer.options} for key in ("job", "warm")}}
+                {
+                    "repeats": limits.repeats,
+                    "enough": limits.enough,
+                    **{key: {**entry[key], **peer.options} for key in ("job", "warm")},
+                }
                 for entry in left.values()
             ]
             path.write_text(json.dumps(entries), encoding="utf-8")
-            command = [str(python), "-P", str(SCRIPTS / "main.py"), str(SCRIPTS / f"{peer.script}.py"), str(path)]
+            command = [
+                str(python),
+                "-P",
+                str(SCRIPTS / "main.py"),
+                str(SCRIPTS / f"{peer.script}.py"),
+                str(path),
+            ]
             process = _Process(command, Path(folder) / "errors.txt")
             done = _take(progress, peer, process, list(left), limits)
             outcomes.update(done)
@@ -118,7 +139,9 @@ def run_jobs(progress: Progress, python: Path, peer: Peer, jobs: Mapping[str, Ma
     return outcomes
 
 
-def _take(progress: Progress, peer: Peer, process: _Process, names: Sequence[str], limits: Limits) -> dict[str, Outcome]:
+def _take(
+    progress: Progress, peer: Peer, process: _Process, names: Sequence[str], limits: Limits
+) -> dict[str, Outcome]:
     """The outcomes of one process: of all jobs, or of those up to the one that did not finish or failed; of all, if it did not begin."""
     outcomes: dict[str, Outcome] = {}
     try:
@@ -126,7 +149,9 @@ def _take(progress: Progress, peer: Peer, process: _Process, names: Sequence[str
             return dict.fromkeys(names, Outcome(reason=f"does not start: {process.end()}"))
         for name in names:
             outcomes[name] = _outcome(process, limits)
-            progress(f"{peer.name}, {name}: {outcomes[name].reason or f'{outcomes[name].median:.2f} s'}")
+            progress(
+                f"{peer.name}, {name}: {outcomes[name].reason or f'{outcomes[name].median:.2f} s'}"
+            )
             if outcomes[name].broken:
                 break
     except queue.Empty:
@@ -156,4 +181,8 @@ def _outcome(process: _Process, limits: Limits) -> Outcome:
             return Outcome(reason=f"cannot: {line['cannot']}")
         elif line["event"] == "done":
             same = all(results == found[0] for results in found)
-            return Outcome(seconds, found[0]) if same else Outcome(reason=f"gives other results in every run: {found}")
+            return (
+                Outcome(seconds, found[0])
+                if same
+                else Outcome(reason=f"gives other results in every run: {found}")
+            )

@@ -18,7 +18,13 @@ def all_workloads() -> list[Workload]:
     rate = 5_000
     return [
         Workload("one window join", "join", Streams(rate, 150, 2 * 60 * rate)),
-        Workload("seven windows", "join", Streams(500, 1_200, 600_000, file_seconds=60), SEVEN, per_trigger=5),
+        Workload(
+            "seven windows",
+            "join",
+            Streams(500, 1_200, 600_000, file_seconds=60),
+            SEVEN,
+            per_trigger=5,
+        ),
         Workload("three-way join", "three", Streams(2_000, 150, 2 * 60 * 2_000, names="ABC")),
         Workload("join of the last 1000 rows", "rows", Streams(rate, 100, 1_000)),
         Workload("sliding DISTINCT", "distinct", Streams(rate, 150, 30 * rate, names="A")),
@@ -40,7 +46,13 @@ def quick_workloads() -> list[Workload]:
         Workload("join of the last 1000 rows", "rows", few, near, last_rows=100, systems=_FEWER),
         Workload("sliding DISTINCT", "distinct", one, near, every, systems=_FEWER),
         Workload("aggregate over a join", "aggregate", few, near, every, systems=_FEWER),
-        *(replace(_point({"queries": count}, few, _spread(2_000, count)), systems=("Muntin", "DuckDB, batch")) for count in (1, 2)),
+        *(
+            replace(
+                _point({"queries": count}, few, _spread(2_000, count)),
+                systems=("Muntin", "DuckDB, batch"),
+            )
+            for count in (1, 2)
+        ),
     ]
 
 
@@ -54,18 +66,33 @@ def _growth(rate: int, seconds: int, long_seconds: int) -> list[Workload]:
     slow = rate // 4
     return [
         *(
-            _point({"seconds of the window": window}, Streams(slow, long_seconds, 2 * window * slow, file_seconds=30), (window * 1_000,))
+            _point(
+                {"seconds of the window": window},
+                Streams(slow, long_seconds, 2 * window * slow, file_seconds=30),
+                (window * 1_000,),
+            )
             for window in (4, 40, 400)
         ),
         _point({"keys": few}, Streams(rate, seconds, few, share=few / most)),
-        _point({"keys": middle, "partners of a row": 1}, Streams(rate, seconds, middle, share=middle / most)),
+        _point(
+            {"keys": middle, "partners of a row": 1},
+            Streams(rate, seconds, middle, share=middle / most),
+        ),
         _point({"keys": most, "queries": 1}, Streams(rate, seconds, most)),
-        *(_point({"partners of a row": share * 10}, Streams(rate, seconds, middle, share=share)) for share in (0.01, 1.0)),
-        *(_point({"queries": count}, Streams(rate, seconds, most), _spread(MINUTE, count)) for count in (4, 8)),
+        *(
+            _point({"partners of a row": share * 10}, Streams(rate, seconds, middle, share=share))
+            for share in (0.01, 1.0)
+        ),
+        *(
+            _point({"queries": count}, Streams(rate, seconds, most), _spread(MINUTE, count))
+            for count in (4, 8)
+        ),
     ]
 
 
-def _point(places: Mapping[str, float], streams: Streams, windows: tuple[int, ...] = (MINUTE,)) -> Workload:
+def _point(
+    places: Mapping[str, float], streams: Streams, windows: tuple[int, ...] = (MINUTE,)
+) -> Workload:
     name = ", ".join(f"{place:,.10g} {sweep}" for sweep, place in places.items())
     return Workload(f"growth: {name}", "join", streams, windows, places=places)
 

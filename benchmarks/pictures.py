@@ -36,7 +36,16 @@ def _join(rows: Sequence[Row]) -> list[Plot]:
 
 def _window(rows: Sequence[Row]) -> list[Plot]:
     series: dict[str, Points] = {"": [(row["window seconds"], row["ns a row"]) for row in rows]}
-    return [Plot("window", "Time a row against the size of the window", "window, seconds", "ns a row", series, log="x")]
+    return [
+        Plot(
+            "window",
+            "Time a row against the size of the window",
+            "window, seconds",
+            "ns a row",
+            series,
+            log="x",
+        )
+    ]
 
 
 def _memory(rows: Sequence[Row]) -> list[Plot]:
@@ -44,7 +53,15 @@ def _memory(rows: Sequence[Row]) -> list[Plot]:
         name: [(row["windows passed"], row[column]) for row in rows]
         for name, column in (("process", "process MB"), ("window state", "state MB"))
     }
-    return [Plot("memory", "Memory of a query that runs for long", "lengths of the window that have passed", "MB", series)]
+    return [
+        Plot(
+            "memory",
+            "Memory of a query that runs for long",
+            "lengths of the window that have passed",
+            "MB",
+            series,
+        )
+    ]
 
 
 def _start(rows: Sequence[Row]) -> list[Plot]:
@@ -53,54 +70,109 @@ def _start(rows: Sequence[Row]) -> list[Plot]:
 
 
 def _orders(rows: Sequence[Row]) -> list[Plot]:
-    columns = {"measured": "ratio", "paper 3, Table 8": "paper: ratio", "comparisons": "ratio of comparisons"}
-    series: dict[str, Points] = {name: [(row["join"], row[column]) for row in rows] for name, column in columns.items()}
-    return [Plot("orders", "What the join order is worth", "", "best over worst order, input rate", series, "bar")]
+    columns = {
+        "measured": "ratio",
+        "paper 3, Table 8": "paper: ratio",
+        "comparisons": "ratio of comparisons",
+    }
+    series: dict[str, Points] = {
+        name: [(row["join"], row[column]) for row in rows] for name, column in columns.items()
+    }
+    return [
+        Plot(
+            "orders",
+            "What the join order is worth",
+            "",
+            "best over worst order, input rate",
+            series,
+            "bar",
+        )
+    ]
 
 
 def _replan(rows: Sequence[Row]) -> list[Plot]:
-    series: dict[str, Points] = {"": [(row["query"], row["rows/s after the change"]) for row in rows]}
-    return [Plot("replan", "After rates have changed", "query", "rows a second", series, "bar")]
+    series: dict[str, Points] = {
+        "": [(row["query"], row["rows/s after the change"]) for row in rows]
+    }
+    return [Plot("replan", "After rates have changed", "query", "rows per second", series, "bar")]
 
 
 def _choice(rows: Sequence[Row]) -> list[Plot]:
     ranked = sorted(rows, key=lambda row: float(row["ratio"]))
     columns = {"slowest order": "slowest over best", "chosen order": "ratio"}
-    series: dict[str, Points] = {name: [(place, row[column]) for place, row in enumerate(ranked, 1)] for name, column in columns.items()}
+    series: dict[str, Points] = {
+        name: [(place, row[column]) for place, row in enumerate(ranked, 1)]
+        for name, column in columns.items()
+    }
     return [
-        Plot("choice", "Time of join orders over the best that was tried", "case, ranked", "time over the best order's", series, log="y")
+        Plot(
+            "choice",
+            "Time of join orders over the best that was tried",
+            "case, ranked",
+            "time over the best order's",
+            series,
+            log="y",
+        )
     ]
 
 
 def _groups(rows: Sequence[Row]) -> list[Plot]:
     series: dict[str, Points] = {
-        result: [(row["values"], row["rows a CPU second"]) for row in rows if row["results"] == result]
+        result: [
+            (row["values"], row["rows a CPU second"]) for row in rows if row["results"] == result
+        ]
         for result in dict.fromkeys(row["results"] for row in rows)
     }
-    return [Plot("groups", "Sliding GROUP BY of 10,000 groups, one core", "values", "rows a CPU second", series, "bar")]
+    return [
+        Plot(
+            "groups",
+            "Sliding GROUP BY of 10,000 groups, one core",
+            "values",
+            "rows a CPU second",
+            series,
+            "bar",
+        )
+    ]
 
 
 def _spark(rows: Sequence[Row]) -> list[Plot]:
     series: dict[str, Points] = {
-        system: [(f"files a trigger: {row['files a trigger']}", row["rows a second"]) for row in rows if row["system"] == system]
+        system: [
+            (f"files a trigger: {row['files a trigger']}", row["rows per second"])
+            for row in rows
+            if row["system"] == system
+        ]
         for system in dict.fromkeys(row["system"] for row in rows)
     }
-    return [Plot("spark", "One window join on Spark", "", "rows a second", series, "bar")]
+    return [Plot("spark", "One window join on Spark", "", "rows per second", series, "bar")]
 
 
 def _state(rows: Sequence[Row]) -> list[Plot]:
-    batches = [{**row, "windows": str(row["measured"]).partition(", ")[2]} for row in rows if str(row["measured"]).startswith("batch of")]
+    batches = [
+        {**row, "windows": str(row["measured"]).partition(", ")[2]}
+        for row in rows
+        if str(row["measured"]).startswith("batch of")
+    ]
     kept = [row for row in rows if row["unit"] == "bytes a row in memory" and row["median"] > 0]
     memory: dict[str, Points] = {"": [(row["measured"], row["median"]) for row in kept]}
     return [
-        Plot("state", "A micro-batch of 1,000 new rows", "", "ms", _spread(batches, "windows", "median"), "bar"),
+        Plot(
+            "state",
+            "A micro-batch of 1,000 new rows",
+            "",
+            "ms",
+            _spread(batches, "windows", "median"),
+            "bar",
+        ),
         Plot("state-memory", "State on Spark", "", "bytes a row in memory", memory, "bar"),
     ]
 
 
 def _aggregate(rows: Sequence[Row]) -> list[Plot]:
-    series: dict[str, Points] = {"": [(row["system"], row["rows a second"]) for row in rows]}
-    return [Plot("spark-aggregate", "Sliding GROUP BY on Spark", "", "rows a second", series, "bar")]
+    series: dict[str, Points] = {"": [(row["system"], row["rows per second"]) for row in rows]}
+    return [
+        Plot("spark-aggregate", "Sliding GROUP BY on Spark", "", "rows per second", series, "bar")
+    ]
 
 
 _FROM_ROWS: Mapping[str, Callable[[Sequence[Row]], list[Plot]]] = {

@@ -11,12 +11,24 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from benchmarks.pipelines_replay import LATE_TICKS, TICK, Delays, replay, seconds_to, wrong_by_wall_clock
+from benchmarks.pipelines_replay import (
+    LATE_TICKS,
+    TICK,
+    Delays,
+    replay,
+    seconds_to,
+    wrong_by_wall_clock,
+)
 from benchmarks.pipelines_workload import QUERIES, Case
 from benchmarks.plots import Plot
 from benchmarks.report import Claim, Figure, Progress, Report
 
-STRATEGIES = {"input": "Input Triggered", "probing": "Time Probing", "negative": "Negative Tuple", "hybrid": "Hybrid"}
+STRATEGIES = {
+    "input": "Input Triggered",
+    "probing": "Time Probing",
+    "negative": "Negative Tuple",
+    "hybrid": "Hybrid",
+}
 _PROMPT = ("probing", "negative", "hybrid")
 _USUAL_RATE = 10
 _USUAL_SELECTIVITY = 0.25
@@ -24,7 +36,7 @@ _USUAL_SELECTIVITY = 0.25
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is run: rows of a stream in a replay, what is varied, and full load: rows a second, results, rows a batch, repeats."""
+    """How much is run: rows of a stream in a replay, what is varied, and full load: rows per second, results, rows a batch, repeats."""
 
     rows: int = 600
     rates: tuple[int, ...] = (5, 10, 20, 40)
@@ -38,20 +50,40 @@ class Scale:
 
 
 _QUICK = Scale(
-    rows=20, rates=(10,), depths=(2, 3), selectivities=(0.25, 1.0), load=200, load_seconds=20, marks=(200, 400), batch=100, repeats=1
+    rows=20,
+    rates=(10,),
+    depths=(2, 3),
+    selectivities=(0.25, 1.0),
+    load=200,
+    load_seconds=20,
+    marks=(200, 400),
+    batch=100,
+    repeats=1,
 )
 
 
 def cases(scale: Scale) -> Iterator[tuple[str, str, Case]]:
     """All replays: the experiment, what is varied, and the case; a case may be part of several experiments."""
 
-    def case(query: str, rate: float = _USUAL_RATE, selectivity: float = _USUAL_SELECTIVITY, depth: int = 2) -> Case:
+    def case(
+        query: str,
+        rate: float = _USUAL_RATE,
+        selectivity: float = _USUAL_SELECTIVITY,
+        depth: int = 2,
+    ) -> Case:
         return Case(query, rate, scale.rows / rate, selectivity, depth)
 
     yield from (("queries", query, case(query)) for query in QUERIES)
-    yield from ((f"rates, {query}", str(rate), case(query, rate)) for query in ("Q3", "Q4") for rate in scale.rates)
+    yield from (
+        (f"rates, {query}", str(rate), case(query, rate))
+        for query in ("Q3", "Q4")
+        for rate in scale.rates
+    )
     yield from (("depth, Q2", str(depth), case("Q2", depth=depth)) for depth in scale.depths)
-    yield from (("selectivity, Q1", f"{part:g}", case("Q1", selectivity=part)) for part in scale.selectivities)
+    yield from (
+        ("selectivity, Q1", f"{part:g}", case("Q1", selectivity=part))
+        for part in scale.selectivities
+    )
 
 
 def _replay_all(case: Case) -> dict[str, Delays]:
@@ -59,7 +91,9 @@ def _replay_all(case: Case) -> dict[str, Delays]:
     found = {strategy: replay(case, strategy) for strategy in STRATEGIES}
     first = _sorted(found[_PROMPT[0]].changes)
     for strategy in _PROMPT[1:]:
-        assert _sorted(found[strategy].changes).equals(first), f"{case.query}: {strategy} and {_PROMPT[0]} must give the same results"
+        assert _sorted(found[strategy].changes).equals(first), (
+            f"{case.query}: {strategy} and {_PROMPT[0]} must give the same results"
+        )
     return found
 
 
@@ -77,7 +111,9 @@ def _loads(scale: Scale, progress: Progress) -> dict[str, dict[str, list[float]]
             progress(f"full load, {query}, run {repeat + 1} of {scale.repeats}")
             for strategy, seconds in runs.items():
                 seconds.append(seconds_to(case, strategy, scale.marks, scale.batch))
-        found[query] = {strategy: min(seconds, key=lambda one: one[-1]) for strategy, seconds in runs.items()}
+        found[query] = {
+            strategy: min(seconds, key=lambda one: one[-1]) for strategy, seconds in runs.items()
+        }
     return found
 
 
@@ -97,7 +133,9 @@ def bench_pipelines(progress: Progress, *, quick: bool = False) -> Report:
                 "average ms": round(delays.average, 2), "longest ms": round(delays.longest, 1), "CPU ms": round(delays.work, 2),
             })  # fmt: skip
             place = varied if experiment == "queries" else float(varied)
-            series.setdefault(experiment, {}).setdefault(STRATEGIES[strategy], []).append((place, delays.average))
+            series.setdefault(experiment, {}).setdefault(STRATEGIES[strategy], []).append(
+                (place, delays.average)
+            )
     loads = _loads(scale, progress)
     for query, by_strategy in loads.items():
         for strategy, seconds in by_strategy.items():
@@ -121,16 +159,27 @@ def bench_pipelines(progress: Progress, *, quick: bool = False) -> Report:
     )
 
 
-def _claims(rows: Sequence[Mapping[str, Figure]], loads: Mapping[str, Mapping[str, Sequence[float]]], scale: Scale) -> list[Claim]:
-    delays = {(row["case"], row["strategy"]): float(row["average ms"]) for row in rows if row["experiment"] == "queries"}
+def _claims(
+    rows: Sequence[Mapping[str, Figure]],
+    loads: Mapping[str, Mapping[str, Sequence[float]]],
+    scale: Scale,
+) -> list[Claim]:
+    delays = {
+        (row["case"], row["strategy"]): float(row["average ms"])
+        for row in rows
+        if row["experiment"] == "queries"
+    }
     claims = []
     for strategy in _PROMPT:
-        least = min(delays[query, STRATEGIES["input"]] / delays[query, STRATEGIES[strategy]] for query in QUERIES)
-        text = (
-            f"average delay of Input Triggered over that of {STRATEGIES[strategy]} at {_USUAL_RATE} rows/s, least of {', '.join(QUERIES)}"
+        least = min(
+            delays[query, STRATEGIES["input"]] / delays[query, STRATEGIES[strategy]]
+            for query in QUERIES
         )
+        text = f"average delay of Input Triggered over that of {STRATEGIES[strategy]} at {_USUAL_RATE} rows/s, least of {', '.join(QUERIES)}"
         claims.append(Claim(text, round(least, 1), 10.0, "at least"))
-    hybrid, negative = (sum(loads[query][name][-1] for query in QUERIES) for name in ("hybrid", "negative"))
+    hybrid, negative = (
+        sum(loads[query][name][-1] for query in QUERIES) for name in ("hybrid", "negative")
+    )
     text = f"CPU time of Hybrid over that of Negative Tuple to {scale.marks[-1]:,} results at full load, {', '.join(QUERIES)} together"
     return [*claims, Claim(text, round(hybrid / negative, 3), 1.0)]
 
@@ -141,12 +190,42 @@ def _plots(
     scale: Scale,
 ) -> list[Plot]:
     delay = "average output delay, ms"
-    plots = [Plot("pipelines-queries", f"Output delay at {_USUAL_RATE} rows a second", "query", delay, series["queries"], "bar", "y")]
-    for experiment, x in (("rates, Q3", "rows a second"), ("rates, Q4", "rows a second"), ("depth, Q2", "joined streams"),
+    plots = [
+        Plot(
+            "pipelines-queries",
+            f"Output delay at {_USUAL_RATE} rows per second",
+            "query",
+            delay,
+            series["queries"],
+            "bar",
+            "y",
+        )
+    ]
+    for experiment, x in (("rates, Q3", "rows per second"), ("rates, Q4", "rows per second"), ("depth, Q2", "joined streams"),
                           ("selectivity, Q1", "selectivity of the predicate")):  # fmt: skip
         kind, _, query = experiment.partition(", ")
-        plots.append(Plot(f"pipelines-{kind}-{query.lower()}", f"Output delay of {query}", x, delay, series[experiment], log="y"))
+        plots.append(
+            Plot(
+                f"pipelines-{kind}-{query.lower()}",
+                f"Output delay of {query}",
+                x,
+                delay,
+                series[experiment],
+                log="y",
+            )
+        )
     for query in ("Q1", "Q2", "Q4"):
-        lines = {STRATEGIES[name]: list(zip(scale.marks, seconds, strict=True)) for name, seconds in loads[query].items()}
-        plots.append(Plot(f"pipelines-load-{query.lower()}", f"{query} at full load", "results", "CPU seconds", lines))
+        lines = {
+            STRATEGIES[name]: list(zip(scale.marks, seconds, strict=True))
+            for name, seconds in loads[query].items()
+        }
+        plots.append(
+            Plot(
+                f"pipelines-load-{query.lower()}",
+                f"{query} at full load",
+                "results",
+                "CPU seconds",
+                lines,
+            )
+        )
     return plots

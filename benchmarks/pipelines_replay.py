@@ -65,22 +65,39 @@ def replay(case: Case, strategy: str | None) -> Delays:
             delays.append(free - _micros(results))
             changes.append(results)
     found = np.concatenate(delays) / 1_000
-    return Delays(pa.concat_tables(changes), float(found.mean()), float(found.max()), work / 1_000 / len(events))
+    return Delays(
+        pa.concat_tables(changes),
+        float(found.mean()),
+        float(found.max()),
+        work / 1_000 / len(events),
+    )
 
 
 def _times(rows: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    times: np.ndarray[tuple[int], np.dtype[np.int64]] = rows.column("ts").cast(pa.int64()).to_numpy()
+    times: np.ndarray[tuple[int], np.dtype[np.int64]] = (
+        rows.column("ts").cast(pa.int64()).to_numpy()
+    )
     return times
 
 
 def _micros(results: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return _times(results.rename_columns(["ts" if name == "_ts" else f"_{name}" for name in results.column_names]))
+    return _times(
+        results.rename_columns(
+            ["ts" if name == "_ts" else f"_{name}" for name in results.column_names]
+        )
+    )
 
 
-def _events(times: Mapping[str, np.ndarray[tuple[int], np.dtype[np.int64]]]) -> list[tuple[int, str, int]]:
+def _events(
+    times: Mapping[str, np.ndarray[tuple[int], np.dtype[np.int64]]],
+) -> list[tuple[int, str, int]]:
     """Rows after the window is full, and ticks after rows leave it, in order; a tick has no stream."""
     last = max(int(own[-1]) for own in times.values())
-    rows = [(int(own[row]), name, int(row)) for name, own in times.items() for row in np.flatnonzero(own >= _FILLED)]
+    rows = [
+        (int(own[row]), name, int(row))
+        for name, own in times.items()
+        for row in np.flatnonzero(own >= _FILLED)
+    ]
     ends = np.concatenate([own + WINDOW * SECOND for own in times.values()])
     ticks = np.unique(-(-ends[ends <= last] // TICK) * TICK)
     return sorted([*rows, *((int(tick), "", 0) for tick in ticks)])
@@ -139,7 +156,9 @@ def _spans(changes: pa.Table) -> dict[tuple[object, ...], list[tuple[int, int]]]
     """From when to when each row was in the answer."""
     spans: dict[tuple[object, ...], list[tuple[int, int]]] = defaultdict(list)
     there: dict[tuple[object, ...], int] = {}
-    for key, sign, moment in zip(_rows(changes), changes.column("_op").to_pylist(), _micros(changes).tolist(), strict=True):
+    for key, sign, moment in zip(
+        _rows(changes), changes.column("_op").to_pylist(), _micros(changes).tolist(), strict=True
+    ):
         if sign == "+":
             there[key] = moment
         else:

@@ -47,7 +47,7 @@ class Case:
     query
         Q1 to Q5.
     rate
-        Rows a second of each stream.
+        Rows per second of each stream.
     seconds
         How long rows come after the window has been filled once.
     selectivity
@@ -68,7 +68,10 @@ class Case:
     @property
     def names(self) -> list[str]:
         """The streams."""
-        return [f"Sales_{number + 1}" for number in range({"Q2": self.depth, "Q5": 2}.get(self.query, 1))]
+        return [
+            f"Sales_{number + 1}"
+            for number in range({"Q2": self.depth, "Q5": 2}.get(self.query, 1))
+        ]
 
     @property
     def _items(self) -> int:
@@ -79,9 +82,13 @@ class Case:
     def sql(self) -> str:
         """The query without its window."""
         if self.query != "Q2":
-            return _QUERIES[self.query].format(threshold=round(self._items * (1 - self.selectivity)))
+            return _QUERIES[self.query].format(
+                threshold=round(self._items * (1 - self.selectivity))
+            )
         aliases = [f"S{number + 1}" for number in range(self.depth)]
-        sources = ", ".join(f"{name} {alias}" for name, alias in zip(self.names, aliases, strict=True))
+        sources = ", ".join(
+            f"{name} {alias}" for name, alias in zip(self.names, aliases, strict=True)
+        )
         same = [f"S1.ItemID = {alias}.ItemID" for alias in aliases[1:]]
         return f"SELECT DISTINCT S1.ItemID FROM {sources} WHERE {' AND '.join(same)} AND S1.Price > {_PRICES * (1 - self.selectivity):g}"
 
@@ -104,7 +111,9 @@ class Case:
             }
         )
 
-    def start(self, strategy: str | None, window: float = WINDOW) -> tuple[muntin.Engine, muntin.StandingQuery]:
+    def start(
+        self, strategy: str | None, window: float = WINDOW
+    ) -> tuple[muntin.Engine, muntin.StandingQuery]:
         """An engine that runs the query by a strategy; None: the engine's choice."""
         engine = muntin.Engine() if strategy is None else muntin.Engine(pipeline=strategy)
         for name in self.names:
@@ -113,4 +122,6 @@ class Case:
         favourites = np.arange(round(self.values * share))
         engine.table("FavoriteItems", pa.table({"ItemID": favourites}))
         engine.table("FavoriteStores", pa.table({"StoreID": favourites}))
-        return engine, engine.query(f"{self.sql} WINDOW {round(window * 1_000)} MILLISECONDS EMIT CHANGES")
+        return engine, engine.query(
+            f"{self.sql} WINDOW {round(window * 1_000)} MILLISECONDS EMIT CHANGES"
+        )

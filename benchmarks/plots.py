@@ -95,12 +95,23 @@ class Plot:
     def to_dict(self) -> dict[str, Any]:
         """For JSON: all that is needed to draw it again."""
         series = {name: [list(point) for point in points] for name, points in self.series.items()}
-        return {"file": self.filename, "title": self.title, "x": self.x, "y": self.y, "series": series, "kind": self.kind, "log": self.log}
+        return {
+            "file": self.filename,
+            "title": self.title,
+            "x": self.x,
+            "y": self.y,
+            "series": series,
+            "kind": self.kind,
+            "log": self.log,
+        }
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Plot:
         """The plot of which JSON tells."""
-        series = {name: [(place, value) for place, value in points] for name, points in document["series"].items()}
+        series = {
+            name: [(place, value) for place, value in points]
+            for name, points in document["series"].items()
+        }
         rest = {key: document[key] for key in ("title", "x", "y", "kind", "log")}
         return cls(document["file"].removesuffix(".svg"), series=series, **rest)
 
@@ -112,7 +123,8 @@ def draw(plot: Plot, folder: Path, ending: str = "svg") -> Path:
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError as error:
         raise PlotError(
-            f"{plot.filename} is not drawn, since there is no matplotlib", hint="Install it: pip install 'muntin[dev]'"
+            f"{plot.filename} is not drawn, since there is no matplotlib",
+            hint="Install it: pip install 'muntin[dev]'",
         ) from error
     path = folder / f"{plot.file}.{ending}"
     with mpl.rc_context(_STYLE):
@@ -152,7 +164,14 @@ def _lines(axes: Axes, plot: Plot) -> None:
         marker = _MARKERS[number % len(_MARKERS)]
         # What a plot is about comes first, and hides lines that are the same.
         order = 3 - number / len(plot.series)
-        axes.plot([place for place, _ in points], [value for _, value in points], marker=marker, markersize=5, label=name, zorder=order)
+        axes.plot(
+            [place for place, _ in points],
+            [value for _, value in points],
+            marker=marker,
+            markersize=5,
+            label=name,
+            zorder=order,
+        )
     if "x" in plot.log:
         axes.set_xscale("log")
         places = sorted({float(place) for points in plot.series.values() for place, _ in points})
@@ -165,12 +184,19 @@ def _bars(axes: Axes, plot: Plot) -> None:
     width = _GROUP / max(len(plot.series), 2)
     bars = len(plot.series) * len(places)
     for number, (name, points) in enumerate(plot.series.items()):
-        assert [str(place) for place, _ in points] == places, f"{plot.file}: all series of bars have the same places"
-        left = [place + (number + 0.5 - len(plot.series) / 2) * width for place in range(len(places))]
+        assert [str(place) for place, _ in points] == places, (
+            f"{plot.file}: all series of bars have the same places"
+        )
+        left = [
+            place + (number + 0.5 - len(plot.series) / 2) * width for place in range(len(places))
+        ]
         drawn = axes.bar(left, [value for _, value in points], width, label=name)
         if bars <= _MOST_TOLD:
             axes.bar_label(drawn, [_told(value) for _, value in points], padding=2, fontsize=8)
-    axes.set_xticks(range(len(places)), [fill(place, max(_LETTERS // len(places), 6), break_long_words=False) for place in places])
+    axes.set_xticks(
+        range(len(places)),
+        [fill(place, max(_LETTERS // len(places), 6), break_long_words=False) for place in places],
+    )
     axes.grid(visible=False, axis="x")
 
 

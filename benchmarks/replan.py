@@ -19,7 +19,17 @@ from itertools import pairwise, permutations
 import pyarrow as pa
 
 from benchmarks.report import Claim, Figure, Progress, Report
-from benchmarks.workload import SECOND, Join, Run, Workload, check_digest, fastest, run, run_all, run_in_turn
+from benchmarks.workload import (
+    SECOND,
+    Join,
+    Run,
+    Workload,
+    check_digest,
+    fastest,
+    run,
+    run_all,
+    run_in_turn,
+)
 from muntin.model.catalog import Catalog, Stream
 from muntin.sql.script import read_query
 from muntin.testing.compare import assert_same_sequence
@@ -52,7 +62,9 @@ class Change:
     def join(self) -> Join:
         """The query."""
         equal = [(f"{one}.attr", f"{other}.attr") for one, other in pairwise(NAMES)]
-        return Join(dict.fromkeys(NAMES, self.window * self.unit), [f"{name}.ts" for name in NAMES], equal)
+        return Join(
+            dict.fromkeys(NAMES, self.window * self.unit), [f"{name}.ts" for name in NAMES], equal
+        )
 
     def workload(self) -> Workload:
         """Rows before and after the change, and the time when the windows hold only new ones as the beginning of what is timed.
@@ -61,28 +73,44 @@ class Change:
         """
         first = _streams(self, self.rates, self.before, seed=1)
         second = _streams(self, self.rates[::-1], self.turning + self.timed, seed=2)
-        streams = {name: pa.concat_tables([first[name], _later(second[name], self.before * self.unit)]) for name in NAMES}
+        streams = {
+            name: pa.concat_tables([first[name], _later(second[name], self.before * self.unit)])
+            for name in NAMES
+        }
         declared = {
-            name: f"rate = {rate * SECOND / self.unit}, distinct = {self.distinct}" for name, rate in zip(NAMES, self.rates, strict=True)
+            name: f"rate = {rate * SECOND / self.unit}, distinct = {self.distinct}"
+            for name, rate in zip(NAMES, self.rates, strict=True)
         }
         return self._workload(streams, self.before + self.turning, self.timed, declared)
 
     def after(self) -> Workload:
         """Rows of the time after the change alone, for counting."""
-        return self._workload(_streams(self, self.rates[::-1], 2 * self.batch, seed=3), self.batch, self.batch, {})
+        return self._workload(
+            _streams(self, self.rates[::-1], 2 * self.batch, seed=3), self.batch, self.batch, {}
+        )
 
-    def _workload(self, streams: Mapping[str, pa.Table], filling: int, timed: int, declared: Mapping[str, str]) -> Workload:
+    def _workload(
+        self, streams: Mapping[str, pa.Table], filling: int, timed: int, declared: Mapping[str, str]
+    ) -> Workload:
         ends = [end * self.unit - 1 for end in range(self.batch, filling + timed + 1, self.batch)]
         return Workload(self.join, streams, ends, filling // self.batch, declared)
 
 
-SMALL = Change(rates=(1, 2, 10, 20), distinct=120, window=20, before=150, turning=50, timed=50, batch=25)
+SMALL = Change(
+    rates=(1, 2, 10, 20), distinct=120, window=20, before=150, turning=50, timed=50, batch=25
+)
 
 
 def _streams(change: Change, rates: tuple[int, ...], units: int, seed: int) -> dict[str, pa.Table]:
     rows = units * sum(rates)
     distinct = [change.distinct] * len(rates)
-    return dict(zip(NAMES, multi_join_streams(rows, rates=rates, distinct=distinct, seed=seed, unit=_TICK), strict=True))
+    return dict(
+        zip(
+            NAMES,
+            multi_join_streams(rows, rates=rates, distinct=distinct, seed=seed, unit=_TICK),
+            strict=True,
+        )
+    )
 
 
 def _later(rows: pa.Table, micros: int) -> pa.Table:
@@ -92,7 +120,9 @@ def _later(rows: pa.Table, micros: int) -> pa.Table:
 
 def best_order(workload: Workload) -> str:
     """The order with the least work."""
-    done = run_all(workload, {order: {"order": order} for order in map(", ".join, permutations(NAMES))})
+    done = run_all(
+        workload, {order: {"order": order} for order in map(", ".join, permutations(NAMES))}
+    )
     return min(done, key=lambda order: done[order].work)
 
 
@@ -116,7 +146,11 @@ def bench_replan(progress: Progress, *, quick: bool = False) -> Report:
     progress("looking for the order that is best after the change")
     best = best_order(change.after())
     workload = change.workload()
-    settings: dict[str, dict[str, str]] = {"replanned": {}, "not replanned": {"replan": "off"}, "planned for it": {"order": best}}
+    settings: dict[str, dict[str, str]] = {
+        "replanned": {},
+        "not replanned": {"replan": "off"},
+        "planned for it": {"order": best},
+    }
     progress(f"running three queries {repeats} times each")
     runs = run_in_turn(workload, settings, repeats)
     check_digest(workload, runs["replanned"][0].results)
@@ -126,8 +160,17 @@ def bench_replan(progress: Progress, *, quick: bool = False) -> Report:
         "Does a query become as fast as one planned for the new rates, when rates change?",
         [_row(name, done, best) for name, done in runs.items()],
         [
-            Claim("rows a second after the change, replanned over planned for it", round(ours.rate / theirs.rate, 3), 0.9, "at least"),
-            Claim("probes and comparisons after the change, replanned over planned for it", round(ours.work / theirs.work, 3), 1.1),
+            Claim(
+                "rows per second after the change, replanned over planned for it",
+                round(ours.rate / theirs.rate, 3),
+                0.9,
+                "at least",
+            ),
+            Claim(
+                "probes and comparisons after the change, replanned over planned for it",
+                round(ours.work / theirs.work, 3),
+                1.1,
+            ),
         ],
     )
 
@@ -136,7 +179,9 @@ def _row(name: str, done: list[Run], best: str) -> dict[str, Figure]:
     switches = done[0].switches
     return {
         "query": name,
-        "order at the end": _readable(switches[-1]["to"]) if switches else {"planned for it": best}.get(name, "as at the start"),
+        "order at the end": _readable(switches[-1]["to"])
+        if switches
+        else {"planned for it": best}.get(name, "as at the start"),
         "rows/s after the change": round(fastest(done).rate),
         "probes and comparisons a row": round(done[0].work / done[0].rows, 2),
         "order changes": len(switches),

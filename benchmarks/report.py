@@ -21,14 +21,27 @@ Progress = Callable[[str], None]
 
 def this_machine() -> dict[str, Figure]:
     """Machine and versions."""
-    packages = {name: version(name) for name in ("muntin", "numpy", "numba", "duckdb", "pyarrow", "pyspark")}
-    return {"python": platform.python_version(), "processor": _processor(), "cores": os.cpu_count() or 0, **packages}
+    packages = {
+        name: version(name) for name in ("muntin", "numpy", "numba", "duckdb", "pyarrow", "pyspark")
+    }
+    return {
+        "python": platform.python_version(),
+        "processor": _processor(),
+        "cores": os.cpu_count() or 0,
+        **packages,
+    }
 
 
 def _processor() -> str:
     info = Path("/proc/cpuinfo")
     names = (
-        [line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
+        [
+            line.partition(":")[2].strip()
+            for line in info.read_text().splitlines()
+            if line.startswith("model name")
+        ]
+        if info.exists()
+        else []
     )
     return names[0] if names else platform.processor()
 
@@ -45,11 +58,19 @@ class Claim:
     @property
     def holds(self) -> bool:
         """Whether the figure keeps the bound."""
-        return self.measured <= self.bound if self.side == "at most" else self.measured >= self.bound
+        return (
+            self.measured <= self.bound if self.side == "at most" else self.measured >= self.bound
+        )
 
     def to_dict(self) -> dict[str, Figure]:
         """For JSON."""
-        return {"claim": self.text, "measured": self.measured, "side": self.side, "bound": self.bound, "holds": self.holds}
+        return {
+            "claim": self.text,
+            "measured": self.measured,
+            "side": self.side,
+            "bound": self.bound,
+            "holds": self.holds,
+        }
 
 
 @dataclass(frozen=True)
@@ -94,4 +115,8 @@ def resident_bytes() -> int:
 
 def spread(seconds: Sequence[float]) -> dict[str, float]:
     """Median, least and most of repeated timings."""
-    return {"seconds": round(median(seconds), 4), "least": round(min(seconds), 4), "most": round(max(seconds), 4)}
+    return {
+        "seconds": round(median(seconds), 4),
+        "least": round(min(seconds), 4),
+        "most": round(max(seconds), 4),
+    }

@@ -59,7 +59,12 @@ def revision() -> str:
 def _git(*arguments: str) -> str:
     """What git says of the source, or nothing where there is no git or no repository."""
     try:
-        done = subprocess.run(["git", "-C", str(_ROOT), *arguments], capture_output=True, text=True, check=False)  # noqa: S603, S607
+        done = subprocess.run(  # noqa: S603
+            ["git", "-C", str(_ROOT), *arguments],  # noqa: S607
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     except OSError:
         return ""
     return done.stdout if done.returncode == 0 else ""

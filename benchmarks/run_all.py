@@ -64,7 +64,9 @@ def run_all(batch: Batch, tell: Tell) -> list[str]:
     batch.folder.mkdir(parents=True, exist_ok=True)
     for number, name in enumerate(batch.names, 1):
 
-        def tell_of(text: str, place: str = f"{number} of {len(batch.names)}", name: str = name) -> None:
+        def tell_of(
+            text: str, place: str = f"{number} of {len(batch.names)}", name: str = name
+        ) -> None:
             tell(f"[{place}, {(time.monotonic() - begin) / 60:.1f} min] {name}: {text}")
 
         if batch.resume and _is_done(batch, name):
@@ -81,7 +83,16 @@ def _run_one(batch: Batch, name: str, tell: Tell) -> None:
     began = time.monotonic()
     path = batch.folder / f"{name}.json"
     path.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "benchmarks", name, "--output", str(batch.folder), "--worker", *batch.options]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks",
+        name,
+        "--output",
+        str(batch.folder),
+        "--worker",
+        *batch.options,
+    ]
     tail: deque[str] = deque(maxlen=_TAIL)
     path_with_root = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
     with subprocess.Popen(  # noqa: S603 (arguments are our own)
@@ -99,7 +110,14 @@ def _run_one(batch: Batch, name: str, tell: Tell) -> None:
         return
     error = f"exit code {process.returncode}\n" + "\n".join(tail)
     run = Run.ending_now(time.monotonic() - began, quick=batch.quick)
-    document = {"name": name, "question": question_of(name), "rows": [], "claims": [], "machine": this_machine(), "run": run.to_dict()}
+    document = {
+        "name": name,
+        "question": question_of(name),
+        "rows": [],
+        "claims": [],
+        "machine": this_machine(),
+        "run": run.to_dict(),
+    }
     path.write_text(json.dumps({**document, "error": error}, indent=2) + "\n", encoding="utf-8")
     tell(f"FAILED: {tail[-1] if tail else error}")
 
@@ -117,9 +135,15 @@ def _is_done(batch: Batch, name: str) -> bool:
         return False
     document = json.loads(path.read_text(encoding="utf-8"))
     run = document.get("run", {})
-    return "error" not in document and run.get("commit") == revision() and run.get("quick") == batch.quick
+    return (
+        "error" not in document
+        and run.get("commit") == revision()
+        and run.get("quick") == batch.quick
+    )
 
 
 def _is_well(batch: Batch, name: str) -> bool:
     document = json.loads((batch.folder / f"{name}.json").read_text(encoding="utf-8"))
-    return "error" not in document and (batch.quick or all(claim["holds"] for claim in document["claims"]))
+    return "error" not in document and (
+        batch.quick or all(claim["holds"] for claim in document["claims"])
+    )

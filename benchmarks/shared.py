@@ -20,12 +20,21 @@ import numpy as np
 from benchmarks import shared_engine
 from benchmarks.plots import Plot
 from benchmarks.report import Claim, Figure, Progress, Report
-from benchmarks.shared_workload import SCHEDULERS, WINDOWS, Metronome, Sharing, Streams, Times, run_together, service_time
+from benchmarks.shared_workload import (
+    SCHEDULERS,
+    WINDOWS,
+    Metronome,
+    Sharing,
+    Streams,
+    Times,
+    run_together,
+    service_time,
+)
 
 PAPER_RATES = {"hash": 100, "nested_loop": 15}
-"""Rows a second of each stream in the paper."""
+"""Rows per second of each stream in the paper."""
 RATES = {"hash": 100, "nested_loop": 30}
-"""Rows a second of ours, so that a row has about as many others to look at by nested loops as in the four buckets."""
+"""Rows per second of ours, so that a row has about as many others to look at by nested loops as in the four buckets."""
 BUCKETS = {"hash": 4, "nested_loop": None}
 """So few that 125 rows are looked at for each result, and so close to each other that the processor fetches them in time. What a row
 costs is then looking at rows, whoever looks, as in the paper's analysis."""
@@ -39,7 +48,7 @@ _SEVEN = (1,) * 7
 _AT_ONCE = 50
 _QUIET = 0.2
 _ALONE_RATE, _ALONE_ROWS = 600, 2_000
-"""Rows a second at which nested loops over 600 s keep a machine of today as busy as the paper's rate kept that of the paper. With the
+"""Rows per second at which nested loops over 600 s keep a machine of today as busy as the paper's rate kept that of the paper. With the
 paper's rate itself the smallest window would have 15 rows, and be compared in what a step costs without any rows."""
 
 
@@ -49,7 +58,7 @@ _LEAST = (("lwo", 0.4), ("swf", 0.7))
 
 @dataclass(frozen=True)
 class Scale:
-    """How much: rows a second by join, new rows of a run, of one that finds out what a row costs, least and most runs; loads; bursts."""
+    """How much: rows per second by join, new rows of a run, of one that finds out what a row costs, least and most runs; loads; bursts."""
 
     rates: Mapping[str, int] = field(default_factory=lambda: RATES)
     rows: Mapping[str, int] = field(default_factory=lambda: {"hash": 6_000, "nested_loop": 6_000})
@@ -104,7 +113,9 @@ class Found:
 
     def middle(self, scheduler: str) -> Times:
         """The middle one of the runs."""
-        return sorted((run[scheduler] for run in self.runs), key=lambda times: times.by_query)[len(self.runs) // 2]
+        return sorted((run[scheduler] for run in self.runs), key=lambda times: times.by_query)[
+            len(self.runs) // 2
+        ]
 
     def ratio(self, one: str, other: str) -> float:
         """Of two schedulers' measures, which are taken in turns, so side by side in each run; the median of the runs."""
@@ -125,7 +136,12 @@ class Found:
             return False
         if len(self.runs) >= scale.most_runs:
             return True
-        ratios = np.log([[run["mqt"].by_query / run[other].by_query for other in ("lwo", "swf")] for run in self.runs])
+        ratios = np.log(
+            [
+                [run["mqt"].by_query / run[other].by_query for other in ("lwo", "swf")]
+                for run in self.runs
+            ]
+        )
         errors = ratios.std(axis=0, ddof=1) / len(self.runs) ** 0.5
         return bool((np.abs(ratios.mean(axis=0)) > _CLEARLY * errors).all())
 
@@ -139,7 +155,12 @@ def cases(scale: Scale) -> Iterator[Case]:
     plain = {join: Streams(rate, scale.rows[join]) for join, rate in scale.rates.items()}
     for join, streams in plain.items():
         for name, windows in WINDOWS.items():
-            yield Case(f"windows, {join.replace('_', ' ')}", name, Sharing(windows, _SEVEN, join, BUCKETS[join]), streams)
+            yield Case(
+                f"windows, {join.replace('_', ' ')}",
+                name,
+                Sharing(windows, _SEVEN, join, BUCKETS[join]),
+                streams,
+            )
     for name, windows in WINDOWS.items():
         yield Case(EXACT, name, Sharing(windows, _SEVEN, "hash"), plain["hash"])
     skewed = Sharing(WINDOWS[SKEWED], _SEVEN, "hash", BUCKETS["hash"])
@@ -149,7 +170,12 @@ def cases(scale: Scale) -> Iterator[Case]:
         queries = [1] * 7
         queries[place] = MANY
         assert sum(queries) == QUERIES, "30 queries"
-        yield Case("80 % of 30 queries", f"on w{place + 1}", replace(skewed, queries=tuple(queries)), plain["hash"])
+        yield Case(
+            "80 % of 30 queries",
+            f"on w{place + 1}",
+            replace(skewed, queries=tuple(queries)),
+            plain["hash"],
+        )
 
 
 def measure(case: Case, scale: Scale) -> list[Found]:
@@ -163,10 +189,14 @@ def measure(case: Case, scale: Scale) -> list[Found]:
         one.second = cost * rows_a_second / one.load
     for one in found:
         while not one.is_clear(scale):
-            one.runs.append(run_together(case.sharing, case.streams, one.second, SCHEDULERS, metronome))
+            one.runs.append(
+                run_together(case.sharing, case.streams, one.second, SCHEDULERS, metronome)
+            )
     cost = service_time(case.sharing, trial)
     for one in found:
-        one.simulated = run_together(case.sharing, case.streams, cost * rows_a_second / one.load, SCHEDULERS)
+        one.simulated = run_together(
+            case.sharing, case.streams, cost * rows_a_second / one.load, SCHEDULERS
+        )
     return found
 
 
@@ -187,7 +217,11 @@ def bench_shared(progress: Progress, *, quick: bool = False) -> Report:
         "shared",
         "What does the order of work do to the response times of queries that share a window join?",
         [_row(one) for one in found],
-        [*_claims([one for one in found if one.case.experiment != EXACT]), *_claims_alone(alone), *claims_of_engine(engine)],
+        [
+            *_claims([one for one in found if one.case.experiment != EXACT]),
+            *_claims_alone(alone),
+            *claims_of_engine(engine),
+        ],
         plots=_plots(found, scale),
         details=[*(detail for one in found for detail in _details(one)), *alone, engine],
     )
@@ -210,10 +244,22 @@ def compare_alone(name: str, scale: Scale) -> dict[str, Figure]:
     second = service_time(sharing, streams, metronome) * 2 * streams.rate / _QUIET
     for _ in range(scale.repeats):
         isolated = run_together(single, streams, second, ["lwo"], metronome)["lwo"].means[0]
-        for scheduler, times in run_together(sharing, streams, second, SCHEDULERS, metronome).items():
+        for scheduler, times in run_together(
+            sharing, streams, second, SCHEDULERS, metronome
+        ).items():
             ratios[scheduler].append(float(times.means[0] / isolated))
-    measured = {f"w1 over alone, {scheduler}": round(median(values), 2) for scheduler, values in ratios.items()}
-    return {"experiment": "alone", "case": name, "join": join, "rows/s": scale.alone_rate, "burst": _AT_ONCE, **measured}
+    measured = {
+        f"w1 over alone, {scheduler}": round(median(values), 2)
+        for scheduler, values in ratios.items()
+    }
+    return {
+        "experiment": "alone",
+        "case": name,
+        "join": join,
+        "rows/s": scale.alone_rate,
+        "burst": _AT_ONCE,
+        **measured,
+    }
 
 
 def _claims_alone(alone: Sequence[Mapping[str, Figure]]) -> list[Claim]:
@@ -230,9 +276,17 @@ def _claims_alone(alone: Sequence[Mapping[str, Figure]]) -> list[Claim]:
 def claims_of_engine(engine: Mapping[str, Figure]) -> list[Claim]:
     """What bursts are to show end to end."""
     return [
-        Claim("from push to subscriber in bursts, MQT over LWO, smallest window", float(engine["smallest window, MQT/LWO"]), 0.5),
+        Claim(
+            "from push to subscriber in bursts, MQT over LWO, smallest window",
+            float(engine["smallest window, MQT/LWO"]),
+            0.5,
+        ),
         Claim("the same, averaged over the queries", float(engine["by query, MQT/LWO"]), 1.0),
-        Claim("wait for a turn while the engine works, ms, 99 of 100", float(engine["99 of 100 wait for a turn less than, ms"]), 1.0),
+        Claim(
+            "wait for a turn while the engine works, ms, 99 of 100",
+            float(engine["99 of 100 wait for a turn less than, ms"]),
+            1.0,
+        ),
     ]
 
 
@@ -249,7 +303,10 @@ def _row(found: Found) -> dict[str, Figure]:
         "load": found.load,
         "paper rows/s": PAPER_RATES[case.sharing.join],
         "rows/s": round(rate),
-        **{f"{scheduler.upper()} µs": round(found.by_query(scheduler), 1) for scheduler in SCHEDULERS},
+        **{
+            f"{scheduler.upper()} µs": round(found.by_query(scheduler), 1)
+            for scheduler in SCHEDULERS
+        },
         "MQT/LWO": round(found.ratio("mqt", "lwo"), 3),
         "MQT/SWF": round(found.ratio("mqt", "swf"), 3),
         "simulated MQT/LWO": round(found.simulated_ratio("mqt", "lwo"), 3),
@@ -257,7 +314,9 @@ def _row(found: Found) -> dict[str, Figure]:
         "by result MQT/LWO": round(found.by_result("mqt", "lwo"), 3),
         "all runs MQT/LWO": found.spread("mqt", "lwo"),
         "all runs MQT/SWF": found.spread("mqt", "swf"),
-        "busy LWO, SWF, MQT": ", ".join(f"{_busy(found.middle(scheduler)):.3f}" for scheduler in SCHEDULERS),
+        "busy LWO, SWF, MQT": ", ".join(
+            f"{_busy(found.middle(scheduler)):.3f}" for scheduler in SCHEDULERS
+        ),
     }
 
 
@@ -286,15 +345,43 @@ def _claims(found: Sequence[Found]) -> list[Claim]:
     def over_better(one: Found) -> float:
         return max(one.ratio("mqt", "lwo"), one.ratio("mqt", "swf"))
 
-    simulated = [max(one.simulated_ratio("mqt", "lwo"), one.simulated_ratio("mqt", "swf")) for one in found]
+    simulated = [
+        max(one.simulated_ratio("mqt", "lwo"), one.simulated_ratio("mqt", "swf")) for one in found
+    ]
     measured = f"largest of {len(found)} measured (MQT is best in {sum(over_better(one) <= 1 for one in found)})"
-    least = [(other, round(min(one.ratio("mqt", other) for one in found), 3), bound) for other, bound in _LEAST]
-    simply = [(other, round(min(one.simulated_ratio("mqt", other) for one in found), 3), bound) for other, bound in _LEAST]
+    least = [
+        (other, round(min(one.ratio("mqt", other) for one in found), 3), bound)
+        for other, bound in _LEAST
+    ]
+    simply = [
+        (other, round(min(one.simulated_ratio("mqt", other) for one in found), 3), bound)
+        for other, bound in _LEAST
+    ]
     return [
-        Claim(f"MQT over the better of LWO and SWF, {measured}", round(max(map(over_better, found)), 3), 1.0),
-        Claim(f"the same without overheads, simulated, all {len(found)}", round(max(simulated), 3), 1.0),
-        *(Claim(f"MQT over {other.upper()}, least of {len(found)} measured, with noise", value, bound) for other, value, bound in least),
-        *(Claim(f"MQT over {other.upper()}, least of those simulated, without noise", value, bound) for other, value, bound in simply),
+        Claim(
+            f"MQT over the better of LWO and SWF, {measured}",
+            round(max(map(over_better, found)), 3),
+            1.0,
+        ),
+        Claim(
+            f"the same without overheads, simulated, all {len(found)}",
+            round(max(simulated), 3),
+            1.0,
+        ),
+        *(
+            Claim(
+                f"MQT over {other.upper()}, least of {len(found)} measured, with noise",
+                value,
+                bound,
+            )
+            for other, value, bound in least
+        ),
+        *(
+            Claim(
+                f"MQT over {other.upper()}, least of those simulated, without noise", value, bound
+            )
+            for other, value, bound in simply
+        ),
     ]
 
 
@@ -309,13 +396,31 @@ def _plots(found: Sequence[Found], scale: Scale) -> list[Plot]:
         return [one for one in chosen if one.case.experiment == experiment]
 
     def bars(file: str, title: str, x: str, some: Sequence[Found]) -> Plot:
-        series = {name.upper(): [(one.case.name, one.by_query(name)) for one in some] for name in SCHEDULERS}
-        return Plot(file, f"{title}, load {load}", x, "mean response time of a query, µs", series, kind="bar", log="y")
+        series = {
+            name.upper(): [(one.case.name, one.by_query(name)) for one in some]
+            for name in SCHEDULERS
+        }
+        return Plot(
+            file,
+            f"{title}, load {load}",
+            x,
+            "mean response time of a query, µs",
+            series,
+            kind="bar",
+            log="y",
+        )
 
     plots = [
         bars("shared-windows", "Windows (hash)", "windows", pick("windows, hash")),
-        bars("shared-windows-loop", "Windows (nested loop)", "windows", pick("windows, nested loop")),
-        bars("shared-queries", "30 queries, 80 % on one window", "window with 24 queries", pick("80 % of 30 queries")),
+        bars(
+            "shared-windows-loop", "Windows (nested loop)", "windows", pick("windows, nested loop")
+        ),
+        bars(
+            "shared-queries",
+            "30 queries, 80 % on one window",
+            "window with 24 queries",
+            pick("80 % of 30 queries"),
+        ),
         bars("shared-bursts", "Bursts", "expected size of a burst", pick("bursts")),
     ]
     for one in pick("windows, hash"):
@@ -328,11 +433,20 @@ def _by_window(found: Found, what: str, word: str) -> Plot:
     case = found.case
     series = {
         name.upper(): [
-            (str(window), float(getattr(found.middle(name), what)[number]) / 1_000) for number, window in enumerate(case.sharing.windows)
+            (str(window), float(getattr(found.middle(name), what)[number]) / 1_000)
+            for number, window in enumerate(case.sharing.windows)
         ]
         for name in SCHEDULERS
     }
     burst = f"-burst-{case.streams.burst:g}" if case.streams.burst > 1 else ""
     file = f"shared-{word}-{SKEWED.lower() if burst else case.name.lower()}{burst}"
     title = f"{SKEWED}, bursts of {case.name}" if burst else case.name
-    return Plot(file, f"{title}, load {found.load}", "window, seconds", f"{word} response time, µs", series, kind="bar", log="y")
+    return Plot(
+        file,
+        f"{title}, load {found.load}",
+        "window, seconds",
+        f"{word} response time, µs",
+        series,
+        kind="bar",
+        log="y",
+    )

@@ -24,7 +24,7 @@ _MOST_BURSTS = 60
 
 @dataclass(frozen=True)
 class Bursts:
-    """Rows a second of each stream, values, rows of a burst of each stream, bursts, runs of each scheduler."""
+    """Rows per second of each stream, values, rows of a burst of each stream, bursts, runs of each scheduler."""
 
     rate: int = 1_000
     keys: int = 60_000
@@ -56,7 +56,10 @@ class Running:
         self._bursts = bursts
         self._given = bursts.rate * _LARGEST
         rows = self._given + bursts.rows * bursts.times + 2 * _SINGLE
-        self._rows = {name: uniform_stream(rows, bursts.rate, bursts.keys, seed) for seed, name in enumerate("AB", 1)}
+        self._rows = {
+            name: uniform_stream(rows, bursts.rate, bursts.keys, seed)
+            for seed, name in enumerate("AB", 1)
+        }
         for name, table in self._rows.items():
             self.engine.stream(name, table.schema, time="ts")
         self.waits, queries = [], []
@@ -106,7 +109,9 @@ def run(scheduler: str, bursts: Bursts, windows: tuple[int, ...]) -> list[Waits]
     return running.waits
 
 
-def pushes(bursts: Bursts, windows: tuple[int, ...]) -> tuple[list[float], list[float], list[float]]:
+def pushes(
+    bursts: Bursts, windows: tuple[int, ...]
+) -> tuple[list[float], list[float], list[float]]:
     """Milliseconds for which a caller waits for the engine while it works on bursts; that a push of a row takes while idle, and then."""
     running = Running("mqt", replace(bursts, times=_MOST_BURSTS), windows)
     turns: list[float] = []
@@ -139,12 +144,20 @@ def compare(bursts: Bursts, name: str = "Mostly-Small") -> dict[str, Figure]:
             seen.add(tuple(wait.results for wait in waits))
             means[scheduler].append([wait.total / wait.results / 1e6 for wait in waits])
             last[scheduler].append(max(wait.last for wait in waits) / 1e6)
-            by_result[scheduler].append(sum(wait.total for wait in waits) / sum(wait.results for wait in waits))
+            by_result[scheduler].append(
+                sum(wait.total for wait in waits) / sum(wait.results for wait in waits)
+            )
     assert len(seen) == 1, f"every scheduler gives every query the same results: {seen}"
     pairs = list(zip(means["mqt"], means["lwo"], strict=True))
-    told: dict[str, Figure] = {"experiment": "through the engine", "case": name, "rows of a burst": 2 * bursts.rows}
+    told: dict[str, Figure] = {
+        "experiment": "through the engine",
+        "case": name,
+        "rows of a burst": 2 * bursts.rows,
+    }
     for scheduler, runs in means.items():
-        told[f"{scheduler} by window, ms"] = ", ".join(f"{value:.1f}" for value in np.median(runs, axis=0))
+        told[f"{scheduler} by window, ms"] = ", ".join(
+            f"{value:.1f}" for value in np.median(runs, axis=0)
+        )
         told[f"{scheduler} longest, ms"] = round(median(last[scheduler]), 1)
     told["smallest window, MQT/LWO"] = round(median(mqt[0] / lwo[0] for mqt, lwo in pairs), 3)
     told["by query, MQT/LWO"] = round(median(sum(mqt) / sum(lwo) for mqt, lwo in pairs), 3)

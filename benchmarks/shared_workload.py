@@ -13,7 +13,7 @@ import pyarrow as pa
 from muntin.engine.declarations import Declarations
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
-from muntin.kernels import agenda as at
+from muntin.kernels import scheduler_state as at
 from muntin.kernels.layout import N_SCANNED
 from muntin.operators.events import NewRows
 from muntin.operators.join import Tools
@@ -56,7 +56,7 @@ class Streams:
     Parameters
     ----------
     rate
-        Rows a second of each stream, in the time of the streams.
+        Rows per second of each stream, in the time of the streams.
     rows
         New rows.
     burst
@@ -104,18 +104,29 @@ class Streams:
             history = self.rate * _LARGEST
             chosen = slice(history, None) if new else slice(0, history)
             mine = times[chosen]
-            table = pa.table([values[chosen], pa.array(mine).cast(pa.timestamp("us"))], schema=_SCHEMA)
+            table = pa.table(
+                [values[chosen], pa.array(mine).cast(pa.timestamp("us"))], schema=_SCHEMA
+            )
             before = history if new else 0
-            parts.append(NewRows(before + np.arange(len(mine)), Batch(table, mine, np.zeros(len(mine))), before))
+            parts.append(
+                NewRows(
+                    before + np.arange(len(mine)), Batch(table, mine, np.zeros(len(mine))), before
+                )
+            )
         return parts
 
     def arrivals(self, second: float) -> Integers:
         """When the new rows arrive, in their total order, if a second of the streams has so many nanoseconds."""
         history = self.rate * _LARGEST
-        times = np.sort(np.concatenate([times[history:] for times, _ in self._drawn])) - _LARGEST * _SECOND
+        times = (
+            np.sort(np.concatenate([times[history:] for times, _ in self._drawn]))
+            - _LARGEST * _SECOND
+        )
         if self.at_once:
             numbers = np.arange(len(times))
-            times = times[np.minimum(numbers - numbers % self.at_once + self.at_once, len(times)) - 1]
+            times = times[
+                np.minimum(numbers - numbers % self.at_once + self.at_once, len(times)) - 1
+            ]
         return (times * (second / _SECOND)).astype(np.int64)
 
 
@@ -138,9 +149,13 @@ class Sharing:
             declared.add_stream(make_stream(name, _SCHEMA, "ts", 0))
         window = f"[RANGE {self.windows[-1]} SECONDS]"
         query = declared.read(f"SELECT A.k FROM A {window}, B {window} WHERE A.k = B.k", "q")
-        levels = Levels.of_two([(size * _SECOND, size * _SECOND) for size in self.windows], self.queries)
+        levels = Levels.of_two(
+            [(size * _SECOND, size * _SECOND) for size in self.windows], self.queries
+        )
         tools = Tools(Evaluator(Duck()), Workspace())
-        join = ScheduledJoin(plan_join(query, declared.settings), ["A", "B"], {}, tools, Schedule(levels, scheduler))
+        join = ScheduledJoin(
+            plan_join(query, declared.settings), ["A", "B"], {}, tools, Schedule(levels, scheduler)
+        )
         history = streams.rows_of(new=False)
         join.fill(history, max(int(part.batch.times[-1]) for part in history))
         return join
@@ -162,7 +177,9 @@ class Times:
     rows_stored: int = 0
 
     def __post_init__(self) -> None:
-        self.results, self.total, self.most = (np.zeros(len(self.queries), np.int64) for _ in range(3))
+        self.results, self.total, self.most = (
+            np.zeros(len(self.queries), np.int64) for _ in range(3)
+        )
 
     def add(self, released: Released) -> None:
         """Take results."""
@@ -205,11 +222,13 @@ class Metronome:
         self._join = self._sharing.operator("lwo", self._streams)
         news = self._streams.rows_of(new=True)
         now = max(int(part.batch.times[-1]) for part in news)
-        self._going = self._join.replay(news, self._streams.arrivals(0.0), now, Timing(_GAP, turn=_BEAT))
+        self._going = self._join.replay(
+            news, self._streams.arrivals(0.0), now, Timing(_GAP, turn=_BEAT)
+        )
 
     def _rate(self) -> float:
         """Rows looked at in a nanosecond."""
-        counters, desk = self._join.state.counters, self._join.agenda.desk
+        counters, desk = self._join.state.counters, self._join.work_queue.desk
         looked, clock = int(counters[N_SCANNED]), int(desk[at.NOW])
         if next(self._going, None) is None and not self._join.is_busy():
             self._start()
@@ -226,28 +245,36 @@ def run(join: ScheduledJoin, streams: Streams, second: float, timing: Timing) ->
     times = Times(join.schedule.levels.queries)
     news, arrivals = streams.rows_of(new=True), streams.arrivals(second)
     now = max(int(part.batch.times[-1]) for part in news)
-    desk = join.agenda.desk
+    desk = join.work_queue.desk
     for released in join.replay(news, arrivals, now, timing):
         if released is not None:
             times.add(released)
-            times.span = max(times.span, int(released.out[: released.count, 4 + at.R_RELEASED].max()))
+            times.span = max(
+                times.span, int(released.out[: released.count, 4 + at.R_RELEASED].max())
+            )
         yield times
     times.busy, times.lost = times.span - int(desk[at.IDLE]), int(desk[at.LOST])
-    stats = join.agenda.stats()
+    stats = join.work_queue.stats()
     times.rows_waiting, times.results_held = stats["most_rows_waiting"], stats["most_results_held"]
     times.rows_stored = sum(join.rows())
     yield times
 
 
 def run_together(
-    sharing: Sharing, streams: Streams, second: float, schedulers: Sequence[str], metronome: Metronome | None = None
+    sharing: Sharing,
+    streams: Streams,
+    second: float,
+    schedulers: Sequence[str],
+    metronome: Metronome | None = None,
 ) -> dict[str, Times]:
     """Run under several schedulers, some milliseconds each in turn, so that all have the same share of good and bad times.
 
     Without a metronome the clock moves by the rows that are looked at alone: a simulation.
     """
     timing = Timing(_GAP, None if metronome else _COSTS, _TURN if metronome else _LONG_TURN)
-    going = {name: run(sharing.operator(name, streams), streams, second, timing) for name in schedulers}
+    going = {
+        name: run(sharing.operator(name, streams), streams, second, timing) for name in schedulers
+    }
     found: dict[str, Times] = {}
     while going:
         if metronome:

@@ -1,7 +1,7 @@
 """Muntin on Spark against Spark's own stream-stream join: the same files, the same session, the same results.
 
-Two streams of 10,000 rows a second, keys uniform, window 60 s, as parquet files of ten seconds each; both write their results as
-parquet. Rows a second are the input of a micro-batch over the time Spark says it took (``triggerExecution``), of batches
+Two streams of 10,000 rows per second, keys uniform, window 60 s, as parquet files of ten seconds each; both write their results as
+parquet. Rows per second are the input of a micro-batch over the time Spark says it took (``triggerExecution``), of batches
 with full windows only: as many batches at the start as it takes to fill them, and at least two, are left out for both alike. The
 number of results and the sum of their keys must agree.
 """
@@ -21,8 +21,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.report import Claim, Figure, Progress, Report
-from benchmarks.spark_runs import BUCKETS, Streams, bench_session, declare_stream, join_sql, joined_by_spark, write_files
-from muntin.spark.engine import SparkEngine
+from benchmarks.spark_runs import (
+    PARTITIONS,
+    Streams,
+    bench_session,
+    declare_stream,
+    join_sql,
+    joined_by_spark,
+    write_files,
+)
+from muntin.spark.api import SparkEngine
 
 RATE = 10_000
 WINDOW = 60
@@ -37,16 +45,20 @@ class Run:
     results: tuple[int, int]
 
     def rate(self, warm_up: int) -> float:
-        """Rows a second of the batches after so many, the median of them."""
-        return median(rows / milliseconds * 1_000 for rows, milliseconds in self.batches[warm_up:] if rows)
+        """Rows per second of the batches after so many, the median of them."""
+        return median(
+            rows / milliseconds * 1_000 for rows, milliseconds in self.batches[warm_up:] if rows
+        )
 
 
 def run_muntin(spark: SparkSession, data: Path, output: Path, per_trigger: int) -> Run:
     """Our pipeline over all files."""
-    engine = SparkEngine(spark, checkpoint=output / "checkpoint", buckets=BUCKETS)
+    engine = SparkEngine(spark, checkpoint=output / "checkpoint", partitions=PARTITIONS)
     for name in "AB":
         engine.execute(declare_stream(name, data, per_trigger))
-    engine.query(join_sql(WINDOW), name="joined", sink={"format": "parquet", "path": str(output / "results")})
+    engine.query(
+        join_sql(WINDOW), name="joined", sink={"format": "parquet", "path": str(output / "results")}
+    )
     engine.process_available()
     streaming = engine.streaming
     assert streaming is not None, "it ran"
@@ -57,7 +69,11 @@ def run_spark(spark: SparkSession, data: Path, output: Path, per_trigger: int) -
     """Spark's own join over all files."""
     results = joined_by_spark(spark, data, WINDOW, per_trigger)
     writer = results.writeStream.format("parquet").option("path", str(output / "results"))
-    query = writer.option("checkpointLocation", str(output / "checkpoint")).trigger(availableNow=True).start()
+    query = (
+        writer.option("checkpointLocation", str(output / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
     query.awaitTermination()
     return Run(_batches(query), _sums(output / "results"))
 
@@ -77,22 +93,29 @@ def _sums(folder: Path) -> tuple[int, int]:
     return len(table), pc.sum(table.column("k")).as_py() or 0
 
 
-def compare(progress: Progress, spark: SparkSession, data: Path, per_trigger: int) -> list[dict[str, Figure]]:
+def compare(
+    progress: Progress, spark: SparkSession, data: Path, per_trigger: int
+) -> list[dict[str, Figure]]:
     """Both over the same files."""
-    systems: dict[str, Callable[[SparkSession, Path, Path, int], Run]] = {"Muntin": run_muntin, "Spark's own join": run_spark}
+    systems: dict[str, Callable[[SparkSession, Path, Path, int], Run]] = {
+        "Muntin": run_muntin,
+        "Spark's own join": run_spark,
+    }
     warm_up = max(2, -(-WINDOW // (FILE_SECONDS * per_trigger)))
     runs = {}
     for name, run in systems.items():
         progress(f"{name}, {per_trigger} files a trigger")
         with tempfile.TemporaryDirectory() as folder:
             runs[name] = run(spark, data, Path(folder), per_trigger)
-    assert len({run.results for run in runs.values()}) == 1, f"both must give the same results: {[run.results for run in runs.values()]}"
+    assert len({run.results for run in runs.values()}) == 1, (
+        f"both must give the same results: {[run.results for run in runs.values()]}"
+    )
     return [
         {
             "system": name,
             "files a trigger": per_trigger,
             "batches timed": len(run.batches) - warm_up,
-            "rows a second": round(run.rate(warm_up)),
+            "rows per second": round(run.rate(warm_up)),
             "results": run.results[0],
         }
         for name, run in runs.items()
@@ -111,9 +134,21 @@ def bench_spark(progress: Progress, *, quick: bool = False) -> Report:
             rows += compare(progress, bench_session(), data, per_trigger)
         finally:
             shutil.rmtree(data, ignore_errors=True)
-    rates = [float(row["rows a second"]) for row in rows]
+    rates = [float(row["rows per second"]) for row in rows]
     ratios = [round(ours / theirs, 2) for ours, theirs in zip(rates[::2], rates[1::2], strict=True)]
-    claims = [Claim("rows a second over those of Spark's own join, five files a trigger", ratios[0], 5.0, "at least")]
+    claims = [
+        Claim(
+            "rows per second over those of Spark's own join, five files a trigger",
+            ratios[0],
+            5.0,
+            "at least",
+        )
+    ]
     if len(ratios) > 1:
         claims.append(Claim("the same, one file a trigger", ratios[1], 3.0, "at least"))
-    return Report("spark", "How does Muntin on Spark compare with Spark's own stream-stream join?", rows, claims)
+    return Report(
+        "spark",
+        "How does Muntin on Spark compare with Spark's own stream-stream join?",
+        rows,
+        claims,
+    )

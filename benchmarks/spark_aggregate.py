@@ -1,9 +1,9 @@
 """A sliding GROUP BY of Muntin on Spark against Spark's own sliding ``window()``: the same files, the same session, the same results.
 
-One stream of 10,000 rows a second, 10,000 groups, SUM, COUNT, MIN and MAX over the last 60 s at every second, as parquet files of ten
+One stream of 10,000 rows per second, 10,000 groups, SUM, COUNT, MIN and MAX over the last 60 s at every second, as parquet files of ten
 seconds each; both write their results as parquet. Spark's own way is ``groupBy(window(ts, '60 seconds', '1 second'), k)`` in append
 mode: the whole answer at every second, once. Muntin gives that with EMIT SNAPSHOT, and with EMIT CHANGES the groups that have changed.
-No row is at a whole second, where the two count differently. Rows a second are the input of a micro-batch over the time Spark says
+No row is at a whole second, where the two count differently. Rows per second are the input of a micro-batch over the time Spark says
 it took, the median of the batches with full windows. Results must agree: their number, the sums of all columns, and
 those of the answers that the changes add up to.
 """
@@ -32,13 +32,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.report import Claim, Figure, Progress, Report
 from benchmarks.spark_queries import temporary_folder
-from benchmarks.spark_runs import BUCKETS, START, bench_session, use_own_store
-from muntin.spark.engine import SparkEngine
+from benchmarks.spark_runs import PARTITIONS, START, bench_session, use_own_store
+from muntin.spark.api import SparkEngine
 from muntin.testing.generators import uniform_stream
 
 _SECOND = 1_000_000
 _FIGURES = ("total", "n", "least", "most")
-_SELECT = "SELECT k, SUM(v) AS total, COUNT(*) AS n, MIN(v) AS least, MAX(v) AS most FROM A GROUP BY k"
+_SELECT = (
+    "SELECT k, SUM(v) AS total, COUNT(*) AS n, MIN(v) AS least, MAX(v) AS most FROM A GROUP BY k"
+)
 OURS = "Muntin, the answer at every second"
 CHANGES = "Muntin, its changes"
 THEIRS = "Spark's own window()"
@@ -46,7 +48,7 @@ THEIRS = "Spark's own window()"
 
 @dataclass(frozen=True)
 class Sizes:
-    """Rows a second, groups, seconds of the window and of a file, files, files a trigger."""
+    """Rows per second, groups, seconds of the window and of a file, files, files a trigger."""
 
     rate: int = 10_000
     groups: int = 10_000
@@ -78,14 +80,16 @@ class Run:
     sums: tuple[int, ...]
 
     def rate(self, warm_up: int) -> float:
-        """Rows a second of the batches after so many, the median of them."""
+        """Rows per second of the batches after so many, the median of them."""
         return median(rows / milliseconds * 1_000 for rows, milliseconds in self.batches[warm_up:])
 
 
 def write_files(folder: Path, sizes: Sizes) -> None:
     """The stream as files, in the order of its times; values are whole numbers, so that sums do not depend on their order."""
     rows = sizes.rate * sizes.file_seconds
-    stream = uniform_stream(rows * sizes.files, sizes.rate, sizes.groups, 1, start=START + _SECOND // sizes.rate // 2)
+    stream = uniform_stream(
+        rows * sizes.files, sizes.rate, sizes.groups, 1, start=START + _SECOND // sizes.rate // 2
+    )
     values = pc.cast(pc.multiply(stream.column("v"), 1_000_000), pa.int64(), safe=False)
     stream = stream.set_column(1, "v", values)
     folder.mkdir(parents=True)
@@ -97,7 +101,7 @@ def write_files(folder: Path, sizes: Sizes) -> None:
 
 def run_muntin(spark: SparkSession, data: Path, output: Path, sizes: Sizes, emit: str) -> Run:
     """Our GROUP BY over all files."""
-    engine = SparkEngine(spark, checkpoint=output / "checkpoint", buckets=BUCKETS)
+    engine = SparkEngine(spark, checkpoint=output / "checkpoint", partitions=PARTITIONS)
     engine.execute(
         f"CREATE STREAM A (k BIGINT, v BIGINT, ts TIMESTAMP) WITH (format = 'parquet', path = '{data}', time = 'ts', "
         f"maxFilesPerTrigger = '{sizes.per_trigger}')"
@@ -111,23 +115,42 @@ def run_muntin(spark: SparkSession, data: Path, output: Path, sizes: Sizes, emit
     signs = np.where(pc.equal(found.column("_op"), "+").to_numpy(), 1, -1)
     # A change counts in every answer from its own second on; a row of an answer counts in that one.
     weights = signs * ((sizes.last - times) // _SECOND + 1 if emit == "CHANGES" else 1)
-    return Run(_batches(engine.streaming, sizes), len(found), _sums(found, weights * (times <= sizes.last)))
+    return Run(
+        _batches(engine.streaming, sizes), len(found), _sums(found, weights * (times <= sizes.last))
+    )
 
 
 def run_spark(spark: SparkSession, data: Path, output: Path, sizes: Sizes) -> Run:
     """Spark's own sliding windows over all files."""
     use_own_store(spark)
-    reader = spark.readStream.schema("k BIGINT, v BIGINT, ts TIMESTAMP_NTZ").option("maxFilesPerTrigger", sizes.per_trigger)
-    rows = reader.parquet(str(data)).selectExpr("k", "v", "CAST(ts AS TIMESTAMP) AS ts").withWatermark("ts", "0 seconds")
+    reader = spark.readStream.schema("k BIGINT, v BIGINT, ts TIMESTAMP_NTZ").option(
+        "maxFilesPerTrigger", sizes.per_trigger
+    )
+    rows = (
+        reader.parquet(str(data))
+        .selectExpr("k", "v", "CAST(ts AS TIMESTAMP) AS ts")
+        .withWatermark("ts", "0 seconds")
+    )
     grouped = rows.groupBy(window("ts", f"{sizes.window} seconds", "1 second").alias("w"), "k")
-    figures = (sum_("v").alias("total"), count(lit(1)).alias("n"), min_("v").alias("least"), max_("v").alias("most"))
+    figures = (
+        sum_("v").alias("total"),
+        count(lit(1)).alias("n"),
+        min_("v").alias("least"),
+        max_("v").alias("most"),
+    )
     answers = grouped.agg(*figures).selectExpr("w.end AS at", "k", *_FIGURES)
     writer = answers.writeStream.format("parquet").option("path", str(output / "results"))
-    query = writer.option("checkpointLocation", str(output / "checkpoint")).trigger(availableNow=True).start()
+    query = (
+        writer.option("checkpointLocation", str(output / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
     query.awaitTermination()
     found = _results(output / "results")
     times = found.column("at").cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
-    return Run(_batches(query, sizes), len(found), _sums(found, (times <= sizes.last).astype(np.int64)))
+    return Run(
+        _batches(query, sizes), len(found), _sums(found, (times <= sizes.last).astype(np.int64))
+    )
 
 
 def _results(folder: Path) -> pa.Table:
@@ -146,7 +169,9 @@ def _batches(query: StreamingQuery, sizes: Sizes) -> list[tuple[int, int]]:
     for progress in query.recentProgress:
         rows = sum(source.numInputRows for source in progress.sources)
         # Where whole files are read, they are what Spark counts.
-        found.append((rows if rows >= file else rows * file, int(progress.durationMs["triggerExecution"])))
+        found.append(
+            (rows if rows >= file else rows * file, int(progress.durationMs["triggerExecution"]))
+        )
     return [(rows, milliseconds) for rows, milliseconds in found if rows]
 
 
@@ -166,14 +191,18 @@ def bench_spark_aggregate(progress: Progress, *, quick: bool = False) -> Report:
         for number, (name, run) in enumerate(systems.items()):
             progress(name)
             runs[name] = run(spark, folder / "data", folder / str(number), sizes)
-    assert len({run.sums for run in runs.values()}) == 1, f"all must give the same answers: {[run.sums for run in runs.values()]}"
-    assert runs[OURS].rows == runs[THEIRS].rows, f"both give each answer once: {[run.rows for run in runs.values()]}"
+    assert len({run.sums for run in runs.values()}) == 1, (
+        f"all must give the same answers: {[run.sums for run in runs.values()]}"
+    )
+    assert runs[OURS].rows == runs[THEIRS].rows, (
+        f"both give each answer once: {[run.rows for run in runs.values()]}"
+    )
     rates = {name: run.rate(sizes.warm_up) for name, run in runs.items()}
     rows: list[dict[str, Figure]] = [
         {
             "system": name,
             "batches timed": len(run.batches) - sizes.warm_up,
-            "rows a second": round(rates[name]),
+            "rows per second": round(rates[name]),
             "results": run.rows,
         }
         for name, run in runs.items()
@@ -183,7 +212,12 @@ def bench_spark_aggregate(progress: Progress, *, quick: bool = False) -> Report:
         "How does a sliding GROUP BY of Muntin on Spark compare with Spark's own sliding windows?",
         rows,
         [
-            Claim("rows a second over those of Spark's own window(), the answer at every second", _ratio(rates, OURS), 5.0, "at least"),
+            Claim(
+                "rows per second over those of Spark's own window(), the answer at every second",
+                _ratio(rates, OURS),
+                5.0,
+                "at least",
+            ),
             Claim("the same, its changes at every second", _ratio(rates, CHANGES), 5.0, "at least"),
         ],
     )

@@ -1,7 +1,7 @@
 """Response times on Spark when rows come in bursts: seven windows over two streams, LWO beside MQT, through ``subscribe``.
 
-A micro-batch is a burst: its rows reach a bucket at once. The windows are filled by one large batch, which is not measured; then
-bursts of two sizes come in turn. For every result the time from when its bucket got its share to the call of the subscriber is taken,
+A micro-batch is a burst: its rows reach a partition at once. The windows are filled by one large batch, which is not measured; then
+bursts of two sizes come in turn. For every result the time from when its partition got its share to the call of the subscriber is taken,
 and beside it the time until the sink has the batch. Both schedulers run over the same files in one session, one after the other,
 in the order LWO, MQT, MQT, LWO; the results of each query must be as many with the same sum of keys.
 """
@@ -26,11 +26,11 @@ from pyspark.sql import SparkSession
 
 from benchmarks.plots import Plot
 from benchmarks.report import Claim, Figure, Progress, Report
-from benchmarks.spark_runs import BUCKETS, START, bench_session, declare_stream, join_sql
-from muntin.engine.measures import ResponseTimes
-from muntin.spark.engine import SparkEngine
+from benchmarks.spark_runs import PARTITIONS, START, bench_session, declare_stream, join_sql
+from muntin.runtime.metrics import ResponseTimes
+from muntin.spark.api import SparkEngine
+from muntin.spark.driver.subscriptions import Mark
 from muntin.spark.sinks import Sink
-from muntin.spark.subscribing import Mark
 from muntin.testing.generators import uniform_stream
 
 SCHEDULERS = ("lwo", "mqt")
@@ -40,7 +40,7 @@ _BUFFER = 1 << 30
 
 @dataclass(frozen=True)
 class Bursts:
-    """What comes: windows in seconds, rows a second of each stream, keys, seconds that a burst has of each stream, how often, runs."""
+    """What comes: windows in seconds, rows per second of each stream, keys, seconds that a burst has of each stream, how often, runs."""
 
     windows: tuple[int, ...] = (1, 5, 15, 30, 60, 300, 600)
     rate: int = 1_000
@@ -51,7 +51,11 @@ class Bursts:
 
     def batches(self) -> list[int]:
         """Seconds of each micro-batch: the one that fills the windows, one that is not measured either, then the bursts."""
-        return [max(self.windows), self.seconds[0], *(seconds for _ in range(self.times) for seconds in self.seconds)]
+        return [
+            max(self.windows),
+            self.seconds[0],
+            *(seconds for _ in range(self.times) for seconds in self.seconds),
+        ]
 
 
 FULL = Bursts()
@@ -64,7 +68,9 @@ class Waits:
     """What subscribers and sinks of a run see; times are kept by window and seconds of the burst, until the sink has it by burst."""
 
     batches: Sequence[int]
-    times: dict[tuple[int, int], ResponseTimes] = field(default_factory=lambda: defaultdict(ResponseTimes))
+    times: dict[tuple[int, int], ResponseTimes] = field(
+        default_factory=lambda: defaultdict(ResponseTimes)
+    )
     sums: dict[int, tuple[int, int]] = field(default_factory=lambda: defaultdict(lambda: (0, 0)))
     until_sink: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
     _arrived: dict[int, float] = field(default_factory=dict)
@@ -76,11 +82,18 @@ class Waits:
         def take(batch: pa.RecordBatch, mark: Mark) -> None:
             moment = time.time()
             with self._lock:
-                self._arrived[mark.batch] = min(self._arrived.get(mark.batch, mark.arrived), mark.arrived)
+                self._arrived[mark.batch] = min(
+                    self._arrived.get(mark.batch, mark.arrived), mark.arrived
+                )
                 count, total = self.sums[window]
-                self.sums[window] = count + len(batch), total + (pc.sum(batch.column("k")).as_py() or 0)
+                self.sums[window] = (
+                    count + len(batch),
+                    total + (pc.sum(batch.column("k")).as_py() or 0),
+                )
                 if mark.batch >= _NOT_MEASURED:
-                    self.times[window, self.batches[mark.batch]].add(moment, mark.arrived, len(batch))
+                    self.times[window, self.batches[mark.batch]].add(
+                        moment, mark.arrived, len(batch)
+                    )
 
         return take
 
@@ -108,7 +121,9 @@ def write_bursts(folder: Path, bursts: Bursts) -> None:
     """The streams A and B as files, one for each micro-batch."""
     batches = bursts.batches()
     for seed, name in enumerate("AB", 1):
-        stream = uniform_stream(sum(batches) * bursts.rate, bursts.rate, bursts.keys, seed, start=START)
+        stream = uniform_stream(
+            sum(batches) * bursts.rate, bursts.rate, bursts.keys, seed, start=START
+        )
         (folder / name).mkdir(parents=True)
         done = 0
         for number, seconds in enumerate(batches):
@@ -122,7 +137,9 @@ def run(spark: SparkSession, data: Path, bursts: Bursts, scheduler: str) -> Wait
     """All queries over all files under a scheduler."""
     waits = Waits(bursts.batches())
     with tempfile.TemporaryDirectory() as checkpoint:
-        engine = SparkEngine(spark, checkpoint=checkpoint, buckets=BUCKETS, scheduler=scheduler)
+        engine = SparkEngine(
+            spark, checkpoint=checkpoint, partitions=PARTITIONS, scheduler=scheduler
+        )
         for name in "AB":
             engine.execute(declare_stream(name, data, 1))
         for window in bursts.windows:
@@ -131,7 +148,12 @@ def run(spark: SparkSession, data: Path, bursts: Bursts, scheduler: str) -> Wait
         engine.process_available()
         assert engine.progress is not None, "it ran"
         told = engine.progress["muntin"]
-    missed = [one for query in told["queries"].values() for one in query["subscribers"] if one["rows_left_out"] or one["failures"]]
+    missed = [
+        one
+        for query in told["queries"].values()
+        for one in query["subscribers"]
+        if one["rows_left_out"] or one["failures"]
+    ]
     assert not missed, f"subscribers must get everything: {missed}"
     assert not told["unsent"], f"{told['unsent']} results did not come"
     assert {window: count for window, (count, _) in waits.sums.items()} == {
@@ -184,14 +206,26 @@ def bench_spark_bursts(progress: Progress, *, quick: bool = False) -> Report:
                 })  # fmt: skip
     largest = 2 * max(bursts.seconds) * bursts.rate
     means = {
-        name: [float(row["mean ms"]) for row in rows if (row["rows of a burst"], row["scheduler"]) == (largest, name)] for name in found
+        name: [
+            float(row["mean ms"])
+            for row in rows
+            if (row["rows of a burst"], row["scheduler"]) == (largest, name)
+        ]
+        for name in found
     }
     lwo, mqt = means["lwo"], means["mqt"]
     claims = [
-        Claim("mean response time under MQT over LWO, smallest window, largest burst", round(mqt[0] / lwo[0], 3), 0.5),
+        Claim(
+            "mean response time under MQT over LWO, smallest window, largest burst",
+            round(mqt[0] / lwo[0], 3),
+            0.5,
+        ),
         Claim("the same, averaged over the queries", round(mean(mqt) / mean(lwo), 3), 1.0),
     ]
-    series = {name.upper(): list(zip(map(str, bursts.windows), values, strict=True)) for name, values in means.items()}
+    series = {
+        name.upper(): list(zip(map(str, bursts.windows), values, strict=True))
+        for name, values in means.items()
+    }
     plot = Plot(
         "spark-bursts", f"Response time on Spark, bursts of {largest:,} rows", "window, seconds", "mean until the subscriber has it, ms",
         series, kind="bar",

@@ -33,8 +33,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.plots import Plot
 from benchmarks.report import Claim, Figure, Progress, Report
-from benchmarks.spark_runs import BUCKETS, bench_session, use_own_store
-from muntin.spark.engine import SparkEngine
+from benchmarks.spark_runs import PARTITIONS, bench_session, use_own_store
+from muntin.spark.api import SparkEngine
 from muntin.spark.sinks import Sink
 
 Integers = npt.NDArray[np.int64]
@@ -67,7 +67,7 @@ class Ramp:
     patience: float = 60.0
 
     def rate(self, second: float, capacity: float) -> float:
-        """Rows a second of each stream at a second, when the machine holds so many."""
+        """Rows per second of each stream at a second, when the machine holds so many."""
         before, over, _ = self.phases
         risen = min(second - before, before + over - second) / self.rise
         return capacity * (self.calm + (self.over - self.calm) * min(max(risen, 0.0), 1.0))
@@ -101,7 +101,10 @@ class Rows:
         times, values = {}, {}
         for name in STREAMS:
             parts = [
-                np.sort(generator.integers(0, _SECOND, generator.poisson(ramp.rate(second, capacity)))) + second * _SECOND
+                np.sort(
+                    generator.integers(0, _SECOND, generator.poisson(ramp.rate(second, capacity)))
+                )
+                + second * _SECOND
                 for second in range(ramp.seconds)
             ]
             times[name] = np.concatenate(parts)
@@ -128,10 +131,16 @@ class Rows:
                     continue
                 wanted = self.values[name] * (1 << 40) + self.times[name]
                 # Of two rows of one instant that of the stream declared later completes the result.
-                newest = np.searchsorted(self._ordered[other], wanted, "right" if other_place < place else "left")
-                oldest = np.searchsorted(self._ordered[other], wanted - ramp.window * _SECOND, "right")
+                newest = np.searchsorted(
+                    self._ordered[other], wanted, "right" if other_place < place else "left"
+                )
+                oldest = np.searchsorted(
+                    self._ordered[other], wanted - ramp.window * _SECOND, "right"
+                )
                 product *= newest - oldest
-            found += np.bincount(self.times[name] // _SECOND, product, minlength=ramp.seconds).astype(np.int64)
+            found += np.bincount(
+                self.times[name] // _SECOND, product, minlength=ramp.seconds
+            ).astype(np.int64)
         return found
 
 
@@ -209,7 +218,9 @@ class WatchingSink(Sink):
             return
         self.done.add(batch)
         moments = results.column("_ts").cast(pa.int64()).to_numpy()
-        self.made += np.bincount(np.clip((moments - self.start) // _SECOND, 0, self.seconds), minlength=self.seconds + 1)
+        self.made += np.bincount(
+            np.clip((moments - self.start) // _SECOND, 0, self.seconds), minlength=self.seconds + 1
+        )
         first = min(pc.min(results.column(name)).cast(pa.int64()).as_py() for name in "abc")
         self.oldest.append((int(moments.max()) - first) / _SECOND)
 
@@ -224,7 +235,9 @@ class Batch:
     lag: float
 
 
-def batches_of(streaming: StreamingQuery, rows: Rows, start: int, read: Mapping[int, int] | None = None) -> list[Batch]:
+def batches_of(
+    streaming: StreamingQuery, rows: Rows, start: int, read: Mapping[int, int] | None = None
+) -> list[Batch]:
     """The batches of a streaming query; each is as far behind as the last row that it has read.
 
     ``read`` has the rows read up to each batch, where Spark does not know them: Muntin reads whole files.
@@ -259,18 +272,22 @@ def sql(ramp: Ramp) -> str:
 
 
 def capacity_of(spark: SparkSession, ramp: Ramp, progress: Progress) -> float:
-    """Rows a second of each stream at which a batch takes a trigger interval: the rate grows, and then it is between the last two."""
+    """Rows per second of each stream at which a batch takes a trigger interval: the rate grows, and then it is between the last two."""
     before: tuple[float, float] | None = None
     rate = float(ramp.first_rate)
     while True:
         seconds = _batch_seconds(spark, ramp, rate)
-        progress(f"{rate:,.0f} rows a second of each stream: a batch of {ramp.interval} s takes {seconds:.2f} s")
+        progress(
+            f"{rate:,.0f} rows per second of each stream: a batch of {ramp.interval} s takes {seconds:.2f} s"
+        )
         if seconds > ramp.interval:
             if before is None:
                 return rate * ramp.interval / seconds
             # Between the two by logarithms, since the number of results grows by a power of the rate.
             low, high = np.log(before[1]), np.log(seconds)
-            return float(np.exp(np.interp(np.log(ramp.interval), [low, high], np.log([before[0], rate]))))
+            return float(
+                np.exp(np.interp(np.log(ramp.interval), [low, high], np.log([before[0], rate])))
+            )
         before = rate, seconds
         rate *= 2 if seconds > ramp.interval / 4 else 3
 
@@ -280,17 +297,21 @@ def _batch_seconds(spark: SparkSession, ramp: Ramp, rate: float) -> float:
     batches = 3 + -(-ramp.window // ramp.interval)
     steady = replace(ramp, phases=(batches * ramp.interval, 0, 0), calm=1.0)
     with tempfile.TemporaryDirectory() as folder:
-        feeder = Feeder(Rows.drawn(steady, rate), steady, Path(folder) / "data", start=3_600 * _SECOND)
+        feeder = Feeder(
+            Rows.drawn(steady, rate), steady, Path(folder) / "data", start=3_600 * _SECOND
+        )
         for number in range(batches):
             for name in STREAMS:
                 feeder.write(name, number, number * ramp.interval, (number + 1) * ramp.interval)
-        engine = SparkEngine(spark, checkpoint=Path(folder) / "checkpoint", buckets=BUCKETS)
+        engine = SparkEngine(spark, checkpoint=Path(folder) / "checkpoint", partitions=PARTITIONS)
         for name in STREAMS:
             engine.execute(declare(name, Path(folder) / "data", 1))
         engine.query(sql(ramp), name="q", sink=WatchingSink(feeder.start, steady.seconds))
         engine.process_available()
         assert engine.streaming is not None, "it ran"
-        durations = [batch.seconds for batch in batches_of(engine.streaming, feeder.rows, feeder.start)]
+        durations = [
+            batch.seconds for batch in batches_of(engine.streaming, feeder.rows, feeder.start)
+        ]
         engine.stop()
     return median(durations[-3:])
 
@@ -313,13 +334,20 @@ def run_muntin(spark: SparkSession, ramp: Ramp, rows: Rows) -> Adapted:
 
         def hear(progress: dict[str, Any]) -> None:
             muntin = progress["muntin"]
-            read[int(progress["batchId"])] = sum(stream["rows"] for stream in muntin["streams"].values()) - len(STREAMS)
-            told.append({"seconds": time.time() - feeder.start / _SECOND, **muntin["queries"]["q"].get("overload", {})})
+            read[int(progress["batchId"])] = sum(
+                stream["rows"] for stream in muntin["streams"].values()
+            ) - len(STREAMS)
+            told.append(
+                {
+                    "seconds": time.time() - feeder.start / _SECOND,
+                    **muntin["queries"]["q"].get("overload", {}),
+                }
+            )
 
         engine = SparkEngine(
             spark,
             checkpoint=Path(folder) / "checkpoint",
-            buckets=BUCKETS,
+            partitions=PARTITIONS,
             trigger=f"{ramp.interval} seconds",
             on_progress=hear,
             overload="adapt",
@@ -346,23 +374,35 @@ def run_spark(spark: SparkSession, ramp: Ramp, rows: Rows) -> list[Batch]:
     with tempfile.TemporaryDirectory() as folder:
         feeder = Feeder(rows, ramp, Path(folder) / "data")
         joined = _joined_by_spark(spark, Path(folder) / "data", ramp)
-        writer = joined.writeStream.outputMode("append").option("checkpointLocation", str(Path(folder) / "checkpoint"))
+        writer = joined.writeStream.outputMode("append").option(
+            "checkpointLocation", str(Path(folder) / "checkpoint")
+        )
         streaming = writer.format("noop").trigger(processingTime=f"{ramp.interval} seconds").start()
         seen: dict[int, int] = {}
 
         def rows_read() -> int:
-            seen.update({int(progress["batchId"]): int(progress["numInputRows"]) for progress in streaming.recentProgress})
+            seen.update(
+                {
+                    int(progress["batchId"]): int(progress["numInputRows"])
+                    for progress in streaming.recentProgress
+                }
+            )
             return sum(seen.values()) - len(STREAMS)
 
         feeder.warm_up(lambda: len(STREAMS) + rows_read())
         with feeder.feeding():
             _wait_for(rows_read, ramp, feeder, streaming)
-        read = {batch: sum(rows for earlier, rows in seen.items() if earlier <= batch) - len(STREAMS) for batch in seen}
+        read = {
+            batch: sum(rows for earlier, rows in seen.items() if earlier <= batch) - len(STREAMS)
+            for batch in seen
+        }
         batches = batches_of(streaming, rows, feeder.start, read)
         every = np.sort(np.concatenate(list(rows.times.values())))
         if rows_read() < len(every):
             waited = time.time() - feeder.start / _SECOND
-            batches.append(Batch(waited, 0.0, 0, waited - float(every[max(rows_read() - 1, 0)]) / _SECOND))
+            batches.append(
+                Batch(waited, 0.0, 0, waited - float(every[max(rows_read() - 1, 0)]) / _SECOND)
+            )
         streaming.stop()
     return batches
 
@@ -371,17 +411,25 @@ def _joined_by_spark(spark: SparkSession, data: Path, ramp: Ramp) -> DataFrame:
     frames = {}
     for name in STREAMS:
         reader = spark.readStream.schema("k BIGINT, ts TIMESTAMP_NTZ").parquet(str(data / name))
-        frames[name] = reader.selectExpr(f"k AS k{name}", f"CAST(ts AS TIMESTAMP) AS t{name}").withWatermark(f"t{name}", "0 seconds")
+        frames[name] = reader.selectExpr(
+            f"k AS k{name}", f"CAST(ts AS TIMESTAMP) AS t{name}"
+        ).withWatermark(f"t{name}", "0 seconds")
 
     span = f"INTERVAL {ramp.window} SECONDS"
     near = "kA = k{0} AND tA > t{0} - " + span + " AND tA < t{0} + " + span
     # Spark allows one time with a watermark in what it joins further: that of B goes on as a number.
-    pairs = frames["A"].join(frames["B"], on=expr(near.format("B"))).selectExpr("kA", "tA", "unix_micros(tB) AS b")
+    pairs = (
+        frames["A"]
+        .join(frames["B"], on=expr(near.format("B")))
+        .selectExpr("kA", "tA", "unix_micros(tB) AS b")
+    )
     together = expr(f"{near.format('C')} AND abs(b - unix_micros(tC)) < {ramp.window * _SECOND}")
     return pairs.join(frames["C"], on=together).selectExpr("tA", "b", "tC")
 
 
-def _wait_for(rows_read: Callable[[], int], ramp: Ramp, feeder: Feeder, streaming: StreamingQuery) -> None:
+def _wait_for(
+    rows_read: Callable[[], int], ramp: Ramp, feeder: Feeder, streaming: StreamingQuery
+) -> None:
     """Wait until all that was fed is read, or so long that it never will be."""
     whole = sum(len(times) for times in feeder.rows.times.values())
     until = time.monotonic() + ramp.seconds + ramp.patience
@@ -398,7 +446,7 @@ def bench_spark_overload(progress: Progress, *, quick: bool = False) -> Report:
     spark = bench_session()
     capacity = ramp.first_rate * 2.0 if quick else capacity_of(spark, ramp, progress)
     rows = Rows.drawn(ramp, capacity)
-    progress(f"Muntin, {capacity:,.0f} rows a second of each stream are what the machine holds")
+    progress(f"Muntin, {capacity:,.0f} rows per second of each stream are what the machine holds")
     muntin = run_muntin(spark, ramp, rows)
     progress("Spark's own join")
     return report(ramp, capacity, rows, muntin, run_spark(spark, ramp, rows))
@@ -406,13 +454,23 @@ def bench_spark_overload(progress: Progress, *, quick: bool = False) -> Report:
 
 def report(ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[Batch]) -> Report:
     """What it shows."""
-    runs, sink, told = {"Muntin, adapt": muntin.batches, "Spark's own join": own}, muntin.sink, muntin.told
+    runs, sink, told = (
+        {"Muntin, adapt": muntin.batches, "Spark's own join": own},
+        muntin.sink,
+        muntin.told,
+    )
     before, over, _ = ramp.phases
     possible = rows.results(ramp)
     share = sink.made[: ramp.seconds] / np.maximum(possible, 1)
     # Batches that began when there had been too much for two intervals.
-    adapted = [batch for batch in runs["Muntin, adapt"] if ramp.reached + (_SETTLING + 1) * ramp.interval <= batch.began < before + over]
-    calm = share[before + over + _COMPLETE_AGAIN : -1]  # the last rows of all wait for a later one of every stream
+    adapted = [
+        batch
+        for batch in runs["Muntin, adapt"]
+        if ramp.reached + (_SETTLING + 1) * ramp.interval <= batch.began < before + over
+    ]
+    calm = share[
+        before + over + _COMPLETE_AGAIN : -1
+    ]  # the last rows of all wait for a later one of every stream
     table: list[dict[str, Figure]] = []
     for name, batches in runs.items():
         during = [batch for batch in batches if before <= batch.began < before + over]
@@ -438,14 +496,23 @@ def report(ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[B
                 round(max((batch.seconds for batch in adapted), default=0.0) / ramp.interval, 3),
                 1.0,
             ),
-            Claim("age of the oldest row in any result over the freshness", round(max(sink.oldest, default=0.0) / ramp.freshness, 3), 1.0),
+            Claim(
+                "age of the oldest row in any result over the freshness",
+                round(max(sink.oldest, default=0.0) / ramp.freshness, 3),
+                1.0,
+            ),
             Claim(
                 f"share of the results made from {_COMPLETE_AGAIN} s after the load has fallen on, least second",
                 round(float(calm.min(initial=1.0)), 4),
                 1.0,
                 "at least",
             ),
-            Claim("largest lag of Spark's own join over Muntin's", round(largest[1] / max(largest[0], 0.1), 1), 2.0, "at least"),
+            Claim(
+                "largest lag of Spark's own join over Muntin's",
+                round(largest[1] / max(largest[0], 0.1), 1),
+                2.0,
+                "at least",
+            ),
         ],
         plots=[
             Plot(
@@ -453,18 +520,32 @@ def report(ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[B
                 f"Input ramped to {ramp.over:g} times what the machine holds, seconds {before} to {before + over}",
                 "seconds",
                 "how far behind a batch is at its end, s",
-                {name: [(batch.began + batch.seconds, batch.lag) for batch in batches] for name, batches in runs.items()},
+                {
+                    name: [(batch.began + batch.seconds, batch.lag) for batch in batches]
+                    for name, batches in runs.items()
+                },
             ),
             Plot(
                 "spark-overload-share",
                 f"Results made, input ramped to {ramp.over:g} times what the machine holds, seconds {before} to {before + over}",
                 "seconds",
                 "share of all results",
-                {"Muntin, adapt": [(float(second), float(value)) for second, value in enumerate(share)]},
+                {
+                    "Muntin, adapt": [
+                        (float(second), float(value)) for second, value in enumerate(share)
+                    ]
+                },
             ),
         ],
         details=[
-            *({"system": name, "batches": [vars(batch) for batch in batches]} for name, batches in runs.items()),
-            {"told": [{key: value for key, value in one.items() if key != "decisions"} for one in told]},
+            *(
+                {"system": name, "batches": [vars(batch) for batch in batches]}
+                for name, batches in runs.items()
+            ),
+            {
+                "told": [
+                    {key: value for key, value in one.items() if key != "decisions"} for one in told
+                ]
+            },
         ],
     )

@@ -16,8 +16,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import count, lit
 from pyspark.sql.streaming.query import StreamingQuery
 
-from benchmarks.spark_runs import BUCKETS, declare_stream, folder_bytes, join_sql, joined_by_spark
-from muntin.spark.engine import SparkEngine
+from benchmarks.spark_runs import (
+    PARTITIONS,
+    declare_stream,
+    folder_bytes,
+    join_sql,
+    joined_by_spark,
+)
+from muntin.spark.api import SparkEngine
 from muntin.spark.sinks import Sink
 
 _COUNT = "results"
@@ -57,7 +63,7 @@ class CountingSink(Sink):
 def run_muntin(spark: SparkSession, data: Path, windows: Sequence[float], per_trigger: int) -> Run:
     """One engine with a query for each window."""
     with temporary_folder() as folder:
-        engine = SparkEngine(spark, checkpoint=folder / "checkpoint", buckets=BUCKETS)
+        engine = SparkEngine(spark, checkpoint=folder / "checkpoint", partitions=PARTITIONS)
         for name in "AB":
             engine.execute(declare_stream(name, data, per_trigger))
         sinks = {window: CountingSink() for window in windows}
@@ -79,14 +85,21 @@ def run_muntin(spark: SparkSession, data: Path, windows: Sequence[float], per_tr
 def run_spark(spark: SparkSession, data: Path, windows: Sequence[float], per_trigger: int) -> Run:
     """A streaming query of Spark's own for each window, all at once."""
     with temporary_folder() as folder:
-        queries = {window: _start(spark, data, window, per_trigger, folder / str(window)) for window in windows}
+        queries = {
+            window: _start(spark, data, window, per_trigger, folder / str(window))
+            for window in windows
+        }
         try:
             for query in queries.values():
                 query.awaitTermination()
         finally:
             for query in queries.values():
                 query.stop()
-        operators = [operator for query in queries.values() for operator in _with_rows(query)[-1].stateOperators]
+        operators = [
+            operator
+            for query in queries.values()
+            for operator in _with_rows(query)[-1].stateOperators
+        ]
         return Run(
             _ends(queries.values()),
             {window: _observed(query) for window, query in queries.items()},
@@ -96,13 +109,26 @@ def run_spark(spark: SparkSession, data: Path, windows: Sequence[float], per_tri
         )
 
 
-def _start(spark: SparkSession, data: Path, window: float, per_trigger: int, checkpoint: Path) -> StreamingQuery:
-    counted = joined_by_spark(spark, data, window, per_trigger).observe(_COUNT, count(lit(1)).alias("rows"))
-    return counted.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+def _start(
+    spark: SparkSession, data: Path, window: float, per_trigger: int, checkpoint: Path
+) -> StreamingQuery:
+    counted = joined_by_spark(spark, data, window, per_trigger).observe(
+        _COUNT, count(lit(1)).alias("rows")
+    )
+    return (
+        counted.writeStream.format("noop")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
 
 
 def _observed(query: StreamingQuery) -> int:
-    return sum(int(told.observedMetrics[_COUNT]["rows"]) for told in query.recentProgress if _COUNT in told.observedMetrics)
+    return sum(
+        int(told.observedMetrics[_COUNT]["rows"])
+        for told in query.recentProgress
+        if _COUNT in told.observedMetrics
+    )
 
 
 def _with_rows(query: StreamingQuery) -> list[Any]:
@@ -116,7 +142,9 @@ def _ends(queries: Iterable[StreamingQuery]) -> list[float]:
     for query in queries:
         for told in _with_rows(query):
             began = datetime.fromisoformat(told.timestamp).timestamp()
-            ended[told.batchId] = max(ended.get(told.batchId, 0.0), began + told.durationMs["triggerExecution"] / 1_000)
+            ended[told.batchId] = max(
+                ended.get(told.batchId, 0.0), began + told.durationMs["triggerExecution"] / 1_000
+            )
     return [ended[batch] for batch in sorted(ended)]
 
 

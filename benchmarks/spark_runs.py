@@ -14,8 +14,8 @@ from pyspark.sql.functions import expr
 from muntin.spark.session import local_session
 from muntin.testing.generators import uniform_stream
 
-BUCKETS = 2
-"""Buckets of Muntin, and partitions of Spark's own join."""
+PARTITIONS = 2
+"""Partitions of Muntin, and partitions of Spark's own join."""
 START = 3_600_000_000
 """Microseconds: Spark's own join takes a row of time zero for late, since that is its first watermark."""
 _DDL = "k BIGINT, v DOUBLE, ts TIMESTAMP_NTZ"
@@ -27,7 +27,7 @@ _LEAST_HEAP = 2
 
 @dataclass(frozen=True)
 class Streams:
-    """Two streams as files: rows a second of each, how many keys, seconds of a file, how many files."""
+    """Two streams as files: rows per second of each, how many keys, seconds of a file, how many files."""
 
     rate: int
     keys: int
@@ -43,7 +43,7 @@ class Streams:
 def bench_session() -> SparkSession:
     """The session of all benchmarks: Java may use half of the memory, since Spark's own joins have their state there."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _SHARE_OF_MEMORY // 2**30
-    return local_session(BUCKETS, {"spark.driver.memory": f"{max(memory, _LEAST_HEAP)}g"})
+    return local_session(PARTITIONS, {"spark.driver.memory": f"{max(memory, _LEAST_HEAP)}g"})
 
 
 def write_files(folder: Path, streams: Streams) -> None:
@@ -53,7 +53,9 @@ def write_files(folder: Path, streams: Streams) -> None:
         stream = uniform_stream(rows, streams.rate, streams.keys, seed, start=START)
         if name == "B":
             # The very last row waits for the other stream to go on; without a partner it makes no difference.
-            last = pa.concat_arrays([stream.column("k").combine_chunks().slice(0, rows - 1), pa.array([-1], pa.int64())])
+            last = pa.concat_arrays(
+                [stream.column("k").combine_chunks().slice(0, rows - 1), pa.array([-1], pa.int64())]
+            )
             stream = stream.set_column(0, "k", last)
         (folder / name).mkdir(parents=True)
         for number in range(streams.files):
@@ -81,17 +83,23 @@ def joined_by_spark(spark: SparkSession, data: Path, window: float, per_trigger:
     frames = {}
     for name in "AB":
         reader = spark.readStream.schema(_DDL).option("maxFilesPerTrigger", per_trigger)
-        frame = reader.parquet(str(data / name)).selectExpr("k", "v", "CAST(ts AS TIMESTAMP) AS ts").withWatermark("ts", "0 seconds")
+        frame = (
+            reader.parquet(str(data / name))
+            .selectExpr("k", "v", "CAST(ts AS TIMESTAMP) AS ts")
+            .withWatermark("ts", "0 seconds")
+        )
         frames[name] = frame.alias(name)
-    within = f"A.ts > B.ts - INTERVAL {_interval(window)} AND A.ts < B.ts + INTERVAL {_interval(window)}"
+    within = (
+        f"A.ts > B.ts - INTERVAL {_interval(window)} AND A.ts < B.ts + INTERVAL {_interval(window)}"
+    )
     joined = frames["A"].join(frames["B"], on=expr(f"A.k = B.k AND {within}"))
     return joined.selectExpr("A.k AS k", "A.v AS av", "B.v AS bv")
 
 
 def use_own_store(spark: SparkSession) -> None:
-    """Give what is run next Spark's own state store, in as many partitions as Muntin has buckets."""
+    """Give what is run next Spark's own state store, in as many partitions as Muntin has partitions."""
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", _STORE)
-    spark.conf.set("spark.sql.shuffle.partitions", str(BUCKETS))
+    spark.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
 
 
 def _interval(seconds: float) -> str:

@@ -1,6 +1,6 @@
 """Many windows over one pair of streams on Spark: one shared join of Muntin against as many joins of Spark's own.
 
-Two streams of 1,000 rows a second each, 1,200 s of event time, as parquet files of 60 s; windows of 1, 5, 15, 30, 60, 300 and 600 s.
+Two streams of 1,000 rows per second each, 1,200 s of event time, as parquet files of 60 s; windows of 1, 5, 15, 30, 60, 300 and 600 s.
 Muntin runs one engine with seven queries; Spark runs seven streaming queries at once, each with its own read, watermark and interval
 condition. Both are in one session, with ``availableNow``, the same files a trigger, as many partitions as cores. Spark's own joins have
 the state store that is fastest for them (in Java's heap, see :mod:`benchmarks.spark_runs`) and write to ``noop``, where an
@@ -29,7 +29,7 @@ THEIRS = "Spark's own joins"
 
 @dataclass(frozen=True)
 class Sizes:
-    """Windows in seconds; rows a second of a stream, seconds of a file, files, files a trigger; keys; how often Muntin is run.
+    """Windows in seconds; rows per second of a stream, seconds of a file, files, files a trigger; keys; how often Muntin is run.
 
     ``counts`` are the numbers of queries with spread windows; those in ``native`` are run by Spark's own joins, too.
     """
@@ -61,7 +61,16 @@ class Sizes:
 
 
 QUICK = Sizes(
-    windows=(1, 4), rate=200, file_seconds=2, files=4, per_trigger=2, many_keys=2_000, few_keys=200, times=1, counts=(1, 3), native=(1,)
+    windows=(1, 4),
+    rate=200,
+    file_seconds=2,
+    files=4,
+    per_trigger=2,
+    many_keys=2_000,
+    few_keys=200,
+    times=1,
+    counts=(1, 3),
+    native=(1,),
 )
 
 
@@ -94,7 +103,7 @@ class Measured:
             "least": round(seconds[0], 2),
             "most": round(seconds[-1], 2),
             "runs": len(seconds),
-            "rows a second": round(sizes.timed_rows / median(seconds)),
+            "rows per second": round(sizes.timed_rows / median(seconds)),
             "results": self.last.total,
             "state rows": self.last.rows,
             "MB in memory": _megabytes(self.last.memory),
@@ -112,19 +121,29 @@ def spread_windows(largest: float, number: int) -> tuple[float, ...]:
     >>> spread_windows(600, 1), spread_windows(600, 4)
     ((600,), (1.0, 8.434, 71.138, 600.0))
     """
-    return (largest,) if number == 1 else tuple(round(largest ** (place / (number - 1)), 3) for place in range(number))
+    return (
+        (largest,)
+        if number == 1
+        else tuple(round(largest ** (place / (number - 1)), 3) for place in range(number))
+    )
 
 
-def measure(progress: Progress, sizes: Sizes, keys: int, plans: Sequence[tuple[Sequence[float], bool]]) -> list[Measured]:
+def measure(
+    progress: Progress, sizes: Sizes, keys: int, plans: Sequence[tuple[Sequence[float], bool]]
+) -> list[Measured]:
     """Runs over streams with so many keys: for each plan its windows, by Muntin in turn and, if told, by Spark's own joins."""
     spark = bench_session()
     with temporary_folder() as data:
-        progress(f"{keys:,} keys: writing {sizes.files} files of {sizes.rate * sizes.file_seconds:,} rows for each stream")
+        progress(
+            f"{keys:,} keys: writing {sizes.files} files of {sizes.rate * sizes.file_seconds:,} rows for each stream"
+        )
         write_files(data, sizes.streams(keys))
         ours: list[list[Run]] = [[] for _ in plans]
         for time in range(sizes.times):
             for runs, (windows, _) in zip(ours, plans, strict=True):
-                progress(f"{keys:,} keys: {OURS}, {len(windows)} queries, {time + 1} of {sizes.times}")
+                progress(
+                    f"{keys:,} keys: {OURS}, {len(windows)} queries, {time + 1} of {sizes.times}"
+                )
                 runs.append(run_muntin(spark, data, windows, sizes.per_trigger))
         found = []
         for runs, (windows, both) in zip(ours, plans, strict=True):
@@ -132,21 +151,36 @@ def measure(progress: Progress, sizes: Sizes, keys: int, plans: Sequence[tuple[S
             if both:
                 progress(f"{keys:,} keys: {THEIRS}, {len(windows)} queries")
                 theirs.append(run_spark(spark, data, windows, sizes.per_trigger))
-            found += [Measured(system, keys, windows, made) for system, made in ((OURS, runs), (THEIRS, theirs)) if made]
+            found += [
+                Measured(system, keys, windows, made)
+                for system, made in ((OURS, runs), (THEIRS, theirs))
+                if made
+            ]
             counts = [run.results for run in (*runs, *theirs)]
-            assert all(count == counts[0] for count in counts), f"every query has the same number of results each time: {counts}"
+            assert all(count == counts[0] for count in counts), (
+                f"every query has the same number of results each time: {counts}"
+            )
     return found
 
 
-def compare(progress: Progress, sizes: Sizes, keys: int) -> tuple[list[Measured], float, float, float]:
+def compare(
+    progress: Progress, sizes: Sizes, keys: int
+) -> tuple[list[Measured], float, float, float]:
     """All windows against the largest alone, and against Spark's own joins.
 
-    Returns the runs, and three ratios: rows a second over those of Spark's own joins, time of all windows over that of the largest,
+    Returns the runs, and three ratios: rows per second over those of Spark's own joins, time of all windows over that of the largest,
     and results likewise.
     """
-    found = one, seven, native = measure(progress, sizes, keys, [((max(sizes.windows),), False), (sizes.windows, True)])
+    found = one, seven, native = measure(
+        progress, sizes, keys, [((max(sizes.windows),), False), (sizes.windows, True)]
+    )
     faster = native.seconds(sizes) / seven.seconds(sizes)
-    return found, faster, seven.seconds(sizes) / one.seconds(sizes), seven.last.total / one.last.total
+    return (
+        found,
+        faster,
+        seven.seconds(sizes) / one.seconds(sizes),
+        seven.last.total / one.last.total,
+    )
 
 
 def bench_spark_shared(progress: Progress, *, quick: bool = False) -> Report:
@@ -154,7 +188,10 @@ def bench_spark_shared(progress: Progress, *, quick: bool = False) -> Report:
     sizes = QUICK if quick else Sizes()
     many, many_faster, many_slower, _ = compare(progress, sizes, sizes.many_keys)
     few, _, few_slower, more = compare(progress, sizes, sizes.few_keys)
-    plans = [(spread_windows(max(sizes.windows), number), number in sizes.native) for number in sizes.counts]
+    plans = [
+        (spread_windows(max(sizes.windows), number), number in sizes.native)
+        for number in sizes.counts
+    ]
     spread = measure(progress, sizes, sizes.many_keys, plans)
     queries = len(sizes.windows)
     return Report(
@@ -162,9 +199,22 @@ def bench_spark_shared(progress: Progress, *, quick: bool = False) -> Report:
         "What do many windows over the same streams cost on Spark, shared in Muntin and as joins of Spark's own?",
         [measured.row(sizes) for measured in (*many, *few, *spread)],
         [
-            Claim(f"rows a second of {queries} queries over those of Spark's own joins", round(many_faster, 1), 20, "at least"),
-            Claim(f"time of {queries} queries over that of the largest window alone", round(many_slower, 3), 1.3),
-            Claim("time over that of the largest alone, with few keys (bound: ratio of results)", round(few_slower, 3), round(more, 3)),
+            Claim(
+                f"rows per second of {queries} queries over those of Spark's own joins",
+                round(many_faster, 1),
+                20,
+                "at least",
+            ),
+            Claim(
+                f"time of {queries} queries over that of the largest window alone",
+                round(many_slower, 3),
+                1.3,
+            ),
+            Claim(
+                "time over that of the largest alone, with few keys (bound: ratio of results)",
+                round(few_slower, 3),
+                round(more, 3),
+            ),
         ],
         plots=_plots(sizes, spread),
     )
@@ -173,15 +223,35 @@ def bench_spark_shared(progress: Progress, *, quick: bool = False) -> Report:
 def _plots(sizes: Sizes, spread: Sequence[Measured]) -> list[Plot]:
     """Time and state against the number of queries."""
 
-    def by_queries(figure: Callable[[Measured], float]) -> dict[str, list[tuple[float | str, float]]]:
+    def by_queries(
+        figure: Callable[[Measured], float],
+    ) -> dict[str, list[tuple[float | str, float]]]:
         return {
-            system: [(len(measured.windows), figure(measured)) for measured in spread if measured.system == system]
+            system: [
+                (len(measured.windows), figure(measured))
+                for measured in spread
+                if measured.system == system
+            ]
             for system in (OURS, THEIRS)
         }
 
     seconds = by_queries(lambda measured: measured.seconds(sizes))
     memory = by_queries(lambda measured: _megabytes(measured.last.memory))
     return [
-        Plot("spark-shared-time", f"Seconds for {sizes.timed_rows:,} rows", "queries", "seconds", seconds, log="xy"),
-        Plot("spark-shared-state", "State with full windows", "queries", "MB in memory", memory, log="xy"),
+        Plot(
+            "spark-shared-time",
+            f"Seconds for {sizes.timed_rows:,} rows",
+            "queries",
+            "seconds",
+            seconds,
+            log="xy",
+        ),
+        Plot(
+            "spark-shared-state",
+            "State with full windows",
+            "queries",
+            "MB in memory",
+            memory,
+            log="xy",
+        ),
     ]

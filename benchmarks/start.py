@@ -29,7 +29,11 @@ assert len(q.poll()) == 1
 def _start(cache: str) -> tuple[float, int]:
     begin = time.perf_counter()
     done = subprocess.run(  # noqa: S603 (our own interpreter on our own text)
-        [sys.executable, "-c", _PROGRAM], env={**os.environ, "NUMBA_CACHE_DIR": cache}, check=True, capture_output=True, text=True
+        [sys.executable, "-c", _PROGRAM],
+        env={**os.environ, "NUMBA_CACHE_DIR": cache},
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return time.perf_counter() - begin, done.stderr.count("compiled kernel")
 
@@ -46,7 +50,11 @@ def bench_start(progress: Progress, *, quick: bool = False) -> Report:
         "How long does a new process take until its first query answers?",
         [
             {"start": "kernel cache empty", "seconds": round(cold, 2), "progress lines": messages},
-            {"start": "kernel cache warm", "seconds": round(warm[len(warm) // 2], 2), "progress lines": 0},
+            {
+                "start": "kernel cache warm",
+                "seconds": round(warm[len(warm) // 2], 2),
+                "progress lines": 0,
+            },
         ],
         [
             Claim("seconds of a cold start", round(cold, 2), 30.0),

@@ -1,14 +1,14 @@
 """What state on Spark costs: a batch with little and with much in the windows, a change of workers, a rebuild, bytes a row.
 
-Two streams of 500 rows a second each, as many keys as a window has rows of one stream. Two engines run in one session, one with a
+Two streams of 500 rows per second each, as many keys as a window has rows of one stream. Two engines run in one session, one with a
 window of 5,000 rows of both streams, one with 5,000,000. Their windows are filled by large files; then each gets files of 500 rows
 for each stream in turn, one pair a micro-batch, whose time is what Spark says (``triggerExecution``). Should a pair fall into two
 micro-batches, neither counts.
 
-After that, in the large engine, all Python workers of Spark are killed before some batches: the buckets must not be built again.
-Then the processes of the buckets are killed: they must, and tell how long it took, from the request to the last share.
+After that, in the large engine, all Python workers of Spark are killed before some batches: the partitions must not be built again.
+Then the processes of the partitions are killed: they must, and tell how long it took, from the request to the last share.
 
-State on disk is the folder ``state`` of the checkpoint, in memory what the buckets say they hold and what Spark says its store
+State on disk is the folder ``state`` of the checkpoint, in memory what the partitions say they hold and what Spark says its store
 uses. Spark's own join gets the same files, with its default state store.
 """
 
@@ -30,13 +30,21 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from benchmarks.report import Claim, Figure, Progress, Report
-from benchmarks.spark_runs import BUCKETS, START, bench_session, declare_stream, folder_bytes, join_sql, joined_by_spark
-from muntin.spark.engine import SparkEngine
+from benchmarks.spark_runs import (
+    PARTITIONS,
+    START,
+    bench_session,
+    declare_stream,
+    folder_bytes,
+    join_sql,
+    joined_by_spark,
+)
+from muntin.spark.api import SparkEngine
 from muntin.testing.generators import uniform_stream
 from muntin.testing.processes import kill, resident_bytes_of, residents, wait_gone, workers
 
 RATE = 500
-"""Rows a second of each stream, so that a batch of 1,000 new rows is a second."""
+"""Rows per second of each stream, so that a batch of 1,000 new rows is a second."""
 _WAIT = 30.0
 _TRIGGER = 1
 """Seconds between triggers. They come at whole ones; files that appear between two of them are read together."""
@@ -56,7 +64,9 @@ class Sizes:
     rebuilds: int = 4
 
 
-QUICK = Sizes(small=2_000, large=20_000, beside=20_000, files=2, warm_up=0, timed=3, changes=1, rebuilds=1)
+QUICK = Sizes(
+    small=2_000, large=20_000, beside=20_000, files=2, warm_up=0, timed=3, changes=1, rebuilds=1
+)
 
 
 class Feeder:
@@ -75,7 +85,9 @@ class Feeder:
         hidden = []
         for seed, name in enumerate("AB"):
             start = START + self._written * 1_000_000
-            stream = uniform_stream(seconds * RATE, RATE, self._keys, 2 * self._number + seed, start=start)
+            stream = uniform_stream(
+                seconds * RATE, RATE, self._keys, 2 * self._number + seed, start=start
+            )
             hidden.append(self.folder / name / f".{self._number:05d}.parquet")
             pq.write_table(stream, hidden[-1])
             os.utime(hidden[-1], (1_000 + self._number, 1_000 + self._number))
@@ -93,10 +105,19 @@ class Running:
         self.feeder = Feeder(folder / "data", rows)
         self.state = folder / "checkpoint" / "spark" / "state"
         before = set(residents(os.getpid()))
-        self._engine = SparkEngine(spark, checkpoint=folder / "checkpoint", buckets=BUCKETS, trigger=f"{_TRIGGER} seconds")
+        self._engine = SparkEngine(
+            spark,
+            checkpoint=folder / "checkpoint",
+            partitions=PARTITIONS,
+            trigger=f"{_TRIGGER} seconds",
+        )
         for name in "AB":
             self._engine.execute(declare_stream(name, folder / "data", 1))
-        self._engine.query(join_sql(self.window), name="joined", sink={"format": "parquet", "path": str(folder / "results")})
+        self._engine.query(
+            join_sql(self.window),
+            name="joined",
+            sink={"format": "parquet", "path": str(folder / "results")},
+        )
         self._batch = -1
         self.store = 0
         self.batch(1)
@@ -113,7 +134,11 @@ class Running:
         self._engine.settle()
         streaming = self._engine.streaming
         assert streaming is not None, "it runs"
-        new = [told for told in streaming.recentProgress if told.batchId > self._batch and told.numInputRows]
+        new = [
+            told
+            for told in streaming.recentProgress
+            if told.batchId > self._batch and told.numInputRows
+        ]
         self._batch = max(told.batchId for told in new)
         self.store = sum(operator.memoryUsedBytes for operator in new[-1].stateOperators)
         return max(int(told.durationMs["triggerExecution"]) for told in new), len(new) == 1
@@ -145,13 +170,17 @@ def running(spark: SparkSession, rows: int) -> Iterator[Running]:
 # -- time ---------------------------------------------------------------------------------------------
 
 
-def time_batches(progress: Progress, small: Running, large: Running, sizes: Sizes) -> dict[str, list[int]]:
+def time_batches(
+    progress: Progress, small: Running, large: Running, sizes: Sizes
+) -> dict[str, list[int]]:
     """Milliseconds of small batches in both engines, taken in turn."""
     for engine, rows in ((small, sizes.small), (large, sizes.large)):
         progress(f"filling windows with {rows:,} rows")
         engine.fill(sizes.files)
     found: dict[str, list[int]] = {"small": [], "large": []}
-    progress(f"{sizes.timed} batches of {2 * RATE:,} rows in each, after {sizes.warm_up} to warm up")
+    progress(
+        f"{sizes.timed} batches of {2 * RATE:,} rows in each, after {sizes.warm_up} to warm up"
+    )
     gc.collect()
     for number in range(sizes.warm_up + sizes.timed):
         for name, engine in (("small", small), ("large", large)):
@@ -173,26 +202,28 @@ def change_workers(progress: Progress, engine: Running, times: int) -> list[int]
 
 @dataclass(frozen=True)
 class Rates:
-    """Rows a second of rebuilds: of the machine, and of a bucket."""
+    """Rows per second of rebuilds: of the machine, and of a partition."""
 
     machine: list[float]
-    bucket: list[float]
+    partition: list[float]
     milliseconds: list[int]
 
 
 def rebuild(progress: Progress, engine: Running, times: int) -> Rates:
-    """Kill the processes of the buckets and see how fast they are built again."""
+    """Kill the processes of the partitions and see how fast they are built again."""
     rates = Rates([], [], [])
     for number in range(times):
-        progress(f"buckets built again, {number + 1} of {times}")
+        progress(f"partitions built again, {number + 1} of {times}")
         before = engine.ours()["rebuilds"]
         _end(residents(os.getpid()))
         rates.milliseconds.append(engine.batch()[0])
         after = engine.ours()["rebuilds"]
-        assert after["buckets"] == before["buckets"] + BUCKETS, "every bucket was built again once"
+        assert after["partitions"] == before["partitions"] + PARTITIONS, (
+            "every partition was built again once"
+        )
         rows = after["rows"] - before["rows"]
         rates.machine.append(rows / (after["seconds"] - before["seconds"]))
-        rates.bucket.append(rows / (after["bucket_seconds"] - before["bucket_seconds"]))
+        rates.partition.append(rows / (after["partition_seconds"] - before["partition_seconds"]))
     return rates
 
 
@@ -208,7 +239,7 @@ def _end(pids: list[int]) -> None:
 
 @dataclass(frozen=True)
 class Bytes:
-    """Bytes a row of the windows: on disk, in the state store's memory, in the buckets, by which their processes have grown."""
+    """Bytes a row of the windows: on disk, in the state store's memory, in the partitions, by which their processes have grown."""
 
     disk: float
     store: float
@@ -223,7 +254,12 @@ def bytes_of_muntin(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
         engine.fill(sizes.files)
         rows = int(engine.ours()["rows_held"])
         grown = sum(map(resident_bytes_of, engine.residents)) - before
-        return Bytes(folder_bytes(engine.state) / rows, engine.store / rows, engine.ours()["bytes_held"] / rows, grown / rows), rows
+        return Bytes(
+            folder_bytes(engine.state) / rows,
+            engine.store / rows,
+            engine.ours()["bytes_held"] / rows,
+            grown / rows,
+        ), rows
 
 
 def bytes_of_spark(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
@@ -234,14 +270,24 @@ def bytes_of_spark(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
         feeder = Feeder(folder / "data", sizes.beside)
         for seconds in (1, *[window // sizes.files] * sizes.files):
             feeder.put(seconds)
-        writer = joined_by_spark(spark, folder / "data", window, 1).writeStream.format("parquet").option("path", str(folder / "results"))
-        query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
+        writer = (
+            joined_by_spark(spark, folder / "data", window, 1)
+            .writeStream.format("parquet")
+            .option("path", str(folder / "results"))
+        )
+        query = (
+            writer.option("checkpointLocation", str(folder / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
         query.awaitTermination()
         last = query.lastProgress
         assert last is not None, "it ran"
         rows = sum(operator.numRowsTotal for operator in last.stateOperators)
         store = sum(operator.memoryUsedBytes for operator in last.stateOperators)
-        return Bytes(folder_bytes(folder / "checkpoint" / "state") / rows, store / rows, 0.0, 0.0), rows
+        return Bytes(
+            folder_bytes(folder / "checkpoint" / "state") / rows, store / rows, 0.0, 0.0
+        ), rows
 
 
 # -- report -------------------------------------------------------------------------------------------
@@ -268,11 +314,26 @@ def bytes_rows(progress: Progress, spark: SparkSession, sizes: Sizes) -> list[di
     progress("state of Spark's own join with the same rows")
     theirs, their_rows = bytes_of_spark(spark, sizes)
     assert abs(rows - their_rows) <= 2 * RATE, f"both hold the same rows: {rows} and {their_rows}"
-    for name, found in ((f"Muntin, {rows:,} rows", muntin), (f"Spark's own join, {their_rows:,} rows", theirs)):
+    for name, found in (
+        (f"Muntin, {rows:,} rows", muntin),
+        (f"Spark's own join, {their_rows:,} rows", theirs),
+    ):
         lines.append(row(f"{name}: checkpoint", "bytes a row on disk", [found.disk]))
         lines.append(row(f"{name}: Spark's state store", "bytes a row in memory", [found.store]))
-    lines.append(row(f"Muntin, {rows:,} rows: columns, indexes and links in the buckets", "bytes a row in memory", [muntin.held]))
-    lines.append(row(f"Muntin, {rows:,} rows: growth of the buckets' processes", "bytes a row in memory", [muntin.grown]))
+    lines.append(
+        row(
+            f"Muntin, {rows:,} rows: columns, indexes and links in the buckets",
+            "bytes a row in memory",
+            [muntin.held],
+        )
+    )
+    lines.append(
+        row(
+            f"Muntin, {rows:,} rows: growth of the partitions' processes",
+            "bytes a row in memory",
+            [muntin.grown],
+        )
+    )
     return lines
 
 
@@ -285,18 +346,22 @@ def bench_state(progress: Progress, *, quick: bool = False) -> Report:
         with running(spark, sizes.small) as small:
             times = time_batches(progress, small, large, sizes)
         changed = change_workers(progress, large, sizes.changes)
-        served, idle = large.ours()["workers"], large.ours()["rebuilds"]["buckets"]
+        served, idle = large.ours()["workers"], large.ours()["rebuilds"]["partitions"]
         held = large.ours()["rows_held"]
         rates = rebuild(progress, large, sizes.rebuilds)
     lines = [
-        row(f"batch of {2 * RATE:,} new rows, {sizes.small:,} in the windows", "ms", times["small"]),
-        row(f"batch of {2 * RATE:,} new rows, {sizes.large:,} in the windows", "ms", times["large"]),
+        row(
+            f"batch of {2 * RATE:,} new rows, {sizes.small:,} in the windows", "ms", times["small"]
+        ),
+        row(
+            f"batch of {2 * RATE:,} new rows, {sizes.large:,} in the windows", "ms", times["large"]
+        ),
         row("the same after all Python workers were killed", "ms", changed),
-        row("the same after the processes of the buckets were killed", "ms", rates.milliseconds),
-        row(f"rebuild of {held:,} rows, {BUCKETS} buckets at once", "rows/s", rates.machine),
-        row("rebuild, each bucket for itself", "rows/s", rates.bucket),
-        row("Python workers that have asked a bucket before that", "workers", served),
-        row("rebuilds before that", "buckets", [idle]),
+        row("the same after the processes of the partitions were killed", "ms", rates.milliseconds),
+        row(f"rebuild of {held:,} rows, {PARTITIONS} partitions at once", "rows/s", rates.machine),
+        row("rebuild, each partition for itself", "rows/s", rates.partition),
+        row("Python workers that have asked a partition before that", "workers", served),
+        row("rebuilds before that", "partitions", [idle]),
         *sized,
     ]
     ratio = median(times["large"]) / median(times["small"])
@@ -305,8 +370,17 @@ def bench_state(progress: Progress, *, quick: bool = False) -> Report:
         "What does state on Spark cost: time of a batch, of a rebuild, bytes?",
         lines,
         [
-            Claim(f"time of a batch with {sizes.large:,} rows in the windows over that with {sizes.small:,}", round(ratio, 3), 1.3),
-            Claim("buckets built again because the worker had changed", idle, 0),
-            Claim("rows a second of a rebuild, median", round(median(rates.machine)), 1_000_000, "at least"),
+            Claim(
+                f"time of a batch with {sizes.large:,} rows in the windows over that with {sizes.small:,}",
+                round(ratio, 3),
+                1.3,
+            ),
+            Claim("partitions built again because the worker had changed", idle, 0),
+            Claim(
+                "rows per second of a rebuild, median",
+                round(median(rates.machine)),
+                1_000_000,
+                "at least",
+            ),
         ],
     )

@@ -77,7 +77,9 @@ class Experiment:
 
 def graded(result: str, *, holds: bool, direction: bool = False) -> Outcome:
     """An outcome by two questions."""
-    return Outcome(Verdict.HOLDS if holds else Verdict.DIRECTION if direction else Verdict.FAILS, result)
+    return Outcome(
+        Verdict.HOLDS if holds else Verdict.DIRECTION if direction else Verdict.FAILS, result
+    )
 
 
 def in_cases(kept: Sequence[bool], result: str) -> Outcome:
@@ -107,7 +109,11 @@ def rows_with(rows: Sequence[Row], **fields: object) -> list[Row]:
 
 def claimed(document: Document, beginning: str) -> float:
     """The figure of the claim that begins so."""
-    found = [float(claim["measured"]) for claim in document["claims"] if claim["claim"].startswith(beginning)]
+    found = [
+        float(claim["measured"])
+        for claim in document["claims"]
+        if claim["claim"].startswith(beginning)
+    ]
     if not found:
         raise LookupError(f"no claim begins with {beginning!r}")
     return found[0]

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from benchmarks.verdicts import Document, Experiment, Outcome, Row, between, claimed, counted, graded, in_cases, percent, rows_with, short
+from benchmarks.verdicts import (
+    Document,
+    Experiment,
+    Outcome,
+    Row,
+    between,
+    claimed,
+    counted,
+    graded,
+    in_cases,
+    percent,
+    rows_with,
+    short,
+)
 
 _OVERHEADS = (
     "MQT makes more steps for a row than LWO, and overheads count as load: at a load of 0.95 they are a tenth of the response time. "
@@ -39,26 +52,43 @@ def _nested_loops(document: Document) -> Outcome:
 
 
 def _details(document: Document, experiment: str, scheduler: str) -> list[Row]:
-    return rows_with(document["details"], experiment=experiment, scheduler=scheduler, clock="measured")
+    return rows_with(
+        document["details"], experiment=experiment, scheduler=scheduler, clock="measured"
+    )
 
 
 def _by_window(document: Document) -> Outcome:
     means = {
-        scheduler: [row["mean by window"] for row in _details(document, "windows, hash", scheduler) if row["load"] == _USUAL]
+        scheduler: [
+            row["mean by window"]
+            for row in _details(document, "windows, hash", scheduler)
+            if row["load"] == _USUAL
+        ]
         for scheduler in ("lwo", "swf", "mqt")
     }
-    spread = {scheduler: [times[-1] / times[0] for times in some] for scheduler, some in means.items()}
-    sooner = [ours[0] / lwo[0] for scheduler in ("swf", "mqt") for ours, lwo in zip(means[scheduler], means["lwo"], strict=True)]
+    spread = {
+        scheduler: [times[-1] / times[0] for times in some] for scheduler, some in means.items()
+    }
+    sooner = [
+        ours[0] / lwo[0]
+        for scheduler in ("swf", "mqt")
+        for ours, lwo in zip(means[scheduler], means["lwo"], strict=True)
+    ]
     text = (
         f"largest window over smallest: LWO {between(spread['lwo'])}, SWF {between(spread['swf'])}, MQT {between(spread['mqt'])}; smallest "
         f"window under SWF and MQT {between(sooner)} of LWO's"
     )
-    return graded(text, holds=max(spread["lwo"]) <= 2 and max(sooner) < 1, direction=max(sooner) < 1)
+    return graded(
+        text, holds=max(spread["lwo"]) <= 2 and max(sooner) < 1, direction=max(sooner) < 1
+    )
 
 
 def _longest(document: Document) -> Outcome:
     mqt, swf = (_details(document, "windows, hash", scheduler) for scheduler in ("mqt", "swf"))
-    over = [one["longest by window"][-1] / other["longest by window"][-1] for one, other in zip(mqt, swf, strict=True)]
+    over = [
+        one["longest by window"][-1] / other["longest by window"][-1]
+        for one, other in zip(mqt, swf, strict=True)
+    ]
     kept = [ratio < 1 for ratio in over]
     return in_cases(kept, f"below SWF's in {counted(kept)} cases; {between(over)} of it")
 
@@ -68,22 +98,41 @@ def _bursts(document: Document) -> Outcome:
     kept = _least(rows)
     gains = [1 - min(row[f"MQT/{other}"] for row in rows) for other in ("LWO", "SWF")]
     text = f"least in {counted(kept)} cases; up to {percent(gains[0])} below LWO, {percent(gains[1])} below SWF (paper: 60 %, 30 %)"
-    return graded(text, holds=all(kept) and gains[0] >= 0.6 and gains[1] >= 0.3, direction=in_cases(kept, text).verdict != "does not hold")
+    return graded(
+        text,
+        holds=all(kept) and gains[0] >= 0.6 and gains[1] >= 0.3,
+        direction=in_cases(kept, text).verdict != "does not hold",
+    )
 
 
 def _largest_in_bursts(document: Document) -> Outcome:
-    mqt, swf = ([row for row in _details(document, "bursts", scheduler) if row["case"] == "5 rows"] for scheduler in ("mqt", "swf"))
-    over = [one["mean by window"][-1] / other["mean by window"][-1] for one, other in zip(mqt, swf, strict=True)]
+    mqt, swf = (
+        [row for row in _details(document, "bursts", scheduler) if row["case"] == "5 rows"]
+        for scheduler in ("mqt", "swf")
+    )
+    over = [
+        one["mean by window"][-1] / other["mean by window"][-1]
+        for one, other in zip(mqt, swf, strict=True)
+    ]
     text = f"{between(over)} of SWF's, median {short(median(over))} (paper: 1 s against 4 s)"
     return graded(text, holds=median(over) <= 0.3, direction=max(over) < 1)
 
 
 def _skew(document: Document) -> Outcome:
     rows = rows_with(document["rows"], experiment="80 % of 30 queries")
-    first, last = ([row["SWF µs"] / row["LWO µs"] for row in rows if row["case"] == case] for case in ("on w1", "on w7"))
-    outcome = _mqt_is_least(rows, f"; SWF over LWO {between(first)} with most queries on w1, {between(last)} on w7")
+    first, last = (
+        [row["SWF µs"] / row["LWO µs"] for row in rows if row["case"] == case]
+        for case in ("on w1", "on w7")
+    )
+    outcome = _mqt_is_least(
+        rows, f"; SWF over LWO {between(first)} with most queries on w1, {between(last)} on w7"
+    )
     turned = max(first) < 1 < min(last)
-    return outcome if turned else graded(outcome.result, holds=False, direction=outcome.verdict != "does not hold")
+    return (
+        outcome
+        if turned
+        else graded(outcome.result, holds=False, direction=outcome.verdict != "does not hold")
+    )
 
 
 def _memory(document: Document) -> Outcome:
@@ -100,16 +149,34 @@ def _memory(document: Document) -> Outcome:
 
 
 def _alone(document: Document) -> Outcome:
-    swf, mqt = (claimed(document, f"w1 under {scheduler} over its query alone") for scheduler in ("SWF", "MQT"))
+    swf, mqt = (
+        claimed(document, f"w1 under {scheduler} over its query alone")
+        for scheduler in ("SWF", "MQT")
+    )
     return graded(
-        f"{short(swf)} times as long as alone under SWF, {short(mqt)} under MQT", holds=max(swf, mqt) <= 1.25, direction=max(swf, mqt) <= 2
+        f"{short(swf)} times as long as alone under SWF, {short(mqt)} under MQT",
+        holds=max(swf, mqt) <= 1.25,
+        direction=max(swf, mqt) <= 2,
     )
 
 
 EXPERIMENTS = (
-    Experiment(1, "5.1, Figure 5", "MQT has the least mean response time, whatever the windows (hash)", "shared", _windows, _OVERHEADS),
+    Experiment(
+        1,
+        "5.1, Figure 5",
+        "MQT has the least mean response time, whatever the windows (hash)",
+        "shared",
+        _windows,
+        _OVERHEADS,
+    ),
     Experiment(1, "5.1", "The same with nested loops", "shared", _nested_loops, _OVERHEADS),
-    Experiment(1, "5.1, Figure 6", "LWO lets all windows wait about equally; SWF and MQT serve small windows first", "shared", _by_window),
+    Experiment(
+        1,
+        "5.1, Figure 6",
+        "LWO lets all windows wait about equally; SWF and MQT serve small windows first",
+        "shared",
+        _by_window,
+    ),
     Experiment(
         1,
         "5.1, Figure 6",
@@ -127,7 +194,11 @@ EXPERIMENTS = (
         "How much is gained depends on the load, which the paper does not tell.",
     ),
     Experiment(
-        1, "5.2, Figure 8", "In bursts of five the largest window takes a quarter of SWF's time under MQT", "shared", _largest_in_bursts
+        1,
+        "5.2, Figure 8",
+        "In bursts of five the largest window takes a quarter of SWF's time under MQT",
+        "shared",
+        _largest_in_bursts,
     ),
     Experiment(
         1,
@@ -146,5 +217,11 @@ EXPERIMENTS = (
         "What is held are results, 120 for each row that waits for the largest window. At high loads rows wait there under SWF, and for "
         "Uniform windows under MQT too. The paper does not tell its load.",
     ),
-    Experiment(1, "3.2.1", "Under SWF the smallest window is served as if its query were alone", "shared", _alone),
+    Experiment(
+        1,
+        "3.2.1",
+        "Under SWF the smallest window is served as if its query were alone",
+        "shared",
+        _alone,
+    ),
 )

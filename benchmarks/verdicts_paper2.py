@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from benchmarks.verdicts import Document, Experiment, Outcome, between, claimed, counted, graded, in_cases, percent, rows_with, short
+from benchmarks.verdicts import (
+    Document,
+    Experiment,
+    Outcome,
+    between,
+    claimed,
+    counted,
+    graded,
+    in_cases,
+    percent,
+    rows_with,
+    short,
+)
 
 _INPUT, _PROBING, _NEGATIVE, _HYBRID = "Input Triggered", "Time Probing", "Negative Tuple", "Hybrid"
 _OTHERS = (_PROBING, _NEGATIVE, _HYBRID)
@@ -21,7 +33,10 @@ def _figures(document: Document, experiment: str, figure: str) -> dict[str, Mapp
     """A figure of an experiment, by case and strategy."""
     rows = rows_with(document["rows"], experiment=experiment)
     cases = dict.fromkeys(str(row["case"]) for row in rows)
-    return {case: {row["strategy"]: float(row[figure]) for row in rows if str(row["case"]) == case} for case in cases}
+    return {
+        case: {row["strategy"]: float(row[figure]) for row in rows if str(row["case"]) == case}
+        for case in cases
+    }
 
 
 def _late(document: Document) -> Outcome:
@@ -30,7 +45,9 @@ def _late(document: Document) -> Outcome:
         for figure in ("average ms", "longest ms")
         for delays in _figures(document, "queries", figure).values()
     ]
-    text = f"average and longest delay {between(ratios)} times that of the latest of the three others"
+    text = (
+        f"average and longest delay {between(ratios)} times that of the latest of the three others"
+    )
     return graded(text, holds=min(ratios) >= 10, direction=min(ratios) > 1)
 
 
@@ -39,7 +56,11 @@ def _alike(document: Document) -> Outcome:
         max(delays[name] for name in _OTHERS) / min(delays[name] for name in _OTHERS)
         for delays in _figures(document, "queries", "average ms").values()
     ]
-    return graded(f"the latest over the earliest of them {between(spreads)}", holds=max(spreads) <= 1.5, direction=max(spreads) <= 2)
+    return graded(
+        f"the latest over the earliest of them {between(spreads)}",
+        holds=max(spreads) <= 1.5,
+        direction=max(spreads) <= 2,
+    )
 
 
 def _ranked(document: Document) -> Outcome:
@@ -47,7 +68,10 @@ def _ranked(document: Document) -> Outcome:
     kept = [one[_PROBING] <= one[_HYBRID] <= one[_NEGATIVE] for one in delays]
     first = [one[_PROBING] <= min(one[_HYBRID], one[_NEGATIVE]) for one in delays]
     over = [one[_PROBING] / min(one[_HYBRID], one[_NEGATIVE]) for one in delays]
-    return in_cases(kept, f"Time Probing is earliest for {counted(first)} queries; {between(over)} of the better of the two others")
+    return in_cases(
+        kept,
+        f"Time Probing is earliest for {counted(first)} queries; {between(over)} of the better of the two others",
+    )
 
 
 def _rates(document: Document) -> Outcome:
@@ -56,8 +80,11 @@ def _rates(document: Document) -> Outcome:
         delays = _figures(document, f"rates, {query}", "average ms")
         slow, fast = delays[min(delays, key=float)], delays[max(delays, key=float)]
         gains.append(slow[_INPUT] / fast[_INPUT])
-        kept += [gains[-1] > 1, *(one[_INPUT] > max(one[name] for name in _OTHERS) for one in delays.values())]
-    text = f"from 5 to 40 rows a second its delay falls by factors of {short(gains[0])} (Q3) and {short(gains[1])} (Q4), above all others"
+        kept += [
+            gains[-1] > 1,
+            *(one[_INPUT] > max(one[name] for name in _OTHERS) for one in delays.values()),
+        ]
+    text = f"from 5 to 40 rows per second its delay falls by factors of {short(gains[0])} (Q3) and {short(gains[1])} (Q4), above all others"
     return in_cases(kept, text)
 
 
@@ -65,7 +92,9 @@ def _distinct(document: Document) -> Outcome:
     gains = {}
     for query in ("Q3", "Q4"):
         delays = _figures(document, f"rates, {query}", "average ms")
-        gains[query] = delays[min(delays, key=float)][_INPUT] / delays[max(delays, key=float)][_INPUT]
+        gains[query] = (
+            delays[min(delays, key=float)][_INPUT] / delays[max(delays, key=float)][_INPUT]
+        )
     text = f"gain by eight times the rate: {short(gains['Q3'])} for Q3, {short(gains['Q4'])} for Q4"
     return graded(text, holds=gains["Q3"] < gains["Q4"] / 2, direction=gains["Q3"] < gains["Q4"])
 
@@ -75,14 +104,20 @@ def _depth(document: Document) -> Outcome:
     line = [delays[case][_INPUT] for case in sorted(delays, key=float)]
     kept = [one < other for one, other in pairwise(line)]
     kept += [one[_INPUT] > max(one[name] for name in _OTHERS) for one in delays.values()]
-    return in_cases(kept, f"Input Triggered from {short(line[0])} ms with two streams to {short(line[-1])} ms with five")
+    return in_cases(
+        kept,
+        f"Input Triggered from {short(line[0])} ms with two streams to {short(line[-1])} ms with five",
+    )
 
 
 def _depth_hybrid(document: Document) -> Outcome:
     delays = _figures(document, "depth, Q2", "average ms").values()
     kept = [one[_HYBRID] <= one[_NEGATIVE] for one in delays]
     over = [one[_HYBRID] / one[_NEGATIVE] for one in delays]
-    return in_cases(kept, f"Hybrid is earlier in {counted(kept)} depths; {between(over)} of Negative Tuple's delay")
+    return in_cases(
+        kept,
+        f"Hybrid is earlier in {counted(kept)} depths; {between(over)} of Negative Tuple's delay",
+    )
 
 
 def _selectivity(document: Document) -> Outcome:
@@ -90,16 +125,21 @@ def _selectivity(document: Document) -> Outcome:
     line = [delays[case] for case in sorted(delays, key=float)]
     falls = all(one[_INPUT] > other[_INPUT] for one, other in pairwise(line))
     last = line[-1][_INPUT] / max(line[-1][name] for name in _OTHERS)
-    text = (
-        f"Input Triggered from {short(line[0][_INPUT])} ms to {short(line[-1][_INPUT])} ms; without a filter {short(last)} times the others"
-    )
+    text = f"Input Triggered from {short(line[0][_INPUT])} ms to {short(line[-1][_INPUT])} ms; without a filter {short(last)} times the others"
     return graded(text, holds=falls and last <= 1.5, direction=falls)
 
 
 def _load_q1(document: Document) -> Outcome:
     times = _figures(document, "full load", "CPU ms")["Q1"]
-    text = ", ".join(f"{name} {short(times[name] / times[_INPUT])}" for name in (_PROBING, _NEGATIVE)) + " of Input Triggered's time"
-    return graded(text, holds=times[_INPUT] <= times[_PROBING] <= times[_NEGATIVE], direction=times[_INPUT] <= times[_NEGATIVE])
+    text = (
+        ", ".join(f"{name} {short(times[name] / times[_INPUT])}" for name in (_PROBING, _NEGATIVE))
+        + " of Input Triggered's time"
+    )
+    return graded(
+        text,
+        holds=times[_INPUT] <= times[_PROBING] <= times[_NEGATIVE],
+        direction=times[_INPUT] <= times[_NEGATIVE],
+    )
 
 
 def _load_q4(document: Document) -> Outcome:
@@ -109,16 +149,16 @@ def _load_q4(document: Document) -> Outcome:
         f"Negative Tuple {short(times[_NEGATIVE] / max(rest))} of the slowest other one's time; the "
         f"others differ by {percent(max(rest) / min(rest) - 1)}"
     )
-    return graded(text, holds=times[_NEGATIVE] > 2 * max(rest), direction=times[_NEGATIVE] > max(rest))
+    return graded(
+        text, holds=times[_NEGATIVE] > 2 * max(rest), direction=times[_NEGATIVE] > max(rest)
+    )
 
 
 def _hybrid(document: Document) -> Outcome:
     over = claimed(document, "CPU time of Hybrid over that of Negative Tuple")
     times = _figures(document, "full load", "CPU ms")
     single = [times[query][_HYBRID] / times[query][_NEGATIVE] for query in ("Q2", "Q3", "Q4")]
-    text = (
-        f"Q2, Q3, Q4, which join: {', '.join(short(ratio) for ratio in single)} of Negative Tuple's time; all five together {short(over)}"
-    )
+    text = f"Q2, Q3, Q4, which join: {', '.join(short(ratio) for ratio in single)} of Negative Tuple's time; all five together {short(over)}"
     return graded(text, holds=max(single) < 1, direction=over < 1)
 
 
@@ -127,16 +167,38 @@ def _clock(document: Document) -> Outcome:
     wrong = [int(row["wrong"]) for row in rows]
     if not wrong:
         raise LookupError("there is no Clock Triggered")
-    return graded(f"{sum(wrong)} wrong results in {sum(row['results'] for row in rows):,}", holds=sum(wrong) > 0)
+    return graded(
+        f"{sum(wrong)} wrong results in {sum(row['results'] for row in rows):,}",
+        holds=sum(wrong) > 0,
+    )
 
 
 EXPERIMENTS = (
-    Experiment(2, "6.1, Figure 8", "Driven by input alone, results come very late", "pipelines", _late),
-    Experiment(2, "6.1, Figure 8", "Time Probing, Negative Tuple and Hybrid are about equally late", "pipelines", _alike),
     Experiment(
-        2, "6.1, Figure 8", "Among them Time Probing is always earliest, Hybrid next, Negative Tuple last", "pipelines", _ranked, _CHEAP
+        2, "6.1, Figure 8", "Driven by input alone, results come very late", "pipelines", _late
     ),
-    Experiment(2, "6.1, Figure 9", "Higher rates bring Input Triggered nearer to the others, but it stays the latest", "pipelines", _rates),
+    Experiment(
+        2,
+        "6.1, Figure 8",
+        "Time Probing, Negative Tuple and Hybrid are about equally late",
+        "pipelines",
+        _alike,
+    ),
+    Experiment(
+        2,
+        "6.1, Figure 8",
+        "Among them Time Probing is always earliest, Hybrid next, Negative Tuple last",
+        "pipelines",
+        _ranked,
+        _CHEAP,
+    ),
+    Experiment(
+        2,
+        "6.1, Figure 9",
+        "Higher rates bring Input Triggered nearer to the others, but it stays the latest",
+        "pipelines",
+        _rates,
+    ),
     Experiment(
         2,
         "6.1, Figure 9",
@@ -145,8 +207,21 @@ EXPERIMENTS = (
         _distinct,
         "DISTINCT does hold rows back here too, but not so many of them. The paper does not tell how many stores it has.",
     ),
-    Experiment(2, "6.2, Figure 10", "The deeper the pipeline, the later Input Triggered", "pipelines", _depth),
-    Experiment(2, "6.2, Figure 10", "Hybrid is earlier than Negative Tuple at every depth", "pipelines", _depth_hybrid, _TICK),
+    Experiment(
+        2,
+        "6.2, Figure 10",
+        "The deeper the pipeline, the later Input Triggered",
+        "pipelines",
+        _depth,
+    ),
+    Experiment(
+        2,
+        "6.2, Figure 10",
+        "Hybrid is earlier than Negative Tuple at every depth",
+        "pipelines",
+        _depth_hybrid,
+        _TICK,
+    ),
     Experiment(
         2,
         "6.3, Figure 11",
@@ -156,7 +231,12 @@ EXPERIMENTS = (
         "What an expiry changes waits for a row under Input Triggered, half of a tenth of a second on average; the others take 3 ms.",
     ),
     Experiment(
-        2, "6.4, Figure 12", "Q1 at full load: Input Triggered takes least time, Negative Tuple most", "pipelines", _load_q1, _CHEAP
+        2,
+        "6.4, Figure 12",
+        "Q1 at full load: Input Triggered takes least time, Negative Tuple most",
+        "pipelines",
+        _load_q1,
+        _CHEAP,
     ),
     Experiment(
         2,
@@ -174,5 +254,11 @@ EXPERIMENTS = (
         _hybrid,
         "In small batches most time goes into what both do.",
     ),
-    Experiment(2, "2.3, Figure 1", "Driven by a clock that does not wait for rows, answers are wrong", "pipelines", _clock),
+    Experiment(
+        2,
+        "2.3, Figure 1",
+        "Driven by a clock that does not wait for rows, answers are wrong",
+        "pipelines",
+        _clock,
+    ),
 )

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from benchmarks.verdicts import Document, Experiment, Outcome, between, claimed, graded, in_cases, rows_with, short
+from benchmarks.verdicts import (
+    Document,
+    Experiment,
+    Outcome,
+    between,
+    claimed,
+    graded,
+    in_cases,
+    rows_with,
+    short,
+)
 
 _JOINS = ("nested loop", "hash")
 _INTERVALS = ("eager", "lazy 5", "lazy 10")
@@ -28,7 +38,10 @@ def _best_over_worst(document: Document) -> Outcome:
 
 def _predicted(document: Document) -> Outcome:
     wrong = claimed(document, "configurations in which another order has fewer comparisons")
-    return graded(f"in {len(document['rows']) - wrong:.0f} of {len(document['rows'])} configurations", holds=wrong == 0)
+    return graded(
+        f"in {len(document['rows']) - wrong:.0f} of {len(document['rows'])} configurations",
+        holds=wrong == 0,
+    )
 
 
 def _rate(document: Document, interval: str, join: str) -> float:
@@ -36,8 +49,14 @@ def _rate(document: Document, interval: str, join: str) -> float:
 
 
 def _hash(document: Document) -> Outcome:
-    ratios = [_rate(document, interval, "hash") / _rate(document, interval, "nested loop") for interval in _INTERVALS]
-    return in_cases([ratio > 1 for ratio in ratios], f"{between(ratios)} times the input rate (paper: 5.8 to 7.2)")
+    ratios = [
+        _rate(document, interval, "hash") / _rate(document, interval, "nested loop")
+        for interval in _INTERVALS
+    ]
+    return in_cases(
+        [ratio > 1 for ratio in ratios],
+        f"{between(ratios)} times the input rate (paper: 5.8 to 7.2)",
+    )
 
 
 def _lazy(document: Document) -> Outcome:
@@ -53,7 +72,11 @@ def _lazy(document: Document) -> Outcome:
 
 def _sweep(document: Document, sweep: str, figure: str) -> dict[str, dict[int, float]]:
     """A figure of ``intervals`` by join and interval or buckets, without eager evaluation."""
-    rows = [row for row in rows_with(document["rows"], sweep=sweep) if not isinstance(row["interval or buckets"], str)]
+    rows = [
+        row
+        for row in rows_with(document["rows"], sweep=sweep)
+        if not isinstance(row["interval or buckets"], str)
+    ]
     found: dict[str, dict[int, float]] = {}
     for row in rows:
         found.setdefault(row["join"], {})[int(row["interval or buckets"])] = float(row[figure])
@@ -63,11 +86,16 @@ def _sweep(document: Document, sweep: str, figure: str) -> dict[str, dict[int, f
 def _more_buckets(document: Document) -> Outcome:
     kept, told, growing = [], [], []
     for times in (1, 10):
-        best = {join: max(rates.values()) for join, rates in _sweep(document, f"intervals, rates {times}", "rows/s").items()}
+        best = {
+            join: max(rates.values())
+            for join, rates in _sweep(document, f"intervals, rates {times}", "rows/s").items()
+        }
         steps = [best[after] / best[before] for before, after in pairwise(_BUCKETS)]
         growing.append(min(steps) >= 1)
         kept.append(growing[-1] and steps[0] == max(steps))
-        told.append(f"{', '.join(short(step) for step in steps)} at {times} times the paper's rates")
+        told.append(
+            f"{', '.join(short(step) for step in steps)} at {times} times the paper's rates"
+        )
     text = f"HASH2 over nested loops, HASH10 over HASH2, HASH30 over HASH10, at their best intervals: {'; '.join(told)}"
     return graded(text, holds=all(kept), direction=any(growing))
 
@@ -92,15 +120,36 @@ def _allocation(document: Document) -> Outcome:
     gain = rates["5 to slow"][_AVERAGE] / rates["Equal"][_AVERAGE]
     fewer = counts["Equal"][_AVERAGE] / counts["5 to slow"][_AVERAGE]
     text = f"five to each slow window, the rest to the fast one, {_AVERAGE} on average: {short(gain)} times the rate of equal tables"
-    return graded(f"{text}, {short(fewer)} times fewer comparisons (paper: 1.4 times the rate)", holds=gain >= 1.2, direction=fewer > 1)
+    return graded(
+        f"{text}, {short(fewer)} times fewer comparisons (paper: 1.4 times the rate)",
+        holds=gain >= 1.2,
+        direction=fewer > 1,
+    )
 
 
 EXPERIMENTS = (
     Experiment(
-        3, "6.2, Table 8", "The best join order takes four to five times the input rate of the worst", "orders", _best_over_worst, _FIXED
+        3,
+        "6.2, Table 8",
+        "The best join order takes four to five times the input rate of the worst",
+        "orders",
+        _best_over_worst,
+        _FIXED,
     ),
-    Experiment(3, "6.2, Table 8", "The order that the heuristic predicts is the best in all configurations", "orders", _predicted),
-    Experiment(3, "6.2, Table 8", "A hash join with five buckets takes more than nested loops", "orders", _hash),
+    Experiment(
+        3,
+        "6.2, Table 8",
+        "The order that the heuristic predicts is the best in all configurations",
+        "orders",
+        _predicted,
+    ),
+    Experiment(
+        3,
+        "6.2, Table 8",
+        "A hash join with five buckets takes more than nested loops",
+        "orders",
+        _hash,
+    ),
     Experiment(
         3,
         "6.2, Table 8",

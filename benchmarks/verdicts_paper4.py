@@ -5,9 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import mean, median
 
-from benchmarks.verdicts import Document, Experiment, Outcome, Row, between, graded, in_cases, rows_with, short
+from benchmarks.verdicts import (
+    Document,
+    Experiment,
+    Outcome,
+    Row,
+    between,
+    graded,
+    in_cases,
+    rows_with,
+    short,
+)
 
-_PROBE, _INSERT, _ALL, _OPTIMAL = "probe time", "probe and insert time", "probe all buckets", "optimal"
+_PROBE, _INSERT, _ALL, _OPTIMAL = (
+    "probe time",
+    "probe and insert time",
+    "probe all buckets",
+    "optimal",
+)
 _RESULTS = (
     "Comparisons are a hundred times as many. What a row costs besides, and results, which the paper's model leaves out, "
     "are the same for both."
@@ -27,16 +42,22 @@ def _of(document: Document, figure: str) -> list[Row]:
 def _rates(document: Document) -> Outcome:
     rows = _of(document, "4:")
     loops, hashed = (rows_with(rows, join=join)[-1] for join in ("WNL", "WHJ"))
-    whole, bare, counts = (loops[name] / hashed[name] for name in ("ms", "ms without results", "comparisons"))
-    text = (
-        f"at the largest ratio of rates {short(counts)} times the comparisons, {short(whole)} times the time, {short(bare)} without results"
+    whole, bare, counts = (
+        loops[name] / hashed[name] for name in ("ms", "ms without results", "comparisons")
     )
+    text = f"at the largest ratio of rates {short(counts)} times the comparisons, {short(whole)} times the time, {short(bare)} without results"
     return graded(text, holds=max(whole, bare) >= 50, direction=min(whole, bare) > 1)
 
 
 def _bucket_sweeps(document: Document) -> dict[int, list[Row]]:
-    rows = [*_of(document, "5:"), *(row for row in document["rows"] if str(row["figure"]).startswith("6:"))]
-    return {values: [row for row in rows if row["values"] == values] for values in dict.fromkeys(row["values"] for row in rows)}
+    rows = [
+        *_of(document, "5:"),
+        *(row for row in document["rows"] if str(row["figure"]).startswith("6:")),
+    ]
+    return {
+        values: [row for row in rows if row["values"] == values]
+        for values in dict.fromkeys(row["values"] for row in rows)
+    }
 
 
 def _at(rows: Sequence[Row], buckets: int) -> Row:
@@ -89,7 +110,10 @@ def _strategies(document: Document) -> Outcome:
 
 def _memory(document: Document) -> Outcome:
     rows = _of(document, "8:")
-    held = {name: mean(float(row["rows held"]) for row in rows_with(rows, invalidation=name)) for name in (_PROBE, _INSERT, _ALL, _OPTIMAL)}
+    held = {
+        name: mean(float(row["rows held"]) for row in rows_with(rows, invalidation=name))
+        for name in (_PROBE, _INSERT, _ALL, _OPTIMAL)
+    }
     others = [held[name] / held[_OPTIMAL] for name in (_INSERT, _ALL)]
     most = held[_PROBE] / held[_OPTIMAL]
     text = (
@@ -101,7 +125,12 @@ def _memory(document: Document) -> Outcome:
 
 EXPERIMENTS = (
     Experiment(
-        4, "4.2, Figure 4", "With 100 buckets hashing is two orders of magnitude faster than nested loops", "invalidation", _rates, _RESULTS
+        4,
+        "4.2, Figure 4",
+        "With 100 buckets hashing is two orders of magnitude faster than nested loops",
+        "invalidation",
+        _rates,
+        _RESULTS,
     ),
     Experiment(
         4,

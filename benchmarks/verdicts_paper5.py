@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.verdicts import Document, Experiment, Outcome, Row, claimed, counted, graded, in_cases, percent, rows_with, short
+from benchmarks.verdicts import (
+    Document,
+    Experiment,
+    Outcome,
+    Row,
+    claimed,
+    counted,
+    graded,
+    in_cases,
+    percent,
+    rows_with,
+    short,
+)
 
 _SHAPES = ("linear", "bushy")
 _HEURISTICS = ("equal_hj", "global_hjpr", "ebest_hjp", "sbest_hjp")
@@ -16,14 +28,19 @@ _BURSTS = "The paper does not tell by what it joins. By humidity matches come in
 
 
 def _switched(document: Document) -> Outcome:
-    ratios = [claimed(document, f"{shape} plan, executed, selectivities switched: results of jaqpot") for shape in _SHAPES]
+    ratios = [
+        claimed(document, f"{shape} plan, executed, selectivities switched: results of jaqpot")
+        for shape in _SHAPES
+    ]
     text = f"results over the best heuristic's: {short(ratios[0])} (linear), {short(ratios[1])} (bushy)"
     return graded(text, holds=min(ratios) >= 2, direction=min(ratios) > 1)
 
 
 def _over_heuristics(shape: str, paper: float) -> Experiment:
     def judge(document: Document) -> Outcome:
-        ratio = claimed(document, f"{shape} plan, {_TABLE}: throughput of jaqpot over the best heuristic")
+        ratio = claimed(
+            document, f"{shape} plan, {_TABLE}: throughput of jaqpot over the best heuristic"
+        )
         return graded(f"{short(ratio)} times", holds=ratio >= paper, direction=ratio > 1)
 
     return Experiment(
@@ -36,31 +53,48 @@ def _over_heuristics(shape: str, paper: float) -> Experiment:
 
 
 def _models(document: Document, shape: str) -> Row:
-    return rows_with(document["details"], part="models", plan=shape, parameters=_TABLE, policy="jaqpot over best heuristic, mean")[0]
+    return rows_with(
+        document["details"],
+        part="models",
+        plan=shape,
+        parameters=_TABLE,
+        policy="jaqpot over best heuristic, mean",
+    )[0]
 
 
 def _resources(document: Document) -> Outcome:
     row = _models(document, "linear")
     made, best = row["with 60 % of resources"], row["optimum with 60 %"]
-    return graded(f"{percent(made)}; the optimum is {percent(best)}", holds=made > 0.8, direction=made > 0.7)
+    return graded(
+        f"{percent(made)}; the optimum is {percent(best)}", holds=made > 0.8, direction=made > 0.7
+    )
 
 
 def _near_optimum(document: Document) -> Outcome:
-    ran = [claimed(document, f"{shape} plan, executed: throughput of jaqpot over the optimum") for shape in _SHAPES]
+    ran = [
+        claimed(document, f"{shape} plan, executed: throughput of jaqpot over the optimum")
+        for shape in _SHAPES
+    ]
     text = f"{short(ran[0])} (linear) and {short(ran[1])} (bushy) of the optimum that keeps freshness, executed"
     return graded(text, holds=min(ran) >= 0.95, direction=min(ran) >= 0.8)
 
 
 def _shapes(document: Document) -> Outcome:
     linear, bushy = (_models(document, shape)["ratio"] for shape in _SHAPES)
-    return graded(f"{short(linear)} times the best heuristic on linear plans, {short(bushy)} on bushy ones", holds=linear > bushy)
+    return graded(
+        f"{short(linear)} times the best heuristic on linear plans, {short(bushy)} on bushy ones",
+        holds=linear > bushy,
+    )
 
 
 def _leading(document: Document) -> Outcome:
     kept, leaders = [], []
     for shape in _SHAPES:
         rows = {
-            policy: rows_with(document["details"], part="models", plan=shape, parameters=_TABLE, policy=policy)[0] for policy in _HEURISTICS
+            policy: rows_with(
+                document["details"], part="models", plan=shape, parameters=_TABLE, policy=policy
+            )[0]
+            for policy in _HEURISTICS
         }
         for level in ("20%", "40%", "60%", "80%"):
             leaders.append(max(_HEURISTICS, key=lambda policy: rows[policy][level]))
@@ -78,7 +112,7 @@ def _lab(document: Document) -> Outcome:
     if not ratios:
         raise LookupError("there are no readings")
     made_up = ", made-up readings" if str(rows[0]["part"]).startswith("made") else ""
-    text = f"{', '.join(short(ratio) for ratio in ratios)} with 300, 600 and 900 probes a second (paper: 2.8, 2.5, 3.4){made_up}"
+    text = f"{', '.join(short(ratio) for ratio in ratios)} with 300, 600 and 900 probes per second (paper: 2.8, 2.5, 3.4){made_up}"
     return graded(text, holds=min(ratios) >= 2.5, direction=min(ratios) > 1)
 
 
@@ -90,13 +124,17 @@ def _stale_shares(document: Document) -> dict[tuple[str, str], Sequence[float]]:
 def _staleness(document: Document) -> Outcome:
     shares = {key: shares for key, shares in _stale_shares(document).items() if key[1] != "jaqpot"}
     falling = [one[0] >= one[-1] for one in shares.values()]
-    most = {plan: max(one[0] for (found, _), one in shares.items() if found == plan) for plan in _SHAPES}
+    most = {
+        plan: max(one[0] for (found, _), one in shares.items() if found == plan) for plan in _SHAPES
+    }
     text = (
         f"up to {percent(most['linear'])} stale on linear plans and {percent(most['bushy'])} on bushy ones at "
         f"1.5 windows; fewer at 5 in {counted(falling)} cases"
     )
     return graded(
-        text, holds=all(falling) and most["linear"] < most["bushy"] and most["bushy"] >= 0.3, direction=most["bushy"] > most["linear"]
+        text,
+        holds=all(falling) and most["linear"] < most["bushy"] and most["bushy"] >= 0.3,
+        direction=most["bushy"] > most["linear"],
     )
 
 
@@ -107,11 +145,17 @@ def _refreshed(document: Document) -> Outcome:
     enforced = claimed(document, "stale results of jaqpot with freshness enforced")
     told = ", ".join(f"{plan} {percent(share)}" for plan, share in ours.items())
     text = f"by refresh rates alone stale at 1.5 windows: {told}; with freshness enforced, as is usual, {enforced:.0f} results"
-    return graded(text, holds=max(ours.values()) <= 0.01, direction=all(ours[plan] <= theirs[plan] for plan in ours))
+    return graded(
+        text,
+        holds=max(ours.values()) <= 0.01,
+        direction=all(ours[plan] <= theirs[plan] for plan in ours),
+    )
 
 
 def _share(document: Document, shape: str, figure: str) -> list[float]:
-    rows = rows_with(document["details"], part="resources for freshness", plan=shape, parameters=_TABLE)
+    rows = rows_with(
+        document["details"], part="resources for freshness", plan=shape, parameters=_TABLE
+    )
     return [row[figure] for row in rows]
 
 
@@ -122,7 +166,9 @@ def _freshness(document: Document) -> Outcome:
         f"{percent(bushy[-1])} (paper: 3 % linear at 5, 35 % bushy at 1.5)"
     )
     falls = linear[0] > linear[-1] and bushy[0] > bushy[-1]
-    return graded(text, holds=falls and linear[-1] <= 0.05 and bushy[0] > linear[0], direction=falls)
+    return graded(
+        text, holds=falls and linear[-1] <= 0.05 and bushy[0] > linear[0], direction=falls
+    )
 
 
 def _infeasible(document: Document) -> Outcome:
@@ -136,7 +182,9 @@ def _infeasible(document: Document) -> Outcome:
 
 def _overhead(document: Document) -> Outcome:
     slowest = claimed(document, "milliseconds of an analysis")
-    return graded(f"{short(slowest)} ms for the slowest policy, up to ten streams", holds=slowest <= 300)
+    return graded(
+        f"{short(slowest)} ms for the slowest policy, up to ten streams", holds=slowest <= 300
+    )
 
 
 EXPERIMENTS = (
@@ -160,8 +208,16 @@ EXPERIMENTS = (
         "last join, by intermediate results that are all as "
         "productive.",
     ),
-    Experiment(5, "5, conclusions", "JAQPOT's throughput is near the optimum", "overload", _near_optimum),
-    Experiment(5, "5, conclusions", "JAQPOT gains more on linear plans than on bushy ones", "overload", _shapes),
+    Experiment(
+        5, "5, conclusions", "JAQPOT's throughput is near the optimum", "overload", _near_optimum
+    ),
+    Experiment(
+        5,
+        "5, conclusions",
+        "JAQPOT gains more on linear plans than on bushy ones",
+        "overload",
+        _shapes,
+    ),
     Experiment(
         5,
         "5, conclusions",
@@ -171,7 +227,12 @@ EXPERIMENTS = (
         "The paper does not tell the sizes of its intermediate states, which decide.",
     ),
     Experiment(
-        5, "5.2, Figure 8", "On the lab's sensors JAQPOT makes 2.5 to 3.4 times as much as the best heuristic", "overload", _lab, _BURSTS
+        5,
+        "5.2, Figure 8",
+        "On the lab's sensors JAQPOT makes 2.5 to 3.4 times as much as the best heuristic",
+        "overload",
+        _lab,
+        _BURSTS,
     ),
     Experiment(
         5,
@@ -198,6 +259,12 @@ EXPERIMENTS = (
         _freshness,
         "The rates that we derive are the least that suffice, and with them bushy plans need no more than linear ones.",
     ),
-    Experiment(5, "5.3", "Few predicates cannot be kept, nearly all of them strict ones", "overload", _infeasible),
+    Experiment(
+        5,
+        "5.3",
+        "Few predicates cannot be kept, nearly all of them strict ones",
+        "overload",
+        _infeasible,
+    ),
     Experiment(5, "5.4", "An analysis takes 2 to 300 ms", "overload", _overhead),
 )

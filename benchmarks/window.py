@@ -26,7 +26,9 @@ def seconds_per_row(window: int, timed: int) -> tuple[float, float]:
     engine = muntin.Engine()
     for name in "AB":
         engine.stream(name, {"k": "bigint", "v": "double", "ts": "timestamp"}, time="ts")
-    q = engine.query(f"SELECT A.k, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {window} SECONDS")
+    q = engine.query(
+        f"SELECT A.k, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {window} SECONDS"
+    )
     begin = 0.0
     counted = 0
     for start in range(0, rows, BATCH):
@@ -65,5 +67,8 @@ def bench_window(progress: Progress, *, quick: bool = False) -> Report:
         "window",
         "Does the cost of a row depend on the size of the window?",
         rows,
-        [Claim("time a row, largest over smallest window", round(flat, 3), 1.5), Claim("bytes of window state a row", most, 40.0)],
+        [
+            Claim("time a row, largest over smallest window", round(flat, 3), 1.5),
+            Claim("bytes of window state a row", most, 40.0),
+        ],
     )

@@ -45,7 +45,9 @@ class Join:
     @property
     def sql(self) -> str:
         """The query."""
-        sources = ", ".join(f"{name} [RANGE {micros} MICROSECONDS]" for name, micros in self.windows.items())
+        sources = ", ".join(
+            f"{name} [RANGE {micros} MICROSECONDS]" for name, micros in self.windows.items()
+        )
         columns = ", ".join(f"{column} AS c{place}" for place, column in enumerate(self.select))
         return f"SELECT {columns} FROM {sources} WHERE {self.where}"
 
@@ -68,7 +70,9 @@ class Workload:
         """The rows of each batch, by stream."""
         batches: list[dict[str, pa.Table]] = [{} for _ in self.ends]
         for name, rows in self.streams.items():
-            cuts = np.searchsorted(rows.column("ts").cast(pa.int64()).to_numpy(), self.ends, side="right")
+            cuts = np.searchsorted(
+                rows.column("ts").cast(pa.int64()).to_numpy(), self.ends, side="right"
+            )
             for batch, begin, end in zip(batches, [0, *cuts[:-1]], cuts, strict=True):
                 batch[name] = rows.slice(begin, end - begin)
         return batches
@@ -82,7 +86,9 @@ class Workload:
         """An engine with the streams declared."""
         engine = muntin.Engine()
         for name, rows in self.streams.items():
-            columns = ", ".join(f"{column.name} {_TYPES[str(column.type)]}" for column in rows.schema)
+            columns = ", ".join(
+                f"{column.name} {_TYPES[str(column.type)]}" for column in rows.schema
+            )
             options = ", ".join(filter(None, ["time = 'ts'", self.declared.get(name, "")]))
             engine.execute(f"CREATE STREAM {name} ({columns}) WITH ({options})")
         return engine
@@ -104,7 +110,7 @@ class Run:
 
     @property
     def rate(self) -> float:
-        """Rows a second."""
+        """Rows per second."""
         return self.rows / self.seconds
 
     @property
@@ -132,10 +138,19 @@ def run(workload: Workload, settings: Mapping[str, str]) -> Run:
     seconds = time.process_time() - begin
     counters = {name: count - counted[name] for name, count in _counters(q).items()}
     switches = _switches(q)
-    return Run(seconds, workload.timed_rows, counters, pa.concat_tables(results), switches, len(switches) - switched)
+    return Run(
+        seconds,
+        workload.timed_rows,
+        counters,
+        pa.concat_tables(results),
+        switches,
+        len(switches) - switched,
+    )
 
 
-def _push(engine: muntin.Engine, q: muntin.StandingQuery, batch: Mapping[str, pa.Table], end: int) -> pa.Table:
+def _push(
+    engine: muntin.Engine, q: muntin.StandingQuery, batch: Mapping[str, pa.Table], end: int
+) -> pa.Table:
     for name, rows in batch.items():
         engine.push(name, rows)
     engine.advance(end)
@@ -165,7 +180,9 @@ def run_all(workload: Workload, settings: Mapping[str, Mapping[str, str]]) -> di
     return done
 
 
-def run_in_turn(workload: Workload, settings: Mapping[str, Mapping[str, str]], repeats: int) -> dict[str, list[Run]]:
+def run_in_turn(
+    workload: Workload, settings: Mapping[str, Mapping[str, str]], repeats: int
+) -> dict[str, list[Run]]:
     """Several runs under each of several settings, one of each in turn, beginning with another one each time."""
     names = list(settings)
     runs: dict[str, list[Run]] = {name: [] for name in names}
@@ -174,24 +191,32 @@ def run_in_turn(workload: Workload, settings: Mapping[str, Mapping[str, str]], r
         done = run_all(workload, {name: settings[name] for name in names[first:] + names[:first]})
         for name, one in done.items():
             check_same(runs[names[0]][0].results if runs[names[0]] else one.results, one.results)
-            runs[name].append(one if repeat == 0 else replace(one, results=runs[names[0]][0].results))
+            runs[name].append(
+                one if repeat == 0 else replace(one, results=runs[names[0]][0].results)
+            )
     return runs
 
 
 def check_same(expected: pa.Table, results: pa.Table) -> None:
     """Stop the benchmark when a run gives other results than another: a plan that leaves something out is no plan."""
-    assert results.equals(expected), f"all runs must give the same {len(expected):,} results in the same order; one gave {len(results):,}"
+    assert results.equals(expected), (
+        f"all runs must give the same {len(expected):,} results in the same order; one gave {len(results):,}"
+    )
 
 
 def check_digest(workload: Workload, results: pa.Table) -> None:
     """Stop the benchmark when DuckDB finds other results than a run."""
-    assert digest(results) == duckdb_digest(workload), "Muntin and DuckDB must give the same results"
+    assert digest(results) == duckdb_digest(workload), (
+        "Muntin and DuckDB must give the same results"
+    )
 
 
 def digest(results: pa.Table) -> Digest:
     """Count and sums of polled results."""
     columns = [name for name in results.column_names if not name.startswith("_")]
-    return len(results), *(pc.sum(results.column(name).cast(pa.int64())).as_py() or 0 for name in columns)
+    return len(results), *(
+        pc.sum(results.column(name).cast(pa.int64())).as_py() or 0 for name in columns
+    )
 
 
 def duckdb_digest(workload: Workload) -> Digest:
@@ -223,10 +248,15 @@ def _digest_sql(join: Join) -> str:
     """
     newest = f"greatest({', '.join(f'{name}.ts' for name in join.windows)})"
     pairs = {(one.partition(".")[0], other.partition(".")[0]) for one, other in join.equal}
-    near = [f"{one}.ts < {other}.ts + {join.windows[other]}" for pair in sorted(pairs) for one, other in (pair, pair[::-1])]
+    near = [
+        f"{one}.ts < {other}.ts + {join.windows[other]}"
+        for pair in sorted(pairs)
+        for one, other in (pair, pair[::-1])
+    ]
     inside = [f"{newest} < {name}.ts + {micros}" for name, micros in join.windows.items()]
     sources = ", ".join(
-        f"(SELECT * FROM {name} WHERE ts > $begin - {micros} AND ts <= $end) AS {name}" for name, micros in join.windows.items()
+        f"(SELECT * FROM {name} WHERE ts > $begin - {micros} AND ts <= $end) AS {name}"
+        for name, micros in join.windows.items()
     )
     sums = ", ".join(f"sum({column})" for column in join.select)
     return f"SELECT count(*), {sums} FROM {sources} WHERE {' AND '.join([join.where, *near, *inside])} AND {newest} > $begin"

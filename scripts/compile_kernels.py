@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import muntin.kernels
-from muntin.kernels.compiling import all_kernels
+from muntin.kernels.jit import all_kernels
 
 
 def load() -> int:

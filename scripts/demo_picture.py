@@ -20,11 +20,20 @@ _RATE = 400
 
 def save(shown: RenderableType) -> None:
     """Write what is shown as SVG, in whatever font of even width the reader has: none is fetched."""
-    console = Console(record=True, width=_COLUMNS, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    console = Console(
+        record=True,
+        width=_COLUMNS,
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system="truecolor",
+    )
     console.print(shown)
     form = re.sub(r"@font-face \{\{.*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     form = re.sub(r"<!--.*?-->", "", form).replace("Fira Code, monospace", "monospace")
-    PICTURE.write_text(console.export_svg(title="muntin demo", theme=MONOKAI, code_format=form, unique_id="demo"), encoding="utf-8")
+    PICTURE.write_text(
+        console.export_svg(title="muntin demo", theme=MONOKAI, code_format=form, unique_id="demo"),
+        encoding="utf-8",
+    )
     print(f"written to {PICTURE.name}")
 
 

@@ -14,7 +14,14 @@ from muntin.testing.join_cases import Case, Group, groups
 from muntin.testing.join_counts import Counted
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "design" / "join-orders.md"
-COLUMNS = ("join", "comparisons predicted", "counted", "counted / predicted", "rows looked at predicted", "counted")
+COLUMNS = (
+    "join",
+    "comparisons predicted",
+    "counted",
+    "counted / predicted",
+    "rows looked at predicted",
+    "counted",
+)
 HEADER = f"| {' | '.join(COLUMNS)} |\n| --- |{' ---: |' * (len(COLUMNS) - 1)}"
 
 
@@ -42,7 +49,10 @@ def put(text: str, group: Group, lines: list[str]) -> str:
 
 
 def _comments(name: str) -> tuple[str, str]:
-    return f"<!-- {name}: begin (python scripts/join_cost_table.py writes what follows) -->", f"<!-- {name}: end -->"
+    return (
+        f"<!-- {name}: begin (python scripts/join_cost_table.py writes what follows) -->",
+        f"<!-- {name}: end -->",
+    )
 
 
 def main() -> None:

@@ -21,7 +21,9 @@ def settings_table() -> str:
     rows = ["| setting | default | meaning |", "| --- | --- | --- |"]
     for name, meaning in DESCRIPTIONS.items():
         default = getattr(defaults, name)
-        rows.append(f"| [`{name}`](#{name}) | {f'`{default}`' if default else 'empty'} | {meaning.replace('|', chr(92) + '|')} |")
+        rows.append(
+            f"| [`{name}`](#{name}) | {f'`{default}`' if default else 'empty'} | {meaning.replace('|', chr(92) + '|')} |"
+        )
     return "\n".join(rows)
 
 

@@ -37,7 +37,13 @@ def run(_: None, job: Mapping[str, Any]) -> dict[str, list[int]]:
     flow = Dataflow("peer")
     rows = op.input("rows", flow, _Files(job))
     found = {}
-    make = {"join": _join, "three": _join, "rows": _rows, "distinct": _distinct, "aggregate": _aggregate}[job["kind"]]
+    make = {
+        "join": _join,
+        "three": _join,
+        "rows": _rows,
+        "distinct": _distinct,
+        "aggregate": _aggregate,
+    }[job["kind"]]
     for window in job["windows"]:
         found[str(window)] = [0, 0]
         op.output(f"out{window}", make(rows, job, window), _Totals(found[str(window)]))
@@ -66,7 +72,9 @@ class _Reader(StatelessSourcePartition):
             times = table.column("ts").cast(pa.int64()).to_numpy() // 1_000
             order = np.lexsort((sides, times))
             key, group, value = (table.column(name).to_numpy()[order].tolist() for name in "kgv")
-            values = list(zip(times[order].tolist(), sides[order].tolist(), group, value, strict=True))
+            values = list(
+                zip(times[order].tolist(), sides[order].tolist(), group, value, strict=True)
+            )
             rows = list(zip(map(str, key), values, strict=True))
             for start in range(0, len(rows), _BATCH):
                 yield rows[start : start + _BATCH]
@@ -117,7 +125,10 @@ class _Near(op.StatefulBatchLogic):
             for rows in self._sides:
                 while rows and rows[0][0] <= time - self._window:
                     rows.popleft()
-            members = [[value] if place == side else [old for _, old in rows] for place, rows in enumerate(self._sides)]
+            members = [
+                [value] if place == side else [old for _, old in rows]
+                for place, rows in enumerate(self._sides)
+            ]
             if len(members) == 2:
                 checks = [_mixed(a * 7919 + b * 104729) for a in members[0] for b in members[1]]
             else:
@@ -174,7 +185,9 @@ def _moment(value: Any) -> datetime:
     return _EPOCH + timedelta(milliseconds=value[0])
 
 
-def _sliding(job: Mapping[str, Any], window: int, moment: Callable[[Any], datetime] = _moment) -> tuple[Any, Any]:
+def _sliding(
+    job: Mapping[str, Any], window: int, moment: Callable[[Any], datetime] = _moment
+) -> tuple[Any, Any]:
     # The two sides of a join come batch by batch, one after the other, and what comes late would be lost.
     clock = windowing.EventClock(moment, wait_for_system_duration=timedelta(minutes=1))
     length, offset = timedelta(milliseconds=window), timedelta(seconds=job["every"])
@@ -187,7 +200,9 @@ def _end(window_id: int, job: Mapping[str, Any], window: int) -> int:
 
 
 def _distinct(rows: Any, job: Mapping[str, Any], window: int) -> Any:
-    counted = windowing.count_window("count", rows, *_sliding(job, window, lambda row: _moment(row[1])), key=lambda row: row[0])
+    counted = windowing.count_window(
+        "count", rows, *_sliding(job, window, lambda row: _moment(row[1])), key=lambda row: row[0]
+    )
 
     def check(item: Any) -> tuple[str, tuple[int, int]]:
         key, (window_id, _) = item
@@ -199,7 +214,14 @@ def _distinct(rows: Any, job: Mapping[str, Any], window: int) -> Any:
 
 def _aggregate(rows: Any, job: Mapping[str, Any], window: int) -> Any:
     sides = op.branch("sides", rows, lambda row: row[1][1] == 0)
-    joined = windowing.join_window("pairs", *_sliding(job, window), sides.trues, sides.falses, insert_mode="product", emit_mode="final")
+    joined = windowing.join_window(
+        "pairs",
+        *_sliding(job, window),
+        sides.trues,
+        sides.falses,
+        insert_mode="product",
+        emit_mode="final",
+    )
 
     def pair(item: Any) -> tuple[str, tuple[int, int]] | None:
         _, (window_id, (one, other)) = item
@@ -208,7 +230,11 @@ def _aggregate(rows: Any, job: Mapping[str, Any], window: int) -> Any:
             return None
         return f"{end}/{one[2]}", (1, other[3])
 
-    groups = op.reduce_final("groups", op.filter_map("pair", joined.down, pair), lambda one, other: (one[0] + other[0], one[1] + other[1]))
+    groups = op.reduce_final(
+        "groups",
+        op.filter_map("pair", joined.down, pair),
+        lambda one, other: (one[0] + other[0], one[1] + other[1]),
+    )
 
     def check(item: Any) -> tuple[str, tuple[int, int]]:
         key, (count, total) = item

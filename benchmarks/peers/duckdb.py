@@ -24,7 +24,13 @@ def run(connection: duckdb.DuckDBPyConnection, job: Mapping[str, Any]) -> dict[s
         connection.execute(
             f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT k, g, v, epoch_ms(ts) AS ts FROM read_parquet('{job['data']}/{name}/*.parquet')"
         )
-    make = {"join": _join, "three": _three, "rows": _rows, "distinct": _distinct, "aggregate": _aggregate}[job["kind"]]
+    make = {
+        "join": _join,
+        "three": _three,
+        "rows": _rows,
+        "distinct": _distinct,
+        "aggregate": _aggregate,
+    }[job["kind"]]
     found = {}
     for window in job["windows"]:
         row = connection.execute(make(job, window)).fetchone()
@@ -44,7 +50,9 @@ def _join(_: Mapping[str, Any], window: int) -> str:
 
 
 def _three(_: Mapping[str, Any], window: int) -> str:
-    near = " AND ".join(f"{one}.ts - {other}.ts < {window}" for one in "abc" for other in "abc" if one != other)
+    near = " AND ".join(
+        f"{one}.ts - {other}.ts < {window}" for one in "abc" for other in "abc" if one != other
+    )
     return (
         f"SELECT count(*), sum({_mixed('a.v * 7919 + b.v * 104729 + c.v * 1299709')}) "
         f"FROM A a, B b, C c WHERE a.k = b.k AND b.k = c.k AND a.k = c.k AND {near}"
@@ -52,14 +60,14 @@ def _three(_: Mapping[str, Any], window: int) -> str:
 
 
 def _rows(job: Mapping[str, Any], _: int) -> str:
-    """Rows know their place in both streams; those near one another by place share a bucket or have neighbouring ones."""
+    """Rows know their place in both streams; those near one another by place share a partition or have neighbouring ones."""
     size = job["last_rows"]
 
     def older(old: str, new: str, place: str) -> str:
-        buckets = f"(SELECT *, unnest([{place} // {size}, {place} // {size} - 1]) AS bucket FROM placed WHERE s = '{new}') {new}"
-        olds = f"(SELECT *, {place} // {size} AS bucket FROM placed WHERE s = '{old}') {old}"
+        partitions = f"(SELECT *, unnest([{place} // {size}, {place} // {size} - 1]) AS partition FROM placed WHERE s = '{new}') {new}"
+        olds = f"(SELECT *, {place} // {size} AS partition FROM placed WHERE s = '{old}') {old}"
         near = f"{new}.{place} >= {old}.{place} AND {new}.{place} - {old}.{place} < {size}"
-        return f"SELECT a.v AS av, b.v AS bv FROM {olds}, {buckets} WHERE a.k = b.k AND a.bucket = b.bucket AND {near}"
+        return f"SELECT a.v AS av, b.v AS bv FROM {olds}, {partitions} WHERE a.k = b.k AND a.partition = b.partition AND {near}"
 
     numbered = (
         "SELECT *, row_number() OVER (ORDER BY ts, s, v) AS place, row_number() OVER (PARTITION BY s ORDER BY ts, v) AS own "

@@ -13,7 +13,9 @@ from typing import Any
 from pyflink.java_gateway import get_gateway
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
-CANNOT: Mapping[str, str] = {"rows": "Flink SQL has no join of the last n rows of a stream; OVER windows of rows are of one stream"}
+CANNOT: Mapping[str, str] = {
+    "rows": "Flink SQL has no join of the last n rows of a stream; OVER windows of rows are of one stream"
+}
 
 
 def begin(_: Mapping[str, Any]) -> Any:
@@ -27,7 +29,9 @@ def begin(_: Mapping[str, Any]) -> Any:
     settings.setString("taskmanager.memory.network.max", "256mb")
     settings.setString("taskmanager.memory.network.min", "256mb")
     wanted = runtime.MiniClusterConfiguration.Builder().setConfiguration(settings)
-    cluster = runtime.MiniCluster(wanted.setNumTaskManagers(1).setNumSlotsPerTaskManager(cores).build())
+    cluster = runtime.MiniCluster(
+        wanted.setNumTaskManagers(1).setNumSlotsPerTaskManager(cores).build()
+    )
     cluster.start()
     for name, value in {
         "execution.target": "remote",
@@ -50,9 +54,14 @@ def run(environment: Any, job: Mapping[str, Any]) -> dict[str, list[int]]:
             "WATERMARK FOR ts AS ts - INTERVAL '0.001' SECOND(1, 3)) "
             f"WITH ('connector' = 'filesystem', 'path' = 'file://{job['data']}/csv/{name}', 'format' = 'csv')"
         )
-    make = {"join": _join, "three": _three, "distinct": _distinct, "aggregate": _aggregate}[job["kind"]]
+    make = {"join": _join, "three": _three, "distinct": _distinct, "aggregate": _aggregate}[
+        job["kind"]
+    ]
     found = {str(window): [0, 0] for window in job["windows"]}
-    query = " UNION ALL ".join(f"SELECT '{window}' AS q, n, c FROM ({make(environment, job, window)})" for window in job["windows"])
+    query = " UNION ALL ".join(
+        f"SELECT '{window}' AS q, n, c FROM ({make(environment, job, window)})"
+        for window in job["windows"]
+    )
     with environment.execute_sql(query).collect() as rows:
         for name, count, checksum in rows:
             found[name][0] += count
@@ -83,11 +92,15 @@ def _by_minute(environment: Any, name: str, query: str, checksum: str) -> str:
     environment.execute_sql(f"DROP TEMPORARY VIEW IF EXISTS {name}")
     environment.create_temporary_view(name, environment.sql_query(query))
     rows = f"TABLE(TUMBLE(TABLE {name}, DESCRIPTOR(ts), INTERVAL '1' MINUTE))"
-    return f"SELECT COUNT(*) AS n, SUM({checksum}) AS c FROM {rows} GROUP BY window_start, window_end"
+    return (
+        f"SELECT COUNT(*) AS n, SUM({checksum}) AS c FROM {rows} GROUP BY window_start, window_end"
+    )
 
 
 def _join(environment: Any, job: Mapping[str, Any], window: int) -> str:
-    pairs = f"SELECT A.ts, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k AND {_near('A', 'B', window)}"
+    pairs = (
+        f"SELECT A.ts, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k AND {_near('A', 'B', window)}"
+    )
     return _by_minute(environment, _name(job, window), pairs, _mixed("av * 7919 + bv * 104729"))
 
 
@@ -97,7 +110,9 @@ def _three(environment: Any, job: Mapping[str, Any], window: int) -> str:
         f"SELECT P.ts, P.av, P.bv, C.v AS cv FROM ({pairs}) AS P, C WHERE P.k = C.k AND {_near('P', 'C', window)} "
         f"AND P.bt - C.t < {window} AND C.t - P.bt < {window}"
     )
-    return _by_minute(environment, _name(job, window), triples, _mixed("av * 7919 + bv * 104729 + cv * 1299709"))
+    return _by_minute(
+        environment, _name(job, window), triples, _mixed("av * 7919 + bv * 104729 + cv * 1299709")
+    )
 
 
 def _name(job: Mapping[str, Any], window: int) -> str:
@@ -129,4 +144,6 @@ def _aggregate(_: Any, job: Mapping[str, Any], window: int) -> str:
         f"JOIN (SELECT * FROM {_hop('B', job, window)}) R ON {same}"
     )
     groups = f"SELECT window_start, window_end, g, COUNT(*) AS m, SUM(v) AS s FROM ({pairs}) GROUP BY window_start, window_end, g"
-    return _per_window(groups, _mixed(f"{_END} * 7919 + g * 104729 + m * 1299709 + s * 15485863"), job)
+    return _per_window(
+        groups, _mixed(f"{_END} * 7919 + g * 104729 + m * 1299709 + s * 15485863"), job
+    )

@@ -27,7 +27,9 @@ def run(_: None, job: Mapping[str, Any]) -> dict[str, list[int]]:
     engine = muntin.Engine()
     for name in job["streams"]:
         engine.stream(name, _SCHEMA, time="ts")
-    queries = {str(window): engine.query(sql(job, window), name=f"q{window}") for window in job["windows"]}
+    queries = {
+        str(window): engine.query(sql(job, window), name=f"q{window}") for window in job["windows"]
+    }
     found = {name: [0, 0] for name in queries}
     files = [sorted((Path(job["data"]) / name).glob("*.parquet")) for name in job["streams"]]
     for paths in zip(*files, strict=True):
@@ -61,12 +63,17 @@ def summary(results: pa.Table, job: Mapping[str, Any]) -> tuple[int, int]:
         columns = [pc.filter(column, inside) for column in (seconds, *columns)]
     if not len(columns[0]):
         return 0, 0
-    numbers = sum(column.cast(pa.int64()).to_numpy() * prime for column, prime in zip(columns, _PRIMES, strict=False))
+    numbers = sum(
+        column.cast(pa.int64()).to_numpy() * prime
+        for column, prime in zip(columns, _PRIMES, strict=False)
+    )
     # A square, so that partners cannot be swapped unseen.
     return len(columns[0]), int(((numbers % 1_000_003) ** 2 % 1_000_003).sum())
 
 
-def _poll(queries: Mapping[str, muntin.StandingQuery], found: dict[str, list[int]], job: Mapping[str, Any]) -> None:
+def _poll(
+    queries: Mapping[str, muntin.StandingQuery], found: dict[str, list[int]], job: Mapping[str, Any]
+) -> None:
     for name, query in queries.items():
         count, checksum = summary(query.poll(), job)
         found[name][0] += count

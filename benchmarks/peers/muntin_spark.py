@@ -13,12 +13,12 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from benchmarks.peers.muntin_process import sql, summary
-from muntin.spark.engine import SparkEngine
+from muntin.spark.api import SparkEngine
 from muntin.spark.session import local_session
 from muntin.spark.sinks import Sink
 
 CANNOT: Mapping[str, str] = {}
-_BUCKETS = 2
+_PARTITIONS = 2
 
 
 @dataclass
@@ -35,13 +35,13 @@ class _Summaries(Sink):
 def begin(_: Mapping[str, Any]) -> SparkSession:
     """A local session; Java may use as much memory as for Spark's own joins."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 // 2**30
-    return local_session(_BUCKETS, {"spark.driver.memory": f"{max(memory, 2)}g"})
+    return local_session(_PARTITIONS, {"spark.driver.memory": f"{max(memory, 2)}g"})
 
 
 def run(spark: SparkSession, job: Mapping[str, Any]) -> dict[str, list[int]]:
     """One engine over all files."""
     with tempfile.TemporaryDirectory(prefix="muntin-bench-", ignore_cleanup_errors=True) as folder:
-        engine = SparkEngine(spark, checkpoint=Path(folder) / "checkpoint", buckets=_BUCKETS)
+        engine = SparkEngine(spark, checkpoint=Path(folder) / "checkpoint", partitions=_PARTITIONS)
         for name in job["streams"]:
             engine.execute(
                 f"CREATE STREAM {name} (k BIGINT, g BIGINT, v BIGINT, ts TIMESTAMP) WITH (format = 'parquet', "
@@ -52,6 +52,9 @@ def run(spark: SparkSession, job: Mapping[str, Any]) -> dict[str, list[int]]:
             engine.query(sql(job, window), name=f"q{window}", sink=sinks[str(window)])
         engine.process_available()
         return {
-            name: [sum(count for count, _ in sink.batches.values()), sum(check for _, check in sink.batches.values())]
+            name: [
+                sum(count for count, _ in sink.batches.values()),
+                sum(check for _, check in sink.batches.values()),
+            ]
             for name, sink in sinks.items()
         }

@@ -14,7 +14,9 @@ os.environ.setdefault("PATHWAY_THREADS", str(os.cpu_count() or 1))  # read on im
 import pathway as pw
 from pathway.internals.parse_graph import G
 
-CANNOT: Mapping[str, str] = {"rows": "joins of streams are bounded by time or not at all; there are no windows of rows"}
+CANNOT: Mapping[str, str] = {
+    "rows": "joins of streams are bounded by time or not at all; there are no windows of rows"
+}
 
 
 class _Row(pw.Schema):
@@ -31,8 +33,13 @@ def begin(_: Mapping[str, Any]) -> None:
 def run(_: None, job: Mapping[str, Any]) -> dict[str, list[int]]:
     """Build the graph of all windows and run it."""
     G.clear()
-    streams = [pw.io.csv.read(f"{job['data']}/csv-header/{name}", schema=_Row, mode="static") for name in job["streams"]]
-    make = {"join": _join, "three": _three, "distinct": _distinct, "aggregate": _aggregate}[job["kind"]]
+    streams = [
+        pw.io.csv.read(f"{job['data']}/csv-header/{name}", schema=_Row, mode="static")
+        for name in job["streams"]
+    ]
+    make = {"join": _join, "three": _three, "distinct": _distinct, "aggregate": _aggregate}[
+        job["kind"]
+    ]
     found = {str(window): [0, 0] for window in job["windows"]}
 
     def listen(name: str, table: Any) -> None:
@@ -57,13 +64,17 @@ def _mixed(number: Any) -> Any:
 def _join(streams: list[Any], _: Mapping[str, Any], window: int) -> Any:
     a, b = streams
     near = pw.temporal.interval(1 - window, window - 1)
-    return a.interval_join(b, a.ts, b.ts, near, a.k == b.k).select(c=_mixed(a.v * 7919 + b.v * 104729))
+    return a.interval_join(b, a.ts, b.ts, near, a.k == b.k).select(
+        c=_mixed(a.v * 7919 + b.v * 104729)
+    )
 
 
 def _three(streams: list[Any], _: Mapping[str, Any], window: int) -> Any:
     a, b, c = streams
     near = pw.temporal.interval(1 - window, window - 1)
-    pairs = a.interval_join(b, a.ts, b.ts, near, a.k == b.k).select(a.k, at=a.ts, bt=b.ts, av=a.v, bv=b.v)
+    pairs = a.interval_join(b, a.ts, b.ts, near, a.k == b.k).select(
+        a.k, at=a.ts, bt=b.ts, av=a.v, bv=b.v
+    )
     triples = pairs.interval_join(c, pairs.at, c.ts, near, pairs.k == c.k).select(
         apart=pairs.bt - c.ts, c=_mixed(pairs.av * 7919 + pairs.bv * 104729 + c.v * 1299709)
     )
@@ -78,13 +89,19 @@ def _distinct(streams: list[Any], job: Mapping[str, Any], window: int) -> Any:
     (a,) = streams
     windows = a.windowby(a.ts, window=_sliding(job, window), instance=a.k)
     keys = windows.reduce(k=pw.this._pw_instance, t=pw.this._pw_window_end // 1_000)  # noqa: SLF001 (its names)
-    return keys.filter(pw.this.t <= job["end"]).select(c=_mixed(pw.this.t * 7919 + pw.this.k * 104729))
+    return keys.filter(pw.this.t <= job["end"]).select(
+        c=_mixed(pw.this.t * 7919 + pw.this.k * 104729)
+    )
 
 
 def _aggregate(streams: list[Any], job: Mapping[str, Any], window: int) -> Any:
     a, b = streams
     joined = a.window_join(b, a.ts, b.ts, _sliding(job, window), a.k == b.k)
     pairs = joined.select(t=pw.this._pw_window_end // 1_000, g=a.g, v=b.v)  # noqa: SLF001 (its names)
-    groups = pairs.groupby(pw.this.t, pw.this.g).reduce(pw.this.t, pw.this.g, n=pw.reducers.count(), s=pw.reducers.sum(pw.this.v))
+    groups = pairs.groupby(pw.this.t, pw.this.g).reduce(
+        pw.this.t, pw.this.g, n=pw.reducers.count(), s=pw.reducers.sum(pw.this.v)
+    )
     answers = groups.filter(pw.this.t <= job["end"])
-    return answers.select(c=_mixed(pw.this.t * 7919 + pw.this.g * 104729 + pw.this.n * 1299709 + pw.this.s * 15485863))
+    return answers.select(
+        c=_mixed(pw.this.t * 7919 + pw.this.g * 104729 + pw.this.n * 1299709 + pw.this.s * 15485863)
+    )

@@ -33,7 +33,9 @@ def main() -> None:
         panel[row["machine"]] += 1 if row["_op"] == "+" else -1
         lit = ", ".join(sorted(name for name, count in panel.items() if count)) or "nothing"
         print(f"{row['_ts']:%H:%M:%S} {row['_op']} {row['machine']:8} panel: {lit}")
-    assert sorted(panel.elements()) == sorted(alarms.answer().column("machine").to_pylist()), "the panel is the answer"
+    assert sorted(panel.elements()) == sorted(alarms.answer().column("machine").to_pylist()), (
+        "the panel is the answer"
+    )
     print("every ten seconds:")
     for row in sorted(slow.poll().to_pylist(), key=lambda row: (row["_ts"], row["machine"])):
         print(f"{row['_ts']:%H:%M:%S} {row['_op']} {row['machine']}")

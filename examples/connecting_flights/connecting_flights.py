@@ -36,7 +36,11 @@ def made_up() -> pa.Table:
     between = random.integers(250, 2_000, (len(AIRPORTS), len(AIRPORTS)))
     distance = np.minimum(between, between.T)[origin, destination]
     delay = random.gamma(1.5, 12, rows) - 15
-    delay += np.where((destination == AIRPORTS.index("ORD")) & (times % 1_440 >= 18 * 60), random.exponential(45, rows), 0)
+    delay += np.where(
+        (destination == AIRPORTS.index("ORD")) & (times % 1_440 >= 18 * 60),
+        random.exponential(45, rows),
+        0,
+    )
     delay += np.where(destination == AIRPORTS.index("EWR"), random.exponential(20, rows), 0)
     names = np.array(AIRPORTS)
     return pa.table(
@@ -72,9 +76,16 @@ def board(flights: pa.Table) -> pa.Table:
 def main() -> None:
     """Read or make up the flights, run the query, say where to change planes."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("flights", nargs="?", type=Path, help="a parquet file of US departures, or its folder; else data is made up")
+    options.add_argument(
+        "flights",
+        nargs="?",
+        type=Path,
+        help="a parquet file of US departures, or its folder; else data is made up",
+    )
     options.add_argument("--days", type=int, default=7, help="how many days of the file are taken")
-    options.add_argument("--write", type=Path, metavar="FOLDER", help="only write the data there, for muntin run")
+    options.add_argument(
+        "--write", type=Path, metavar="FOLDER", help="only write the data there, for muntin run"
+    )
     chosen = options.parse_args()
     flights = read(chosen.flights, chosen.days) if chosen.flights else made_up()
     if chosen.write:
@@ -91,9 +102,14 @@ def main() -> None:
     ranked = sorted(share, key=lambda via: share[via])
     for via in (*ranked[:3], *ranked[-3:]):
         print(f"{via}: {100 * share[via]:.1f} % of {planned[via]} connections missed")
-    worst = max((row for row in rows if row["planned"] >= ENOUGH), key=lambda row: (row["missed"] / row["planned"], row["via"]))
+    worst = max(
+        (row for row in rows if row["planned"] >= ENOUGH),
+        key=lambda row: (row["missed"] / row["planned"], row["via"]),
+    )
     begin = worst["_ts"] - timedelta(hours=3)
-    print(f"worst of all: {worst['via']}, {begin:%d %b %H:%M} to {worst['_ts']:%H:%M}, {worst['missed']} of {worst['planned']} missed")
+    print(
+        f"worst of all: {worst['via']}, {begin:%d %b %H:%M} to {worst['_ts']:%H:%M}, {worst['missed']} of {worst['planned']} missed"
+    )
     print(f"change planes at {ranked[0]}, not at {ranked[-1]}")
 
 

@@ -38,9 +38,16 @@ def made_up() -> pa.Table:
     for station in range(1, STATIONS + 1):
         seconds = times + random.integers(0, 30, len(times))
         hours = (seconds - START) / 3_600
-        degrees = 4 + 5 * np.sin((hours - 9) / 24 * 2 * np.pi) + random.normal(0, 1.2) + random.normal(0, 0.3, len(times))
+        degrees = (
+            4
+            + 5 * np.sin((hours - 9) / 24 * 2 * np.pi)
+            + random.normal(0, 1.2)
+            + random.normal(0, 0.3, len(times))
+        )
         if station == 7:  # its sensor breaks on the second day
-            degrees = np.where((hours >= 34) & (hours < 40), 60 + random.normal(0, 2, len(times)), degrees)
+            degrees = np.where(
+                (hours >= 34) & (hours < 40), 60 + random.normal(0, 2, len(times)), degrees
+            )
         if station == 11:  # its sensor drifts in the night after
             degrees = degrees - np.clip((hours - 50) * 4, 0, 30) * (hours < 62)
         missing = random.random(len(times)) < 0.01
@@ -58,7 +65,9 @@ def made_up() -> pa.Table:
 
 def read(path: Path) -> pa.Table:
     """The readings of a file like that of SensorScope, or of the folder it is in."""
-    return pq.read_table(path / "readings.parquet" if path.is_dir() else path, columns=list(COLUMNS))
+    return pq.read_table(
+        path / "readings.parquet" if path.is_dir() else path, columns=list(COLUMNS)
+    )
 
 
 def alarms(readings: pa.Table) -> pa.Table:
@@ -101,8 +110,15 @@ def hours_doubtful(found: list[dict[str, object]]) -> dict[int, float]:
 def main() -> None:
     """Read or make up the readings, run the query, say which stations to mistrust."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("readings", nargs="?", type=Path, help="a parquet file like SensorScope's, or its folder; else data is made up")
-    options.add_argument("--write", type=Path, metavar="FOLDER", help="only write the data there, for muntin run")
+    options.add_argument(
+        "readings",
+        nargs="?",
+        type=Path,
+        help="a parquet file like SensorScope's, or its folder; else data is made up",
+    )
+    options.add_argument(
+        "--write", type=Path, metavar="FOLDER", help="only write the data there, for muntin run"
+    )
     chosen = options.parse_args()
     readings = read(chosen.readings) if chosen.readings else made_up()
     if chosen.write:
@@ -122,8 +138,12 @@ def main() -> None:
     hours = hours_doubtful(found)
     first, last = (bound(readings.column("ts")).as_py() for bound in (pc.min, pc.max))
     whole = (last - first).total_seconds() / 3_600
-    worst = [f"{station} ({spent:.1f} h)" for station, spent in hours.items() if spent > OFTEN * whole]
-    print(f"do not trust, of {whole:.0f} hours doubtful for more than {OFTEN:.0%}: {', '.join(worst) or 'none'}")
+    worst = [
+        f"{station} ({spent:.1f} h)" for station, spent in hours.items() if spent > OFTEN * whole
+    ]
+    print(
+        f"do not trust, of {whole:.0f} hours doubtful for more than {OFTEN:.0%}: {', '.join(worst) or 'none'}"
+    )
     if len(hours) > len(worst):
         print(f"doubtful at times: {len(hours) - len(worst)} others")
 

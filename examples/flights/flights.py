@@ -22,14 +22,24 @@ def departures() -> list[tuple[str, str, int, datetime]]:
         origin = int(chance.random() * len(AIRPORTS))
         destination = (origin + 1 + int(chance.random() * (len(AIRPORTS) - 1))) % len(AIRPORTS)
         minutes = 40 + int(chance.random() * 120)
-        rows.append((AIRPORTS[origin], AIRPORTS[destination], minutes, START + timedelta(minutes=2 * number)))
+        rows.append(
+            (
+                AIRPORTS[origin],
+                AIRPORTS[destination],
+                minutes,
+                START + timedelta(minutes=2 * number),
+            )
+        )
     return rows
 
 
 def main() -> None:
     """Join the stream with itself: the same rows under two names, each with its own window."""
     engine = muntin.Engine()
-    engine.stream("Departures", {"origin": "varchar", "destination": "varchar", "minutes": "int", "ts": "timestamp"})
+    engine.stream(
+        "Departures",
+        {"origin": "varchar", "destination": "varchar", "minutes": "int", "ts": "timestamp"},
+    )
     connections = engine.query("""
         SELECT A.origin, A.destination AS via, B.destination, A.ts AS first, B.ts AS second
         FROM Departures A [RANGE 4 HOURS], Departures B [RANGE 1 SECOND]
@@ -42,7 +52,9 @@ def main() -> None:
         engine.push("Departures", rows[start : start + HOUR])
     found = connections.poll().to_pylist()
     for row in found[:3]:
-        print(f"{row['origin']} {row['first']:%H:%M} > {row['via']} {row['second']:%H:%M} > {row['destination']}")
+        print(
+            f"{row['origin']} {row['first']:%H:%M} > {row['via']} {row['second']:%H:%M} > {row['destination']}"
+        )
     print(f"{FLIGHTS} departures, {len(found)} connections")
     print("rows held:", connections.stats()["state_rows"])
 

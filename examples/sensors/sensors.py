@@ -35,7 +35,9 @@ def main() -> None:
         results = muggy.poll()
         total += results.num_rows
         for row in results.slice(0, 1 if second % 5 == 0 else 0).to_pylist():
-            print(f"{row['_ts']:%H:%M:%S}  place {row['LocationId']}: {row['temperature']} degrees, {row['humidity']} %")
+            print(
+                f"{row['_ts']:%H:%M:%S}  place {row['LocationId']}: {row['temperature']} degrees, {row['humidity']} %"
+            )
     print(f"{muggy.stats()['rows_in']} readings, {total} results")
 
 

@@ -22,7 +22,14 @@ def main() -> None:
           FROM Sales S [ROWS 1], Favorites F
           WHERE S.item = F.item;
     """)
-    engine.push("Sales", [(1, 40.0, "2026-01-01 08:00:00"), (2, 15.0, "2026-01-01 08:00:05"), (3, 120.0, "2026-01-01 08:00:09")])
+    engine.push(
+        "Sales",
+        [
+            (1, 40.0, "2026-01-01 08:00:00"),
+            (2, 15.0, "2026-01-01 08:00:05"),
+            (3, 120.0, "2026-01-01 08:00:09"),
+        ],
+    )
     for row in reduced.poll().to_pylist():
         print(f"{row['_ts']:%H:%M:%S} {row['name']}: {row['price']}")
     print("the answer now:", reduced.answer().to_pylist())

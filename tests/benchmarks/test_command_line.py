@@ -25,7 +25,9 @@ class Run:
 
 
 class Shell:
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         self.folder = folder
         self._patch, self._capture = monkeypatch, capsys
         monkeypatch.chdir(folder)
@@ -41,18 +43,27 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+def shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Shell:
     return Shell(tmp_path, monkeypatch, capsys)
 
 
-@pytest.mark.parametrize(("measured", "quick", "code"), [(1.0, False, 0), (3.0, False, 1), (3.0, True, 0)])
+@pytest.mark.parametrize(
+    ("measured", "quick", "code"), [(1.0, False, 0), (3.0, False, 1), (3.0, True, 0)]
+)
 def test_a_benchmark_fails_when_a_claim_does_not_hold(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, measured: float, quick: bool, code: int  # noqa: FBT001
 ) -> None:  # fmt: skip
     def bench(progress: object, *, quick: bool = False) -> Report:
         assert callable(progress)
         progress(f"measuring, quick: {quick}")
-        return Report("join", "How fast?", [{"what": "it", "seconds": 1234.5}], [Claim("seconds", measured, 2.0)])
+        return Report(
+            "join",
+            "How fast?",
+            [{"what": "it", "seconds": 1234.5}],
+            [Claim("seconds", measured, 2.0)],
+        )
 
     monkeypatch.setitem(BENCHMARKS, "join", bench)
     arguments = ["--quick"] if quick else []
@@ -62,7 +73,15 @@ def test_a_benchmark_fails_when_a_claim_does_not_hold(
     assert f"{'holds' if measured < 2 else 'DOES NOT HOLD'}: seconds" in done.out
     assert "1,234.5" in done.out
     written = json.loads((shell.folder / "results" / "join.json").read_text(encoding="utf-8"))
-    assert written["claims"] == [{"claim": "seconds", "measured": measured, "side": "at most", "bound": 2.0, "holds": measured < 2}]
+    assert written["claims"] == [
+        {
+            "claim": "seconds",
+            "measured": measured,
+            "side": "at most",
+            "bound": 2.0,
+            "holds": measured < 2,
+        }
+    ]
     assert written["run"]["quick"] is quick
     printed = json.loads(shell("join", "--json", *arguments, "--output", "results").out)
     assert {**printed, "run": 0} == {**written, "run": 0}
@@ -88,7 +107,20 @@ def test_an_unknown_benchmark_ends_with_2(shell: Shell) -> None:
 
 
 def test_a_quick_benchmark_prints_json_and_writes_it_where_it_is_told(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "benchmarks", "join", "--quick", "--json", "--output", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT)
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks",
+        "join",
+        "--quick",
+        "--json",
+        "--output",
+        str(tmp_path),
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT
+    )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == json.loads((tmp_path / "join.json").read_text(encoding="utf-8"))
+    assert json.loads(done.stdout) == json.loads(
+        (tmp_path / "join.json").read_text(encoding="utf-8")
+    )

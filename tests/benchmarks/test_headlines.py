@@ -9,7 +9,10 @@ from benchmarks.headlines import HEADLINES, headlines
 from benchmarks.pages import read_documents, with_headlines
 
 DOCUMENTS = read_documents(Path(__file__).parents[2] / "docs" / "results")
-JOIN: dict[str, Any] = {"claims": [{"claim": "Muntin's time over DuckDB's", "measured": 1.5}], "machine": {"cores": 2}}
+JOIN: dict[str, Any] = {
+    "claims": [{"claim": "Muntin's time over DuckDB's", "measured": 1.5}],
+    "machine": {"cores": 2},
+}
 
 
 def test_a_headline_is_a_claim_in_other_words_with_a_link() -> None:
@@ -20,7 +23,9 @@ def test_a_headline_is_a_claim_in_other_words_with_a_link() -> None:
 
 
 def test_figures_of_several_machines_are_not_said_to_be_of_one_number_of_cores() -> None:
-    assert "| measured, on one machine |" in headlines({"join": JOIN, "window": {"claims": [], "machine": {"cores": 8}}})
+    assert "| measured, on one machine |" in headlines(
+        {"join": JOIN, "window": {"claims": [], "machine": {"cores": 8}}}
+    )
 
 
 def test_without_figures_there_are_no_headlines() -> None:
@@ -29,7 +34,12 @@ def test_without_figures_there_are_no_headlines() -> None:
 
 def test_every_headline_has_its_claim_where_there_are_figures() -> None:
     for headline in HEADLINES:
-        claims = [claim["claim"] for claim in DOCUMENTS.get(headline.benchmark, {"claims": [{"claim": headline.claim}]})["claims"]]
+        claims = [
+            claim["claim"]
+            for claim in DOCUMENTS.get(headline.benchmark, {"claims": [{"claim": headline.claim}]})[
+                "claims"
+            ]
+        ]
         assert sum(claim.startswith(headline.claim) for claim in claims) == 1, headline.claim
 
 

@@ -23,26 +23,41 @@ def silent(_: str) -> None:
 
 
 def test_buckets_are_allocated_as_in_the_paper() -> None:
-    assert allocations(12) == {"Equal": (12,) * 4, "1 to slow": (1, 1, 1, 45), "5 to slow": (5, 5, 5, 33), "10 to slow": (10, 10, 10, 18)}
+    assert allocations(12) == {
+        "Equal": (12,) * 4,
+        "1 to slow": (1, 1, 1, 45),
+        "5 to slow": (5, 5, 5, 33),
+        "10 to slow": (10, 10, 10, 18),
+    }
     assert allocations(8)["1 to slow"][-1] == 29
     assert list(allocations(2)) == ["Equal", "1 to slow"]
 
 
 def test_every_interval_divides_a_batch_so_that_its_end_is_no_further_evaluation() -> None:
     for scale in (FULL, QUICK):
-        assert all(batch % interval == 0 for batch in scale.times.values() for interval in scale.intervals)
+        assert all(
+            batch % interval == 0 for batch in scale.times.values() for interval in scale.intervals
+        )
 
 
-def test_ten_times_the_rows_values_and_buckets_is_ten_times_the_comparisons_of_nested_loops_only() -> None:
+def test_ten_times_the_rows_values_and_buckets_is_ten_times_the_comparisons_of_nested_loops_only() -> (
+    None
+):
     def predicted(times: int) -> list[float]:
-        return [setup.predicted.comparisons - 1 for setup in interval_setups(times, []) if setup.join in BUCKETS]
+        return [
+            setup.predicted.comparisons - 1
+            for setup in interval_setups(times, [])
+            if setup.join in BUCKETS
+        ]
 
     assert predicted(1) == pytest.approx([700, 350, 70, 700 / 30])
     assert predicted(10) == pytest.approx([7_000, 350, 70, 700 / 30])
 
 
 def compared(algorithm: str, average: int) -> dict[str, float]:
-    return {setup.join: setup.predicted.comparisons for setup in allocation_setups(algorithm, [average])}
+    return {
+        setup.join: setup.predicted.comparisons for setup in allocation_setups(algorithm, [average])
+    }
 
 
 def test_by_the_model_the_papers_findings_are_those_of_general_lazy() -> None:
@@ -59,7 +74,9 @@ def test_what_is_compared_for_a_row_is_what_is_predicted(algorithm: str) -> None
     workload = make_workload(FAST, 50, 100, 2)
     for setup in allocation_setups(algorithm, [12]):
         done = run(workload, setup.settings)
-        assert done.counters["comparisons"] / done.rows == pytest.approx(setup.predicted.comparisons, rel=0.3), setup.join
+        assert done.counters["comparisons"] / done.rows == pytest.approx(
+            setup.predicted.comparisons, rel=0.3
+        ), setup.join
 
 
 def test_the_report_has_both_halves_of_the_figure() -> None:
@@ -67,9 +84,15 @@ def test_the_report_has_both_halves_of_the_figure() -> None:
     places = [(row["sweep"], row["join"]) for row in report.rows]
     assert places.count(("intervals, rates 1", "HASH30")) == 1 + len(QUICK.intervals)
     assert places.count(("allocation, general lazy", "10 to slow")) == len(QUICK.averages)
-    assert {tuple(row) for row in report.rows} == {tuple(report.rows[0])}, "a table has the same columns everywhere"
+    assert {tuple(row) for row in report.rows} == {tuple(report.rows[0])}, (
+        "a table has the same columns everywhere"
+    )
     counted = [claim for claim in report.claims if "omparisons of" in claim.text]
     assert len(counted) == 2
     assert all(claim.holds for claim in counted)
-    assert [plot.file for plot in report.plots] == ["intervals", "intervals-allocation-lazy", "intervals-allocation"]
+    assert [plot.file for plot in report.plots] == [
+        "intervals",
+        "intervals-allocation-lazy",
+        "intervals-allocation",
+    ]
     assert [len(plot.series) for plot in report.plots] == [4, 4, 4]

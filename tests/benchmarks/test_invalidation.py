@@ -9,7 +9,15 @@ import pytest
 
 from benchmarks.invalidation import QUICK, bench_invalidation
 from benchmarks.invalidation_found import STRATEGIES
-from benchmarks.invalidation_runs import Case, Measured, UnitCosts, fit_costs, make_workload, measure, sample_held
+from benchmarks.invalidation_runs import (
+    Case,
+    Measured,
+    UnitCosts,
+    fit_costs,
+    make_workload,
+    measure,
+    sample_held,
+)
 from benchmarks.workload import run
 from muntin.plan.join import Expiry
 
@@ -21,7 +29,10 @@ def silent(_: str) -> None:
 
 
 def test_a_bare_run_compares_the_same_rows_and_makes_nothing_of_them() -> None:
-    whole, bare = (run(make_workload(SMALL.rates, SMALL.values, bare=bare), SMALL.settings) for bare in (False, True))
+    whole, bare = (
+        run(make_workload(SMALL.rates, SMALL.values, bare=bare), SMALL.settings)
+        for bare in (False, True)
+    )
     assert len(whole.results) > 1_000
     assert len(bare.results) == 0
     for counter in ("rows_inserted", "comparisons", "expiry_checks"):
@@ -52,15 +63,24 @@ def test_cases_that_are_timed_in_turn_get_the_same_rows() -> None:
 
 def made_up(case: Case, costs: UnitCosts) -> Measured:
     """What would be measured if the model were right."""
-    return Measured(case, {}, *([costs.seconds(case.predicted, bare=bare)] * 3 for bare in (False, True)))
+    return Measured(
+        case, {}, *([costs.seconds(case.predicted, bare=bare)] * 3 for bare in (False, True))
+    )
 
 
-CASES = [Case((50, 50 * ratio), 100, buckets, strategy) for ratio in (1, 10) for buckets in (1, 100) for strategy in STRATEGIES]
+CASES = [
+    Case((50, 50 * ratio), 100, buckets, strategy)
+    for ratio in (1, 10)
+    for buckets in (1, 100)
+    for strategy in STRATEGIES
+]
 
 
 def test_unit_costs_are_found_from_times() -> None:
     costs = UnitCosts(1e6, 300, 7, 2, 50)
-    assert list(vars(fit_costs([made_up(case, costs) for case in CASES])).values()) == pytest.approx([1e6, 300, 7, 2, 50])
+    assert list(
+        vars(fit_costs([made_up(case, costs) for case in CASES])).values()
+    ) == pytest.approx([1e6, 300, 7, 2, 50])
 
 
 def test_no_unit_cost_is_negative() -> None:
@@ -70,10 +90,15 @@ def test_no_unit_cost_is_negative() -> None:
 
 
 def test_rows_held_are_sampled_every_two_seconds() -> None:
-    held = {strategy: sample_held(Case((5, 200), strategy=strategy)) for strategy in (Expiry.PROBE, Expiry.ALL)}
+    held = {
+        strategy: sample_held(Case((5, 200), strategy=strategy))
+        for strategy in (Expiry.PROBE, Expiry.ALL)
+    }
     for samples in held.values():
         assert [second for second, _, _ in samples] == list(range(2, 61, 2))
-        assert [inside for _, _, inside in samples] == [200 * min(second, 30) for second in range(2, 61, 2)]
+        assert [inside for _, _, inside in samples] == [
+            200 * min(second, 30) for second in range(2, 61, 2)
+        ]
     assert all(rows == inside for _, rows, inside in held[Expiry.ALL])
     assert held[Expiry.PROBE][-1][1] > 1.3 * held[Expiry.ALL][-1][1]
 
@@ -81,13 +106,25 @@ def test_rows_held_are_sampled_every_two_seconds() -> None:
 def test_the_report_has_all_figures_of_the_paper() -> None:
     report = bench_invalidation(silent, quick=True)
     figures = [str(row["figure"])[0] for row in report.rows]
-    assert {figure: figures.count(figure) for figure in "45678"} == {"4": 4, "5": 4, "6": 4, "7": 8, "8": 4}
-    assert {tuple(row) for row in report.rows} == {tuple(report.rows[0])}, "a table has the same columns everywhere"
+    assert {figure: figures.count(figure) for figure in "45678"} == {
+        "4": 4,
+        "5": 4,
+        "6": 4,
+        "7": 8,
+        "8": 4,
+    }
+    assert {tuple(row) for row in report.rows} == {tuple(report.rows[0])}, (
+        "a table has the same columns everywhere"
+    )
     flat = [row for row in report.rows if str(row["figure"]).startswith("5")]
     comparisons = [float(row["comparisons"]) for row in flat]
     assert comparisons[0] > 9 * comparisons[1] > 9 * comparisons[2]
     assert comparisons[-1] == comparisons[-2]
-    counted = [claim for claim in report.claims if any(word in claim.text for word in ("omparisons", "checks", "Figure 8"))]
+    counted = [
+        claim
+        for claim in report.claims
+        if any(word in claim.text for word in ("omparisons", "checks", "Figure 8"))
+    ]
     assert len(counted) == 6
     assert all(claim.holds for claim in counted)
     assert len({plot.file for plot in report.plots}) == 6

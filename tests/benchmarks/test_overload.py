@@ -12,7 +12,13 @@ import pytest
 
 from benchmarks import overload, overload_workload
 from benchmarks.overload import Scale, bench_overload
-from benchmarks.overload_model import FEW_MATCHES, LEVELS, TABLE_3, measure_curves, measure_freshness
+from benchmarks.overload_model import (
+    FEW_MATCHES,
+    LEVELS,
+    TABLE_3,
+    measure_curves,
+    measure_freshness,
+)
 from benchmarks.overload_plans import Drawn
 from benchmarks.overload_run import Setup, run
 from benchmarks.overload_workload import LAB_GROUPS, SECOND, TREES, Chain, Lab
@@ -37,10 +43,14 @@ def test_selectivities_are_switched_and_rates_kept() -> None:
     for join, (left, right) in enumerate((("A", "B"), ("B", "C"), ("C", "D"))):
         for late, wanted in ((False, (0.01, 0.05, 0.1)), (True, (0.1, 0.01, 0.05))):
             halves = [
-                rows.filter(pa.array((rows.column("ts").cast(pa.int64()).to_numpy() >= 10 * SECOND) == late))
+                rows.filter(
+                    pa.array((rows.column("ts").cast(pa.int64()).to_numpy() >= 10 * SECOND) == late)
+                )
                 for rows in (load.streams[left], load.streams[right])
             ]
-            assert equal_pairs(halves[0].column("n"), halves[1].column("p")) == pytest.approx(wanted[join], rel=0.1)
+            assert equal_pairs(halves[0].column("n"), halves[1].column("p")) == pytest.approx(
+                wanted[join], rel=0.1
+            )
 
 
 def test_sensors_come_in_five_groups_at_the_rate_asked_for() -> None:
@@ -64,7 +74,9 @@ def test_jaqpot_is_the_optimum_that_keeps_freshness(shape: str) -> None:
 
 
 def test_longer_freshness_costs_less() -> None:
-    shares = [float(row["share of resources"]) for row in measure_freshness(FEW_MATCHES, "linear", 6)]
+    shares = [
+        float(row["share of resources"]) for row in measure_freshness(FEW_MATCHES, "linear", 6)
+    ]
     assert shares == sorted(shares, reverse=True)
 
 
@@ -77,15 +89,17 @@ def test_a_run_keeps_within_its_resources_and_counts_what_it_does() -> None:
     assert full.model(2, 8).productivity[0] == pytest.approx(1.0, rel=0.3)
     assert sum(second.stale for second in ran.seconds) == 0
     for begin in range(2, 8):
-        any_allowances, fresh = overload._of_optimum(ran, full, begin, 8)
-        assert 0 < any_allowances <= fresh * (1 + 1e-9)
-        assert any_allowances <= 1 + 1e-6, "nothing is better than the optimum"
+        any_budgets, fresh = overload._of_optimum(ran, full, begin, 8)
+        assert 0 < any_budgets <= fresh * (1 + 1e-9)
+        assert any_budgets <= 1 + 1e-6, "nothing is better than the optimum"
 
 
 @pytest.mark.parametrize("shape", TREES)
 def test_random_plans_have_the_statistics_they_were_drawn_with(shape: str) -> None:
     drawn = Drawn.at_random(shape, np.random.default_rng(7), 1)
-    ran = run(drawn.load, Setup(TREES[shape], freshness=100.0, state_rows=drawn.state_rows))  # all states are full
+    ran = run(
+        drawn.load, Setup(TREES[shape], freshness=100.0, state_rows=drawn.state_rows)
+    )  # all states are full
     found = ran.model(drawn.begin, len(ran.seconds))
     assert found.rates == pytest.approx(drawn.model.rates, rel=0.2)
     assert found.productivity == pytest.approx(drawn.model.productivity, rel=0.3)
@@ -95,7 +109,9 @@ def test_random_plans_have_the_statistics_they_were_drawn_with(shape: str) -> No
 def test_the_report_has_all_parts() -> None:
     with patch.object(overload, "QUICK", TINY):
         report = bench_overload(silent, quick=True)
-    assert all(row.keys() == report.rows[0].keys() for row in report.rows), "the tables of the README want the same columns"
+    assert all(row.keys() == report.rows[0].keys() for row in report.rows), (
+        "the tables of the README want the same columns"
+    )
     parts = {str(row["part"]) for row in report.details}
     assert {
         "models",

@@ -20,7 +20,15 @@ from benchmarks.peers import duckdb as duckdb_peer
 from benchmarks.peers import muntin_process
 from benchmarks.peers_bench import FLOOR, OURS, PEERS, Measured, Place, report, run_peer
 from benchmarks.peers_data import Streams, Workload, write_data
-from benchmarks.peers_environments import Finished, InstallError, is_ready, make_environment, python_of, requirements, run_command
+from benchmarks.peers_environments import (
+    Finished,
+    InstallError,
+    is_ready,
+    make_environment,
+    python_of,
+    requirements,
+    run_command,
+)
 from benchmarks.peers_runs import Limits, Outcome, Peer, run_jobs
 from benchmarks.peers_workloads import all_workloads, quick_workloads
 
@@ -47,14 +55,19 @@ class Runner:
         return Finished(0, "", "")
 
 
-def test_an_environment_is_made_once_and_again_when_its_packages_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_is_made_once_and_again_when_its_packages_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(peers_environments, "SCRIPTS", tmp_path / "scripts")
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "made_up.txt").write_text("made-up==1\n", encoding="utf-8")
     runner = Runner()
     python = make_environment("made_up", tmp_path / "cache", runner)
     assert python == python_of("made_up", tmp_path / "cache")
-    assert [("venv" in command, "pip" in command) for command in runner.commands] == [(True, False), (False, True)]
+    assert [("venv" in command, "pip" in command) for command in runner.commands] == [
+        (True, False),
+        (False, True),
+    ]
     assert runner.commands[1][-1] == str(requirements("made_up"))
     make_environment("made_up", tmp_path / "cache", runner)
     assert len(runner.commands) == 2
@@ -67,18 +80,26 @@ def test_an_environment_is_made_once_and_again_when_its_packages_change(tmp_path
 @pytest.mark.parametrize(
     ("failing", "ending", "reason"),
     [
-        ("pip", Finished(1, "", "WARNING: x\nERROR: No matching distribution found for flink\n"), "No matching distribution found"),
+        (
+            "pip",
+            Finished(1, "", "WARNING: x\nERROR: No matching distribution found for flink\n"),
+            "No matching distribution found",
+        ),
         ("pip", Finished(None, "", ""), "within 1,200 s"),
         ("venv", Finished(1, "no ensurepip", ""), "cannot be made: no ensurepip"),
     ],
 )
-def test_an_environment_that_cannot_be_made_says_why_and_is_not_ready(tmp_path: Path, failing: str, ending: Finished, reason: str) -> None:
+def test_an_environment_that_cannot_be_made_says_why_and_is_not_ready(
+    tmp_path: Path, failing: str, ending: Finished, reason: str
+) -> None:
     with pytest.raises(InstallError, match=reason):
         make_environment("flink", tmp_path, Runner(failing, ending))
     assert not is_ready("flink", tmp_path)
 
 
-def test_a_system_that_cannot_be_installed_is_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_that_cannot_be_installed_is_in_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> Path:
         raise InstallError("its packages cannot be installed: no such package")
 
@@ -87,12 +108,24 @@ def test_a_system_that_cannot_be_installed_is_in_the_table(tmp_path: Path, monke
     jobs: dict[str, Any] = {"one": {}}
     done = run_peer(lambda _: None, flink, jobs, QUIET, Place(tmp_path, install=True))
     assert done["one"].reason == "cannot: its packages cannot be installed: no such package"
-    assert "a quick run makes none" in run_peer(lambda _: None, flink, jobs, QUIET, Place(tmp_path, install=False))["one"].reason
-    found = {OURS: {"one": Outcome([1.0, 3.0], {"1000": [5, 9]})}, "Flink SQL": done, FLOOR: {"one": Outcome([0.5], {"1000": [5, 9]})}}
+    assert (
+        "a quick run makes none"
+        in run_peer(lambda _: None, flink, jobs, QUIET, Place(tmp_path, install=False))[
+            "one"
+        ].reason
+    )
+    found = {
+        OURS: {"one": Outcome([1.0, 3.0], {"1000": [5, 9]})},
+        "Flink SQL": done,
+        FLOOR: {"one": Outcome([0.5], {"1000": [5, 9]})},
+    }
     rows = {row["system"]: row for row in report([JOIN], found).rows}
     assert rows["Flink SQL"]["remark"] == done["one"].reason
     assert rows["Flink SQL"]["seconds"] == ""
-    assert [rows[OURS][name] for name in ("seconds", "least", "most", "rows a second", "time / Muntin")] == [2.0, 1.0, 3.0, 20, 1.0]
+    assert [
+        rows[OURS][name]
+        for name in ("seconds", "least", "most", "rows per second", "time / Muntin")
+    ] == [2.0, 1.0, 3.0, 20, 1.0]
     assert (rows[FLOOR]["time / Muntin"], rows[FLOOR]["time / on Spark"]) == (0.25, "")
     assert len({tuple(row) for row in rows.values()}) == 1, "all rows have the same columns"
 
@@ -109,7 +142,9 @@ def test_a_system_with_other_results_gets_no_ratio_and_breaks_the_claim() -> Non
 def test_the_fastest_other_streaming_system_is_what_muntin_is_measured_against() -> None:
     results = {"1000": [5, 9]}
     seconds = {OURS: 1.0, "Spark": 8.0, "Flink SQL": 4.0, FLOOR: 0.1}
-    made = report([JOIN], {system: {"one": Outcome([took], results)} for system, took in seconds.items()})
+    made = report(
+        [JOIN], {system: {"one": Outcome([took], results)} for system, took in seconds.items()}
+    )
     assert [(claim.measured, claim.holds) for claim in made.claims] == [(0, True), (4.0, True)]
 
 
@@ -119,7 +154,9 @@ def test_a_system_that_took_too_long_has_the_ratio_that_it_has_at_least() -> Non
     made = report([JOIN], {OURS: {"one": right}, "Bytewax": {"one": late}, FLOOR: {"one": right}})
     row = next(row for row in made.rows if row["system"] == "Bytewax")
     assert (row["time / Muntin"], row["time / on Spark"]) == ("more than 30", "")
-    assert str(row["remark"]).startswith("did not finish in 60 s; a join written by hand in Python"), "and why"
+    assert str(row["remark"]).startswith(
+        "did not finish in 60 s; a join written by hand in Python"
+    ), "and why"
 
 
 def test_ratios_stand_in_a_table_with_a_line_a_workload() -> None:
@@ -130,7 +167,14 @@ def test_ratios_stand_in_a_table_with_a_line_a_workload() -> None:
         "Flink SQL": Outcome(reason="cannot: there are no such windows"),
         "Bytewax": Outcome(reason="did not finish in 60 s", broken=True, over=60.0),
     }
-    made = report([JOIN], {OURS: {"one": right}, **{name: {"one": outcome} for name, outcome in others.items()}, FLOOR: {"one": right}})
+    made = report(
+        [JOIN],
+        {
+            OURS: {"one": right},
+            **{name: {"one": outcome} for name, outcome in others.items()},
+            FLOOR: {"one": right},
+        },
+    )
     assert made.tables == {
         "Seconds over those of Muntin in one process": [
             {
@@ -177,27 +221,49 @@ def run(mood, job):
 
 
 def entry(place: str, kind: str = "join") -> dict[str, dict[str, object]]:
-    return {"job": {"kind": kind, "windows": [1], "place": place}, "warm": {"kind": kind, "windows": [1], "place": "warm"}}
+    return {
+        "job": {"kind": kind, "windows": [1], "place": place},
+        "warm": {"kind": kind, "windows": [1], "place": "warm"},
+    }
 
 
 @pytest.fixture
 def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     real = peers_environments.SCRIPTS
     monkeypatch.setattr(peers_runs, "SCRIPTS", tmp_path)
-    (tmp_path / "main.py").write_text((real / "main.py").read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "main.py").write_text(
+        (real / "main.py").read_text(encoding="utf-8"), encoding="utf-8"
+    )
     (tmp_path / "made_up.py").write_text(PEER, encoding="utf-8")
     return tmp_path
 
 
 @pytest.mark.usefixtures("scripts")
 def test_a_system_goes_on_after_a_workload_that_does_not_finish_or_fails() -> None:
-    places = {"first": "good", "slow": "slow", "between": "good", "broken": "broken", "fickle": "fickle", "last": "good"}
+    places = {
+        "first": "good",
+        "slow": "slow",
+        "between": "good",
+        "broken": "broken",
+        "fickle": "fickle",
+        "last": "good",
+    }
     jobs = {name: entry(place) for name, place in places.items()} | {"rows": entry("good", "rows")}
     told: list[str] = []
-    done = run_jobs(told.append, Path(sys.executable), Peer("Made up", "made_up", options={"mood": "fine"}), jobs, QUIET)
+    done = run_jobs(
+        told.append,
+        Path(sys.executable),
+        Peer("Made up", "made_up", options={"mood": "fine"}),
+        jobs,
+        QUIET,
+    )
     assert set(done) == set(jobs)
     for name in ("first", "between", "last"):
-        assert (len(done[name].seconds), done[name].results, done[name].reason) == (2, {"1": [2, 3]}, "")
+        assert (len(done[name].seconds), done[name].results, done[name].reason) == (
+            2,
+            {"1": [2, 3]},
+            "",
+        )
     assert (done["slow"].reason, done["slow"].over) == ("did not finish in 2 s", 2.0)
     assert done["broken"].reason == "failed: it broke"
     assert done["fickle"].reason.startswith("gives other results in every run")
@@ -205,20 +271,43 @@ def test_a_system_goes_on_after_a_workload_that_does_not_finish_or_fails() -> No
     assert "Made up, slow: did not finish in 2 s" in told
 
 
-def test_before_anything_is_timed_the_first_workload_is_run_over_all_its_data(scripts: Path) -> None:
+def test_before_anything_is_timed_the_first_workload_is_run_over_all_its_data(
+    scripts: Path,
+) -> None:
     calls = scripts / "calls"
     note = f"    with open({str(calls)!r}, 'a') as file: file.write(job['place'] + ' ')\n"
-    (scripts / "made_up.py").write_text(PEER.replace("def run(mood, job):\n", f"def run(mood, job):\n{note}"), encoding="utf-8")
+    (scripts / "made_up.py").write_text(
+        PEER.replace("def run(mood, job):\n", f"def run(mood, job):\n{note}"), encoding="utf-8"
+    )
     jobs = {name: entry(name) for name in ("one", "other", "slow", "last")}
     done = run_jobs(lambda _: None, Path(sys.executable), Peer("Made up", "made_up"), jobs, QUIET)
-    assert calls.read_text(encoding="utf-8").split() == ["warm", *["one"] * 3, *["other"] * 2, "slow", "warm", *["last"] * 3]
-    assert [len(outcome.seconds) for outcome in done.values()] == [2, 2, 0, 2], "what is run before does not count"
+    assert calls.read_text(encoding="utf-8").split() == [
+        "warm",
+        *["one"] * 3,
+        *["other"] * 2,
+        "slow",
+        "warm",
+        *["last"] * 3,
+    ]
+    assert [len(outcome.seconds) for outcome in done.values()] == [2, 2, 0, 2], (
+        "what is run before does not count"
+    )
 
 
 def test_a_system_ends_when_whoever_started_it_is_gone(scripts: Path) -> None:
-    (scripts / "jobs.json").write_text(json.dumps([{"repeats": 1, "enough": 1, **entry("slow")}]), encoding="utf-8")
-    command = [sys.executable, "-P", str(scripts / "main.py"), str(scripts / "made_up.py"), str(scripts / "jobs.json")]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    (scripts / "jobs.json").write_text(
+        json.dumps([{"repeats": 1, "enough": 1, **entry("slow")}]), encoding="utf-8"
+    )
+    command = [
+        sys.executable,
+        "-P",
+        str(scripts / "main.py"),
+        str(scripts / "made_up.py"),
+        str(scripts / "jobs.json"),
+    ]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     assert json.loads(process.stdout.readline()) == {"event": "begun"}
@@ -229,8 +318,16 @@ def test_a_system_ends_when_whoever_started_it_is_gone(scripts: Path) -> None:
 
 def test_a_system_that_does_not_start_says_why_once_for_all_workloads(scripts: Path) -> None:
     (scripts / "made_up.py").write_text("import no_such_module_at_all", encoding="utf-8")
-    done = run_jobs(lambda _: None, Path(sys.executable), Peer("Made up", "made_up"), {"a": entry("good"), "b": entry("good")}, QUIET)
-    assert {outcome.reason for outcome in done.values()} == {"does not start: ModuleNotFoundError: No module named 'no_such_module_at_all'"}
+    done = run_jobs(
+        lambda _: None,
+        Path(sys.executable),
+        Peer("Made up", "made_up"),
+        {"a": entry("good"), "b": entry("good")},
+        QUIET,
+    )
+    assert {outcome.reason for outcome in done.values()} == {
+        "does not start: ModuleNotFoundError: No module named 'no_such_module_at_all'"
+    }
 
 
 def test_a_command_is_ended_with_its_children_when_its_time_is_over() -> None:
@@ -280,9 +377,9 @@ def test_every_system_has_a_script_and_those_with_an_environment_their_packages(
     assert len({workload.name for workload in workloads}) == len(workloads)
     assert not any(workload.systems for workload in workloads), "everybody takes part in everything"
     grown = [list(workload.places) for workload in workloads if workload.places]
-    assert {name: sum(name in each for each in grown) for each in grown for name in each} == dict.fromkeys(
-        ("seconds of the window", "keys", "partners of a row", "queries"), 3
-    )
+    assert {
+        name: sum(name in each for each in grown) for each in grown for name in each
+    } == dict.fromkeys(("seconds of the window", "keys", "partners of a row", "queries"), 3)
 
 
 def test_growth_is_drawn_for_each_thing_that_grows() -> None:

@@ -15,7 +15,17 @@ from benchmarks.pipelines import STRATEGIES, Scale, bench_pipelines, cases
 from benchmarks.pipelines_replay import TICK, replay, seconds_to, wrong_by_wall_clock
 from benchmarks.pipelines_workload import QUERIES, SECOND, WINDOW, Case
 
-TINY = Scale(rows=20, rates=(10,), depths=(3,), selectivities=(1.0,), load=200, load_seconds=20, marks=(100, 200), batch=100, repeats=1)
+TINY = Scale(
+    rows=20,
+    rates=(10,),
+    depths=(3,),
+    selectivities=(1.0,),
+    load=200,
+    load_seconds=20,
+    marks=(100, 200),
+    batch=100,
+    repeats=1,
+)
 
 
 def silent(_: str) -> None:
@@ -36,7 +46,9 @@ def test_selectivities_are_those_of_the_paper() -> None:
     passed = pc.mean(pc.greater_equal(sales.column("ItemID"), 75).cast(pa.float64())).as_py()
     assert passed == pytest.approx(0.25, abs=0.01)
     pair = Case("Q2", 100, 60)
-    left, right = (rows.slice(0, int(100 * WINDOW)).column("ItemID") for rows in pair.streams.values())
+    left, right = (
+        rows.slice(0, int(100 * WINDOW)).column("ItemID") for rows in pair.streams.values()
+    )
     assert pc.mean(pc.is_in(left, right).cast(pa.float64())).as_py() == pytest.approx(0.6, abs=0.02)
     assert "S1.Price > 15" in pair.sql
 
@@ -67,10 +79,24 @@ def test_full_load_ends_with_the_last_mark() -> None:
 
 def test_all_experiments_of_the_paper_are_there() -> None:
     found = list(cases(Scale()))
-    assert [(varied, case.query) for experiment, varied, case in found if experiment == "queries"] == [(name, name) for name in QUERIES]
-    assert [case.rate for experiment, _, case in found if experiment == "rates, Q3"] == [5, 10, 20, 40]
-    assert [case.depth for experiment, _, case in found if experiment == "depth, Q2"] == [2, 3, 4, 5]
-    selectivities = [case.selectivity for experiment, _, case in found if experiment == "selectivity, Q1"]
+    assert [
+        (varied, case.query) for experiment, varied, case in found if experiment == "queries"
+    ] == [(name, name) for name in QUERIES]
+    assert [case.rate for experiment, _, case in found if experiment == "rates, Q3"] == [
+        5,
+        10,
+        20,
+        40,
+    ]
+    assert [case.depth for experiment, _, case in found if experiment == "depth, Q2"] == [
+        2,
+        3,
+        4,
+        5,
+    ]
+    selectivities = [
+        case.selectivity for experiment, _, case in found if experiment == "selectivity, Q1"
+    ]
     assert (selectivities[0], selectivities[-1]) == (0.1, 1.0)
 
 
@@ -78,11 +104,19 @@ def test_the_report_has_every_strategy_its_claims_and_plots() -> None:
     with patch.object(pipelines, "_QUICK", TINY):
         report = bench_pipelines(silent, quick=True)
     rows = [row for row in report.rows if row["experiment"] == "queries"]
-    assert [(row["case"], row["strategy"]) for row in rows] == [(query, name) for query in QUERIES for name in STRATEGIES.values()]
-    assert [row["case"] for row in report.rows if row["strategy"] == "Clock Triggered"] == list(QUERIES)
+    assert [(row["case"], row["strategy"]) for row in rows] == [
+        (query, name) for query in QUERIES for name in STRATEGIES.values()
+    ]
+    assert [row["case"] for row in report.rows if row["strategy"] == "Clock Triggered"] == list(
+        QUERIES
+    )
     assert [claim.bound for claim in report.claims] == [10.0, 10.0, 10.0, 1.0]
     delay = {(row["case"], row["strategy"]): float(row["average ms"]) for row in rows}
     ratios = [delay[query, "Input Triggered"] / delay[query, "Hybrid"] for query in QUERIES]
     assert report.claims[2].measured == pytest.approx(min(ratios), abs=0.05)
     told = json.loads(report.to_json())
-    assert {plot["file"] for plot in told["plots"]} >= {"pipelines-queries.svg", "pipelines-depth-q2.svg", "pipelines-load-q4.svg"}
+    assert {plot["file"] for plot in told["plots"]} >= {
+        "pipelines-queries.svg",
+        "pipelines-depth-q2.svg",
+        "pipelines-load-q4.svg",
+    }

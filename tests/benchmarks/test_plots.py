@@ -17,8 +17,22 @@ from benchmarks.pictures import pictures_of
 from benchmarks.plots import Plot, PlotError, draw
 from benchmarks.report import Report
 
-LINES = Plot("time", "Time by queries", "queries", "seconds", {"ours": [(1, 2.0), (64, 3.0)], "theirs": [(1, 20.0)]}, log="xy")
-BARS = Plot("rates", "Rates", "system", "rows/s", {"hash": [("LWO", 1.0), ("MQT", 2.0)], "loop": [("LWO", 3.0), ("MQT", 4.0)]}, kind="bar")
+LINES = Plot(
+    "time",
+    "Time by queries",
+    "queries",
+    "seconds",
+    {"ours": [(1, 2.0), (64, 3.0)], "theirs": [(1, 20.0)]},
+    log="xy",
+)
+BARS = Plot(
+    "rates",
+    "Rates",
+    "system",
+    "rows/s",
+    {"hash": [("LWO", 1.0), ("MQT", 2.0)], "loop": [("LWO", 3.0), ("MQT", 4.0)]},
+    kind="bar",
+)
 
 
 @pytest.mark.parametrize("plot", [LINES, BARS])
@@ -48,7 +62,9 @@ def test_without_matplotlib_the_figures_are_written_and_it_is_told(
     monkeypatch.setitem(BENCHMARKS, "join", lambda *_, **__: report)
     bench(["join"], output=tmp_path, quick=True, as_json=True)
     assert "pip install 'muntin[dev]'" in capsys.readouterr().err
-    assert json.loads((tmp_path / "join.json").read_text(encoding="utf-8"))["plots"] == [LINES.to_dict()]
+    assert json.loads((tmp_path / "join.json").read_text(encoding="utf-8"))["plots"] == [
+        LINES.to_dict()
+    ]
 
 
 def test_a_report_with_plots_shows_them_on_the_page() -> None:
@@ -61,7 +77,9 @@ def test_a_report_with_plots_shows_them_on_the_page() -> None:
 def test_a_plot_is_the_same_from_json(tmp_path: Path, plot: Plot) -> None:
     read = Plot.from_dict(json.loads(json.dumps(plot.to_dict())))
     assert read == plot
-    assert draw(read, tmp_path).read_text(encoding="utf-8") == draw(plot, tmp_path).read_text(encoding="utf-8")
+    assert draw(read, tmp_path).read_text(encoding="utf-8") == draw(plot, tmp_path).read_text(
+        encoding="utf-8"
+    )
 
 
 DOCUMENTS = read_documents(Path(__file__).parents[2] / "docs" / "results")

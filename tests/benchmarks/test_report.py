@@ -33,7 +33,13 @@ def test_a_claim_holds_up_to_its_bound(claim: Claim, holds: bool) -> None:  # no
     if isnan(claim.measured):
         return
     assert document["claims"] == [
-        {"claim": claim.text, "measured": claim.measured, "side": claim.side, "bound": claim.bound, "holds": holds},
+        {
+            "claim": claim.text,
+            "measured": claim.measured,
+            "side": claim.side,
+            "bound": claim.bound,
+            "holds": holds,
+        },
     ]
 
 

@@ -69,7 +69,10 @@ def test_a_crash_and_a_claim_that_does_not_hold_stop_nothing_and_are_told(tmp_pa
     assert "no memory left" in page
     assert "not kept" in (folder / "window.md").read_text(encoding="utf-8")
     index = (folder / "README.md").read_text(encoding="utf-8")
-    assert "| [memory](memory.md) | Does memory stay flat when a query runs for a long time? | **failed** |  |" in index
+    assert (
+        "| [memory](memory.md) | Does memory stay flat when a query runs for a long time? | **failed** |  |"
+        in index
+    )
     assert "| 1 of 1 | 1.5 |" in index
     assert "| 0 of 1 | 1.5 |" in index
     assert "no figures yet" in index
@@ -86,7 +89,11 @@ def test_quick_runs_do_not_fail_by_their_claims(tmp_path: Path) -> None:
     [({}, True), ({"commit": "abd"}, False), ({"quick": True}, False), ({"commit": ""}, False)],
 )
 @pytest.mark.usefixtures("_made_up_processes")
-def test_resuming_keeps_what_is_of_the_same_commit(tmp_path: Path, change: dict[str, Any], kept: bool) -> None:  # noqa: FBT001
+def test_resuming_keeps_what_is_of_the_same_commit(
+    tmp_path: Path,
+    change: dict[str, Any],
+    kept: bool,  # noqa: FBT001
+) -> None:
     run_all(Batch(["join"], tmp_path), lambda _: None)
     old = document(tmp_path, "join")
     old["rows"] = [{"figure": 8}]
@@ -116,7 +123,9 @@ def test_a_run_knows_its_source_and_when_it_was() -> None:
 def test_two_benchmarks_from_the_command_line_to_the_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["benchmarks", "memory", "window", "--quick", "--output", str(tmp_path)])
+    monkeypatch.setattr(
+        sys, "argv", ["benchmarks", "memory", "window", "--quick", "--output", str(tmp_path)]
+    )
     with pytest.raises(SystemExit) as ended:
         main()
     said = capsys.readouterr().err

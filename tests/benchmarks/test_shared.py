@@ -12,7 +12,17 @@ import pytest
 from benchmarks import shared, shared_engine
 from benchmarks.report import Figure
 from benchmarks.shared import FULL, QUICK, Case, bench_shared, cases, compare_alone, measure
-from benchmarks.shared_workload import SCHEDULERS, WINDOWS, Metronome, Sharing, Streams, Times, run, run_together, service_time
+from benchmarks.shared_workload import (
+    SCHEDULERS,
+    WINDOWS,
+    Metronome,
+    Sharing,
+    Streams,
+    Times,
+    run,
+    run_together,
+    service_time,
+)
 from muntin.operators.scheduled_join import Timing
 
 SEVEN = (1,) * 7
@@ -42,12 +52,17 @@ def test_streams_have_a_largest_window_of_history_and_keep_their_rate(burst: flo
 def test_bursts_are_as_large_as_expected(burst: float) -> None:
     times = Streams(100, 2, burst=burst).rows_of(new=False)[0].batch.times
     # Pareto with a mean of 5 has no variance: a few large bursts make much of the mean.
-    assert len(times) / len(np.unique(times)) == pytest.approx(burst, rel=0.01 if burst == 1 else 0.3)
+    assert len(times) / len(np.unique(times)) == pytest.approx(
+        burst, rel=0.01 if burst == 1 else 0.3
+    )
 
 
 def test_arrivals_are_the_times_of_the_rows_at_the_length_of_a_second() -> None:
     streams = Streams(10, 200)
-    times = np.sort(np.concatenate([part.batch.times for part in streams.rows_of(new=True)])) - 600_000_000
+    times = (
+        np.sort(np.concatenate([part.batch.times for part in streams.rows_of(new=True)]))
+        - 600_000_000
+    )
     assert streams.arrivals(5_000.0) == pytest.approx(times * 0.005, abs=1)
     together = Streams(10, 200, at_once=30).arrivals(1_000_000.0)
     assert [len(np.unique(together[start : start + 30])) for start in range(0, 200, 30)] == [1] * 7
@@ -91,14 +106,22 @@ def test_every_scheduler_gives_each_window_what_it_gets_alone() -> None:
     windows, streams = WINDOWS["Small-Large"], Streams(10, 2_000)
     metronome = Metronome(Sharing(windows, SEVEN), streams)
     found = run_together(Sharing(windows, SEVEN), streams, 1e6, SCHEDULERS, metronome)
-    alone = [run_together(Sharing((window,), (1,)), streams, 1e6, ["lwo"], metronome)["lwo"] for window in windows]
-    assert all(found[name].results.tolist() == [int(times.results[0]) for times in alone] for name in SCHEDULERS)
+    alone = [
+        run_together(Sharing((window,), (1,)), streams, 1e6, ["lwo"], metronome)["lwo"]
+        for window in windows
+    ]
+    assert all(
+        found[name].results.tolist() == [int(times.results[0]) for times in alone]
+        for name in SCHEDULERS
+    )
     assert alone[0].results[0] > 0
 
 
 def test_on_the_machines_clock_no_result_comes_before_its_row() -> None:
     sharing, streams = Sharing(WINDOWS["Uniform"], SEVEN), Streams(5, 1_000)
-    for times in run_together(sharing, streams, 2e6, SCHEDULERS, Metronome(sharing, streams)).values():
+    for times in run_together(
+        sharing, streams, 2e6, SCHEDULERS, Metronome(sharing, streams)
+    ).values():
         assert (times.means > 0).all()
         assert (times.most >= times.means).all()
         assert 0 < times.busy < times.span
@@ -131,12 +154,23 @@ def test_the_experiments_are_the_papers() -> None:
     assert len(all_of_them) == 4 + 4 + 4 + 5 + 7
     assert {sum(case.sharing.queries) for case in all_of_them if "30" in case.experiment} == {30}
     assert [case.streams.rate * 600 for case in all_of_them[3:5]] == [60_000, 18_000]
-    assert [case.streams.burst for case in all_of_them if case.experiment == "bursts"] == [1, 2, 3, 4, 5]
+    assert [case.streams.burst for case in all_of_them if case.experiment == "bursts"] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
 
 
 def alone(name: str, scale: shared.Scale) -> dict[str, Figure]:
     del scale
-    return {"case": name, "w1 over alone, lwo": 9.0, "w1 over alone, swf": 1.5, "w1 over alone, mqt": 2.5 if name == "Uniform" else 1.0}
+    return {
+        "case": name,
+        "w1 over alone, lwo": 9.0,
+        "w1 over alone, swf": 1.5,
+        "w1 over alone, mqt": 2.5 if name == "Uniform" else 1.0,
+    }
 
 
 def test_the_smallest_window_is_compared_with_its_query_alone() -> None:
@@ -161,9 +195,14 @@ def test_the_report_has_measured_beside_simulated_and_details_in_the_json_only()
     assert report.claims[1].holds
     told = json.loads(report.to_json())
     assert len(told["details"]) == len(report.rows) * 2 * len(SCHEDULERS) + len(WINDOWS) + 1
-    assert [(claim.measured, claim.holds) for claim in report.claims[-5:-3]] == [(1.5, True), (2.5, False)]
+    assert [(claim.measured, claim.holds) for claim in report.claims[-5:-3]] == [
+        (1.5, True),
+        (2.5, False),
+    ]
     assert len(told["details"][0]["mean by window"]) == 7
-    assert {"shared-windows", "shared-bursts", "shared-queries"} <= {plot.file for plot in report.plots}
+    assert {"shared-windows", "shared-bursts", "shared-queries"} <= {
+        plot.file for plot in report.plots
+    }
 
 
 def test_a_case_is_measured_at_every_load_under_every_scheduler() -> None:
@@ -181,5 +220,9 @@ def test_an_engine_that_runs_by_itself_is_measured_end_to_end() -> None:
     assert len(str(told["mqt by window, ms"]).split(", ")) == 7
     assert float(told["by query, MQT/LWO"]) > 0
     assert 1 <= int(told["single rows while working"]) <= 200
-    expected = [told["smallest window, MQT/LWO"], told["by query, MQT/LWO"], told["99 of 100 wait for a turn less than, ms"]]
+    expected = [
+        told["smallest window, MQT/LWO"],
+        told["by query, MQT/LWO"],
+        told["99 of 100 wait for a turn less than, ms"],
+    ]
     assert [claim.measured for claim in shared.claims_of_engine(told)] == expected

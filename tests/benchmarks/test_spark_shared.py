@@ -21,10 +21,18 @@ def results(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Run]]:
 
 
 def made(seconds: float, **results: int) -> Run:
-    return Run([0.0, 7.0, 7.0 + seconds], {float(window[1:]): count for window, count in results.items()}, 10, 20, 30)
+    return Run(
+        [0.0, 7.0, 7.0 + seconds],
+        {float(window[1:]): count for window, count in results.items()},
+        10,
+        20,
+        30,
+    )
 
 
-def test_ratios_are_those_of_batches_with_full_windows_and_of_results(results: dict[str, list[Run]]) -> None:
+def test_ratios_are_those_of_batches_with_full_windows_and_of_results(
+    results: dict[str, list[Run]],
+) -> None:
     sizes = Sizes(windows=(1, 4), rate=100, file_seconds=2, files=6, per_trigger=2, times=1)
     assert (sizes.warm_up, sizes.timed_rows) == (1, 2 * 100 * 8)
     sizes = Sizes(windows=(1, 8), rate=100, file_seconds=2, files=6, per_trigger=2, times=1)
@@ -33,7 +41,7 @@ def test_ratios_are_those_of_batches_with_full_windows_and_of_results(results: d
     results[THEIRS] = [made(60.0, w1=50, w8=100)]
     found, faster, slower, more = compare(lambda _: None, sizes, 1_000)
     assert (faster, slower, more) == (20.0, 1.5, 1.5)
-    assert [measured.row(sizes)["rows a second"] for measured in found] == [400, 267, 13]
+    assert [measured.row(sizes)["rows per second"] for measured in found] == [400, 267, 13]
 
 
 def test_a_system_that_loses_a_result_is_told_of(results: dict[str, list[Run]]) -> None:

@@ -28,18 +28,33 @@ def find(beginning: str) -> Experiment:
 
 @pytest.mark.parametrize(
     ("kept", "verdict"),
-    [([True] * 4, Verdict.HOLDS), ([True] * 3 + [False], Verdict.DIRECTION), ([True, False], Verdict.FAILS)],
+    [
+        ([True] * 4, Verdict.HOLDS),
+        ([True] * 3 + [False], Verdict.DIRECTION),
+        ([True, False], Verdict.FAILS),
+    ],
 )
 def test_three_of_four_cases_are_a_direction(kept: list[bool], verdict: Verdict) -> None:
     assert in_cases(kept, "so it is") == Outcome(verdict, "so it is")
 
 
 def test_figures_that_are_not_there_make_no_verdict() -> None:
-    experiment = Experiment(1, "5", "A is slow", "join", lambda document: graded("yes", holds=claimed(document, "time of A") > 1))
+    experiment = Experiment(
+        1,
+        "5",
+        "A is slow",
+        "join",
+        lambda document: graded("yes", holds=claimed(document, "time of A") > 1),
+    )
     assert experiment.outcome({"join": {"claims": [CLAIM]}}) == Outcome(Verdict.HOLDS, "yes")
-    assert experiment.outcome({"join": {"claims": [CLAIM | {"measured": 1}]}}).verdict is Verdict.FAILS
+    assert (
+        experiment.outcome({"join": {"claims": [CLAIM | {"measured": 1}]}}).verdict is Verdict.FAILS
+    )
     assert experiment.outcome({"join": {"claims": []}}).verdict is Verdict.UNKNOWN
-    assert experiment.outcome({"join": {"claims": [CLAIM], "error": "it crashed"}}).verdict is Verdict.UNKNOWN
+    assert (
+        experiment.outcome({"join": {"claims": [CLAIM], "error": "it crashed"}}).verdict
+        is Verdict.UNKNOWN
+    )
     assert experiment.outcome({}).verdict is Verdict.UNKNOWN
     with pytest.raises(LookupError):
         in_cases([], "nothing")
@@ -61,7 +76,11 @@ def _rows(experiment: str, **figures: float) -> Callable[[dict[str, Any]], None]
         for row in document["rows"]:
             if row.get("experiment", "").startswith(experiment):
                 row |= {name: value for name, value in figures.items() if name in row}
-                row |= {name.replace("_over_", "/"): value for name, value in figures.items() if "_over_" in name}
+                row |= {
+                    name.replace("_over_", "/"): value
+                    for name, value in figures.items()
+                    if "_over_" in name
+                }
 
     return change
 
@@ -88,7 +107,9 @@ def _one_order(document: dict[str, Any]) -> None:
         ("The best join order", _one_order),
     ],
 )
-def test_other_figures_make_another_verdict(claim: str, change: Callable[[dict[str, Any]], None]) -> None:
+def test_other_figures_make_another_verdict(
+    claim: str, change: Callable[[dict[str, Any]], None]
+) -> None:
     experiment = find(claim)
     document = copy.deepcopy(dict(DOCUMENTS[experiment.benchmark]))
     assert experiment.judge(document).verdict in {Verdict.HOLDS, Verdict.DIRECTION}
@@ -101,39 +122,84 @@ def test_every_experiment_is_in_the_table_of_its_paper_and_on_its_page() -> None
     for experiment in EXPERIMENTS:
         assert experiment.paper in PAPERS
         assert experiment.claim in tables
-        assert (f"[{experiment.benchmark}]({experiment.benchmark}.md)" in tables) is (experiment.benchmark in names())
+        assert (f"[{experiment.benchmark}]({experiment.benchmark}.md)" in tables) is (
+            experiment.benchmark in names()
+        )
         if experiment.benchmark in DOCUMENTS:
-            assert experiment.claim in page_of(experiment.benchmark, DOCUMENTS[experiment.benchmark])
+            assert experiment.claim in page_of(
+                experiment.benchmark, DOCUMENTS[experiment.benchmark]
+            )
     assert page_table("join", DOCUMENTS) == ""
     assert tally({}) == f"Of {len(EXPERIMENTS)} findings {len(EXPERIMENTS)} are not measured yet."
 
 
-def invalidation(*, loops: float = 100.0, flat: float = 1.0, all_buckets: float = 2.0, stale: float = 1.3) -> dict[str, Any]:
+def invalidation(
+    *, loops: float = 100.0, flat: float = 1.0, all_buckets: float = 2.0, stale: float = 1.3
+) -> dict[str, Any]:
     """Figures as paper 4 has them, unless told otherwise."""
     rows: list[dict[str, Any]] = [
-        {"figure": "4: rates", "join": join, "ms": ms, "ms without results": ms, "comparisons": 10 * ms}
+        {
+            "figure": "4: rates",
+            "join": join,
+            "ms": ms,
+            "ms without results": ms,
+            "comparisons": 10 * ms,
+        }
         for join, ms in (("WNL", loops), ("WHJ", 1.0))
     ]
     rows += [
-        {"figure": "5: buckets", "values": 100, "buckets": buckets, "ms without results": ms, "comparisons": ms}
+        {
+            "figure": "5: buckets",
+            "values": 100,
+            "buckets": buckets,
+            "ms without results": ms,
+            "comparisons": ms,
+        }
         for buckets, ms in ((1, 100.0), (10, 10.0), (100, 1.0), (1000, flat))
     ]
-    times = {"probe time": 1.0, "probe and insert time": 1.0, "probe all buckets": all_buckets, "optimal": all_buckets}
+    times = {
+        "probe time": 1.0,
+        "probe and insert time": 1.0,
+        "probe all buckets": all_buckets,
+        "optimal": all_buckets,
+    }
     rows += [
-        {"figure": "7: strategies", "rows/s": "1, 1", "invalidation": name, "ms": ms, "ms without results": ms}
+        {
+            "figure": "7: strategies",
+            "rows/s": "1, 1",
+            "invalidation": name,
+            "ms": ms,
+            "ms without results": ms,
+        }
         for name, ms in times.items()
     ]
-    held = {"probe time": stale, "probe and insert time": 1.0, "probe all buckets": 1.0, "optimal": 1.0}
-    rows += [{"figure": "8: memory", "invalidation": name, "rows held": 1000 * rows_held} for name, rows_held in held.items()]
+    held = {
+        "probe time": stale,
+        "probe and insert time": 1.0,
+        "probe all buckets": 1.0,
+        "optimal": 1.0,
+    }
+    rows += [
+        {"figure": "8: memory", "invalidation": name, "rows held": 1000 * rows_held}
+        for name, rows_held in held.items()
+    ]
     return {"rows": rows, "claims": []}
 
 
 @pytest.mark.parametrize(
     ("figure", "change"),
-    [("4", {"loops": 0.5}), ("5", {"flat": 0.1}), ("6", {"flat": 0.1}), ("7", {"all_buckets": 0.9}), ("8", {"stale": 1.0})],
+    [
+        ("4", {"loops": 0.5}),
+        ("5", {"flat": 0.1}),
+        ("6", {"flat": 0.1}),
+        ("7", {"all_buckets": 0.9}),
+        ("8", {"stale": 1.0}),
+    ],
 )
 def test_figures_of_paper_4_are_judged(figure: str, change: dict[str, float]) -> None:
-    experiment = next(one for one in EXPERIMENTS if one.paper == 4 and one.where.endswith(f"Figure {figure}"))
+    experiment = next(
+        one for one in EXPERIMENTS if one.paper == 4 and one.where.endswith(f"Figure {figure}")
+    )
     assert experiment.judge(invalidation()).verdict is Verdict.HOLDS
     assert experiment.judge(invalidation(**change)).verdict is Verdict.FAILS
 
@@ -153,7 +219,13 @@ def intervals(*, hash2: float = 4.0, best: float = 2, five: float = 1.5) -> dict
         for interval in (1, 5, 10, 50)
     ]
     rows += [
-        {"sweep": "allocation, general lazy", "join": join, "interval or buckets": 12, "rows/s": rate, "comparisons a row": 1 / rate}
+        {
+            "sweep": "allocation, general lazy",
+            "join": join,
+            "interval or buckets": 12,
+            "rows/s": rate,
+            "comparisons a row": 1 / rate,
+        }
         for join, rate in (("Equal", 1.0), ("5 to slow", five))
     ]
     return {"rows": rows, "claims": []}

@@ -33,7 +33,10 @@ def main() -> int:
     sys.stdout.write(f"seed {arguments.seed}\n")
     sys.stdout.flush()
     share = -(-arguments.steps // arguments.processes)
-    work = [(arguments.seed + number * _APART, share, arguments.seconds, arguments.shrinking) for number in range(arguments.processes)]
+    work = [
+        (arguments.seed + number * _APART, share, arguments.seconds, arguments.shrinking)
+        for number in range(arguments.processes)
+    ]
     report = Report()
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(arguments.processes, context) as pool:  # raises when a process dies

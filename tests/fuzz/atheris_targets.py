@@ -71,7 +71,9 @@ def rows(data: bytes) -> None:
         cells.append(provider.ConsumeInt(9) if provider.ConsumeBool() else _any(provider))
         if provider.ConsumeProbability() < 0.05:
             cells = cells[: provider.ConsumeIntInRange(0, len(cells))]
-        found.append(dict(zip(_COLUMNS, cells, strict=False)) if provider.ConsumeBool() else tuple(cells))
+        found.append(
+            dict(zip(_COLUMNS, cells, strict=False)) if provider.ConsumeBool() else tuple(cells)
+        )
 
     def read() -> None:
         read_times(read_rows(found, _SCHEMA, "stream A"), "ts", "stream A")

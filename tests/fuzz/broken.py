@@ -8,12 +8,102 @@ from tests.fuzz.values import Draw
 
 _TOKEN = re.compile(r"\w+|\s+|'[^']*'|\S")
 _WORDS = (
-    *("SELECT", "FROM", "WHERE", "WINDOW", "GROUP BY", "HAVING", "EVERY", "EMIT", "SNAPSHOT", "ORDER BY", "LIMIT", "JOIN", "ON"),
-    *("UNION", "EXCEPT", "MINUS", "ALL", "DISTINCT", "NULL", "CAST", "AS", "CASE", "END", "OVER", "LEFT", "LATERAL", "WITH", "IN"),
-    *("ROWS", "RANGE", "PARTITION BY", "SECONDS", "MINUTE", "FRESHNESS", "CREATE", "STREAM", "DROP", "TABLE", "SET", "EXISTS"),
-    *("(", ")", "[", "]", ",", ";", "'", '"', "--", "/*", "*/", "$$", "::", "?", "$1", "#1", "->", "{", "}", ".", "*", "%", "||", "`"),
-    *("1e999", "99999999999999999999", "0x1F", "-1", "1_000", "''", '""', "U&'\\0041'", "E'\\n'", "X'ff'", "interval '1' day"),
-    *("random()", "now()", "current_date", "read_csv('x')", "nextval('s')", "query('SELECT 1')", "unnest([1])", "sum(1)", "k.k.k.k"),
+    *(
+        "SELECT",
+        "FROM",
+        "WHERE",
+        "WINDOW",
+        "GROUP BY",
+        "HAVING",
+        "EVERY",
+        "EMIT",
+        "SNAPSHOT",
+        "ORDER BY",
+        "LIMIT",
+        "JOIN",
+        "ON",
+    ),
+    *(
+        "UNION",
+        "EXCEPT",
+        "MINUS",
+        "ALL",
+        "DISTINCT",
+        "NULL",
+        "CAST",
+        "AS",
+        "CASE",
+        "END",
+        "OVER",
+        "LEFT",
+        "LATERAL",
+        "WITH",
+        "IN",
+    ),
+    *(
+        "ROWS",
+        "RANGE",
+        "PARTITION BY",
+        "SECONDS",
+        "MINUTE",
+        "FRESHNESS",
+        "CREATE",
+        "STREAM",
+        "DROP",
+        "TABLE",
+        "SET",
+        "EXISTS",
+    ),
+    *(
+        "(",
+        ")",
+        "[",
+        "]",
+        ",",
+        ";",
+        "'",
+        '"',
+        "--",
+        "/*",
+        "*/",
+        "$$",
+        "::",
+        "?",
+        "$1",
+        "#1",
+        "->",
+        "{",
+        "}",
+        ".",
+        "*",
+        "%",
+        "||",
+        "`",
+    ),
+    *(
+        "1e999",
+        "99999999999999999999",
+        "0x1F",
+        "-1",
+        "1_000",
+        "''",
+        '""',
+        "U&'\\0041'",
+        "E'\\n'",
+        "X'ff'",
+        "interval '1' day",
+    ),
+    *(
+        "random()",
+        "now()",
+        "current_date",
+        "read_csv('x')",
+        "nextval('s')",
+        "query('SELECT 1')",
+        "unnest([1])",
+        "sum(1)",
+        "k.k.k.k",
+    ),
 )
 _ODD = "\ufeff\u200b\u00a0\u2028\u0000\ud7ff\U0001f600\u0301\u202e\u0131\u0130\u017f\u212a\ufb01'\"\\\t\r\n\x1b"
 
@@ -52,7 +142,11 @@ def _characters(draw: Draw, sql: str) -> str:
         case 1:
             return sql[:place] + sql[place + 1 :]
         case 2:
-            return sql[:place] + chr(draw.choice([draw.randrange(128), draw.randrange(0x3000), 0x10FFFF])) + sql[place + 1 :]
+            return (
+                sql[:place]
+                + chr(draw.choice([draw.randrange(128), draw.randrange(0x3000), 0x10FFFF]))
+                + sql[place + 1 :]
+            )
         case _:
             return sql.swapcase()
 

@@ -57,8 +57,12 @@ class Report:
 
     def __str__(self) -> str:
         calls = ", ".join(f"{name} {count}" for name, count in sorted(self.counts.items()))
-        shares = ", ".join(f"{name} {self.accepted[name]}/{count}" for name, count in sorted(self.drawn.items()))
-        failures = "\n\n".join(f"FAILURE {kind}\n{failure}" for kind, failure in self.failures.items())
+        shares = ", ".join(
+            f"{name} {self.accepted[name]}/{count}" for name, count in sorted(self.drawn.items())
+        )
+        failures = "\n\n".join(
+            f"FAILURE {kind}\n{failure}" for kind, failure in self.failures.items()
+        )
         speed = self.steps / max(self.seconds, 1e-9)
         return (
             f"{self.steps} steps in {self.cases} cases, {self.seconds:.0f} s, {speed:.0f} steps/s\n"
@@ -78,7 +82,9 @@ def run_share(task: tuple[int, int, float, float]) -> Report:
     return run_campaign(seed, steps, seconds=seconds, shrinking=shrinking)
 
 
-def run_campaign(seed: int, steps: int, *, seconds: float = float("inf"), shrinking: float = 60.0) -> Report:
+def run_campaign(
+    seed: int, steps: int, *, seconds: float = float("inf"), shrinking: float = 60.0
+) -> Report:
     """Run cases from a seed on until enough steps were taken, or time is up; ``shrinking`` seconds per kind of failure."""
     report, begin = Report(), time.monotonic()
     while report.steps < steps and time.monotonic() - begin < seconds:
@@ -127,7 +133,9 @@ def kind_of(message: str) -> str:
     if not message:
         return ""
     lines = message.strip().splitlines()
-    places = [line.strip() for line in lines if line.strip().startswith("File ") and "/muntin/" in line]
+    places = [
+        line.strip() for line in lines if line.strip().startswith("File ") and "/muntin/" in line
+    ]
     if not places:
         return re.sub(r"\d+", "N", lines[0].partition(": ")[2] or lines[0])[:120]
     place = re.sub(r'.*/muntin/(\S+)", line \d+, in (\S+)', r"\1 \2", places[-1])

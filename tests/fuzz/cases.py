@@ -15,7 +15,16 @@ _START = 1_767_225_600 * SECOND
 _FORMS = ("tuples", "tuples", "dicts", "arrow", "batch", "pandas")
 _FAR = (
     *(4_102_444_800 * SECOND, 9_000 * 31_556_952 * SECOND, 2**61, 2**62, 2**63 - 1),
-    *(0, -1, -62_135_596_800 * SECOND, -(2**61), -(2**62), _START // SECOND, _START // 1000, _START * 1000),
+    *(
+        0,
+        -1,
+        -62_135_596_800 * SECOND,
+        -(2**61),
+        -(2**62),
+        _START // SECOND,
+        _START // 1000,
+        _START * 1000,
+    ),
 )
 
 
@@ -70,7 +79,10 @@ class _Drawing:
             relations.append(Relation(name, kinds))
         if draw.random() < 0.4:
             kinds = columns(draw, time=False)
-            rows = [tuple(value(draw, kind, huge=False) for kind in kinds.values()) for _ in range(draw.randint(0, 4))]
+            rows = [
+                tuple(value(draw, kind, huge=False) for kind in kinds.values())
+                for _ in range(draw.randint(0, 4))
+            ]
             self._add("table", "T", kinds, rows)
             relations.append(Relation("T", kinds, stored=True))
         return relations
@@ -115,12 +127,26 @@ class _Drawing:
     def _odd_instant(self) -> object:
         """An instant in the past, or one that is none."""
         draw = self._draw
-        odd: list[object] = [self._now - 3 * SECOND, "2026-01-01", "yesterday", None, 1.5, True, "2025-01-01T00:00:00+05:00", b"", []]
+        odd: list[object] = [
+            self._now - 3 * SECOND,
+            "2026-01-01",
+            "yesterday",
+            None,
+            1.5,
+            True,
+            "2025-01-01T00:00:00+05:00",
+            b"",
+            [],
+        ]
         return draw.choice(odd)
 
     def _time(self, stream: str) -> int:
         draw = self._draw
-        self._now += draw.choice([0, 0, 1, 1, 2, 5]) * SECOND // (1 if self._kinds[stream]["ts"] == "TIMESTAMP_S" else 2)
+        self._now += (
+            draw.choice([0, 0, 1, 1, 2, 5])
+            * SECOND
+            // (1 if self._kinds[stream]["ts"] == "TIMESTAMP_S" else 2)
+        )
         time = self._now - draw.choice([0, 0, 0, 1, 2, 9]) * SECOND
         if self._kinds[stream]["ts"] == "TIMESTAMP_S":
             time -= time % SECOND
@@ -129,7 +155,11 @@ class _Drawing:
 
     def _row(self, stream: str) -> tuple[object, ...]:
         draw, kinds = self._draw, self._kinds[stream]
-        cells = [value(draw, kind, huge=not self.case.exact) for name, kind in kinds.items() if name != "ts"]
+        cells = [
+            value(draw, kind, huge=not self.case.exact)
+            for name, kind in kinds.items()
+            if name != "ts"
+        ]
         time = self._time(stream)
         if not self.case.exact and draw.random() < 0.01:
             time = draw.choice(_FAR)
@@ -152,7 +182,10 @@ class _Drawing:
             row[-1] = draw.choice([None, junk(draw)])
         else:
             row[draw.randrange(len(row))] = junk(draw)
-        rows.insert(draw.randrange(len(rows) + 1), draw.choice([tuple(row)] * 12 + [None, "row", {"nothing": 1}, 7]))
+        rows.insert(
+            draw.randrange(len(rows) + 1),
+            draw.choice([tuple(row)] * 12 + [None, "row", {"nothing": 1}, 7]),
+        )
         name = stream if draw.random() < 0.95 else draw.choice(["", "Z", "q1", "T", "\ufeffA"])
         self._add("junk", name, draw.choice(["tuples", "tuples", "dicts", "pandas", "arrow"]), rows)
 

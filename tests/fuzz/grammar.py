@@ -10,7 +10,12 @@ from tests.fuzz.values import NUMBERS, Draw
 SETS = ("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL", "MINUS")
 WHOLE = (
     *("COUNT(*)", "COUNT({x})", "SUM({x})", "AVG({x})", "MIN({x})", "MAX({x})"),
-    *("COUNT(DISTINCT {x})", "MEDIAN({x})", "QUANTILE_DISC({x}, 0.3)", "SUM({x}) FILTER (WHERE {y} > 1)"),
+    *(
+        "COUNT(DISTINCT {x})",
+        "MEDIAN({x})",
+        "QUANTILE_DISC({x}, 0.3)",
+        "SUM({x}) FILTER (WHERE {y} > 1)",
+    ),
     *("MAX({x}) - MIN({x})", "SUM(DISTINCT {x})", "COUNT({x}) + 1"),
 )
 BY_TIME = ("FIRST({x})", "LAST({x})", "LAST({x}) FILTER (WHERE {y} > 0)")
@@ -71,9 +76,13 @@ class Grammar:
         clauses = [f"WINDOW {self._window()}"]
         every = draw.random() < 0.25
         if every:
-            clauses.append(f"EVERY {draw.choice(['1 SECOND', '2 SECONDS', '3 SECONDS', '500 MILLISECONDS'])}")
+            clauses.append(
+                f"EVERY {draw.choice(['1 SECOND', '2 SECONDS', '3 SECONDS', '500 MILLISECONDS'])}"
+            )
             self._features.add("every")
-        emits = ["", "", "EMIT CHANGES", "EMIT INSERTS"] + (["EMIT SNAPSHOT"] if every and above else [])
+        emits = ["", "", "EMIT CHANGES", "EMIT INSERTS"] + (
+            ["EMIT SNAPSHOT"] if every and above else []
+        )
         if emit := draw.choice(emits):
             clauses.append(emit)
             self._features.add(emit.lower())
@@ -95,14 +104,18 @@ class Grammar:
     def _join(self) -> str:
         draw = self._draw
         count = draw.choice([1, 1, 2, 2, 2, 3, 3, 4])
-        entries = [self._entry(0, alias, first=place == 0) for place, alias in enumerate("abcd"[:count])]
+        entries = [
+            self._entry(0, alias, first=place == 0) for place, alias in enumerate("abcd"[:count])
+        ]
         if count > 1 and draw.random() < 0.5:
             entries.reverse()
         self._features.add(f"{count} sources")
         links = [self._link(entries[:place], entries[place]) for place in range(1, count)]
         conditions = [self._condition(entries, 2) for _ in range(draw.choice([0, 0, 0, 1, 1, 2]))]
         if count > 1 and all(links) and draw.random() < 0.3:
-            source = entries[0].text + "".join(f" JOIN {e.text} ON {link}" for e, link in zip(entries[1:], links, strict=True))
+            source = entries[0].text + "".join(
+                f" JOIN {e.text} ON {link}" for e, link in zip(entries[1:], links, strict=True)
+            )
             self._features.add("join on")
         else:
             source = ", ".join(entry.text for entry in entries)
@@ -116,7 +129,9 @@ class Grammar:
         draw = self._draw
         other = draw.choice(earlier)
         left, right = draw.choice(other.numbers), draw.choice(entry.numbers)
-        kind = draw.choice(["key", "key", "key", "any", "text", "expression", "theta", "both", "none"])
+        kind = draw.choice(
+            ["key", "key", "key", "any", "text", "expression", "theta", "both", "none"]
+        )
         if kind == "key":
             return f"{earlier[0].alias}.k = {entry.alias}.k"
         if kind == "text" and other.texts and entry.texts:
@@ -137,18 +152,31 @@ class Grammar:
             columns = draw.randint(1, 2)
             body = self._selects(depth - 1, columns)
             self._features.add("sub-select")
-            return Entry(f"({body}) AS {alias}", alias, [f"{alias}.c{n}" for n in range(columns)], [], [], select=True)
+            return Entry(
+                f"({body}) AS {alias}",
+                alias,
+                [f"{alias}.c{n}" for n in range(columns)],
+                [],
+                [],
+                select=True,
+            )
         relation = draw.choice(self._streams if first else self._relations)
         kinds = relation.columns
         numbers = [f"{alias}.{name}" for name, kind in kinds.items() if kind in NUMBERS]
         texts = [f"{alias}.{name}" for name, kind in kinds.items() if kind == "VARCHAR"]
-        others = [f"{alias}.{name}" for name in kinds if f"{alias}.{name}" not in (*numbers, *texts)]
+        others = [
+            f"{alias}.{name}" for name in kinds if f"{alias}.{name}" not in (*numbers, *texts)
+        ]
         window = ""
         if relation.stored:
             self._features.add("table")
         elif draw.random() < 0.4:
-            window = f" [{self._own_window([name for name in kinds if name not in ('o', 'p', 'ts')])}]"
-        return Entry(f"{relation.name} {alias}{window}", alias, numbers, texts, others, relation.stored)
+            window = (
+                f" [{self._own_window([name for name in kinds if name not in ('o', 'p', 'ts')])}]"
+            )
+        return Entry(
+            f"{relation.name} {alias}{window}", alias, numbers, texts, others, relation.stored
+        )
 
     def _window(self) -> str:
         rows = self._draw.random() < 0.3
@@ -170,8 +198,13 @@ class Grammar:
         items = [f"{entry.alias}.k AS k{place}" for place, entry in enumerate(entries)]
         if draw.random() < 0.5:
             items = items[:1]
-        everything = [name for entry in entries for name in (*entry.numbers, *entry.texts, *entry.others)]
-        items += [f"{name} AS x{place}" for place, name in enumerate(draw.sample(everything, min(2, len(everything))))]
+        everything = [
+            name for entry in entries for name in (*entry.numbers, *entry.texts, *entry.others)
+        ]
+        items += [
+            f"{name} AS x{place}"
+            for place, name in enumerate(draw.sample(everything, min(2, len(everything))))
+        ]
         if draw.random() < 0.5:
             items.append(f"{self._number(entries, 2)} AS e")
         texts = [text for entry in entries for text in entry.texts]
@@ -206,12 +239,21 @@ class Grammar:
         if draw.random() < 0.04:
             self._risky = True
             self._features.add("risky")
-            forms = [f"{name}::TINYINT + 126::TINYINT", *(f"CAST({text} AS INTEGER)" for text in texts)]
+            forms = [
+                f"{name}::TINYINT + 126::TINYINT",
+                *(f"CAST({text} AS INTEGER)" for text in texts),
+            ]
         return draw.choice(forms)
 
     def _text(self, texts: list[str]) -> str:
         name = self._draw.choice(texts)
-        forms = (f"upper({name})", f"{name} || 'x'", f"coalesce({name}, '?')", f"substr({name}, 1, 1)", f"replace({name}, 'a', 'bb')")
+        forms = (
+            f"upper({name})",
+            f"{name} || 'x'",
+            f"coalesce({name}, '?')",
+            f"substr({name}, 1, 1)",
+            f"replace({name}, 'a', 'bb')",
+        )
         return self._draw.choice(forms)
 
     def _condition(self, entries: list[Entry], depth: int) -> str:
@@ -228,10 +270,20 @@ class Grammar:
             f"{left} IS DISTINCT FROM {right}",
         ]
         if texts:
-            forms += [f"{draw.choice(texts)} LIKE 'a%'", f"{draw.choice(texts)} = 'a'", f"{draw.choice(texts)} < 'b'"]
+            forms += [
+                f"{draw.choice(texts)} LIKE 'a%'",
+                f"{draw.choice(texts)} = 'a'",
+                f"{draw.choice(texts)} < 'b'",
+            ]
         if depth and draw.random() < 0.3:
             other = self._condition(entries, depth - 1)
-            return draw.choice([f"({draw.choice(forms)} OR {other})", f"NOT ({other})", f"({other} AND {draw.choice(forms)})"])
+            return draw.choice(
+                [
+                    f"({draw.choice(forms)} OR {other})",
+                    f"NOT ({other})",
+                    f"({other} AND {draw.choice(forms)})",
+                ]
+            )
         return draw.choice(forms)
 
     # -- above joins -------------------------------------------------------------------------------
@@ -247,12 +299,21 @@ class Grammar:
 
     def _select(self, depth: int, columns: int) -> str:
         draw = self._draw
-        entries = [self._entry(depth, alias, first=place == 0) for place, alias in enumerate("xyz"[: draw.choice([1, 1, 1, 2, 2, 3])])]
+        entries = [
+            self._entry(depth, alias, first=place == 0)
+            for place, alias in enumerate("xyz"[: draw.choice([1, 1, 1, 2, 2, 3])])
+        ]
         conditions = [self._condition(entries, 1)] if draw.random() < 0.4 else []
         for place in range(1, len(entries)):
             other = entries[draw.randrange(place)]
-            conditions += [f"{draw.choice(other.numbers)} = {draw.choice(entries[place].numbers)}"] if draw.random() < 0.85 else []
-        source = f"FROM {', '.join(entry.text for entry in entries)}" + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
+            conditions += (
+                [f"{draw.choice(other.numbers)} = {draw.choice(entries[place].numbers)}"]
+                if draw.random() < 0.85
+                else []
+            )
+        source = f"FROM {', '.join(entry.text for entry in entries)}" + (
+            f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        )
         kind = draw.choice(["plain", "distinct", "group", "group", "global"])
         self._features.add(kind)
         if kind in {"plain", "distinct"}:
@@ -260,8 +321,13 @@ class Grammar:
             return f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{', '.join(items)} {source}"
         numbers = [number for entry in entries for number in entry.numbers]
         functions = WHOLE if any(entry.select for entry in entries) else WHOLE + BY_TIME
-        calls = [draw.choice(functions).format(x=draw.choice(numbers), y=draw.choice(numbers)) for _ in range(columns)]
-        having = draw.choice(["", "", " HAVING COUNT(*) > 1", f" HAVING MAX({draw.choice(numbers)}) > 1"])
+        calls = [
+            draw.choice(functions).format(x=draw.choice(numbers), y=draw.choice(numbers))
+            for _ in range(columns)
+        ]
+        having = draw.choice(
+            ["", "", " HAVING COUNT(*) > 1", f" HAVING MAX({draw.choice(numbers)}) > 1"]
+        )
         if having:
             self._features.add("having")
         group = ""

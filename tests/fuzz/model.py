@@ -55,7 +55,9 @@ class Model:
 
     def register(self, query: Query, *, exact: bool) -> None:
         """Add a query."""
-        self.watermark.follow(query.name, {source.relation for source in query.sources if not source.stored})
+        self.watermark.follow(
+            query.name, {source.relation for source in query.sources if not source.stored}
+        )
         self.queries[query.name] = Standing(query, exact, self.watermark.advanced)
 
     def drop(self, name: str) -> None:
@@ -84,7 +86,12 @@ class Model:
             self.exact = False  # some time is finer than its column
             return
         kind = relation.schema.field(relation.time).type
-        times = table.column(relation.time).cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).to_pylist()
+        times = (
+            table.column(relation.time)
+            .cast(pa.timestamp("us", kind.tz))
+            .cast(pa.int64())
+            .to_pylist()
+        )
         self.arrivals[stream] += [self.watermark.arrive(stream, time) for time in times]
         self.fed[stream].append(table)
 
@@ -92,9 +99,14 @@ class Model:
         """Return the rows of all streams that were not late for a query."""
         found = {}
         for name, parts in self.fed.items():
-            late = [arrival.lost or query.casefold() in arrival.late_for for arrival in self.arrivals[name]]
+            late = [
+                arrival.lost or query.casefold() in arrival.late_for
+                for arrival in self.arrivals[name]
+            ]
             if parts:
-                found[name] = pa.concat_tables(parts).filter(pa.array([not one for one in late], pa.bool_()))
+                found[name] = pa.concat_tables(parts).filter(
+                    pa.array([not one for one in late], pa.bool_())
+                )
         return found
 
     def problem(self, engine: muntin.Engine, name: str, at: int | None) -> str:
@@ -122,7 +134,9 @@ class Model:
 
     def _against_oracle(self, standing: Standing, sent: pa.Table, answer: pa.Table, at: int) -> str:
         query = standing.query
-        oracle = make_oracle(query, self.accepted(query.name), self.tables, self.catalog, advanced=standing.advanced)
+        oracle = make_oracle(
+            query, self.accepted(query.name), self.tables, self.catalog, advanced=standing.advanced
+        )
         if found := difference(plain(oracle.answer(at)), plain(answer)):
             return f"{query.name}: the answer differs from the oracle\n{found}"
         if isinstance(query, Pipeline) and len(oracle.instants(at)) > _MOST_INSTANTS:
@@ -136,7 +150,10 @@ class Model:
 def arrow_rows(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:
     """Return rows as a table; whole numbers in columns of timestamps are microseconds."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return pa.table([_column(list(cells), one.type) for cells, one in zip(columns, schema, strict=True)], schema=schema)
+    return pa.table(
+        [_column(list(cells), one.type) for cells, one in zip(columns, schema, strict=True)],
+        schema=schema,
+    )
 
 
 def _column(cells: list[Any], kind: pa.DataType) -> pa.Array:
@@ -165,4 +182,8 @@ def _set_aside(engine: muntin.Engine) -> bool:
 
 def sent_by(model: Model) -> Mapping[str, pa.Table]:
     """Return everything that each query sent out."""
-    return {name: pa.concat_tables(standing.got) for name, standing in model.queries.items() if standing.got}
+    return {
+        name: pa.concat_tables(standing.got)
+        for name, standing in model.queries.items()
+        if standing.got
+    }

@@ -42,7 +42,9 @@ class Outcome:
     failed_at: int = -1
 
 
-def run_case(steps: Sequence[Step], *, cut: int | None = None) -> tuple[Outcome, Mapping[str, pa.Table]]:
+def run_case(
+    steps: Sequence[Step], *, cut: int | None = None
+) -> tuple[Outcome, Mapping[str, pa.Table]]:
     """Run steps on a new engine; with ``cut``, pushes are cut into smaller ones by that seed."""
     run = Run(None if cut is None else random.Random(cut))
     for number, step in enumerate(steps):
@@ -69,7 +71,10 @@ def compare_cuts(steps: Sequence[Step], cut: int) -> tuple[Outcome, str]:
         return outcome, f"with other cuts ({cut}): {other.failure}"
     for name in sent.keys() & again.keys():
         if found := changes_difference(plain(sent[name]), plain(again[name])):
-            return outcome, f"{name}: results depend on how rows are cut into pushes ({cut})\n{found}"
+            return (
+                outcome,
+                f"{name}: results depend on how rows are cut into pushes ({cut})\n{found}",
+            )
     return outcome, ""
 
 
@@ -110,7 +115,14 @@ class Run:
         return problem or ""
 
     def _refused(self, word: str, error: muntin.MuntinError) -> str:
-        if word in {"check", "poll", "answer", "explain", "stats", "settle"} and "there is no query" not in str(error):
+        if word in {
+            "check",
+            "poll",
+            "answer",
+            "explain",
+            "stats",
+            "settle",
+        } and "there is no query" not in str(error):
             return f"refused: {error}"
         if not str(error) or len(str(error)) > 20_000:
             return f"an error says nothing, or too much: {str(error)[:200]!r}"

@@ -9,13 +9,21 @@ from typing import Any
 from tests.fuzz.script import Step
 
 
-def shrink(steps: Sequence[Step], fails: Callable[[Sequence[Step]], bool], seconds: float = 60.0) -> list[Step]:
+def shrink(
+    steps: Sequence[Step], fails: Callable[[Sequence[Step]], bool], seconds: float = 60.0
+) -> list[Step]:
     """Return steps of which none can be left out; ``fails`` says whether some still fail."""
     until = time.monotonic() + seconds
     found = list(steps)
-    while (front := found[: len(found) * 9 // 10]) != found and time.monotonic() < until and fails(front):
+    while (
+        (front := found[: len(found) * 9 // 10]) != found
+        and time.monotonic() < until
+        and fails(front)
+    ):
         found = front
-    for word in sorted({step[0] for step in found}):  # whole kinds of steps first: most play no part
+    for word in sorted(
+        {step[0] for step in found}
+    ):  # whole kinds of steps first: most play no part
         rest = [step for step in found if step[0] != word]
         found = rest if time.monotonic() < until and fails(rest) else found
     found = _fewer(found, fails, until)

@@ -24,17 +24,27 @@ ROOT = Path(__file__).parents[2]
 
 def run(*options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tests.fuzz", *options]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
+    )
 
 
 def seed_of_commit() -> int:
     """Return a seed that is new for every commit, so that whoever checks it out finds the same failures."""
-    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    return int(done.stdout, 16) % (1 << 40) if done.returncode == 0 else random.SystemRandom().randrange(1 << 40)
+    done = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return (
+        int(done.stdout, 16) % (1 << 40)
+        if done.returncode == 0
+        else random.SystemRandom().randrange(1 << 40)
+    )
 
 
 def test_random_programs_from_a_new_seed_for_every_commit() -> None:
-    done = run("--steps", "5000", "--shrinking", "15", "--processes", "2", "--seed", str(seed_of_commit()))
+    done = run(
+        "--steps", "5000", "--shrinking", "15", "--processes", "2", "--seed", str(seed_of_commit())
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(done.stdout.split("\n")[1].split()[0]) >= 5_000
     sys.stdout.write(done.stdout)

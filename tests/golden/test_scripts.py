@@ -16,7 +16,14 @@ from muntin.testing.oracle_driver import OracleDriver
 from muntin.testing.runner import run_file
 
 SCRIPTS = sorted(Path(__file__).parent.glob("*.cqt"))
-TELLING = {"changes_three_way", "four_way", "mixed_windows", "self_join_three", "stored_table_and_two_streams", "three_way_windows"}
+TELLING = {
+    "changes_three_way",
+    "four_way",
+    "mixed_windows",
+    "self_join_three",
+    "stored_table_and_two_streams",
+    "three_way_windows",
+}
 SETTINGS = [
     {"algorithm": "naive"},
     {"algorithm": "lazy"},
@@ -50,8 +57,16 @@ def test_the_engine_passes_a_script(script: Path) -> None:
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: "-".join(settings.values()))
 @pytest.mark.parametrize(
-    "script", [path for path in SCRIPTS if os.environ.get("MUNTIN_PROFILE") == "deep" or path.stem in TELLING], ids=lambda path: path.stem
+    "script",
+    [
+        path
+        for path in SCRIPTS
+        if os.environ.get("MUNTIN_PROFILE") == "deep" or path.stem in TELLING
+    ],
+    ids=lambda path: path.stem,
 )
-def test_the_engine_passes_a_script_under_every_setting(script: Path, settings: dict[str, str]) -> None:
+def test_the_engine_passes_a_script_under_every_setting(
+    script: Path, settings: dict[str, str]
+) -> None:
     report = run_file(script, settings=settings)
     assert report.ok, str(report)

@@ -19,14 +19,16 @@ WINDOW = 30
 ONLY_SCANS = PairCosts(invalidate=0, scan=1, insert=0)
 
 
-def run(rate_a: int, rate_b: int, seconds: int, **settings: str) -> tuple[dict[str, int], float, pa.Table]:
+def run(
+    rate_a: int, rate_b: int, seconds: int, **settings: str
+) -> tuple[dict[str, int], float, pa.Table]:
     """Counted work, average number of stale rows held (sampled every second once windows are full), results."""
     return run_sides({"A": Side(rate_a, WINDOW), "B": Side(rate_b, WINDOW)}, seconds, **settings)
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a join: rows a second, seconds of its window, buckets."""
+    """One side of a join: rows per second, seconds of its window, buckets."""
 
     rate: int
     window: int
@@ -37,13 +39,18 @@ class Side:
         return WindowStatistics(self.rate, self.rate * self.window, KEYS, self.buckets)
 
 
-def run_sides(sides: dict[str, Side], seconds: int, **settings: str) -> tuple[dict[str, int], float, pa.Table]:
+def run_sides(
+    sides: dict[str, Side], seconds: int, **settings: str
+) -> tuple[dict[str, int], float, pa.Table]:
     engine = muntin.Engine(**settings)
     for name in "AB":
         engine.stream(name, {"k": "bigint", "v": "double", "ts": "timestamp"}, time="ts")
     froms = ", ".join(f"{name} [RANGE {side.window} SECONDS]" for name, side in sides.items())
     q = engine.query(f"SELECT A.k, A.v AS av, B.v AS bv FROM {froms} WHERE A.k = B.k")
-    streams = {name: uniform_stream(side.rate * seconds, side.rate, KEYS, seed) for seed, (name, side) in enumerate(sides.items(), 1)}
+    streams = {
+        name: uniform_stream(side.rate * seconds, side.rate, KEYS, seed)
+        for seed, (name, side) in enumerate(sides.items(), 1)
+    }
     stale = []
     for second in range(seconds):
         for name, rows in streams.items():
@@ -60,7 +67,9 @@ def run_sides(sides: dict[str, Side], seconds: int, **settings: str) -> tuple[di
 
 def work_a_second(sides: dict[str, Side], **settings: str) -> dict[str, float]:
     """Counted work a second, windows full."""
-    full, filling = (run_sides(sides, seconds, **settings)[0] for seconds in (3 * WINDOW, 2 * WINDOW))
+    full, filling = (
+        run_sides(sides, seconds, **settings)[0] for seconds in (3 * WINDOW, 2 * WINDOW)
+    )
     return {name: (full[name] - filling[name]) / WINDOW for name in full}
 
 
@@ -86,15 +95,22 @@ def test_scans_follow_equations_1_and_2(buckets: int) -> None:
     left, right = (side.statistics for side in sides.values())
     predicted = pair_cost(left, right, ONLY_SCANS)
     assert predicted == pytest.approx(40 * 20 * 2 * WINDOW / buckets)
-    assert work_a_second(sides, expiry="probe_insert", **settings)["comparisons"] == pytest.approx(predicted, rel=0.1)
+    assert work_a_second(sides, expiry="probe_insert", **settings)["comparisons"] == pytest.approx(
+        predicted, rel=0.1
+    )
 
 
 UNEQUAL = {"A": Side(40, 30, 10), "B": Side(15, 12, 50)}
 
 
-@pytest.mark.parametrize("sides", [UNEQUAL, {"A": UNEQUAL["B"], "B": UNEQUAL["A"]}, {"A": Side(10, 30), "B": Side(10, 30)}])
+@pytest.mark.parametrize(
+    "sides",
+    [UNEQUAL, {"A": UNEQUAL["B"], "B": UNEQUAL["A"]}, {"A": Side(10, 30), "B": Side(10, 30)}],
+)
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_each_strategy_compares_as_often_as_predicted_on_unequal_sides(strategy: str, sides: dict[str, Side]) -> None:
+def test_each_strategy_compares_as_often_as_predicted_on_unequal_sides(
+    strategy: str, sides: dict[str, Side]
+) -> None:
     buckets = ", ".join(f"{name} = {side.buckets}" for name, side in sides.items())
     counted = work_a_second(sides, expiry=strategy, buckets=buckets)
     predicted = pair_work(Expiry(strategy), *(side.statistics for side in sides.values()))
@@ -116,7 +132,10 @@ def test_stale_rows_build_up_as_the_formulas_say() -> None:
     """In all buckets of B: N * rate B / rate A under probe, N * rate B / (rate A + rate B) under probe and insert."""
     sides = {"A": Side(4, WINDOW), "B": Side(40, WINDOW)}
     a, b = (side.statistics for side in sides.values())
-    held = {strategy: run_sides(sides, 150, expiry=strategy, buckets=str(KEYS))[1] for strategy in STRATEGIES}
+    held = {
+        strategy: run_sides(sides, 150, expiry=strategy, buckets=str(KEYS))[1]
+        for strategy in STRATEGIES
+    }
     assert stale_rows(Expiry.PROBE, b, a) == KEYS * 40 / 4
     assert stale_rows(Expiry.PROBE_INSERT, b, a) == pytest.approx(KEYS * 40 / 44)
     for strategy in (Expiry.PROBE, Expiry.PROBE_INSERT):
@@ -125,6 +144,9 @@ def test_stale_rows_build_up_as_the_formulas_say() -> None:
 
 
 def test_greedy_strategies_pay_a_comparison_for_every_bucket() -> None:
-    work = {strategy: run(10, 10, 60, expiry=strategy, buckets=str(KEYS))[0]["expiry_checks"] for strategy in STRATEGIES}
+    work = {
+        strategy: run(10, 10, 60, expiry=strategy, buckets=str(KEYS))[0]["expiry_checks"]
+        for strategy in STRATEGIES
+    }
     assert work["probe"] < work["probe_insert"] < work["probe_all"] < work["all"]
     assert work["all"] > 10 * work["probe_insert"]

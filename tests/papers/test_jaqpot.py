@@ -19,13 +19,21 @@ A, B, C, AB = 0, 1, 2, 3
 ONE_JOIN = TreeShape.of((A, B))
 TWO_JOINS = TreeShape.of(((A, B), C))
 
-FIGURE_2A = PlanModel(ONE_JOIN, rates=(500, 700), productivity=(0.005 * 500, 0.001 * 5000), own=(5000, 500))
+FIGURE_2A = PlanModel(
+    ONE_JOIN, rates=(500, 700), productivity=(0.005 * 500, 0.001 * 5000), own=(5000, 500)
+)
 # Figures 2.b and 10: selectivities 0.001 and 0.005, states of 5000, 500, 1000 and 200 rows, as the numbers of Table 4 imply. The rate of C
 # is not told; no number of the paper depends on it.
-FIGURE_2B = PlanModel.of_selectivities(TWO_JOINS, (500, 700, 600), (5000, 500, 1000, 200), (0.001, 0.005))
+FIGURE_2B = PlanModel.of_selectivities(
+    TWO_JOINS, (500, 700, 600), (5000, 500, 1000, 200), (0.001, 0.005)
+)
 # Figure 4: 11 rows of A make 4 results, 11 of B make 5, 10 of C one; each intermediate result makes one.
-FIGURE_4 = PlanModel(TWO_JOINS, rates=(inf,) * 3, productivity=(4 / 11, 5 / 11, 0.1, 1.0), own=(0,) * 4)
-FIGURE_4_CAPPED = PlanModel(TWO_JOINS, rates=(11, 11, 10), productivity=FIGURE_4.productivity, own=(0,) * 4)
+FIGURE_4 = PlanModel(
+    TWO_JOINS, rates=(inf,) * 3, productivity=(4 / 11, 5 / 11, 0.1, 1.0), own=(0,) * 4
+)
+FIGURE_4_CAPPED = PlanModel(
+    TWO_JOINS, rates=(11, 11, 10), productivity=FIGURE_4.productivity, own=(0,) * 4
+)
 UNITS = (11, 11, 10)
 
 
@@ -38,7 +46,9 @@ def all_shapes(leaves: list[int]) -> Iterator[Nested]:
                 yield left, right
 
 
-EVERY_SHAPE = [TreeShape.of(tree) for count in range(2, 9) for tree in all_shapes(list(range(count)))]
+EVERY_SHAPE = [
+    TreeShape.of(tree) for count in range(2, 9) for tree in all_shapes(list(range(count)))
+]
 
 
 def form(tree: Nested) -> str:
@@ -48,7 +58,10 @@ def form(tree: Nested) -> str:
 
 def distinct_shapes(leaves: int) -> list[TreeShape]:
     """One tree of every form."""
-    return [TreeShape.of(tree) for tree in {form(tree): tree for tree in all_shapes(list(range(leaves)))}.values()]
+    return [
+        TreeShape.of(tree)
+        for tree in {form(tree): tree for tree in all_shapes(list(range(leaves)))}.values()
+    ]
 
 
 def test_figure_2a_productivities_and_best_hjp() -> None:
@@ -56,17 +69,17 @@ def test_figure_2a_productivities_and_best_hjp() -> None:
     assert FIGURE_2A.saturation.resources == 1200
     assert FIGURE_2A.saturation.throughput == 500 * 2.5 + 700 * 5
     found = allocate("best_hjp", FIGURE_2A, 300)
-    assert found.allowances == pytest.approx((0, 300))
+    assert found.budgets == pytest.approx((0, 300))
     assert found.throughput == 1500
 
 
 def test_figure_2a_best_hjp_never_gives_more_than_arrives() -> None:
     found = allocate("best_hjp", FIGURE_2A, 800)
-    assert found.allowances == pytest.approx((100, 700))
+    assert found.budgets == pytest.approx((100, 700))
     assert found.throughput == 250 + 3500
 
 
-def test_figure_2b_output_rates_under_allowances() -> None:
+def test_figure_2b_output_rates_under_budgets() -> None:
     flow = FIGURE_2B.flow((75, 75, 75, 75))
     assert flow.arrivals[AB] == 412.5
     assert flow.throughput == 450
@@ -94,14 +107,18 @@ def test_discrete_greedy_makes_6() -> None:
     table = path_table(FIGURE_4, UNITS)
     multiples = greedy_multiples(table, 30)
     assert multiples == (0, 1, 1)
-    assert sum(count * entry.output for count, entry in zip(multiples, table, strict=True)) == pytest.approx(6)
+    assert sum(
+        count * entry.output for count, entry in zip(multiples, table, strict=True)
+    ) == pytest.approx(6)
 
 
 def test_dynamic_programming_makes_8() -> None:
     table = path_table(FIGURE_4, UNITS)
     multiples = best_multiples(table, 30)
     assert multiples == (2, 0, 0)
-    assert sum(count * entry.output for count, entry in zip(multiples, table, strict=True)) == pytest.approx(8)
+    assert sum(
+        count * entry.output for count, entry in zip(multiples, table, strict=True)
+    ) == pytest.approx(8)
 
 
 def test_dynamic_programming_makes_6_when_no_more_rows_probe_than_arrive() -> None:
@@ -110,7 +127,7 @@ def test_dynamic_programming_makes_6_when_no_more_rows_probe_than_arrive() -> No
 
 def test_grepp_makes_9_38() -> None:
     found = allocate("grepp", FIGURE_4, 30)
-    assert found.allowances == pytest.approx((0, 20.625, 0, 9.375))
+    assert found.budgets == pytest.approx((0, 20.625, 0, 9.375))
     assert found.throughput == pytest.approx(9.375)
 
 
@@ -123,7 +140,7 @@ def test_grepp_makes_8_73_when_no_more_rows_probe_than_arrive() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "allowances", "middle", "results"),
+    ("policy", "budgets", "middle", "results"),
     [
         ("equal_hj", (75, 75, 75, 75), 412.5, 450),
         ("ebest_hjp", (0, 150, 0, 150), 750, 750),
@@ -131,27 +148,30 @@ def test_grepp_makes_8_73_when_no_more_rows_probe_than_arrive() -> None:
         ("sbest_hjp", (0, 50, 0, 250), 250, 1250),
     ],
 )
-def test_table_4(policy: str, allowances: tuple[float, ...], middle: float, results: float) -> None:
+def test_table_4(policy: str, budgets: tuple[float, ...], middle: float, results: float) -> None:
     found = allocate(policy, FIGURE_2B, 300)
-    assert found.allowances == pytest.approx(allowances)
-    assert FIGURE_2B.flow(found.allowances).arrivals[AB] == pytest.approx(middle)
+    assert found.budgets == pytest.approx(budgets)
+    assert FIGURE_2B.flow(found.budgets).arrivals[AB] == pytest.approx(middle)
     assert found.throughput == pytest.approx(results)
 
 
 def test_table_4_global_hjpr() -> None:
     """The paper rounds to 13, 130, 27 and 130 rows, which makes 656.5 and 677; the ratio 0.5 : 5 : 1 : 5 is what it divides by."""
     found = allocate("global_hjpr", FIGURE_2B, 300)
-    assert found.allowances == pytest.approx([300 * part / 11.5 for part in (0.5, 5, 1, 5)])
-    assert found.allowances == pytest.approx((13, 130, 27, 130), abs=1)
+    assert found.budgets == pytest.approx([300 * part / 11.5 for part in (0.5, 5, 1, 5)])
+    assert found.budgets == pytest.approx((13, 130, 27, 130), abs=1)
     printed = FIGURE_2B.flow((13, 130, 27, 130))
     assert (printed.arrivals[AB], printed.throughput) == (656.5, 677)
     assert found.throughput == pytest.approx(677, rel=0.01)
 
 
 def test_grepp_makes_as_much_as_the_best_heuristic_on_figure_2b() -> None:
-    best = max(allocate(policy, FIGURE_2B, 300).throughput for policy in ("equal_hj", "global_hjpr", "ebest_hjp", "sbest_hjp", "best_hjp"))
+    best = max(
+        allocate(policy, FIGURE_2B, 300).throughput
+        for policy in ("equal_hj", "global_hjpr", "ebest_hjp", "sbest_hjp", "best_hjp")
+    )
     found = allocate("grepp", FIGURE_2B, 300)
-    assert found.allowances == pytest.approx((0, 50, 0, 250))
+    assert found.budgets == pytest.approx((0, 50, 0, 250))
     assert found.throughput == pytest.approx(best)
 
 
@@ -162,7 +182,9 @@ def test_unit_time_cost_has_probes_inserts_and_purges_of_each_side() -> None:
 
 
 @pytest.mark.parametrize("leaves", range(2, 9))
-def test_lemma_2_every_shape_has_two_states_less_than_streams_that_can_grow_stale(leaves: int) -> None:
+def test_lemma_2_every_shape_has_two_states_less_than_streams_that_can_grow_stale(
+    leaves: int,
+) -> None:
     shapes = [shape for shape in EVERY_SHAPE if shape.leaves == leaves]
     assert len(shapes) == [1, 2, 5, 14, 42, 132, 429][leaves - 2]
     for shape in shapes:
@@ -193,7 +215,9 @@ def test_lemma_1_holds_for_every_stream_and_shape_under_jaqpot(leaves: int, form
     for shape in shapes:
         own = [100.0 + 10 * h for h in range(shape.count)]
         rates = [20.0 + leaf for leaf in range(leaves)]
-        model = PlanModel(shape, tuple(rates), tuple(0.7 + 0.1 * (h % 5) for h in range(shape.count)), tuple(own)).with_freshness(factor=6)
+        model = PlanModel(
+            shape, tuple(rates), tuple(0.7 + 0.1 * (h % 5) for h in range(shape.count)), tuple(own)
+        ).with_freshness(factor=6)
         task = Refreshing.of(model)
         assert task is not None
         shares = task.least_cost()
@@ -203,8 +227,8 @@ def test_lemma_1_holds_for_every_stream_and_shape_under_jaqpot(leaves: int, form
         least = sum(rows * cost for rows, cost in zip(sent, model.path_costs, strict=True))
         found = allocate("jaqpot", model, least * 1.01)
         assert found.infeasible is None
-        assert is_fresh(model, found.allowances)
-        assert not is_fresh(model, tuple(0.8 * rows for rows in found.allowances))
+        assert is_fresh(model, found.budgets)
+        assert not is_fresh(model, tuple(0.8 * rows for rows in found.budgets))
 
 
 def test_algorithm_1_adds_grepp_to_what_freshness_takes() -> None:
@@ -217,7 +241,7 @@ def test_algorithm_1_adds_grepp_to_what_freshness_takes() -> None:
     assert found.assigned is not None
     assert found.assigned[B] == pytest.approx((150, 750))
     assert found.throughput == pytest.approx(3750)
-    assert is_fresh(model, found.allowances)
+    assert is_fresh(model, found.budgets)
 
 
 def test_states_are_refreshed_faster_where_chance_is_to_make_nothing_stale() -> None:
@@ -227,8 +251,10 @@ def test_states_are_refreshed_faster_where_chance_is_to_make_nothing_stale() -> 
     found = allocate("jaqpot", careful, 900)
     assert found.infeasible is None
     assert found.for_freshness == pytest.approx((112 + 560) * (1 + 3 / 200**0.5), rel=1e-5)
-    assert is_fresh(careful, found.allowances)
-    assert allocate("jaqpot", careful, 700) == allocate("jaqpot", model, 700), "too few for that, enough on average"
+    assert is_fresh(careful, found.budgets)
+    assert allocate("jaqpot", careful, 700) == allocate("jaqpot", model, 700), (
+        "too few for that, enough on average"
+    )
     assert allocate("jaqpot", careful, 300) == allocate("jaqpot", model, 300)
 
 
@@ -237,11 +263,15 @@ def test_freshness_that_cannot_be_kept_is_said_with_what_would_do() -> None:
     found = allocate("jaqpot", model, 300)
     assert found.infeasible is not None
     assert found.infeasible.resources == pytest.approx(672, rel=1e-5)
-    # With 300 probes come 250 intermediate results a second: 0.714 s and 0.8 s, instead of 1.071 s.
-    assert found.infeasible.factor == pytest.approx((500 / 700 + 200 / 250) / (1.5 * 500 / 700), rel=1e-5)
+    # With 300 probes come 250 intermediate results per second: 0.714 s and 0.8 s, instead of 1.071 s.
+    assert found.infeasible.factor == pytest.approx(
+        (500 / 700 + 200 / 250) / (1.5 * 500 / 700), rel=1e-5
+    )
     assert found.throughput == allocate("grepp", model, 300).throughput
     slow = PlanModel(TWO_JOINS, (0.5, 0.7, 600), model.productivity, model.own, (20_000, 750, 600))
     too_few = allocate("jaqpot", slow, 1e9).infeasible
     assert too_few is not None
     assert too_few.resources is None
-    assert too_few.factor == pytest.approx((500 / 0.7 + 200 / (0.5 * 0.5 + 0.7 * 5)) / 750, rel=1e-5)
+    assert too_few.factor == pytest.approx(
+        (500 / 0.7 + 200 / (0.5 * 0.5 + 0.7 * 5)) / 750, rel=1e-5
+    )

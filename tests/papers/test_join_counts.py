@@ -11,7 +11,15 @@ import pytest
 
 from muntin.planner.lazy_join_cost import lazy_work, naive_work
 from muntin.testing.join_cases import Group, groups
-from muntin.testing.join_counts import TABLE_5, TABLE_6, PaperStream, count_work, make_streams, order_setting, statistics_of
+from muntin.testing.join_counts import (
+    TABLE_5,
+    TABLE_6,
+    PaperStream,
+    count_work,
+    make_streams,
+    order_setting,
+    statistics_of,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "scripts" / "join_cost_table.py"))
@@ -36,7 +44,10 @@ def test_each_table_has_more_than_ten_orders_from_the_best_to_the_worst() -> Non
     for found in costs.values():
         assert len(found) == 13
         assert list(found.values()) == sorted(found.values())
-    assert {name: (round(min(found.values())), round(max(found.values()))) for name, found in costs.items()} == {
+    assert {
+        name: (round(min(found.values())), round(max(found.values())))
+        for name, found in costs.items()
+    } == {
         "Table 5": (16_000, 86_850),
         "Table 6": (80_400, 646_050),
         "Table 7": (47_977, 79_000),
@@ -50,12 +61,20 @@ def test_new_rows_of_a_fast_stream_come_first_here_even_at_long_intervals() -> N
     last = (0, 1, 2, 3)
     counted = {
         algorithm: count_work(
-            streams, rows, 600, join="nested_loop", algorithm=algorithm, reevaluation="50 seconds", order=order_setting(last)
+            streams,
+            rows,
+            600,
+            join="nested_loop",
+            algorithm=algorithm,
+            reevaluation="50 seconds",
+            order=order_setting(last),
         ).comparisons
         for algorithm in ("lazy", "general_lazy")
     }
     assert counted["lazy"] == pytest.approx(lazy_work(last, windows, 50).comparisons, rel=0.1)
-    assert counted["general_lazy"] == pytest.approx(naive_work(last, windows, 50).comparisons, rel=0.1)
+    assert counted["general_lazy"] == pytest.approx(
+        naive_work(last, windows, 50).comparisons, rel=0.1
+    )
     assert counted["lazy"] < counted["general_lazy"]
 
 
@@ -63,9 +82,19 @@ def test_lazy_expiry_keeps_its_interval_inside_a_batch() -> None:
     """What is stored too long is read by the windows above the new rows; a batch has many intervals here."""
     streams = [*[PaperStream(1, 100, 50)] * 3, PaperStream(10, 100, 50)]
     rows = make_streams(streams, 600, 1)
-    last = {"join": "nested_loop", "algorithm": "general_lazy", "reevaluation": "5 seconds", "order": order_setting((0, 1, 2, 3))}
+    last = {
+        "join": "nested_loop",
+        "algorithm": "general_lazy",
+        "reevaluation": "5 seconds",
+        "order": order_setting((0, 1, 2, 3)),
+    }
     always = count_work(streams, rows, 600, **last)
-    lazily = {seconds: count_work(streams, rows, 600, **last, expiry="lazy", expiry_interval=f"{seconds} seconds") for seconds in (5, 50)}
+    lazily = {
+        seconds: count_work(
+            streams, rows, 600, **last, expiry="lazy", expiry_interval=f"{seconds} seconds"
+        )
+        for seconds in (5, 50)
+    }
     assert lazily[5].comparisons == pytest.approx(always.comparisons, rel=0.01)
     assert 1.2 * always.comparisons < lazily[50].comparisons < 2 * always.comparisons
 
@@ -79,4 +108,7 @@ def test_streams_have_the_rates_and_values_of_their_table() -> None:
             assert pc.min_max(values).as_py() == {"min": 1, "max": stream.distinct}
             often = pc.value_counts(values).field("counts")
             assert max(often.to_pylist()) - min(often.to_pylist()) <= 1
-            assert rows.column("ts").combine_chunks().cast("int64").to_pylist()[-1] <= seconds * 1_000_000
+            assert (
+                rows.column("ts").combine_chunks().cast("int64").to_pylist()[-1]
+                <= seconds * 1_000_000
+            )

@@ -28,7 +28,10 @@ def paper_best(windows: list[WindowStatistics], interval: float) -> tuple[float,
     """The cost of the best orders of NAIVE, LAZY and GENERAL LAZY."""
     naive = min(paper_general_cost([order] * 4, windows, interval) for order in ORDERS)
     lazy = min(paper_general_cost(origin_first(order, 4), windows, interval) for order in ORDERS)
-    general = sum(min(paper_interval_cost(origin, order, windows, interval) for order in ORDERS) for origin in range(4))
+    general = sum(
+        min(paper_interval_cost(origin, order, windows, interval) for order in ORDERS)
+        for origin in range(4)
+    )
     return naive, lazy, general
 
 
@@ -55,7 +58,9 @@ def test_figure_3a_with_equal_streams_the_new_rows_always_come_first_and_cost_gr
 
 
 def test_figure_3b_with_one_fast_stream_lazy_loses_at_long_intervals() -> None:
-    found = dict(zip(INTERVALS, (paper_best(ONE_FAST, interval) for interval in INTERVALS), strict=True))
+    found = dict(
+        zip(INTERVALS, (paper_best(ONE_FAST, interval) for interval in INTERVALS), strict=True)
+    )
     for naive, lazy, general in found.values():
         assert general <= min(naive, lazy) * (1 + 1e-9)
     naive, lazy, general = found[1]
@@ -71,20 +76,28 @@ def test_figure_3b_with_one_fast_stream_lazy_loses_at_long_intervals() -> None:
 
 
 @pytest.mark.parametrize("windows", [statistics_of(TABLE_5), statistics_of(TABLE_7, 5), ONE_FAST])
-def test_in_our_model_lazy_compares_as_eager_does_and_looks_at_more_rows_the_longer_the_interval(windows: list[WindowStatistics]) -> None:
+def test_in_our_model_lazy_compares_as_eager_does_and_looks_at_more_rows_the_longer_the_interval(
+    windows: list[WindowStatistics],
+) -> None:
     outermost = sum(window.rate for window in windows)
     for order in ORDERS:
         works = [lazy_work(order, windows, interval) for interval in (0, *INTERVALS)]
-        assert [work.comparisons for work in works] == pytest.approx([eager_cost(order, windows) + outermost] * len(works))
+        assert [work.comparisons for work in works] == pytest.approx(
+            [eager_cost(order, windows) + outermost] * len(works)
+        )
         scanned = [work.scanned for work in works]
         assert scanned == sorted(set(scanned))
 
 
 @pytest.mark.parametrize("windows", [statistics_of(TABLE_5), statistics_of(TABLE_7), ONE_FAST])
 @pytest.mark.parametrize("interval", [0, 1, 10, 100])
-def test_independent_local_orders_cost_no_more_than_any_other_algorithm(windows: list[WindowStatistics], interval: float) -> None:
+def test_independent_local_orders_cost_no_more_than_any_other_algorithm(
+    windows: list[WindowStatistics], interval: float
+) -> None:
     general = local_orders(windows, interval)
-    assert general.cost == pytest.approx(general_lazy_work(general.orders, windows, interval).comparisons)
+    assert general.cost == pytest.approx(
+        general_lazy_work(general.orders, windows, interval).comparisons
+    )
     for order in ORDERS:
         assert general.cost <= lazy_work(order, windows, interval).comparisons * (1 + 1e-9)
         assert general.cost <= naive_work(order, windows, interval).comparisons * (1 + 1e-9)
@@ -92,6 +105,9 @@ def test_independent_local_orders_cost_no_more_than_any_other_algorithm(windows:
 
 def test_naive_row_by_row_is_what_naive_comes_to_as_the_interval_goes_to_nothing() -> None:
     windows = statistics_of(TABLE_5)
-    costs = [naive_work((0, 1, 2, 3), windows, interval).comparisons for interval in (0, 1e-9, 0.01, 1, 10)]
+    costs = [
+        naive_work((0, 1, 2, 3), windows, interval).comparisons
+        for interval in (0, 1e-9, 0.01, 1, 10)
+    ]
     assert costs[1] == pytest.approx(costs[0])
     assert costs[1:] == sorted(costs[1:], reverse=True)

@@ -26,7 +26,9 @@ def engine_with(streams: int, **settings: str) -> muntin.Engine:
 @pytest.mark.parametrize("algorithm", ["eager", "naive", "lazy", "general_lazy"])
 @pytest.mark.parametrize("join", ["nested_loop", "hash"])
 @pytest.mark.parametrize("order", ["S1, S2, S3", "S3, S2, S1"])
-def test_table_2_gives_the_correct_results_of_table_3(algorithm: str, join: str, order: str) -> None:
+def test_table_2_gives_the_correct_results_of_table_3(
+    algorithm: str, join: str, order: str
+) -> None:
     """All rows come before the first evaluation at 210: rows of S1 that had expired at 205 must not join."""
     engine = engine_with(3, algorithm=algorithm, join=join, order=order, reevaluation="210 seconds")
     q = engine.query(
@@ -41,7 +43,15 @@ def test_table_2_gives_the_correct_results_of_table_3(algorithm: str, join: str,
 def seconds_of(q: muntin.StandingQuery, *columns: str) -> list[tuple[int, ...]]:
     """The polled rows, times in seconds."""
     rows = q.poll()
-    return list(zip(*((value // SECOND for value in rows.column(name).cast("int64").to_pylist()) for name in columns), strict=True))
+    return list(
+        zip(
+            *(
+                (value // SECOND for value in rows.column(name).cast("int64").to_pylist())
+                for name in columns
+            ),
+            strict=True,
+        )
+    )
 
 
 def test_table_4_orders_the_origin_first_and_the_rest_globally() -> None:
@@ -58,7 +68,9 @@ def test_naive_compares_more_than_eager_and_hash_less_than_nested_loops() -> Non
     for algorithm, join in (("eager", "nested_loop"), ("naive", "nested_loop"), ("eager", "hash")):
         streams = multi_join_streams(1_200, rates=[1, 1, 1], distinct=[20, 20, 20], seed=5)
         engine = engine_with(3, algorithm=algorithm, join=join, order="S1, S2, S3")
-        q = engine.query("SELECT S1.attr FROM S1, S2, S3 WHERE S1.attr = S2.attr AND S2.attr = S3.attr WINDOW 300 SECONDS")
+        q = engine.query(
+            "SELECT S1.attr FROM S1, S2, S3 WHERE S1.attr = S2.attr AND S2.attr = S3.attr WINDOW 300 SECONDS"
+        )
         for number, rows in enumerate(streams, 1):
             engine.push(f"S{number}", rows)
         engine.advance(1_200 * SECOND)
@@ -66,7 +78,9 @@ def test_naive_compares_more_than_eager_and_hash_less_than_nested_loops() -> Non
         assert isinstance(stats, dict)
         work[algorithm, join] = (stats["matches"], stats["comparisons"])
     assert len({matches for matches, _ in work.values()}) == 1
-    assert work["eager", "hash"][1] < work["eager", "nested_loop"][1] < work["naive", "nested_loop"][1]
+    assert (
+        work["eager", "hash"][1] < work["eager", "nested_loop"][1] < work["naive", "nested_loop"][1]
+    )
 
 
 def test_count_windows_hold_exactly_their_rows_under_lazy_evaluation() -> None:
@@ -74,7 +88,9 @@ def test_count_windows_hold_exactly_their_rows_under_lazy_evaluation() -> None:
     results = {}
     for algorithm in ("eager", "lazy", "general_lazy", "naive"):
         engine = engine_with(2, algorithm=algorithm, reevaluation="1 hour")
-        q = engine.query("SELECT S1.ts AS t1, S2.ts AS t2 FROM S1 [ROWS 2], S2 [ROWS 1] WHERE S1.attr = S2.attr")
+        q = engine.query(
+            "SELECT S1.ts AS t1, S2.ts AS t2 FROM S1 [ROWS 2], S2 [ROWS 1] WHERE S1.attr = S2.attr"
+        )
         engine.push("S1", [(7, at * SECOND) for at in (1, 2, 3)])
         engine.push("S2", [(7, 4 * SECOND), (7, 5 * SECOND)])
         engine.push("S1", [(7, 6 * SECOND)])

@@ -12,7 +12,18 @@ from fractions import Fraction
 import pytest
 
 from muntin.planner.response_times import Burst, isolated, lwo, swf
-from muntin.testing.schedules import Found, Released, Row, Scanned, Scheduler, Setup, Trace, Viewer, max_throughput, simulate
+from muntin.testing.schedules import (
+    Found,
+    Released,
+    Row,
+    Scanned,
+    Scheduler,
+    Setup,
+    Trace,
+    Viewer,
+    max_throughput,
+    simulate,
+)
 
 CIRCLE, STAR = 1, 2
 OTHER = 3
@@ -22,7 +33,9 @@ def pictured(windows: tuple[int, int, int], key: Callable[[str], int]) -> Setup:
     """The two streams of the figures up to a11 and b12, which arrives while a11 scans its first window."""
     rows = [Row(time % 2 == 0, time, key(f"{'ba'[time % 2]}{time}")) for time in range(11)]
     rows += [Row(0, 11, key("a11"), arrival=0), Row(1, 12, key("b12"), arrival=1)]
-    queries = tuple(Viewer(f"Q{number}", (length, length)) for number, length in enumerate(windows, 1))
+    queries = tuple(
+        Viewer(f"Q{number}", (length, length)) for number, length in enumerate(windows, 1)
+    )
     return Setup(tuple(rows), queries)
 
 
@@ -44,7 +57,10 @@ def name(setup: Setup, number: int | None) -> str:
 
 def pair(setup: Setup, outer: int, partner: int) -> str:
     """A pair as the figures write it, the row of A first."""
-    return ",".join(name(setup, number) for number in sorted((outer, partner), key=lambda number: setup.rows[number].stream))
+    return ",".join(
+        name(setup, number)
+        for number in sorted((outer, partner), key=lambda number: setup.rows[number].stream)
+    )
 
 
 def found_and_released(trace: Trace) -> list[str]:
@@ -60,13 +76,19 @@ def found_and_released(trace: Trace) -> list[str]:
 
 
 def outputs(trace: Trace) -> dict[str, list[str]]:
-    return {query.name: [pair(trace.setup, *each) for each in trace.output(query.name)] for query in trace.setup.queries}
+    return {
+        query.name: [pair(trace.setup, *each) for each in trace.output(query.name)]
+        for query in trace.setup.queries
+    }
 
 
 def scans(trace: Trace) -> list[str]:
     """The schedule: which row scanned which window."""
     levels = sorted(query.windows for query in trace.setup.queries)
-    return [f"{name(trace.setup, outer)}:w{levels.index(windows) + 1}" for outer, windows in trace.schedule]
+    return [
+        f"{name(trace.setup, outer)}:w{levels.index(windows) + 1}"
+        for outer, windows in trace.schedule
+    ]
 
 
 ISOLATED = {
@@ -77,7 +99,9 @@ ISOLATED = {
 
 
 @pytest.mark.parametrize("buckets", [None, 1, 2, 7])
-def test_figure_2a_lwo_finishes_the_largest_window_and_routes_each_pair_to_the_windows_that_hold_it(buckets: int | None) -> None:
+def test_figure_2a_lwo_finishes_the_largest_window_and_routes_each_pair_to_the_windows_that_hold_it(
+    buckets: int | None,
+) -> None:
     trace = simulate(replace(FIGURE_3, buckets=buckets), Scheduler.LWO)
     assert scans(trace) == ["a11:w3", "b12:w3"]
     assert found_and_released(trace) == [
@@ -125,7 +149,10 @@ def test_figure_3a_resume_pointers_and_what_the_router_holds() -> None:
     steps = [step for step in trace.steps if isinstance(step, Scanned)]
     assert [name(setup, step.resume) for step in steps] == ["b6", "a7", "b2", "a3", "-", "-"]
     assert [step.candidates for step in steps] == [2, 2, 2, 2, 2, 2]
-    held = [[f"{pair(setup, outer, partner)} > {query}" for query, outer, partner in step.held] for step in steps]
+    held = [
+        [f"{pair(setup, outer, partner)} > {query}" for query, outer, partner in step.held]
+        for step in steps
+    ]
     assert held == [
         [],
         ["a9,b12 > Q2", "a9,b12 > Q3"],
@@ -138,7 +165,9 @@ def test_figure_3a_resume_pointers_and_what_the_router_holds() -> None:
 
 def test_figure_3a_what_is_kept() -> None:
     """b0 is outside w3 for b12, but a11 still has to look at it when b12 comes; under LWO it has done so by then."""
-    kept = {scheduler: simulate(FIGURE_3, scheduler) for scheduler in (Scheduler.LWO, Scheduler.SWF)}
+    kept = {
+        scheduler: simulate(FIGURE_3, scheduler) for scheduler in (Scheduler.LWO, Scheduler.SWF)
+    }
     assert [trace.most_stored for trace in kept.values()] == [12, 13]
     assert [trace.most_waiting for trace in kept.values()] == [1, 2]
     assert [trace.most_held for trace in kept.values()] == [0, 2]
@@ -146,7 +175,11 @@ def test_figure_3a_what_is_kept() -> None:
 
 def test_figure_4_the_matrix() -> None:
     half, third = Fraction(1, 2), Fraction(1, 3)
-    assert max_throughput([2, 3, 6], [1, 1, 1]) == [[half, 2 * third, 2 * third], [None, 1, 1], [None, None, third]]
+    assert max_throughput([2, 3, 6], [1, 1, 1]) == [
+        [half, 2 * third, 2 * third],
+        [None, 1, 1],
+        [None, None, third],
+    ]
 
 
 def test_figure_4_the_matrix_with_several_queries_a_window() -> None:
@@ -158,22 +191,43 @@ def test_figure_4_the_matrix_with_several_queries_a_window() -> None:
 
 
 def test_figure_4_the_schedule() -> None:
-    assert scans(simulate(FIGURE_4, Scheduler.MQT)) == ["a11:w1", "a11:w2", "b12:w1", "b12:w2", "a11:w3", "b12:w3"]
+    assert scans(simulate(FIGURE_4, Scheduler.MQT)) == [
+        "a11:w1",
+        "a11:w2",
+        "b12:w1",
+        "b12:w2",
+        "a11:w3",
+        "b12:w3",
+    ]
 
 
 def test_figure_4_early_releases() -> None:
     """b12 has its pairs of w1 released to Q2 while it scans w1, and to Q3 as soon as a11 has finished w3."""
     setup = FIGURE_4
     trace = simulate(setup, Scheduler.MQT)
-    ends = {(name(setup, step.outer), step.windows[0]): step.time for step in trace.steps if isinstance(step, Scanned)}
+    ends = {
+        (name(setup, step.outer), step.windows[0]): step.time
+        for step in trace.steps
+        if isinstance(step, Scanned)
+    }
     times = {
         (step.query, pair(setup, step.outer, step.partner)): step.time
         for step in trace.steps
         if isinstance(step, Released) and name(setup, step.outer) == "b12"
     }
-    found = {pair(setup, step.outer, step.partner): step.time for step in trace.steps if isinstance(step, Found)}
+    found = {
+        pair(setup, step.outer, step.partner): step.time
+        for step in trace.steps
+        if isinstance(step, Found)
+    }
     for early in ("a11,b12", "a9,b12"):
-        assert times["Q1", early] == times["Q2", early] == found[early] <= ends["b12", 4] < ends["b12", 6]
+        assert (
+            times["Q1", early]
+            == times["Q2", early]
+            == found[early]
+            <= ends["b12", 4]
+            < ends["b12", 6]
+        )
         assert times["Q3", early] == ends["a11", 12] < ends["b12", 12]
     assert times["Q2", "a7,b12"] == found["a7,b12"]
     assert times["Q3", "a7,b12"] == ends["a11", 12]
@@ -182,7 +236,10 @@ def test_figure_4_early_releases() -> None:
 
 def test_ties_of_mqt_go_to_the_smaller_window() -> None:
     setup = replace(FIGURE_4, queries=(Viewer("Q1", (4, 4)), Viewer("Q2", (8, 8))))
-    assert max_throughput([4, 8], [1, 1]) == [[Fraction(1, 4), Fraction(1, 4)], [None, Fraction(1, 4)]]
+    assert max_throughput([4, 8], [1, 1]) == [
+        [Fraction(1, 4), Fraction(1, 4)],
+        [None, Fraction(1, 4)],
+    ]
     assert scans(simulate(setup, Scheduler.MQT)) == ["a11:w1", "b12:w1", "a11:w2", "b12:w2"]
 
 
@@ -192,19 +249,37 @@ def test_many_queries_on_a_large_window_draw_mqt_to_it_and_swf_not() -> None:
     setup = replace(setup, queries=(*setup.queries, *crowd))
     levels = {(4, 4): "w1", (6, 6): "w2", (12, 12): "w3"}
     named = {
-        scheduler: [f"{name(setup, outer)}:{levels[windows]}" for outer, windows in simulate(setup, scheduler).schedule]
+        scheduler: [
+            f"{name(setup, outer)}:{levels[windows]}"
+            for outer, windows in simulate(setup, scheduler).schedule
+        ]
         for scheduler in Scheduler
     }
     assert named[Scheduler.MQT] == ["a11:w1", "a11:w2", "a11:w3", "b12:w1", "b12:w2", "b12:w3"]
     assert named[Scheduler.SWF] == ["a11:w1", "b12:w1", "a11:w2", "b12:w2", "a11:w3", "b12:w3"]
 
 
-def test_with_slices_a_row_that_arrives_in_the_middle_of_a_scan_comes_first_and_the_scan_goes_on_where_it_was() -> None:
-    setup = replace(FIGURE_4, rows=(*FIGURE_4.rows[:-1], replace(FIGURE_4.rows[-1], arrival=4)))  # a11 looks at the last row but one of w3
+def test_with_slices_a_row_that_arrives_in_the_middle_of_a_scan_comes_first_and_the_scan_goes_on_where_it_was() -> (
+    None
+):
+    setup = replace(
+        FIGURE_4, rows=(*FIGURE_4.rows[:-1], replace(FIGURE_4.rows[-1], arrival=4))
+    )  # a11 looks at the last row but one of w3
     for scheduler in (Scheduler.SWF, Scheduler.MQT):
-        assert scans(simulate(setup, scheduler)) == ["a11:w1", "a11:w2", "a11:w3", "b12:w1", "b12:w2", "b12:w3"]
+        assert scans(simulate(setup, scheduler)) == [
+            "a11:w1",
+            "a11:w2",
+            "a11:w3",
+            "b12:w1",
+            "b12:w2",
+            "b12:w3",
+        ]
     sliced = simulate(replace(setup, slice=1), Scheduler.SWF)
-    steps = [(name(setup, step.outer), name(setup, step.resume)) for step in sliced.steps if isinstance(step, Scanned)]
+    steps = [
+        (name(setup, step.outer), name(setup, step.resume))
+        for step in sliced.steps
+        if isinstance(step, Scanned)
+    ]
     assert steps[:5] == [("a11", "b8"), ("a11", "b6"), ("a11", "b4"), ("a11", "b2"), ("b12", "a9")]
     assert steps[steps.index(("a11", "b0")) - 1] == ("b12", "a5")
     assert outputs(sliced) == outputs(simulate(setup, Scheduler.LWO))
@@ -234,4 +309,6 @@ def test_simulated_bursts_give_equations_1_and_2(rows: int, sizes: list[int]) ->
         # The first row's earlier pairs are out sooner (Figure 3(a), step 2), which equation 2 leaves out.
         later = [step.time for step in released if step.outer > sizes[-1]]
         assert later == [end for end in ends[1:] for _ in range(sizes[place])]
-        assert max((step.time for step in released if step.outer == sizes[-1]), default=0) == ends[0]
+        assert (
+            max((step.time for step in released if step.outer == sizes[-1]), default=0) == ends[0]
+        )

@@ -17,10 +17,10 @@ import pytest
 
 import muntin
 from muntin.engine.explain import describe_plan
-from muntin.engine.plan_tree import draw
-from muntin.engine.running_query import RunningQuery
 from muntin.errors import MuntinError
+from muntin.plan.description import draw
 from muntin.plan.query import Emit
+from muntin.runtime.running_query import RunningQuery
 from muntin.testing.compare import assert_same_changes, assert_same_rows, assert_same_sequence
 from muntin.testing.oracle import Oracle
 from tests.planner_rules.pairs import Pair, read_rules, write_plan, write_rules
@@ -59,10 +59,15 @@ def plan_of(engine: muntin.Engine) -> str:
     return draw(describe_plan(running.plan))
 
 
-def run_against_oracle(engine: muntin.Engine, random: np.random.Generator, stored: dict[str, pa.Table]) -> int:
+def run_against_oracle(
+    engine: muntin.Engine, random: np.random.Generator, stored: dict[str, pa.Table]
+) -> int:
     """Push random rows and compare all that comes out; how many results there were."""
     (running,), (handle,) = engine._queries.values(), engine.queries()
-    rows = {stream.name: random_rows(stream.schema, ROWS, random) for stream in engine._catalog.streams()}
+    rows = {
+        stream.name: random_rows(stream.schema, ROWS, random)
+        for stream in engine._catalog.streams()
+    }
     for start in range(0, ROWS, 7):
         for name, table in rows.items():
             engine.push(name, table.slice(start, 7))
@@ -95,10 +100,14 @@ def plan_and_run(declarations: str, script: str, seed: int) -> tuple[str, int]:
 
 
 @pytest.mark.parametrize(("path", "declarations", "pair"), list(all_pairs()))
-def test_a_query_gets_its_plan_and_the_plan_gives_right_results(path: Path, declarations: str, pair: Pair) -> None:
+def test_a_query_gets_its_plan_and_the_plan_gives_right_results(
+    path: Path, declarations: str, pair: Pair
+) -> None:
     (plan, some), (again, more) = (plan_and_run(declarations, pair.script, seed) for seed in (1, 2))
     assert plan == again
-    assert some + more > 0 or pair.plan.startswith("error: "), "a pair must give results, or it proves nothing"
+    assert some + more > 0 or pair.plan.startswith("error: "), (
+        "a pair must give results, or it proves nothing"
+    )
     if COMPLETE:
         write_plan(path, pair.title, plan)
     else:
@@ -116,7 +125,10 @@ def test_a_file_says_its_rule_and_is_written_as_completion_would_write_it(path: 
 
 def test_completion_writes_one_plan_and_leaves_the_rest(tmp_path: Path) -> None:
     path = tmp_path / "rule.txt"
-    path.write_text("# about\nCREATE x;\n\n=== one\nSELECT 1;\n=>\nold\n├─ plan\n\n=== two\nSELECT 2;\n=>\nstays\n", encoding="utf-8")
+    path.write_text(
+        "# about\nCREATE x;\n\n=== one\nSELECT 1;\n=>\nold\n├─ plan\n\n=== two\nSELECT 2;\n=>\nstays\n",
+        encoding="utf-8",
+    )
     write_plan(path, "one", "new\n└─ plan")
     assert path.read_text(encoding="utf-8") == (
         "# about\nCREATE x;\n\n=== one\nSELECT 1;\n=>\nnew\n└─ plan\n\n=== two\nSELECT 2;\n=>\nstays\n"

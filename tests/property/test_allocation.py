@@ -30,7 +30,9 @@ def random_model(random: np.random.Generator, streams: int | None = None) -> Pla
     shape = TreeShape.of(random_tree(random, [int(leaf) for leaf in random.permutation(leaves)]))
     productivity = 10.0 ** random.uniform(-2, 2, shape.count) * (random.random(shape.count) > 0.05)
     rates = 10.0 ** random.uniform(0, 4, leaves) * (random.random(leaves) > 0.03)
-    return PlanModel(shape, tuple(rates), tuple(productivity), tuple(10.0 ** random.uniform(1, 4, shape.count)))
+    return PlanModel(
+        shape, tuple(rates), tuple(productivity), tuple(10.0 ** random.uniform(1, 4, shape.count))
+    )
 
 
 def table_3_model(random: np.random.Generator, shape: TreeShape, factor: float) -> PlanModel:
@@ -43,7 +45,9 @@ def test_grepp_is_the_optimum_of_linear_programming_on_a_thousand_plans() -> Non
     for _ in range(1_000):
         model = random_model(random)
         resources = float(random.uniform(0.01, 1.1)) * max(model.saturation.resources, 1.0)
-        assert allocate("grepp", model, resources).throughput == pytest.approx(optimum(model, resources), rel=1e-6, abs=1e-9)
+        assert allocate("grepp", model, resources).throughput == pytest.approx(
+            optimum(model, resources), rel=1e-6, abs=1e-9
+        )
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -53,14 +57,14 @@ def test_no_policy_gives_more_than_arrives_or_than_there_is(policy: str) -> None
         model = random_model(random)
         resources = float(random.uniform(0.001, 1.5)) * max(model.saturation.resources, 1.0)
         found = allocate(policy, model, resources)
-        flow = model.flow(found.allowances)
-        assert all(allowed >= 0 for allowed in found.allowances)
-        assert sum(found.allowances) <= resources * (1 + 1e-9)
-        assert flow.probes == pytest.approx(found.allowances, rel=1e-9, abs=1e-9)
+        flow = model.flow(found.budgets)
+        assert all(allowed >= 0 for allowed in found.budgets)
+        assert sum(found.budgets) <= resources * (1 + 1e-9)
+        assert flow.probes == pytest.approx(found.budgets, rel=1e-9, abs=1e-9)
         assert found.throughput == pytest.approx(flow.throughput)
         assert found.throughput <= optimum(model, resources) * (1 + 1e-6) + 1e-9
         if found.assigned is not None:
-            assert model.allowances(found.assigned) == pytest.approx(found.allowances)
+            assert model.budgets(found.assigned) == pytest.approx(found.budgets)
 
 
 def test_with_saturation_resources_paths_make_everything() -> None:
@@ -79,7 +83,12 @@ def test_the_greedy_cover_is_near_the_exact_one() -> None:
         leaves = int(random.integers(4, 9))
         shape = TreeShape.of(random_tree(random, range(leaves)))
         productivity = 10.0 ** random.uniform(-1, 1, shape.count)
-        model = PlanModel(shape, tuple(random.uniform(300, 1200, leaves)), tuple(productivity), (100.0,) * shape.count)
+        model = PlanModel(
+            shape,
+            tuple(random.uniform(300, 1200, leaves)),
+            tuple(productivity),
+            (100.0,) * shape.count,
+        )
         most = refresh_rates(model, model.rates)
         refresh = {h: rate * float(random.uniform(0.01, 0.9)) for h, rate in most.items()}
         sent = cover_states(model, refresh)
@@ -88,7 +97,9 @@ def test_the_greedy_cover_is_near_the_exact_one() -> None:
         assert all(have[h] >= rate * (1 - 1e-9) for h, rate in refresh.items())
         cost = sum(rows * each for rows, each in zip(sent, model.path_costs, strict=True))
         ratios.append(cost / exact_cover(model, refresh))
-    print(f"greedy over exact cover: mean {np.mean(ratios):.4f}, most {max(ratios):.4f} of {len(ratios)} plans")  # noqa: T201
+    print(  # noqa: T201
+        f"greedy over exact cover: mean {np.mean(ratios):.4f}, most {max(ratios):.4f} of {len(ratios)} plans"
+    )
     assert min(ratios) > 1 - 1e-6
     assert max(ratios) <= 1.2
     assert np.mean(ratios) <= 1.11
@@ -99,7 +110,9 @@ def test_refresh_rates_keep_lemma_1_and_nothing_cheaper_does() -> None:
     feasible = 0
     for _ in range(60):
         leaves = int(random.integers(3, 7))
-        model = table_3_model(random, TreeShape.of(random_tree(random, range(leaves))), float(random.uniform(1.2, 5)))
+        model = table_3_model(
+            random, TreeShape.of(random_tree(random, range(leaves))), float(random.uniform(1.2, 5))
+        )
         task = Refreshing.of(model)
         assert task is not None
         shares = task.least_cost()
@@ -114,7 +127,9 @@ def test_refresh_rates_keep_lemma_1_and_nothing_cheaper_does() -> None:
             other = np.clip(shares * 10.0 ** random.normal(0, 0.5, leaves), 1e-12, 1.0)
             slack = task.allowed - task.windows
             concerned = task.on_path.any(axis=1)
-            scale = float(np.max((task.seconds(other) - task.windows)[concerned] / slack[concerned]))
+            scale = float(
+                np.max((task.seconds(other) - task.windows)[concerned] / slack[concerned])
+            )
             if np.all(other * scale <= 1.0):
                 assert float(task.costs @ other) * scale >= least * (1 - 1e-5)
     assert feasible > 20
@@ -124,11 +139,15 @@ def test_jaqpot_is_fresh_wherever_it_can_be_and_says_where_it_cannot() -> None:
     random = np.random.default_rng(6)
     said = 0
     for _ in range(60):
-        model = table_3_model(random, TreeShape.of(random_tree(random, range(int(random.integers(3, 7))))), float(random.uniform(1.2, 5)))
+        model = table_3_model(
+            random,
+            TreeShape.of(random_tree(random, range(int(random.integers(3, 7))))),
+            float(random.uniform(1.2, 5)),
+        )
         resources = float(10 ** random.uniform(-3, 0)) * model.saturation.resources
         found = allocate("jaqpot", model, resources)
         if found.infeasible is None:
-            assert is_fresh(model, found.allowances)
+            assert is_fresh(model, found.budgets)
             continue
         said += 1
         assert found.infeasible.factor > 1
@@ -140,7 +159,9 @@ def test_jaqpot_is_fresh_wherever_it_can_be_and_says_where_it_cannot() -> None:
 def test_an_analysis_of_ten_streams_takes_less_than_50_milliseconds() -> None:
     """Time of the processor, of the median policy run on plans that have freshness to keep."""
     random = np.random.default_rng(7)
-    models = [table_3_model(random, TreeShape.of(random_tree(random, range(10))), 3.0) for _ in range(20)]
+    models = [
+        table_3_model(random, TreeShape.of(random_tree(random, range(10))), 3.0) for _ in range(20)
+    ]
     for policy in POLICIES:
         seconds = []
         for model in models:

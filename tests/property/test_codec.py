@@ -13,17 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muntin.engine.governed import LimitState
 from muntin.model.catalog import Stream
-from muntin.operators.limited_tree import Allowances
-from muntin.spark.bucket import Clock, Kept
-from muntin.spark.checkpoint import _Stored, content_of
-from muntin.spark.codec import decode, encode
-from muntin.spark.frames import CheckpointError, pack
-from muntin.spark.messages import Part, Share
-from muntin.spark.program import Change, Program, Registered
-from muntin.spark.rebuilding import recalled, remembered
-from muntin.spark.stage_log import Entry
+from muntin.operators.budgeted_tree import Budgets
+from muntin.runtime.external_quota import LimitState
+from muntin.spark.deployment import Change, Program, Registered
+from muntin.spark.driver.checkpoint import _Stored, content_of
+from muntin.spark.driver.global_stage_log import Entry
+from muntin.spark.exchange.codec import decode, encode
+from muntin.spark.exchange.frames import CheckpointError, pack
+from muntin.spark.exchange.messages import Part, Share
+from muntin.spark.partition.partition import Clock, Kept
+from muntin.spark.partition.recovery import recalled, remembered
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 TEXTS = st.text(max_size=8)
@@ -40,11 +40,15 @@ def streams(draw: st.DrawFn) -> Stream:
     if draw(st.booleans()):
         schema = schema.with_metadata({"key": "value"})
     options = draw(st.lists(st.tuples(TEXTS, TEXTS), max_size=2))
-    return Stream(draw(TEXTS), schema, names[0], draw(NUMBERS), tuple(options), draw(st.integers(0, 9)))
+    return Stream(
+        draw(TEXTS), schema, names[0], draw(NUMBERS), tuple(options), draw(st.integers(0, 9))
+    )
 
 
 REGISTERED = st.builds(Registered, TEXTS, st.text(), st.dictionaries(TEXTS, TEXTS, max_size=3))
-CHANGES = st.builds(Change, st.integers(0, 2**40), st.none() | REGISTERED, st.none() | TEXTS, TEXTS, st.booleans())
+CHANGES = st.builds(
+    Change, st.integers(0, 2**40), st.none() | REGISTERED, st.none() | TEXTS, TEXTS, st.booleans()
+)
 PROGRAMS = st.builds(
     Program,
     st.lists(streams(), max_size=3).map(tuple),
@@ -53,21 +57,34 @@ PROGRAMS = st.builds(
     st.lists(CHANGES, max_size=3).map(tuple),
     st.integers(1, 100),
 )
-ARRAYS = st.lists(NUMBERS, max_size=5).map(lambda values: np.array(values, np.int64)) | st.lists(st.floats(width=64), max_size=5).map(
-    np.array
-)
+ARRAYS = st.lists(NUMBERS, max_size=5).map(lambda values: np.array(values, np.int64)) | st.lists(
+    st.floats(width=64), max_size=5
+).map(np.array)
 RATES = st.none() | st.floats(allow_nan=False)
 LIMITS = st.dictionaries(
     TEXTS,
-    st.builds(LimitState, st.builds(Allowances, st.lists(RATES, max_size=3).map(tuple), RATES), st.lists(ARRAYS, min_size=1, max_size=3)),
+    st.builds(
+        LimitState,
+        st.builds(Budgets, st.lists(RATES, max_size=3).map(tuple), RATES),
+        st.lists(ARRAYS, min_size=1, max_size=3),
+    ),
     max_size=2,
 )
 COUNTS = st.dictionaries(TEXTS, st.dictionaries(TEXTS, NUMBERS, max_size=2), max_size=2)
 CLOCKS = st.builds(
-    Clock, st.dictionaries(TEXTS, NUMBERS, max_size=2), NUMBERS, LIMITS, st.none() | COUNTS, st.dictionaries(TEXTS, NUMBERS, max_size=2)
+    Clock,
+    st.dictionaries(TEXTS, NUMBERS, max_size=2),
+    NUMBERS,
+    LIMITS,
+    st.none() | COUNTS,
+    st.dictionaries(TEXTS, NUMBERS, max_size=2),
 )
-EXTENTS = st.dictionaries(st.tuples(st.integers(-2, 5), TEXTS), st.tuples(NUMBERS, NUMBERS, NUMBERS), max_size=3)
-NOTES = st.builds(Kept, st.integers(0, 99), CLOCKS, EXTENTS, st.integers(0, 2**40), st.none() | COUNTS, LIMITS)
+EXTENTS = st.dictionaries(
+    st.tuples(st.integers(-2, 5), TEXTS), st.tuples(NUMBERS, NUMBERS, NUMBERS), max_size=3
+)
+NOTES = st.builds(
+    Kept, st.integers(0, 99), CLOCKS, EXTENTS, st.integers(0, 2**40), st.none() | COUNTS, LIMITS
+)
 PARTS = st.builds(Part, st.integers(-3, 5), TEXTS, st.integers(0, 9), st.binary(max_size=100))
 SHARES = st.builds(
     Share,
@@ -78,7 +95,9 @@ SHARES = st.builds(
     st.none() | NUMBERS,
     st.lists(st.text(), max_size=2).map(tuple),
     st.lists(st.tuples(TEXTS, PARTS), max_size=2).map(tuple),
-    st.dictionaries(TEXTS, st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), max_size=2).map(tuple), max_size=2),
+    st.dictionaries(
+        TEXTS, st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), max_size=2).map(tuple), max_size=2
+    ),
     st.none() | NUMBERS,
 )
 ENTRIES = st.builds(
@@ -94,13 +113,25 @@ ENTRIES = st.builds(
 def same(one: object, other: object) -> bool:
     """Whether two values are equal, arrays and NaN included."""
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+        return one.dtype == other.dtype and np.array_equal(
+            one, other, equal_nan=one.dtype.kind == "f"
+        )
     if hasattr(one, "__dataclass_fields__"):
-        return type(one) is type(other) and all(same(getattr(one, name), getattr(other, name)) for name in one.__dataclass_fields__)
+        return type(one) is type(other) and all(
+            same(getattr(one, name), getattr(other, name)) for name in one.__dataclass_fields__
+        )
     if isinstance(one, dict):
-        return isinstance(other, dict) and list(one) == list(other) and all(same(one[key], other[key]) for key in one)
+        return (
+            isinstance(other, dict)
+            and list(one) == list(other)
+            and all(same(one[key], other[key]) for key in one)
+        )
     if isinstance(one, list | tuple):
-        return isinstance(other, list | tuple) and len(one) == len(other) and all(map(same, one, other))
+        return (
+            isinstance(other, list | tuple)
+            and len(one) == len(other)
+            and all(map(same, one, other))
+        )
     if isinstance(one, pa.Schema):
         return bool(one.equals(other, check_metadata=True))
     return type(one) is type(other) and one == other
@@ -124,7 +155,9 @@ def test_entries_of_last_stages_come_back(entry: Entry) -> None:
 
 
 @given(NOTES, SHARES, st.data())
-def test_a_changed_byte_or_a_missing_tail_is_always_detected(note: Kept, share: Share, data: st.DataObject) -> None:
+def test_a_changed_byte_or_a_missing_tail_is_always_detected(
+    note: Kept, share: Share, data: st.DataObject
+) -> None:
     frame = remembered(note, share)
     at = data.draw(st.integers(0, len(frame) - 1))
     flip = data.draw(st.integers(1, 255))
@@ -136,7 +169,10 @@ def test_a_changed_byte_or_a_missing_tail_is_always_detected(note: Kept, share: 
 JSON = st.recursive(
     st.none() | st.booleans() | NUMBERS | st.floats() | TEXTS,
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["run", "program", "streams", "note", "x"]), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["run", "program", "streams", "note", "x"]), inner, max_size=3
+        )
     ),
     max_leaves=8,
 )
@@ -170,4 +206,13 @@ def test_fields_with_defaults_may_be_added_and_unknown_ones_are_refused() -> Non
     with pytest.raises(CheckpointError, match="it is damaged"):
         decode(encode(later, "test"), "test", Early, "it")
     with pytest.raises(CheckpointError, match="it is damaged"):
-        decode(pack("test", json.loads('{"a": true, "counts": {"type": "O", "shape": [1], "blob": 0}}'), [bytes(8)]), "test", Early, "it")
+        decode(
+            pack(
+                "test",
+                json.loads('{"a": true, "counts": {"type": "O", "shape": [1], "blob": 0}}'),
+                [bytes(8)],
+            ),
+            "test",
+            Early,
+            "it",
+        )

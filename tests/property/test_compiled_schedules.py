@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from muntin.engine.declarations import Declarations
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
-from muntin.kernels import agenda as at
+from muntin.kernels import scheduler_state as at
 from muntin.model.clock import BEFORE_ALL
 from muntin.operators.events import Events, NewRows
 from muntin.operators.join import Tools
@@ -41,7 +41,11 @@ class Seen:
 def levels_of(setup: Setup) -> Levels:
     windows = sorted({query.windows for query in setup.queries}, key=lambda each: (sum(each), each))
     weights = int(setup.weights[0]), int(setup.weights[1])
-    return Levels.of_two(windows, [sum(query.windows == each for query in setup.queries) for each in windows], weights)
+    return Levels.of_two(
+        windows,
+        [sum(query.windows == each for query in setup.queries) for each in windows],
+        weights,
+    )
 
 
 def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> ScheduledJoin:
@@ -54,15 +58,28 @@ def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> ScheduledJoin:
         declared.add_stream(make_stream(name, SCHEMA, "ts", 0))
     levels = levels_of(setup)
     largest = levels.edges[-1]
-    windows = [f"[ROWS {size}]" if counted else f"[RANGE {size} SECONDS]" for size, counted in zip(largest, setup.counted, strict=True)]
+    windows = [
+        f"[ROWS {size}]" if counted else f"[RANGE {size} SECONDS]"
+        for size, counted in zip(largest, setup.counted, strict=True)
+    ]
     query = declared.read(f"SELECT A.k FROM A {windows[0]}, B {windows[1]} WHERE {checks}", "q")
     units = [1 if counted else 1_000_000 for counted in setup.counted]
-    scaled = replace(levels, sizes=tuple((first * units[0], second * units[1]) for first, second in levels.sizes))
+    scaled = replace(
+        levels, sizes=tuple((first * units[0], second * units[1]) for first, second in levels.sizes)
+    )
     if units[0] != units[1]:
         # Seconds are microseconds there: a row of the one is then worth as much as in the reference.
-        scaled = replace(scaled, weights=(levels.weights[0] * units[1], levels.weights[1] * units[0]))
+        scaled = replace(
+            scaled, weights=(levels.weights[0] * units[1], levels.weights[1] * units[0])
+        )
     plan = plan_join(query, declared.settings)
-    return ScheduledJoin(plan, ["A", "B"], {}, Tools(Evaluator(Duck()), Workspace()), Schedule(scaled, scheduler.value))
+    return ScheduledJoin(
+        plan,
+        ["A", "B"],
+        {},
+        Tools(Evaluator(Duck()), Workspace()),
+        Schedule(scaled, scheduler.value),
+    )
 
 
 def positions_of(rows: tuple[Row, ...]) -> list[int]:
@@ -78,23 +95,43 @@ def positions_of(rows: tuple[Row, ...]) -> list[int]:
 def events_of(join: ScheduledJoin, rows: tuple[Row, ...], first: int, last: int) -> Events:
     """Rows ``first`` to ``last - 1`` as events, in their order whatever their times."""
     places = positions_of(rows)
-    chosen = [[number for number in range(first, last) if rows[number].stream == stream] for stream in (0, 1)]
+    chosen = [
+        [number for number in range(first, last) if rows[number].stream == stream]
+        for stream in (0, 1)
+    ]
     incoming, offsets = [], np.zeros(last - first, np.int64)
     begin = 0
     for stream, mine in enumerate(chosen):
         times = np.array([rows[number].time * 1_000_000 for number in mine], np.int64)
-        table = pa.table([[rows[number].key for number in mine], pa.array(times).cast(pa.timestamp("us"))], schema=SCHEMA)
+        table = pa.table(
+            [[rows[number].key for number in mine], pa.array(times).cast(pa.timestamp("us"))],
+            schema=SCHEMA,
+        )
         batch = Batch(table, times, np.zeros(len(mine)))
-        formatted, keep = join._maker.format(stream, NewRows(np.array([places[number] for number in mine], np.int64), batch, 0))
+        formatted, keep = join._maker.format(
+            stream, NewRows(np.array([places[number] for number in mine], np.int64), batch, 0)
+        )
         assert keep is None
-        offsets[[number - first for number in mine]] = begin + np.arange(len(mine)) * join.state.width(stream)
+        offsets[[number - first for number in mine]] = begin + np.arange(
+            len(mine)
+        ) * join.state.width(stream)
         begin += len(formatted)
         incoming.append(formatted)
-    counts = np.cumsum([[row.stream == stream for stream in (0, 1)] for row in rows], axis=0, dtype=np.int64)[first:last]
+    counts = np.cumsum(
+        [[row.stream == stream for stream in (0, 1)] for row in rows], axis=0, dtype=np.int64
+    )[first:last]
     times = np.array([row.time * 1_000_000 for row in rows[first:last]], np.int64)
     sources = np.array([row.stream for row in rows[first:last]], np.int32)
     unused = np.full(last - first, -1, np.int64)
-    return Events(sources, offsets, times, unused, np.ascontiguousarray(counts).reshape(-1, 2), np.concatenate(incoming), 0.0)
+    return Events(
+        sources,
+        offsets,
+        times,
+        unused,
+        np.ascontiguousarray(counts).reshape(-1, 2),
+        np.concatenate(incoming),
+        0.0,
+    )
 
 
 def run(setup: Setup, scheduler: Scheduler, *, checks: str = "A.k = B.k", room: int = ROOM) -> Seen:
@@ -104,15 +141,23 @@ def run(setup: Setup, scheduler: Scheduler, *, checks: str = "A.k = B.k", room: 
         join._insert_only(events_of(join, rows, 0, first))
     join.now = BEFORE_ALL
     join.trace = np.zeros((1000, at.T_COLUMNS), np.int64)
-    desk = join.agenda.desk
-    desk[[at.CLOCK, at.PUNCTUAL, at.PROBE_COST, at.RESULT_COST]] = at.COUNTED, 1, int(setup.probe), int(setup.result)
+    desk = join.work_queue.desk
+    desk[[at.CLOCK, at.PUNCTUAL, at.PROBE_COST, at.RESULT_COST]] = (
+        at.COUNTED,
+        1,
+        int(setup.probe),
+        int(setup.result),
+    )
     if setup.slice is not None:
         desk[at.SLICE] = setup.slice
     releases: list[tuple[int, ...]] = []
     if first < len(rows):
         arrivals = np.array([int(row.arrival or 0) for row in rows[first:]], np.int64)
         join._begin(events_of(join, rows, first, len(rows)), arrivals)
-        numbers = {(row.stream, place): number for number, (row, place) in enumerate(zip(rows, positions_of(rows), strict=True))}
+        numbers = {
+            (row.stream, place): number
+            for number, (row, place) in enumerate(zip(rows, positions_of(rows), strict=True))
+        }
         while join.is_busy():
             released = join.go_on(room)
             if released is None:
@@ -125,9 +170,11 @@ def run(setup: Setup, scheduler: Scheduler, *, checks: str = "A.k = B.k", room: 
                 releases += [(moment, level, outer, partner) for level in range(begin, until)]
     scans = [
         (begin, end, outer + first, level, looked, finished)
-        for outer, level, looked, finished, begin, end in join.trace[: int(desk[at.TRACED])].tolist()
+        for outer, level, looked, finished, begin, end in join.trace[
+            : int(desk[at.TRACED])
+        ].tolist()
     ]
-    assert not join.agenda.desk[at.HELD]
+    assert not join.work_queue.desk[at.HELD]
     return Seen(scans, releases)
 
 
@@ -140,7 +187,14 @@ def expected(setup: Setup, scheduler: Scheduler) -> Seen:
         if isinstance(step, Released):
             releases[int(step.time), level_of[step.query], step.outer, step.partner] = None
     scans = [
-        (int(step.begin), int(step.time), step.outer, windows.index(step.windows), step.candidates, int(step.finished))
+        (
+            int(step.begin),
+            int(step.time),
+            step.outer,
+            windows.index(step.windows),
+            step.candidates,
+            int(step.finished),
+        )
         for step in trace.steps
         if isinstance(step, Scanned)
     ]
@@ -155,7 +209,14 @@ WINDOWS = st.one_of(LENGTHS.map(lambda length: (length, length)), st.tuples(LENG
 def setups(draw: st.DrawFn) -> Setup:
     drawn = draw(
         st.lists(
-            st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 2), st.sampled_from([0, 0, 0, 1, 2, 9])), min_size=8, max_size=30
+            st.tuples(
+                st.integers(0, 1),
+                st.integers(0, 2),
+                st.integers(0, 2),
+                st.sampled_from([0, 0, 0, 1, 2, 9]),
+            ),
+            min_size=8,
+            max_size=30,
         )
     )
     history = draw(st.integers(3, 8))
@@ -180,14 +241,18 @@ def in_order(releases: Sequence[tuple[int, ...]], level: int) -> list[tuple[int,
 
 
 @given(setups(), st.sampled_from(list(Scheduler)), st.sampled_from([ROOM, ROOM, 1, 2]))
-def test_every_scan_and_release_is_that_of_the_reference(setup: Setup, scheduler: Scheduler, extra: int) -> None:
+def test_every_scan_and_release_is_that_of_the_reference(
+    setup: Setup, scheduler: Scheduler, extra: int
+) -> None:
     note(f"{scheduler}: {setup}")
     levels = len(levels_of(setup))
     room = extra if extra == ROOM else levels + extra - 1
     seen, wanted = run(setup, scheduler, room=room), expected(setup, scheduler)
     if room == ROOM:
         # LWO's one queue is that of all levels.
-        assert [(*scan[:3], *scan[4:]) for scan in seen.scans] == [(*scan[:3], *scan[4:]) for scan in wanted.scans]
+        assert [(*scan[:3], *scan[4:]) for scan in seen.scans] == [
+            (*scan[:3], *scan[4:]) for scan in wanted.scans
+        ]
         if scheduler is not Scheduler.LWO:
             assert [scan[3] for scan in seen.scans] == [scan[3] for scan in wanted.scans]
     for level in range(levels):
@@ -200,7 +265,10 @@ def test_every_scan_and_release_is_that_of_the_reference(setup: Setup, scheduler
 @pytest.mark.parametrize("scheduler", list(Scheduler))
 @pytest.mark.parametrize("checks", ["A.k <= B.k", "A.k = B.k AND A.k + 1 > B.k"])
 def test_any_condition_can_be_scheduled(scheduler: Scheduler, checks: str) -> None:
-    rows = tuple(Row(number % 2, number, number % 3, arrival=None if number < 9 else number // 4) for number in range(40))
+    rows = tuple(
+        Row(number % 2, number, number % 3, arrival=None if number < 9 else number // 4)
+        for number in range(40)
+    )
     queries = tuple(Viewer(f"q{size}", (size, size)) for size in (2, 5, 11))
     setup = Setup(rows, queries)
     seen = run(setup, scheduler, checks=checks)

@@ -19,7 +19,9 @@ from muntin.testing.strategies import Shape, cases
 SECOND = 1_000_000
 
 ALGORITHMS = st.sampled_from(["auto", "eager", "naive", "lazy", "general_lazy"])
-EXPIRIES = st.sampled_from(["auto", "own", "eager", "lazy", "probe", "probe_insert", "probe_all", "all"])
+EXPIRIES = st.sampled_from(
+    ["auto", "own", "eager", "lazy", "probe", "probe_insert", "probe_all", "all"]
+)
 
 
 @st.composite
@@ -59,7 +61,12 @@ def orders_of(draw: st.DrawFn, query: Query, algorithm: str) -> str:
     if kind == "each":
         anywhere = algorithm in {"naive", "general_lazy"}
         places = {
-            alias: draw(st.permutations(aliases if anywhere else [other for other in aliases if other != alias])) for alias in aliases
+            alias: draw(
+                st.permutations(
+                    aliases if anywhere else [other for other in aliases if other != alias]
+                )
+            )
+            for alias in aliases
         }
         return "; ".join(f"{alias}: {', '.join(order)}" for alias, order in places.items() if order)
     return ""
@@ -73,7 +80,11 @@ def start(case: Case, settings: dict[str, str]) -> tuple[muntin.Engine, muntin.S
         engine.table(name, rows)
     aliases = {source.alias for source in read_query(case.query, "q", case.catalog()).sources}
     for name, value in settings.items():
-        named = {part.partition("=")[0].strip() for part in value.split(",")} if name == "index" or "=" in value else set()
+        named = (
+            {part.partition("=")[0].strip() for part in value.split(",")}
+            if name == "index" or "=" in value
+            else set()
+        )
         if named <= aliases | {""}:
             engine.execute(f"SET {name} = '{value}'")
     return engine, engine.query(case.query, name="q")
@@ -93,7 +104,9 @@ def check(case: Case, query: Query, got: pa.Table, until: int) -> None:
 
 
 @given(cases(), settings_of(), st.integers(0, 25), st.data())
-def test_results_and_answers_equal_the_oracle(case: Case, settings: dict[str, str], beyond: int, data: st.DataObject) -> None:
+def test_results_and_answers_equal_the_oracle(
+    case: Case, settings: dict[str, str], beyond: int, data: st.DataObject
+) -> None:
     query = read_query(case.query, "q", case.catalog())
     settings["order"] = data.draw(orders_of(query, settings["algorithm"]))
     engine, q = start(case, settings)
@@ -107,7 +120,9 @@ def test_results_and_answers_equal_the_oracle(case: Case, settings: dict[str, st
 
 
 @given(cases(), settings_of(), st.data())
-def test_answers_are_right_at_every_instant_on_the_way(case: Case, settings: dict[str, str], data: st.DataObject) -> None:
+def test_answers_are_right_at_every_instant_on_the_way(
+    case: Case, settings: dict[str, str], data: st.DataObject
+) -> None:
     """Rows come in order of time here, so that time can be advanced between any two of them."""
     query = read_query(case.query, "q", case.catalog())
     events = tuple(sorted(case.events, key=lambda event: event.time))
@@ -131,7 +146,9 @@ def test_answers_are_right_at_every_instant_on_the_way(case: Case, settings: dic
 
 
 @given(cases(Shape(slack=False)), settings_of(), st.randoms())
-def test_the_order_of_pushes_to_different_streams_does_not_matter(case: Case, settings: dict[str, str], random: object) -> None:
+def test_the_order_of_pushes_to_different_streams_does_not_matter(
+    case: Case, settings: dict[str, str], random: object
+) -> None:
     query = read_query(case.query, "q", case.catalog())
     engine, q = start(case, settings)
     names = [stream.name for stream in case.streams]

@@ -12,7 +12,9 @@ from muntin.expressions.evaluator import Evaluator
 from muntin.plan.query import Expression
 
 _DUCK = Duck()
-_SCHEMA = pa.schema({"k": pa.int64(), "i": pa.int32(), "g": pa.int8(), "x": pa.float64(), "s": pa.string()})
+_SCHEMA = pa.schema(
+    {"k": pa.int64(), "i": pa.int32(), "g": pa.int8(), "x": pa.float64(), "s": pa.string()}
+)
 _EDGES = [0, 1, -1, 2, 127, -128, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63)]
 _TEXTS = ["", "1", " 2 ", "x", "-3", "1e3", "99999999999", "2020-01-01", "true", "7.5", "0"]
 
@@ -27,7 +29,8 @@ _ROW = st.fixed_dictionaries(
         "k": st.none() | _integers(64),
         "i": st.none() | _integers(32),
         "g": st.none() | _integers(8),
-        "x": st.none() | st.sampled_from([0.0, -1.5, 1e300, -1e300, float("inf"), float("nan"), 3.0]),
+        "x": st.none()
+        | st.sampled_from([0.0, -1.5, 1e300, -1e300, float("inf"), float("nan"), 3.0]),
         "s": st.none() | st.sampled_from(_TEXTS),
     }
 )
@@ -45,25 +48,44 @@ def _deeper(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         arithmetic.map(lambda part: f"(({part[0]}) {part[1]} ({part[2]}))"),
         inner.map(lambda part: f"(({part}) + ({part}))"),
         st.tuples(inner, kinds).map(lambda part: f"CAST({part[0]} AS {part[1]})"),
-        st.tuples(boolean, inner, inner).map(lambda part: f"(CASE WHEN {part[0]} THEN {part[1]} ELSE {part[2]} END)"),
+        st.tuples(boolean, inner, inner).map(
+            lambda part: f"(CASE WHEN {part[0]} THEN {part[1]} ELSE {part[2]} END)"
+        ),
         st.tuples(boolean, inner).map(lambda part: f"(CASE WHEN {part[0]} THEN {part[1]} END)"),
         st.tuples(inner, inner).map(lambda part: f"coalesce({part[0]}, {part[1]})"),
         boolean.map(lambda part: f"CAST(({part}) AS INTEGER)"),
     )
 
 
-_LEAVES = st.sampled_from(["k", "i", "g", "x", "CAST(s AS INTEGER)", "CAST(s AS BIGINT)", "CAST(s AS DOUBLE)", "1", "3", "length(s)"])
+_LEAVES = st.sampled_from(
+    [
+        "k",
+        "i",
+        "g",
+        "x",
+        "CAST(s AS INTEGER)",
+        "CAST(s AS BIGINT)",
+        "CAST(s AS DOUBLE)",
+        "1",
+        "3",
+        "length(s)",
+    ]
+)
 _EXPRESSIONS = st.recursive(_LEAVES, _deeper, max_leaves=6)
 
 
-_NEIGHBORS = pa.Table.from_pylist([{"k": 2, "i": 2, "g": 2, "x": 2.0, "s": "2"}, {"k": None}], _SCHEMA)
+_NEIGHBORS = pa.Table.from_pylist(
+    [{"k": 2, "i": 2, "g": 2, "x": 2.0, "s": "2"}, {"k": None}], _SCHEMA
+)
 _FAILED = "failed"
 
 
 def _run(text: str, rows: pa.Table) -> str:
     """The value of an expression for the first row, computed where it stands: nothing is hoisted out of it."""
     try:
-        return repr(_DUCK.run_strictly(f"SELECT {text} AS c FROM batch", batch=rows).column(0)[0].as_py())
+        return repr(
+            _DUCK.run_strictly(f"SELECT {text} AS c FROM batch", batch=rows).column(0)[0].as_py()
+        )
     except duckdb.Error:
         return _FAILED
 
@@ -76,11 +98,19 @@ def _alone(text: str, row: pa.Table) -> set[str]:
     """
     assume(_run(text, _NEIGHBORS) != _FAILED)
     value = _run(text, row)
-    return {value, _FAILED} if _run(text, pa.concat_tables([row, _NEIGHBORS])) == _FAILED else {value}
+    return (
+        {value, _FAILED} if _run(text, pa.concat_tables([row, _NEIGHBORS])) == _FAILED else {value}
+    )
 
 
-@given(st.lists(_ROW, min_size=1, max_size=12), st.lists(_EXPRESSIONS, min_size=1, max_size=3), st.sampled_from([0, 1]))
-def test_rows_have_the_values_they_have_alone(rows: list[dict[str, object]], texts: list[str], repeated: int) -> None:
+@given(
+    st.lists(_ROW, min_size=1, max_size=12),
+    st.lists(_EXPRESSIONS, min_size=1, max_size=3),
+    st.sampled_from([0, 1]),
+)
+def test_rows_have_the_values_they_have_alone(
+    rows: list[dict[str, object]], texts: list[str], repeated: int
+) -> None:
     texts = [*texts, f"({texts[0]}) + 1", texts[-1]] if repeated else texts
     note(" | ".join(texts))
     batch = pa.Table.from_pylist(rows, _SCHEMA)

@@ -31,7 +31,18 @@ def limits(draw: st.DrawFn) -> dict[str, str]:
         "monitoring": draw(st.sampled_from(["1 second", "2 seconds", "700 milliseconds"])),
         "policy": draw(
             st.sampled_from(
-                ["jaqpot", "jaqpot", "grepp", "greedy", "knapsack", "equal_hj", "global_hjpr", "ebest_hjp", "sbest_hjp", "best_hjp"]
+                [
+                    "jaqpot",
+                    "jaqpot",
+                    "grepp",
+                    "greedy",
+                    "knapsack",
+                    "equal_hj",
+                    "global_hjpr",
+                    "ebest_hjp",
+                    "sbest_hjp",
+                    "best_hjp",
+                ]
             )
         ),
         "probe_choice": draw(st.sampled_from(["oldest", "newest", "random"])),
@@ -39,8 +50,14 @@ def limits(draw: st.DrawFn) -> dict[str, str]:
     }
 
 
-def run(case: Case, settings: dict[str, str], cuts: Sequence[int] | None = None) -> tuple[pa.Table, muntin.StandingQuery]:
-    case = case if cuts is None else Case(case.streams, case.tables, case.query, case.events, tuple(sorted(set(cuts))))
+def run(
+    case: Case, settings: dict[str, str], cuts: Sequence[int] | None = None
+) -> tuple[pa.Table, muntin.StandingQuery]:
+    case = (
+        case
+        if cuts is None
+        else Case(case.streams, case.tables, case.query, case.events, tuple(sorted(set(cuts))))
+    )
     engine = muntin.Engine(**settings)
     for statement in case.declarations:
         engine.execute(statement)
@@ -66,7 +83,9 @@ def is_part(part: list[Row], whole: list[Row]) -> bool:
 
 
 @given(cases(Shape()), st.sampled_from(["", "1000000"]), limits())
-def test_with_enough_resources_results_are_exact(case: Case, resources: str, settings: dict[str, str]) -> None:
+def test_with_enough_resources_results_are_exact(
+    case: Case, resources: str, settings: dict[str, str]
+) -> None:
     query = read_query(case.query, "q", case.catalog())
     results, q = run(case, {**settings, "overload": "adapt", "resources": resources})
     oracle = case.oracle(query)
@@ -84,7 +103,9 @@ def test_under_limits_results_are_some_of_the_exact_ones_whatever_the_cuts(
     settings = {**settings, "overload": "adapt"}
     exact, _ = run(case, {})
     limited, q = run(case, settings)
-    again, other = run(case, settings, data.draw(st.lists(st.integers(0, len(case.events)), max_size=6)))
+    again, other = run(
+        case, settings, data.draw(st.lists(st.integers(0, len(case.events)), max_size=6))
+    )
     assert is_part(rows_of(limited), rows_of(exact))
     assert_same_sequence(limited, again)
     mine, theirs = (cast("dict[str, object]", each.stats()["overload"]) for each in (q, other))
@@ -93,7 +114,9 @@ def test_under_limits_results_are_some_of_the_exact_ones_whatever_the_cuts(
     assert mine["stale_results"] == 0
     cycles = 2 + case.end // min(SECOND * 7 // 10, SECOND)
     probes = cast("dict[str, int]", mine["probes"])
-    assert sum(probes.values()) <= float(settings["resources"]) * 2 * (cycles + 1), "a cycle may use what the one before left"
+    assert sum(probes.values()) <= float(settings["resources"]) * 2 * (cycles + 1), (
+        "a cycle may use what the one before left"
+    )
 
 
 @given(
@@ -102,7 +125,9 @@ def test_under_limits_results_are_some_of_the_exact_ones_whatever_the_cuts(
     st.sampled_from(["1", "2", "5"]),
     st.integers(8, 10),
 )
-def test_with_states_of_a_fixed_size_no_result_is_older_than_freshness(case: Case, settings: dict[str, str], rows: str, fresh: int) -> None:
+def test_with_states_of_a_fixed_size_no_result_is_older_than_freshness(
+    case: Case, settings: dict[str, str], rows: str, fresh: int
+) -> None:
     aliases = [source.alias for source in read_query(case.query, "q", case.catalog()).sources]
     times = ", ".join(f"{alias}.ts AS t{place}" for place, alias in enumerate(aliases))
     body = re.sub(r" WINDOW .*", "", re.sub(r" \[[^\]]*\]", "", case.query.split(" FROM ", 1)[1]))
@@ -112,6 +137,8 @@ def test_with_states_of_a_fixed_size_no_result_is_older_than_freshness(case: Cas
     for resources in (settings["resources"], ""):
         results, q = run(case, {**settings, "resources": resources})
         for row in results.to_pylist():
-            ages = [(row["_ts"] - row[f"t{place}"]).total_seconds() for place in range(len(aliases))]
+            ages = [
+                (row["_ts"] - row[f"t{place}"]).total_seconds() for place in range(len(aliases))
+            ]
             assert max(ages) < fresh
         assert cast("dict[str, object]", q.stats()["overload"])["stale_results"] == 0

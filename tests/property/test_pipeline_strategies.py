@@ -12,10 +12,10 @@ from hypothesis import assume, given, note
 from hypothesis import strategies as st
 
 import muntin
-from muntin.engine.running_pipeline import RunningPipeline
 from muntin.errors import SqlError
 from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit
+from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.sql.script import read_query
 from muntin.testing.case import Case
 from muntin.testing.compare import accumulate, assert_same_changes, assert_same_rows
@@ -51,7 +51,17 @@ def start(case: Case, strategy: str) -> tuple[muntin.Engine, muntin.StandingQuer
 
 
 def tell(case: Case) -> None:
-    note("\n".join([*case.declarations, case.query, *map(str, case.tables), *map(str, case.events), str(case.cuts)]))
+    note(
+        "\n".join(
+            [
+                *case.declarations,
+                case.query,
+                *map(str, case.tables),
+                *map(str, case.events),
+                str(case.cuts),
+            ]
+        )
+    )
 
 
 def advance(to: int, engine: muntin.Engine) -> None:
@@ -89,14 +99,18 @@ def test_changes_and_answers_equal_the_oracle(strategy: str, case: Case, beyond:
     changes = q.poll()
     if strategy == "input":
         assert_same_changes(until(expected, released(engine)), until(changes, released(engine)))
-        assert len(until(changes, released(engine))) == len(changes) or released(engine) < 0, "nothing is out before its time"
+        assert len(until(changes, released(engine))) == len(changes) or released(engine) < 0, (
+            "nothing is out before its time"
+        )
     else:
         assert_same_changes(expected, changes)
     assert_same_rows(oracle.answer(end), q.answer())
 
 
 @given(pipeline_cases(Shape(events=12), PipelineShape()), st.data())
-def test_strategies_release_the_same_changes_at_the_same_moments(case: Case, data: st.DataObject) -> None:
+def test_strategies_release_the_same_changes_at_the_same_moments(
+    case: Case, data: st.DataObject
+) -> None:
     """Rows come in order of time here, so that time can be advanced between any two of them."""
     query = bound(case)
     tell(case)
@@ -114,16 +128,22 @@ def test_strategies_release_the_same_changes_at_the_same_moments(case: Case, dat
         step(runs, collected, partial(push, stream, rows))
     step(runs, collected, partial(advance, case.end))
     late, known = (pa.concat_tables(collected[strategy]) for strategy in ("input", "negative"))
-    assert_same_changes(until(known, released(runs["input"][0])), until(late, released(runs["input"][0])))
+    assert_same_changes(
+        until(known, released(runs["input"][0])), until(late, released(runs["input"][0]))
+    )
     oracle = case.oracle(query, advanced)
     assert isinstance(oracle, PipelineOracle)
     if query.emit is Emit.CHANGES and oracle.has_begun(case.end):
         for strategy in IN_TIME:
             changes = pa.concat_tables(collected[strategy])
-            assert_same_rows(runs[strategy][1].answer(), accumulate(changes))  # which fails where a removal cancels no earlier addition
+            assert_same_rows(
+                runs[strategy][1].answer(), accumulate(changes)
+            )  # which fails where a removal cancels no earlier addition
 
 
-def step(runs: Runs, collected: dict[str, list[pa.Table]], do: Callable[[muntin.Engine], None]) -> None:
+def step(
+    runs: Runs, collected: dict[str, list[pa.Table]], do: Callable[[muntin.Engine], None]
+) -> None:
     """Do the same in all engines; those that are never late have the same to tell then."""
     for strategy, (engine, q) in runs.items():
         do(engine)
@@ -133,7 +153,10 @@ def step(runs: Runs, collected: dict[str, list[pa.Table]], do: Callable[[muntin.
         assert_same_changes(first, other)
 
 
-@pytest.mark.parametrize("sql", ["SELECT COUNT(*) AS n FROM A WINDOW 5 SECONDS", "SELECT DISTINCT v FROM A WINDOW 5 SECONDS"])
+@pytest.mark.parametrize(
+    "sql",
+    ["SELECT COUNT(*) AS n FROM A WINDOW 5 SECONDS", "SELECT DISTINCT v FROM A WINDOW 5 SECONDS"],
+)
 def test_time_alone_releases_nothing_when_triggered_by_input(sql: str) -> None:
     engine = muntin.Engine(pipeline="input")
     engine.stream("A", {"v": "bigint", "ts": "timestamp"})

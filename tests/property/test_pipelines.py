@@ -63,7 +63,17 @@ def told(case: Case) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        note("\n".join([*case.declarations, case.query, *map(str, case.tables), *map(str, case.events), str(case.cuts)]))
+        note(
+            "\n".join(
+                [
+                    *case.declarations,
+                    case.query,
+                    *map(str, case.tables),
+                    *map(str, case.events),
+                    str(case.cuts),
+                ]
+            )
+        )
         raise
 
 
@@ -106,7 +116,9 @@ def test_answers_are_right_at_every_instant_on_the_way(case: Case, data: st.Data
         changes = pa.concat_tables(collected)
         assert_same_changes(expected(oracle_of(case, query, first), query, case.end), changes)
         if query.emit is Emit.CHANGES:
-            assert_same_rows(q.answer(), accumulate(changes))  # which fails where a removal cancels no earlier addition
+            assert_same_rows(
+                q.answer(), accumulate(changes)
+            )  # which fails where a removal cancels no earlier addition
 
 
 @given(pipeline_cases(Shape(events=14, every=False), PipelineShape(depth=1, spreads=True)))
@@ -127,7 +139,12 @@ def test_spreads_are_near_the_oracle_at_every_instant(case: Case) -> None:
             assert_same_rows(_to_nine_digits(oracle.answer(instant)), _to_nine_digits(there))
 
 
-@given(pipeline_cases(Shape(events=14, every=False), PipelineShape(windows=False, minus=False, by_time=False)), st.integers(0, 15))
+@given(
+    pipeline_cases(
+        Shape(events=14, every=False), PipelineShape(windows=False, minus=False, by_time=False)
+    ),
+    st.integers(0, 15),
+)
 def test_the_answer_is_that_of_the_users_own_text(case: Case, second: int) -> None:
     """Nothing of Muntin's reading of the query is in what is expected here: DuckDB gets the text and the rows of the last 5 seconds."""
     bound(case)
@@ -139,11 +156,16 @@ def test_the_answer_is_that_of_the_users_own_text(case: Case, second: int) -> No
         for stream, rows in case.rows().items():
             times = rows.column("ts").cast(pa.int64())
             engine.push(stream, rows.filter(pc.less_equal(times, at)).sort_by("ts"))
-            inside[stream] = rows.filter(pc.and_(pc.less_equal(times, at), pc.greater(times, at - 5 * SECOND)))
+            inside[stream] = rows.filter(
+                pc.and_(pc.less_equal(times, at), pc.greater(times, at - 5 * SECOND))
+            )
         engine.advance(at)
         expected_rows = run_sql(text, {**inside, **case.stored()})
         answer = q.answer()
-        types = [column.cast(field.type) for column, field in zip(expected_rows.columns, answer.schema, strict=True)]
+        types = [
+            column.cast(field.type)
+            for column, field in zip(expected_rows.columns, answer.schema, strict=True)
+        ]
         assert_same_rows(pa.table(types, schema=answer.schema), answer)
 
 
@@ -154,6 +176,9 @@ def _to_nine_digits(table: pa.Table) -> pa.Table:
             columns.append(column)
             continue
         # Around zero a variance is what rounding leaves of it.
-        values = [None if value is None else f"{value if abs(value) > 1e-12 else 0.0:.9g}" for value in column.to_pylist()]
+        values = [
+            None if value is None else f"{value if abs(value) > 1e-12 else 0.0:.9g}"
+            for value in column.to_pylist()
+        ]
         columns.append(pa.chunked_array([pa.array(values, pa.string())]))
     return pa.table(columns, names=[str(place) for place in range(table.num_columns)])

@@ -11,9 +11,9 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 import muntin
-from muntin.testing.bucket_driver import BucketDriver
 from muntin.testing.compare import assert_same_changes, assert_same_rows, rows_of
 from muntin.testing.golden import StreamDeclaration
+from muntin.testing.partition_driver import PartitionDriver
 
 SECOND = 1_000_000
 NAMES = "ABCD"
@@ -58,7 +58,9 @@ class Story:
 
     def reads(self, stream: str) -> list[int]:
         """The queries that read a stream."""
-        return [number for number, sql in enumerate(self.queries) if re.search(rf"\b{stream}\b", sql)]
+        return [
+            number for number, sql in enumerate(self.queries) if re.search(rf"\b{stream}\b", sql)
+        ]
 
 
 @st.composite
@@ -78,7 +80,9 @@ def stories(draw: st.DrawFn, forms: tuple[str, ...] = (*INSERTS, *CHANGES)) -> S
         rows = []
         for _ in range(draw(st.integers(1, 4))):
             clock += draw(st.integers(0, 1))
-            rows.append((draw(st.integers(0, 1)), clock - draw(st.sampled_from([0, 0, 0, 1, 2, 5]))))
+            rows.append(
+                (draw(st.integers(0, 1)), clock - draw(st.sampled_from([0, 0, 0, 1, 2, 5])))
+            )
         events.append((draw(st.sampled_from(lively)), tuple(rows)))
     return Story(tuple(queries), tuple(draw(st.integers(0, 3)) for _ in NAMES), tuple(events))
 
@@ -87,7 +91,9 @@ def values(rows: tuple[tuple[int, int], ...], number: int) -> list[tuple[int, in
     return [(key, 10 * number + place, second * SECOND) for place, (key, second) in enumerate(rows)]
 
 
-def tell(engine: muntin.Engine, what: str, detail: tuple[tuple[int, int], ...] | int, number: int) -> None:
+def tell(
+    engine: muntin.Engine, what: str, detail: tuple[tuple[int, int], ...] | int, number: int
+) -> None:
     if isinstance(detail, int):
         engine.advance(detail * SECOND)
     else:
@@ -103,7 +109,15 @@ def assert_same(sql: str, expected: pa.Table, found: pa.Table) -> None:
 
 
 def note_story(story: Story) -> None:
-    note("\n".join([f"slack {story.slack}", *(f"q{n}: {sql}" for n, sql in enumerate(story.queries)), *map(str, story.events)]))
+    note(
+        "\n".join(
+            [
+                f"slack {story.slack}",
+                *(f"q{n}: {sql}" for n, sql in enumerate(story.queries)),
+                *map(str, story.events),
+            ]
+        )
+    )
 
 
 def assert_late(story: Story, together: muntin.Engine, alone: list[muntin.Engine]) -> None:
@@ -115,7 +129,9 @@ def assert_late(story: Story, together: muntin.Engine, alone: list[muntin.Engine
         assert sorted(found) == sorted(expected)
     for number, engine in enumerate(alone):
         read = [stream for stream in NAMES if number in story.reads(stream)]
-        assert together.handle(f"q{number}").stats()["rows_late"] == sum(len(engine.late(stream)) for stream in read)
+        assert together.handle(f"q{number}").stats()["rows_late"] == sum(
+            len(engine.late(stream)) for stream in read
+        )
 
 
 @given(stories())
@@ -153,7 +169,9 @@ def test_an_engine_that_runs_by_itself_gives_each_query_the_same(story: Story) -
 
 
 @given(stories(), st.integers(0, 14), st.integers(0, 14))
-def test_a_query_that_comes_or_goes_changes_nothing_for_others(story: Story, comes: int, goes: int) -> None:
+def test_a_query_that_comes_or_goes_changes_nothing_for_others(
+    story: Story, comes: int, goes: int
+) -> None:
     """The last query is added and dropped somewhere on the way."""
     note_story(story)
     note(f"comes {comes}, goes {goes}")
@@ -175,12 +193,14 @@ def test_a_query_that_comes_or_goes_changes_nothing_for_others(story: Story, com
 
 @settings(max_examples=settings().max_examples // 2)
 @given(stories(), st.integers(1, 3), st.sets(st.integers(0, 14), max_size=4))
-def test_buckets_give_each_query_the_same_also_when_they_are_built_again(story: Story, buckets: int, rebuilds: set[int]) -> None:
+def test_buckets_give_each_query_the_same_also_when_they_are_built_again(
+    story: Story, buckets: int, rebuilds: set[int]
+) -> None:
     """Row by row: on Spark rows are late by the batches before theirs."""
     note_story(story)
     note(f"{buckets} buckets, built again before {sorted(rebuilds)}")
     alone = [story.engine(number) for number in range(len(story.queries))]
-    with closing(BucketDriver({}, buckets, None)) as driver:
+    with closing(PartitionDriver({}, buckets, None)) as driver:
         for name, slack in zip(NAMES, story.slack, strict=True):
             driver.declare(StreamDeclaration(name, tuple(COLUMNS.items()), slack=slack * SECOND))
         for number, sql in enumerate(story.queries):
@@ -194,11 +214,15 @@ def test_buckets_give_each_query_the_same_also_when_they_are_built_again(story: 
                 driver.feed(what, table_of(values(detail, number)))
             for engine in alone:
                 for row in [detail] if isinstance(detail, int) else values(detail, number):
-                    engine.advance(row * SECOND) if isinstance(row, int) else engine.push(what, [row])
+                    engine.advance(row * SECOND) if isinstance(row, int) else engine.push(
+                        what, [row]
+                    )
             for place, engine in enumerate(alone):
                 assert_same_rows(engine.handle(f"q{place}").poll(), driver.take(f"q{place}"))
         for stream in NAMES:
-            expected = {row for number in story.reads(stream) for row in rows_of(alone[number].late(stream))}
+            expected = {
+                row for number in story.reads(stream) for row in rows_of(alone[number].late(stream))
+            }
             assert sorted(rows_of(driver.late(stream))) == sorted(expected)
 
 

@@ -1,4 +1,4 @@
-"""What a bucket releases before a share is done stands in the same places whether it was just built again or not."""
+"""What a partition releases before a share is done stands in the same places whether it was just built again or not."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ import pyarrow as pa
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from muntin.engine import engine, running_join
+from muntin.engine import engine
 from muntin.model.catalog import Stream
 from muntin.operators.scheduled_join import Pace
-from muntin.spark.bucket import RESULTS, Kept
-from muntin.spark.messages import Part, Share
-from muntin.spark.packing import Packer
-from muntin.spark.program import Program, Registered
-from muntin.spark.rebuilding import Applied, KeptBucket
+from muntin.runtime import running_join
+from muntin.spark.deployment import Program, Registered
+from muntin.spark.exchange.messages import Part, Share
+from muntin.spark.exchange.packer import Packer
+from muntin.spark.partition.partition import RESULTS, Kept
+from muntin.spark.partition.recovery import Applied, KeptPartition
 
-SCHEMA = pa.schema([("k", pa.int64()), ("j", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
+SCHEMA = pa.schema(
+    [("k", pa.int64()), ("j", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))]
+)
 SECOND = 1_000_000
 STREAMS = ("A", "B", "C")
 SOURCES = [
@@ -41,25 +44,38 @@ def programs(draw: st.DrawFn) -> Program:
     """Some queries over few joins, so that they share them."""
     sources = draw(st.lists(st.sampled_from(SOURCES), min_size=1, max_size=2))
     query = st.builds(
-        lambda source, width, emit: f"SELECT A.v AS x, B.v AS y FROM {source.format(w=width)}{emit}",
+        lambda source, width, emit: (
+            f"SELECT A.v AS x, B.v AS y FROM {source.format(w=width)}{emit}"
+        ),
         st.sampled_from(sources),
         st.integers(1, 6),
         st.sampled_from(["", "", " EMIT CHANGES"]),
     )
     settings_of_all = {"scheduler": draw(st.sampled_from(["lwo", "swf", "mqt"]))}
-    queries = tuple(Registered(f"q{n}", sql, settings_of_all) for n, sql in enumerate(draw(st.lists(query, min_size=1, max_size=5))))
+    queries = tuple(
+        Registered(f"q{n}", sql, settings_of_all)
+        for n, sql in enumerate(draw(st.lists(query, min_size=1, max_size=5)))
+    )
     return Program(tuple(Stream(name, SCHEMA, "ts", 0) for name in STREAMS), {}, queries, (), 1)
 
 
 @contextmanager
 def cut_small() -> Iterator[None]:
     """Lets results be released in pieces that are as small as can be."""
-    with patch.object(engine, "Pace", lambda: Pace(100_000, 8_000_000, 1)), patch.object(running_join, "_PACED_SLICE", 1):
+    with (
+        patch.object(engine, "Pace", lambda: Pace(100_000, 8_000_000, 1)),
+        patch.object(running_join, "_PACED_SLICE", 1),
+    ):
         yield
 
 
 batches = st.lists(
-    st.lists(st.tuples(st.sampled_from(STREAMS), st.integers(0, 1), st.integers(0, 1), st.integers(0, 3)), max_size=12),
+    st.lists(
+        st.tuples(
+            st.sampled_from(STREAMS), st.integers(0, 1), st.integers(0, 1), st.integers(0, 3)
+        ),
+        max_size=12,
+    ),
     min_size=2,
     max_size=6,
 )
@@ -72,35 +88,57 @@ def shares(program: Program, given_rows: list[Batch]) -> Iterator[Share]:
         newest: dict[str, int] = {}
         parts: list[Part] = []
         for name in STREAMS:
-            own = sorted((2 * number + second, k, j) for stream, k, j, second in batch if stream == name)
-            columns = {"k": [k for _, k, _ in own], "j": [j for _, _, j in own], "v": list(range(value, value + len(own)))}
+            own = sorted(
+                (2 * number + second, k, j) for stream, k, j, second in batch if stream == name
+            )
+            columns = {
+                "k": [k for _, k, _ in own],
+                "j": [j for _, _, j in own],
+                "v": list(range(value, value + len(own))),
+            }
             columns["ts"] = [second * SECOND for second, _, _ in own]
             value += len(own)
-            table = pa.table([pa.array(columns[field.name], pa.int64()).cast(field.type) for field in SCHEMA], schema=SCHEMA)
+            table = pa.table(
+                [pa.array(columns[field.name], pa.int64()).cast(field.type) for field in SCHEMA],
+                schema=SCHEMA,
+            )
             if own:
                 newest[name] = own[-1][0] * SECOND
                 parts += [part for _, part in packers[name].pack(table, 0)]
-        yield Share(number, 0, newest, tuple(parts), 2 * number * SECOND if number % 3 == 2 else None)
+        yield Share(
+            number, 0, newest, tuple(parts), 2 * number * SECOND if number % 3 == 2 else None
+        )
 
 
-def applied(bucket: KeptBucket, share: Share) -> tuple[Applied, Released]:
+def applied(partition: KeptPartition, share: Share) -> tuple[Applied, Released]:
     released: Released = {}
-    done = bucket.apply(share, lambda query, table: released.setdefault(query, []).extend(map(str, table.to_pylist())))
+    done = partition.apply(
+        share,
+        lambda query, table: released.setdefault(query, []).extend(map(str, table.to_pylist())),
+    )
     return done, released
 
 
 @settings(max_examples=settings().max_examples // 2)
 @given(programs(), batches)
-def test_a_bucket_built_again_releases_the_same_in_the_same_places(program: Program, given_rows: list[Batch]) -> None:
+def test_a_partition_built_again_releases_the_same_in_the_same_places(
+    program: Program, given_rows: list[Batch]
+) -> None:
     note(str(program.queries))
-    unbroken = KeptBucket(program, 0)
+    unbroken = KeptPartition(program, 0)
     store: dict[int, tuple[Kept, Share]] = {}
     for share in shares(program, given_rows):
         done, released = applied(unbroken, share)
         with cut_small():
-            again, released_again = applied(KeptBucket.rebuilt(program, 0, store.values()), share)
+            again, released_again = applied(
+                KeptPartition.rebuilt(program, 0, store.values()), share
+            )
         assert released_again == released
-        outputs = {output.name: list(map(str, output.table.to_pylist())) for output in done.outputs if output.kind == RESULTS}
+        outputs = {
+            output.name: list(map(str, output.table.to_pylist()))
+            for output in done.outputs
+            if output.kind == RESULTS
+        }
         assert released == outputs, "what is released is what sinks get"
         store[share.batch] = (again.note, again.snapshot or share)
         for gone in again.gone:

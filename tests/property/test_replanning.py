@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import muntin
-from muntin.engine import running_join
+from muntin.runtime import running_join
 from muntin.sql.script import read_query
 from muntin.testing.case import Case
 from muntin.testing.compare import assert_same_sequence
@@ -47,23 +47,34 @@ def run_reversing_streams(**settings: str) -> tuple[pa.Table, dict[str, object]]
     for number in range(4):
         engine.stream(f"S{number}", {"attr": "bigint", "ts": "timestamp"}, time="ts")
     equal = "S0.attr = S1.attr AND S1.attr = S2.attr AND S2.attr = S3.attr"
-    q = engine.query(f"SELECT S0.ts AS t0, S3.ts AS t3 FROM S0, S1, S2, S3 WHERE {equal} WINDOW 60 SECONDS")
+    q = engine.query(
+        f"SELECT S0.ts AS t0, S3.ts AS t3 FROM S0, S1, S2, S3 WHERE {equal} WINDOW 60 SECONDS"
+    )
     half, unit = 6_000, SECOND // 10
     for turn in range(2):
-        rates, distinct = ([10, 1, 1, 3], [500, 50, 40, 5]) if turn == 0 else ([3, 1, 1, 10], [5, 40, 50, 500])
+        rates, distinct = (
+            ([10, 1, 1, 3], [500, 50, 40, 5]) if turn == 0 else ([3, 1, 1, 10], [5, 40, 50, 500])
+        )
         streams = multi_join_streams(half, rates=rates, distinct=distinct, seed=turn, unit=unit)
         for step in range(10):
             low, high = step * half // 10 * unit, (step + 1) * half // 10 * unit
             for number, rows in enumerate(streams):
                 times = rows.column("ts").cast("int64").to_numpy()
                 chosen = rows.filter((times >= low) & (times < high))
-                shifted = pa.array(chosen.column("ts").cast("int64").to_numpy() + turn * half * unit).cast(pa.timestamp("us"))
-                engine.push(f"S{number}", chosen.set_column(chosen.schema.get_field_index("ts"), "ts", shifted))
+                shifted = pa.array(
+                    chosen.column("ts").cast("int64").to_numpy() + turn * half * unit
+                ).cast(pa.timestamp("us"))
+                engine.push(
+                    f"S{number}",
+                    chosen.set_column(chosen.schema.get_field_index("ts"), "ts", shifted),
+                )
     engine.advance(2 * half * unit)
     return q.poll(), q.stats()
 
 
-def test_a_query_whose_streams_turn_round_is_reordered_and_compares_less(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_query_whose_streams_turn_round_is_reordered_and_compares_less(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with caplog.at_level("INFO", "muntin"):
         results, stats = run_reversing_streams()
     assert "goes on with another plan" in caplog.text

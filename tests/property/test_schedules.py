@@ -5,7 +5,18 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muntin.testing.schedules import Change, Found, Released, Row, Scanned, Scheduler, Setup, Viewer, alone, simulate
+from muntin.testing.schedules import (
+    Change,
+    Found,
+    Released,
+    Row,
+    Scanned,
+    Scheduler,
+    Setup,
+    Viewer,
+    alone,
+    simulate,
+)
 
 LENGTHS = st.integers(1, 8)
 WINDOWS = st.one_of(LENGTHS.map(lambda length: (length, length)), st.tuples(LENGTHS, LENGTHS))
@@ -16,7 +27,13 @@ SCHEDULERS = st.sampled_from(list(Scheduler))
 def streams(draw: st.DrawFn) -> tuple[Row, ...]:
     drawn = draw(
         st.lists(
-            st.tuples(st.integers(0, 1), st.integers(0, 2), st.sampled_from([1, 1, 2, None]), st.sampled_from([0, 0, 1, 2, 5])), max_size=16
+            st.tuples(
+                st.integers(0, 1),
+                st.integers(0, 2),
+                st.sampled_from([1, 1, 2, None]),
+                st.sampled_from([0, 0, 1, 2, 5]),
+            ),
+            max_size=16,
         )
     )
     history = draw(st.integers(0, 5))
@@ -30,7 +47,10 @@ def streams(draw: st.DrawFn) -> tuple[Row, ...]:
 @st.composite
 def setups(draw: st.DrawFn, *, changing: bool) -> Setup:
     rows = draw(streams())
-    queries = tuple(Viewer(f"q{number}", draw(WINDOWS)) for number in range(draw(st.integers(0 if changing else 1, 4))))
+    queries = tuple(
+        Viewer(f"q{number}", draw(WINDOWS))
+        for number in range(draw(st.integers(0 if changing else 1, 4)))
+    )
     first = Setup(rows, queries).first
     changes: list[Change] = []
     present = [query.name for query in queries]
@@ -62,10 +82,14 @@ def test_every_query_gets_what_it_gets_alone_in_order(setup: Setup, scheduler: S
 
 
 @given(setups(changing=True), SCHEDULERS)
-def test_queries_that_come_and_go_leave_the_others_alone(setup: Setup, scheduler: Scheduler) -> None:
+def test_queries_that_come_and_go_leave_the_others_alone(
+    setup: Setup, scheduler: Scheduler
+) -> None:
     trace = simulate(setup, scheduler)
     dropped = {change.drop: change.before for change in setup.changes if change.drop}
-    for name in [query.name for query in setup.queries] + [change.add.name for change in setup.changes if change.add]:
+    for name in [query.name for query in setup.queries] + [
+        change.add.name for change in setup.changes if change.add
+    ]:
         output, expected = trace.output(name), alone(setup, name)
         if name not in dropped:
             assert output == expected
@@ -75,11 +99,15 @@ def test_queries_that_come_and_go_leave_the_others_alone(setup: Setup, scheduler
 
 
 @given(setups(changing=False), SCHEDULERS)
-def test_time_goes_forward_and_nothing_is_released_before_it_is_found(setup: Setup, scheduler: Scheduler) -> None:
+def test_time_goes_forward_and_nothing_is_released_before_it_is_found(
+    setup: Setup, scheduler: Scheduler
+) -> None:
     trace = simulate(setup, scheduler)
     times = [step.time for step in trace.steps]
     assert times == sorted(times)
-    found = {(step.outer, step.partner): step.time for step in trace.steps if isinstance(step, Found)}
+    found = {
+        (step.outer, step.partner): step.time for step in trace.steps if isinstance(step, Found)
+    }
     for step in trace.steps:
         if isinstance(step, Released):
             assert found[step.outer, step.partner] <= step.time
@@ -89,11 +117,19 @@ def test_time_goes_forward_and_nothing_is_released_before_it_is_found(setup: Set
 
 
 @given(setups(changing=False))
-def test_the_work_is_the_same_under_every_scheduler_and_only_its_order_differs(setup: Setup) -> None:
+def test_the_work_is_the_same_under_every_scheduler_and_only_its_order_differs(
+    setup: Setup,
+) -> None:
     traces = [simulate(setup, scheduler) for scheduler in Scheduler]
-    pairs = [sorted((step.outer, step.partner) for step in trace.steps if isinstance(step, Found)) for trace in traces]
+    pairs = [
+        sorted((step.outer, step.partner) for step in trace.steps if isinstance(step, Found))
+        for trace in traces
+    ]
     assert pairs[0] == pairs[1] == pairs[2]
-    candidates = [sum(step.candidates for step in trace.steps if isinstance(step, Scanned)) for trace in traces]
+    candidates = [
+        sum(step.candidates for step in trace.steps if isinstance(step, Scanned))
+        for trace in traces
+    ]
     assert candidates[0] == candidates[1] == candidates[2]
     assert traces[0].most_held == 0
 
@@ -101,11 +137,15 @@ def test_the_work_is_the_same_under_every_scheduler_and_only_its_order_differs(s
 @given(setups(changing=False))
 def test_swf_scans_no_window_while_a_row_waits_for_a_smaller_one(setup: Setup) -> None:
     """Told from outside: of two rows that both have arrived, the one with fewer levels behind it is served first."""
-    levels = sorted({query.windows for query in setup.queries}, key=lambda windows: (sum(windows), windows))
+    levels = sorted(
+        {query.windows for query in setup.queries}, key=lambda windows: (sum(windows), windows)
+    )
     behind = {number: 0 for number, row in enumerate(setup.rows) if row.arrival is not None}
     for step in simulate(setup, Scheduler.SWF).steps:
         if isinstance(step, Scanned):
-            arrived = [number for number in behind if (setup.rows[number].arrival or 0) <= step.begin]
+            arrived = [
+                number for number in behind if (setup.rows[number].arrival or 0) <= step.begin
+            ]
             assert levels.index(step.windows) == min(behind[number] for number in arrived)
             behind[step.outer] += step.finished
             if behind[step.outer] == len(levels):
@@ -113,7 +153,9 @@ def test_swf_scans_no_window_while_a_row_waits_for_a_smaller_one(setup: Setup) -
 
 
 @given(setups(changing=False), SCHEDULERS)
-def test_queues_hold_consecutive_rows_the_older_ones_wait_for_larger_windows(setup: Setup, scheduler: Scheduler) -> None:
+def test_queues_hold_consecutive_rows_the_older_ones_wait_for_larger_windows(
+    setup: Setup, scheduler: Scheduler
+) -> None:
     for step in simulate(setup, scheduler).steps:
         if isinstance(step, Scanned):
             rows = [number for queue in reversed(step.waiting) for number in queue]
@@ -121,7 +163,9 @@ def test_queues_hold_consecutive_rows_the_older_ones_wait_for_larger_windows(set
 
 
 @given(setups(changing=True), SCHEDULERS)
-def test_no_row_overtakes_an_older_one_while_queries_come_and_go(setup: Setup, scheduler: Scheduler) -> None:
+def test_no_row_overtakes_an_older_one_while_queries_come_and_go(
+    setup: Setup, scheduler: Scheduler
+) -> None:
     for step in simulate(setup, scheduler).steps:
         if isinstance(step, Scanned):
             rows = [number for queue in reversed(step.waiting) for number in queue]

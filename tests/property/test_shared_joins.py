@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 
 import muntin
 from muntin.engine import engine as engine_module
-from muntin.engine.running_query import RunningQuery
 from muntin.operators.scheduled_join import Pace
+from muntin.runtime.running_query import RunningQuery
 from muntin.testing.compare import assert_same_rows, assert_same_sequence
 
-SCHEMA = pa.schema([("k", pa.int64()), ("j", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
+SCHEMA = pa.schema(
+    [("k", pa.int64()), ("j", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))]
+)
 COLUMNS = {"k": "bigint", "j": "bigint", "v": "bigint", "ts": "timestamp"}
 TABLE = pa.table({"k": [0, 1, 1, 2], "name": ["zero", "one", "uno", "two"]})
 
@@ -38,27 +40,49 @@ FAMILIES = [
     ],
     ["SELECT A.v AS x, B.v AS y FROM A, A AS B WHERE A.k = B.j{more} WINDOW {w} SECONDS"],
     ["SELECT A.v AS x, B.v AS y FROM A [ROWS {w}], A AS B [ROWS {u}] WHERE A.k = B.k{more}"],
-    ["SELECT A.v AS x, name, B.v AS y FROM A, B, T WHERE A.k = B.k AND T.k = A.k{more} WINDOW {w} SECONDS"],
+    [
+        "SELECT A.v AS x, name, B.v AS y FROM A, B, T WHERE A.k = B.k AND T.k = A.k{more} WINDOW {w} SECONDS"
+    ],
 ]
 """Queries of a family can share."""
 
-MORE = ["", "", " AND A.j > 0", " AND B.j = 1", " AND A.j > 0 AND B.v % 2 = 0", " AND A.v + B.v > 10"]
+MORE = [
+    "",
+    "",
+    " AND A.j > 0",
+    " AND B.j = 1",
+    " AND A.j > 0 AND B.v % 2 = 0",
+    " AND A.v + B.v > 10",
+]
 
-ROWS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=6)
+ROWS = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=6
+)
 
 
 @st.composite
 def stories(draw: st.DrawFn) -> list[tuple[str, object]]:
     """What happens: rows of a stream, a query that is added, one that is dropped (by its number)."""
-    joins = [join for family in draw(st.lists(st.sampled_from(FAMILIES), min_size=1, max_size=2)) for join in family]
+    joins = [
+        join
+        for family in draw(st.lists(st.sampled_from(FAMILIES), min_size=1, max_size=2))
+        for join in family
+    ]
     sizes = st.integers(1, 6)
     queries = st.builds(
-        lambda join, more, w, u: join.format(more=more, w=w, u=u), st.sampled_from(joins), st.sampled_from(MORE), sizes, sizes
+        lambda join, more, w, u: join.format(more=more, w=w, u=u),
+        st.sampled_from(joins),
+        st.sampled_from(MORE),
+        sizes,
+        sizes,
     )
     added = st.tuples(st.just("add"), queries)
     came = st.tuples(st.sampled_from("ABC"), ROWS)
     events = st.one_of(came, came, came, added, st.tuples(st.just("drop"), st.integers(0, 9)))
-    return [*draw(st.lists(added, min_size=2, max_size=4)), *draw(st.lists(events, min_size=6, max_size=25))]
+    return [
+        *draw(st.lists(added, min_size=2, max_size=4)),
+        *draw(st.lists(events, min_size=6, max_size=25)),
+    ]
 
 
 def made(sharing: str, scheduler: str = "mqt") -> muntin.Engine:
@@ -70,7 +94,9 @@ def made(sharing: str, scheduler: str = "mqt") -> muntin.Engine:
 
 
 @given(stories(), st.sampled_from(["lwo", "swf", "mqt"]))
-def test_a_query_gets_the_same_shared_or_alone(story: list[tuple[str, object]], scheduler: str) -> None:
+def test_a_query_gets_the_same_shared_or_alone(
+    story: list[tuple[str, object]], scheduler: str
+) -> None:
     shared, alone = made("on", scheduler), made("off")
     names: list[str] = []
     clock = 0
@@ -96,14 +122,20 @@ def test_a_query_gets_the_same_shared_or_alone(story: list[tuple[str, object]], 
                 engine.push(what, values)
     for name in names:
         note(name)
-        handles = [next(query for query in engine.queries() if query.name == name) for engine in (shared, alone)]
+        handles = [
+            next(query for query in engine.queries() if query.name == name)
+            for engine in (shared, alone)
+        ]
         assert_same_rows(handles[1].answer(), handles[0].answer())
         assert_same_sequence(handles[1].poll(), handles[0].poll())
     for engine in (shared, alone):
         engine.advance((clock + 60) * 1_000_000)
     for name in names:
         note(name)
-        handles = [next(query for query in engine.queries() if query.name == name) for engine in (shared, alone)]
+        handles = [
+            next(query for query in engine.queries() if query.name == name)
+            for engine in (shared, alone)
+        ]
         assert_same_sequence(handles[1].poll(), handles[0].poll())
 
 
@@ -153,16 +185,22 @@ def live(story: list[tuple[str, object]], scheduler: str) -> tuple[Told, Told]:
 
 
 @given(stories(), st.sampled_from(["lwo", "swf", "mqt"]))
-def test_a_running_engine_gives_every_query_what_it_gets_alone(story: list[tuple[str, object]], scheduler: str) -> None:
+def test_a_running_engine_gives_every_query_what_it_gets_alone(
+    story: list[tuple[str, object]], scheduler: str
+) -> None:
     got, expected = live(story, scheduler)
     for name, tables in expected.items():
         note(name)
         wanted = pa.concat_tables(tables)
-        assert_same_sequence(wanted, pa.concat_tables([wanted.schema.empty_table(), *got.get(name, [])]))
+        assert_same_sequence(
+            wanted, pa.concat_tables([wanted.schema.empty_table(), *got.get(name, [])])
+        )
 
 
 @given(stories(), st.sampled_from(["swf", "mqt"]), st.integers(1, 50))
-def test_results_by_a_pace_are_those_of_each_query_alone(story: list[tuple[str, object]], scheduler: str, results: int) -> None:
+def test_results_by_a_pace_are_those_of_each_query_alone(
+    story: list[tuple[str, object]], scheduler: str, results: int
+) -> None:
     """As the buckets on Spark have them for subscribers, in pieces however small."""
     shared, alone = made("on", scheduler), made("off")
     got: Told = {}
@@ -179,17 +217,24 @@ def test_results_by_a_pace_are_those_of_each_query_alone(story: list[tuple[str, 
                 rows.setdefault(what, []).append((k, j, len(rows.get(what, [])), clock * 1_000_000))
     for stream, values in rows.items():
         table = pa.table(
-            [pa.array(column, pa.int64()).cast(field.type) for column, field in zip(zip(*values, strict=True), SCHEMA, strict=True)],
+            [
+                pa.array(column, pa.int64()).cast(field.type)
+                for column, field in zip(zip(*values, strict=True), SCHEMA, strict=True)
+            ],
             schema=SCHEMA,
         )
         for engine in (shared, alone):
             engine.feed({stream: table}, (-(2**62), -1))
     with pace_of(results):
-        shared.advance(clock * 1_000_000, on_release=lambda name, piece: got.setdefault(name, []).append(piece))
+        shared.advance(
+            clock * 1_000_000, on_release=lambda name, piece: got.setdefault(name, []).append(piece)
+        )
     alone.advance(clock * 1_000_000)
     for name in names:
         wanted = alone.handle(name).poll()
-        assert_same_sequence(wanted, pa.concat_tables([wanted.schema.empty_table(), *got.get(name, [])]))
+        assert_same_sequence(
+            wanted, pa.concat_tables([wanted.schema.empty_table(), *got.get(name, [])])
+        )
 
 
 @contextmanager
@@ -202,5 +247,8 @@ def test_queries_like_these_do_share() -> None:
     engine = made("on")
     for number, join in enumerate(FAMILIES[0]):
         engine.query(join.format(more=MORE[number + 1], w=number + 1, u=5), name=f"q{number}")
-    assert all(isinstance(running, RunningQuery) and len(running.shares_with()) == 3 for running in engine._queries.values())
+    assert all(
+        isinstance(running, RunningQuery) and len(running.shares_with()) == 3
+        for running in engine._queries.values()
+    )
     assert len(engine._joins()) == 1

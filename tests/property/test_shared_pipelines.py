@@ -7,7 +7,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 import muntin
-from muntin.engine.running_pipeline import RunningPipeline
+from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.testing.compare import assert_same_changes, assert_same_rows
 
 SECOND = 1_000_000
@@ -42,7 +42,9 @@ SAME = [
 ]
 """Queries that have sub-plans in common."""
 MORE = ["", "", " AND A.j > 0", " AND B.j = 1", " AND A.v + B.v > 10"]
-ROWS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=6)
+ROWS = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=6
+)
 
 
 @st.composite
@@ -50,10 +52,16 @@ def selects(draw: st.DrawFn, joins: list[str]) -> str:
     """A query with changes over one of some joins, or one that has a part in common with others."""
     if not joins or draw(st.integers(0, 5)) == 0:
         return draw(st.sampled_from(SAME))
-    join = draw(st.sampled_from(joins)).format(more=draw(st.sampled_from(MORE)), w=draw(st.integers(1, 6)), u=draw(st.integers(1, 6)))
+    join = draw(st.sampled_from(joins)).format(
+        more=draw(st.sampled_from(MORE)), w=draw(st.integers(1, 6)), u=draw(st.integers(1, 6))
+    )
     body, window, size = join.partition(" WINDOW ")
     select = draw(st.sampled_from(SELECTS))
-    text = select.replace("{}", body) if "GROUP BY" not in select or "AS S" in select else select.format(body)
+    text = (
+        select.replace("{}", body)
+        if "GROUP BY" not in select or "AS S" in select
+        else select.format(body)
+    )
     every = draw(st.sampled_from(["", "", "", " EVERY 2 SECONDS"]))
     return f"{text}{window}{size}{every} EMIT CHANGES"
 
@@ -61,12 +69,21 @@ def selects(draw: st.DrawFn, joins: list[str]) -> str:
 @st.composite
 def stories(draw: st.DrawFn) -> list[tuple[str, object]]:
     """What happens: rows of a stream, time that passes, a query that is added, one that is dropped (by its number)."""
-    joins = draw(st.sampled_from([JOINS[:3], JOINS[:3], JOINS[:4], JOINS[4:5], JOINS[5:6], JOINS[6:], JOINS, []]))
+    joins = draw(
+        st.sampled_from(
+            [JOINS[:3], JOINS[:3], JOINS[:4], JOINS[4:5], JOINS[5:6], JOINS[6:], JOINS, []]
+        )
+    )
     added = st.tuples(st.just("add"), selects(joins))
     came = st.tuples(st.sampled_from("ABC"), ROWS)
     passed = st.tuples(st.just("advance"), st.integers(0, 4))
-    events = st.one_of(came, came, came, passed, added, st.tuples(st.just("drop"), st.integers(0, 9)))
-    return [*draw(st.lists(added, min_size=2, max_size=4)), *draw(st.lists(events, min_size=6, max_size=20))]
+    events = st.one_of(
+        came, came, came, passed, added, st.tuples(st.just("drop"), st.integers(0, 9))
+    )
+    return [
+        *draw(st.lists(added, min_size=2, max_size=4)),
+        *draw(st.lists(events, min_size=6, max_size=20)),
+    ]
 
 
 def made(sharing: str, pipeline: str) -> muntin.Engine:
@@ -77,8 +94,14 @@ def made(sharing: str, pipeline: str) -> muntin.Engine:
     return engine
 
 
-@given(stories(), st.sampled_from(["auto", "auto", "hybrid", "negative", "probing"]), st.sampled_from(["auto", "negative"]))
-def test_a_query_gets_the_same_shared_or_alone(story: list[tuple[str, object]], strategy: str, other: str) -> None:
+@given(
+    stories(),
+    st.sampled_from(["auto", "auto", "hybrid", "negative", "probing"]),
+    st.sampled_from(["auto", "negative"]),
+)
+def test_a_query_gets_the_same_shared_or_alone(
+    story: list[tuple[str, object]], strategy: str, other: str
+) -> None:
     """Alone also by another strategy."""
     engines = made("on", strategy), made("off", other)
     names: list[str] = []
@@ -129,7 +152,10 @@ def test_joins_below_pipelines_and_queries_with_changes_share() -> None:
     body = "FROM A, B WHERE A.k = B.k"
     engine.query(f"SELECT A.v, B.v AS w {body} WINDOW 3 SECONDS EMIT CHANGES", name="plain")
     engine.query(f"SELECT COUNT(*) AS n {body} WINDOW 9 SECONDS", name="count")
-    engine.query("SELECT DISTINCT B.v FROM B, A WHERE A.k = B.k AND A.j > 1 WINDOW 5 SECONDS", name="distinct")
+    engine.query(
+        "SELECT DISTINCT B.v FROM B, A WHERE A.k = B.k AND A.j > 1 WINDOW 5 SECONDS",
+        name="distinct",
+    )
     assert len(engine._joins()) == 1
     pipeline = engine._queries["count"]
     assert isinstance(pipeline, RunningPipeline)
@@ -144,9 +170,17 @@ def test_the_same_sub_plan_is_run_once() -> None:
     engine = made("on", "auto")
     for number, sql in enumerate(SAME[:3]):
         engine.query(sql, name=f"q{number}")
-    running = [pipeline for pipeline in engine._queries.values() if isinstance(pipeline, RunningPipeline)]
-    assert len({id(leaf) for pipeline in running for leaf in pipeline.leaves}) == 2, "one join, and A alone"
-    assert [pipeline.shared() for pipeline in running] == [[True], [True, False, False], [True, False]]
+    running = [
+        pipeline for pipeline in engine._queries.values() if isinstance(pipeline, RunningPipeline)
+    ]
+    assert len({id(leaf) for pipeline in running for leaf in pipeline.leaves}) == 2, (
+        "one join, and A alone"
+    )
+    assert [pipeline.shared() for pipeline in running] == [
+        [True],
+        [True, False, False],
+        [True, False],
+    ]
     assert "run once for all queries that have it" in engine.explain("q0")
     subplans = engine._groups.active[0]._subplans
     engine.push("A", [(0, 1, 1, SECOND)])
@@ -174,8 +208,12 @@ def test_an_engine_that_runs_by_itself_gives_the_same(story: list[tuple[str, obj
     names: list[str] = []
     clock = 0
     for engine in engines:
-        engine.query("SELECT A.v, B.v AS w FROM A, B WHERE A.k = B.k WINDOW 2 SECONDS", name="small")
-        engine.query("SELECT A.v, B.v AS w FROM A, B WHERE A.k = B.k WINDOW 6 SECONDS", name="large")
+        engine.query(
+            "SELECT A.v, B.v AS w FROM A, B WHERE A.k = B.k WINDOW 2 SECONDS", name="small"
+        )
+        engine.query(
+            "SELECT A.v, B.v AS w FROM A, B WHERE A.k = B.k WINDOW 6 SECONDS", name="large"
+        )
     for number, (what, detail) in enumerate(story):
         if what == "add":
             note(f"q{number}: {detail}")

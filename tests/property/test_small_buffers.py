@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import muntin
-from muntin.engine import running_join
 from muntin.operators import join, workspace
 from muntin.plan.query import Emit
+from muntin.runtime import running_join
 from muntin.sql.script import read_query
 from muntin.state import join_state, stream_log
 from muntin.testing.case import Case
@@ -30,7 +30,9 @@ SETTINGS = st.fixed_dictionaries({
 })  # fmt: skip
 
 
-def run(case: Case, settings: dict[str, str], sizes: dict[str, int]) -> tuple[pa.Table, pa.Table, dict[str, int]]:
+def run(
+    case: Case, settings: dict[str, str], sizes: dict[str, int]
+) -> tuple[pa.Table, pa.Table, dict[str, int]]:
     """Results, answer and counted work with small internal sizes."""
     with ExitStack() as stack:
         for module, name, size in (
@@ -53,7 +55,9 @@ def run(case: Case, settings: dict[str, str], sizes: dict[str, int]) -> tuple[pa
 
 
 @given(cases(Shape(events=60)), SETTINGS, SIZES)
-def test_results_equal_the_oracle_with_the_smallest_buffers(case: Case, settings: dict[str, str], sizes: dict[str, int]) -> None:
+def test_results_equal_the_oracle_with_the_smallest_buffers(
+    case: Case, settings: dict[str, str], sizes: dict[str, int]
+) -> None:
     query = read_query(case.query, "q", case.catalog())
     results, answer, _ = run(case, settings, sizes)
     oracle = case.oracle(query)
@@ -65,11 +69,15 @@ def test_results_equal_the_oracle_with_the_smallest_buffers(case: Case, settings
 
 
 PAIR = "SELECT a.ts AS t0, b.ts AS t1 FROM A a {left}, {name} b {right} WHERE a.k = b.k"
-WINDOWS = st.sampled_from(["[RANGE 1 SECOND]", "[RANGE 5 SECONDS]", "[ROWS 1]", "[ROWS 3]", "[RANGE 1 HOUR]"])
+WINDOWS = st.sampled_from(
+    ["[RANGE 1 SECOND]", "[RANGE 5 SECONDS]", "[ROWS 1]", "[ROWS 3]", "[RANGE 1 HOUR]"]
+)
 
 
 @given(cases(Shape(events=60, emits=("",), every=False, tables=False)), WINDOWS, WINDOWS, SIZES)
-def test_the_kernel_for_pairs_does_what_the_general_one_does(case: Case, left: str, right: str, sizes: dict[str, int]) -> None:
+def test_the_kernel_for_pairs_does_what_the_general_one_does(
+    case: Case, left: str, right: str, sizes: dict[str, int]
+) -> None:
     """Same results, same order, same rows looked at: it is only faster."""
     sql = PAIR.format(left=left, right=right, name=case.streams[-1].name)
     case = Case(case.streams, case.tables, sql, case.events, case.cuts)
@@ -77,5 +85,16 @@ def test_the_kernel_for_pairs_does_what_the_general_one_does(case: Case, left: s
     with patch.object(join, "is_pair", lambda _: False):
         general, _, general_work = run(case, {}, sizes)
     assert_same_sequence(general, fast)
-    counted = ("probes", "rows_scanned", "comparisons", "stale_rows_met", "rows_inserted", "rows_expired", "expiry_checks", "matches")
-    assert {name: fast_work[name] for name in counted} == {name: general_work[name] for name in counted}
+    counted = (
+        "probes",
+        "rows_scanned",
+        "comparisons",
+        "stale_rows_met",
+        "rows_inserted",
+        "rows_expired",
+        "expiry_checks",
+        "matches",
+    )
+    assert {name: fast_work[name] for name in counted} == {
+        name: general_work[name] for name in counted
+    }

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import muntin
-from muntin.engine import running_join
 from muntin.planner import choices
+from muntin.runtime import running_join
 from muntin.sql.script import read_query
-from muntin.state import composites
+from muntin.state import partial_matches
 from muntin.testing.case import Case
 from muntin.testing.compare import assert_same_rows, assert_same_sequence
 from muntin.testing.strategies import Shape, cases
@@ -43,11 +43,13 @@ def run(case: Case, engine: muntin.Engine) -> tuple[pa.Table, muntin.StandingQue
 
 
 @given(cases(SHAPE), st.data(), st.sampled_from(["auto", "nested_loop"]), st.integers(1, 3))
-def test_every_tree_gives_the_oracles_results(case: Case, data: st.DataObject, join: str, least: int) -> None:
+def test_every_tree_gives_the_oracles_results(
+    case: Case, data: st.DataObject, join: str, least: int
+) -> None:
     query = read_query(case.query, "q", case.catalog())
     aliases = data.draw(st.permutations([source.alias for source in query.sources]))
     tree = data.draw(st.composite(brackets)(aliases))
-    with patch.object(composites, "_LEAST", least):
+    with patch.object(partial_matches, "_LEAST", least):
         results, q = run(case, muntin.Engine(tree=tree, join=join))
     oracle = case.oracle(query)
     assert_same_sequence(oracle.inserts(case.end), results)
@@ -55,7 +57,9 @@ def test_every_tree_gives_the_oracles_results(case: Case, data: st.DataObject, j
 
 
 @given(cases(Shape(least=3)), st.sampled_from(["", "12"]))
-def test_plans_of_any_kind_that_change_at_every_chance_give_the_oracles_results(case: Case, memory: str) -> None:
+def test_plans_of_any_kind_that_change_at_every_chance_give_the_oracles_results(
+    case: Case, memory: str
+) -> None:
     case = Case(case.streams, case.tables, case.query, case.events, tuple(range(len(case.events))))
     query = read_query(case.query, "q", case.catalog())
     with (
@@ -63,7 +67,9 @@ def test_plans_of_any_kind_that_change_at_every_chance_give_the_oracles_results(
         patch.object(choices, "_TREE_PAYS", 1e9),
         patch.object(choices, "_TREE_KEEPS", 1e9),
     ):
-        results, q = run(case, muntin.Engine(replan_change="1", replan_gain="1", index_memory=memory))
+        results, q = run(
+            case, muntin.Engine(replan_change="1", replan_gain="1", index_memory=memory)
+        )
     oracle = case.oracle(query)
     if query.emit == "inserts":
         assert_same_sequence(oracle.inserts(case.end), results)

@@ -64,7 +64,12 @@ class Cluster:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._end()
 
     @property
@@ -93,27 +98,44 @@ class Cluster:
         for path in Path("/proc").iterdir():
             if path.name.isdecimal():
                 with suppress(OSError):
-                    if wanted in (path / "environ").read_bytes().split(b"\0") and text in command(int(path.name)):
+                    if wanted in (path / "environ").read_bytes().split(b"\0") and text in command(
+                        int(path.name)
+                    ):
                         found.append(int(path.name))
         return found
 
     def residents(self) -> dict[int, tuple[str, int]]:
-        """The residents of all executors: for each process its bucket's socket and the process that it ends with."""
-        commands = {pid: command(pid).split() for pid in self.processes("-m muntin.spark.resident")}
-        return {pid: (words[-3], int(words[-1])) for pid, words in commands.items() if len(words) > 3}
+        """The residents of all executors: for each process its partition's socket and the process that it ends with."""
+        commands = {
+            pid: command(pid).split()
+            for pid in self.processes("-m muntin.spark.partition.state_server")
+        }
+        return {
+            pid: (words[-3], int(words[-1])) for pid, words in commands.items() if len(words) > 3
+        }
 
     def kill_worker(self, pid: int) -> list[int]:
         """Kill a worker and what is below it as a machine dies: without a word. Returns what was killed.
 
         Python below an executor is left to find out by itself.
         """
-        killed = [pid, *(below for below in descendants(pid) if "CoarseGrainedExecutorBackend" in command(below))]
+        killed = [
+            pid,
+            *(
+                below
+                for below in descendants(pid)
+                if "CoarseGrainedExecutorBackend" in command(below)
+            ),
+        ]
         for victim in killed:
             kill(victim)
         return killed
 
     def log(self, most: int = 3000) -> str:
-        return "\n".join(f"{path.name}: {path.read_text(encoding='utf-8')[-most:]}" for path in sorted(self.folder.glob("*.log")))
+        return "\n".join(
+            f"{path.name}: {path.read_text(encoding='utf-8')[-most:]}"
+            for path in sorted(self.folder.glob("*.log"))
+        )
 
     def _start_worker(self, number: int) -> int:
         resources = ["--host", _HOST, "--cores", "1", "--memory", "700m", "--webui-port", "0"]

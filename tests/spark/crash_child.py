@@ -9,7 +9,7 @@ from muntin.spark import SparkEngine
 
 
 def main(base: Path, declarations: str, queries: dict[str, str], until: int) -> None:
-    engine = SparkEngine(checkpoint=base / "checkpoint", buckets=2)
+    engine = SparkEngine(checkpoint=base / "checkpoint", partitions=2)
     engine.execute(declarations)
     for name, sql in queries.items():
         engine.query(sql, name=name, sink={"format": "parquet", "path": str(base / "out" / name)})

@@ -1,4 +1,4 @@
-"""What the test of the cluster runs: a subscriber in the driver notes what comes from the buckets on executors."""
+"""What the test of the cluster runs: a subscriber in the driver notes what comes from the partitions on executors."""
 
 from __future__ import annotations
 
@@ -12,21 +12,27 @@ from muntin.spark import Mark, Once, SparkEngine, local_session
 
 
 def main(base: Path, master: str, sql: str, settings: dict[str, str]) -> None:
-    engine = SparkEngine(local_session(2, settings, master), checkpoint=base / "state", buckets=2)
+    engine = SparkEngine(
+        local_session(2, settings, master), checkpoint=base / "state", partitions=2
+    )
     engine.execute((base / "app.sql").read_text(encoding="utf-8").partition("CREATE QUERY")[0])
     once = Once()
     values: list[int] = []
-    buckets: set[int] = set()
+    partitions: set[int] = set()
 
     def take(batch: pa.RecordBatch, mark: Mark) -> None:
         values.extend(once.new(batch, mark).column("x").to_pylist())
-        buckets.add(mark.bucket)
+        partitions.add(mark.partition)
         (base / f"batch-{mark.batch}").touch()
 
     engine.query(sql, name="pairs", sink={"format": "parquet", "path": "out"}).subscribe(take)
     engine.process_available()
     assert engine.progress is not None
-    told = {"values": values, "buckets": sorted(buckets), "unsent": engine.progress["muntin"]["unsent"]}
+    told = {
+        "values": values,
+        "partitions": sorted(partitions),
+        "unsent": engine.progress["muntin"]["unsent"],
+    }
     (base / "told.json").write_text(json.dumps(told), encoding="utf-8")
 
 

@@ -27,8 +27,13 @@ CHANGES = "SELECT A.k, A.v AS x, B.v AS y FROM A [ROWS 3], B [RANGE 3 SECONDS] W
 def rows(seconds: Sequence[float], *, keys: int = 3, start: int = 0) -> pa.Table:
     """Rows at the given seconds; values count on from ``start``, keys go round."""
     values = range(start, start + len(seconds))
-    times = pa.array([int(second * SECOND) for second in seconds], pa.int64()).cast(pa.timestamp("us"))
-    return pa.table([pa.array([value % keys for value in values]), pa.array(values, pa.int64()), times], schema=SCHEMA)
+    times = pa.array([int(second * SECOND) for second in seconds], pa.int64()).cast(
+        pa.timestamp("us")
+    )
+    return pa.table(
+        [pa.array([value % keys for value in values]), pa.array(values, pa.int64()), times],
+        schema=SCHEMA,
+    )
 
 
 def random_rows(seed: int, count: int, seconds: int) -> pa.Table:
@@ -36,7 +41,12 @@ def random_rows(seed: int, count: int, seconds: int) -> pa.Table:
     generator = np.random.default_rng(seed)
     times = np.sort(generator.integers(0, seconds * SECOND, count))
     return pa.table(
-        [pa.array(generator.integers(0, 10, count)), pa.array(np.arange(count)), pa.array(times).cast(pa.timestamp("us"))], schema=SCHEMA
+        [
+            pa.array(generator.integers(0, 10, count)),
+            pa.array(np.arange(count)),
+            pa.array(times).cast(pa.timestamp("us")),
+        ],
+        schema=SCHEMA,
     )
 
 
@@ -86,7 +96,9 @@ class Folders:
             engine.advance(until)
         return {name: handle.poll() for name, handle in handles.items()}
 
-    def check(self, queries: Mapping[str, str], found: Mapping[str, pa.Table], until: int | None = None) -> None:
+    def check(
+        self, queries: Mapping[str, str], found: Mapping[str, pa.Table], until: int | None = None
+    ) -> None:
         """Fail unless the results are those of the engine in process, each once."""
         for name, expected in self.expected(queries, until).items():
             assert len(expected), f"query {name} has results to compare"
@@ -94,7 +106,9 @@ class Folders:
             assert not problem, f"{name}: {problem}"
 
 
-def muntin_command(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+def muntin_command(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str, str]:
     """Run ``muntin ...`` in this process and in its session, which saves starting Java: exit code, stdout, stderr."""
     program, *arguments = shlex.split(command)
     assert program == "muntin", "other commands are not run"

@@ -14,9 +14,13 @@ def test_the_benchmark_of_aggregates_measures_all_three() -> None:
     told: list[str] = []
     report = bench_spark_aggregate(told.append, quick=True)
     assert [line["system"] for line in report.rows] == [OURS, CHANGES, THEIRS]
-    assert {int(line["batches timed"]) for line in report.rows} == {QUICK.files // QUICK.per_trigger - QUICK.warm_up}
-    assert all(float(line["rows a second"]) > 0 for line in report.rows)
+    assert {int(line["batches timed"]) for line in report.rows} == {
+        QUICK.files // QUICK.per_trigger - QUICK.warm_up
+    }
+    assert all(float(line["rows per second"]) > 0 for line in report.rows)
     seconds = QUICK.file_seconds * QUICK.files - 1
-    assert int(report.rows[0]["results"]) == QUICK.groups * seconds, "every group is in every answer"
+    assert int(report.rows[0]["results"]) == QUICK.groups * seconds, (
+        "every group is in every answer"
+    )
     assert len(report.claims) == 2
     assert told[-1] == THEIRS

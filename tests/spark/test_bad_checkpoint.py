@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from muntin.errors import RunError
 from muntin.spark import SparkEngine
-from muntin.spark.checkpoint import CheckpointError
+from muntin.spark.driver.checkpoint import CheckpointError
 from muntin.spark.sinks import SinkError
 from tests.spark.support import Folders, rows
 
@@ -25,25 +25,32 @@ NAMED = "SELECT v, name FROM A, T WHERE A.k = T.k WINDOW 2 SECONDS"
 
 
 def engine_over(spark: SparkSession, folders: Folders, name: str = "zero") -> SparkEngine:
-    engine = SparkEngine(spark, checkpoint=folders.base / "checkpoint", buckets=1)
+    engine = SparkEngine(spark, checkpoint=folders.base / "checkpoint", partitions=1)
     engine.execute(folders.declarations())
     engine.table("T", [{"k": 0, "name": name}, {"k": 1, "name": "one"}, {"k": 2, "name": "two"}])
     engine.query(NAMED, name="q")
     return engine
 
 
-def test_a_checkpoint_in_use_of_other_tables_or_damaged_is_refused_and_goes_on_when_restored(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_checkpoint_in_use_of_other_tables_or_damaged_is_refused_and_goes_on_when_restored(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path, ("A",))
     folders.write("A", rows([1]))
     engine = engine_over(spark, folders)
     engine.start()
-    with pytest.raises(CheckpointError, match=r"checkpoint is in use by another engine \(process \d+ on .*Stop that one first"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"checkpoint is in use by another engine \(process \d+ on .*Stop that one first",
+    ):
         engine_over(spark, folders).process_available()
     engine.settle()
     folders.write("A", rows([2], start=1))
     engine.settle()
     engine.stop()
-    with pytest.raises(CheckpointError, match=r"was made with other stored tables.*must stay as they are"):
+    with pytest.raises(
+        CheckpointError, match=r"was made with other stored tables.*must stay as they are"
+    ):
         engine_over(spark, folders, "nil").process_available()
 
     checkpoint, copy = tmp_path / "checkpoint", tmp_path / "copy"
@@ -51,13 +58,18 @@ def test_a_checkpoint_in_use_of_other_tables_or_damaged_is_refused_and_goes_on_w
     folders.write("A", rows([3], start=2))
     (offsets,) = (checkpoint / "spark" / "offsets").glob("1")
     offsets.write_bytes(offsets.read_bytes()[:40])
-    with pytest.raises(CheckpointError, match=r"offsets/1 is damaged\. Restore the folder as a whole from a copy"):
+    with pytest.raises(
+        CheckpointError, match=r"offsets/1 is damaged\. Restore the folder as a whole from a copy"
+    ):
         engine_over(spark, folders).process_available()
     shutil.rmtree(checkpoint)
     shutil.copytree(copy, checkpoint)
     for changes in (checkpoint / "spark" / "state").rglob("2.changelog"):
         changes.write_bytes(changes.read_bytes()[:-20])
-    with pytest.raises(RunError, match=r"checkpoint is damaged: .*2.changelog.*Restore the folder as a whole from a copy"):
+    with pytest.raises(
+        RunError,
+        match=r"checkpoint is damaged: .*2.changelog.*Restore the folder as a whole from a copy",
+    ):
         engine_over(spark, folders).process_available()
     shutil.rmtree(checkpoint)
     shutil.copytree(copy, checkpoint)
@@ -71,7 +83,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of its own, which takes the right to make one."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)], capture_output=True, check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)],
+        capture_output=True,
+        check=False,
+    )
     if mounted.returncode:
         pytest.skip("this user cannot mount a small disk")
     yield disk
@@ -99,7 +115,7 @@ def test_a_full_disk_is_told_of_and_with_room_again_every_result_is_there_once(
 
         return sink
 
-    engine = SparkEngine(spark, checkpoint=small_disk / "checkpoint", buckets=1)
+    engine = SparkEngine(spark, checkpoint=small_disk / "checkpoint", partitions=1)
     engine.execute(folders.declarations())
     engine.query(VALUES, name="before", sink=filler("before"))
     engine.query(VALUES, name="out", sink={"format": "parquet", "path": str(small_disk / "out")})
@@ -108,9 +124,14 @@ def test_a_full_disk_is_told_of_and_with_room_again_every_result_is_there_once(
 
     filling["before"] = 1
     folders.write("A", rows([2], start=2))
-    with pytest.raises(SinkError, match=r"the sink of query out failed in batch 1: .*No space left on device"):
+    with pytest.raises(
+        SinkError, match=r"the sink of query out failed in batch 1: .*No space left on device"
+    ):
         engine.process_available()
-    with pytest.raises(CheckpointError, match=r"disk/checkpoint cannot be written to: No space left on device.*room on its disk"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"disk/checkpoint cannot be written to: No space left on device.*room on its disk",
+    ):
         engine.process_available()
     (small_disk / "filler").unlink()
     filling.update(before=-1, after=2)
@@ -120,5 +141,7 @@ def test_a_full_disk_is_told_of_and_with_room_again_every_result_is_there_once(
     (small_disk / "filler").unlink()
     filling["after"] = -1
     engine.process_available()
-    assert [path.name for path in sorted((small_disk / "out").glob("batch-*"))] == [f"batch-00000000{batch}.parquet" for batch in range(3)]
+    assert [path.name for path in sorted((small_disk / "out").glob("batch-*"))] == [
+        f"batch-00000000{batch}.parquet" for batch in range(3)
+    ]
     assert pq.read_table(small_disk / "out").column("v").to_pylist() == [1, 2, 3]

@@ -19,10 +19,14 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 VALUES = "SELECT k, v FROM A WINDOW 2 SECONDS"
 
 
-def engine_over(spark: SparkSession, folders: Folders, kind: str = "parquet", **options: str) -> SparkEngine:
-    engine = SparkEngine(spark, checkpoint=folders.base / "checkpoint", buckets=1)
+def engine_over(
+    spark: SparkSession, folders: Folders, kind: str = "parquet", **options: str
+) -> SparkEngine:
+    engine = SparkEngine(spark, checkpoint=folders.base / "checkpoint", partitions=1)
     more = "".join(f", {name} = '{value}'" for name, value in options.items())
-    engine.execute(folders.declarations().replace("'parquet'", f"'{kind}'").replace(", time", f"{more}, time"))
+    engine.execute(
+        folders.declarations().replace("'parquet'", f"'{kind}'").replace(", time", f"{more}, time")
+    )
     engine.query(VALUES, name="q")
     return engine
 
@@ -44,9 +48,13 @@ def test_a_parquet_file_that_is_wrong_in_many_ways(spark: SparkSession, tmp_path
     engine = engine_over(spark, folders)
     failing(engine, f"{wrong}' of stream A has no column v, it has k, ts. Replace the file")
     wrong.write_bytes(whole[: len(whole) // 2])
-    failing(engine_over(spark, folders), f"{wrong}' of stream A cannot be read: ", "Replace the file")
+    failing(
+        engine_over(spark, folders), f"{wrong}' of stream A cannot be read: ", "Replace the file"
+    )
     wrong.unlink()
-    with pytest.raises(InputError, match=r"batch 1 was begun with .*000002.parquet, which is gone\. Put it back"):
+    with pytest.raises(
+        InputError, match=r"batch 1 was begun with .*000002.parquet, which is gone\. Put it back"
+    ):
         engine.process_available()
     wrong.write_bytes(whole)
     engine.process_available()
@@ -56,7 +64,15 @@ def test_a_parquet_file_that_is_wrong_in_many_ways(spark: SparkSession, tmp_path
 @pytest.mark.parametrize(
     ("kind", "texts", "piece"),
     [
-        ("csv", ("k,v,ts\n1,1,1970-01-01 00:00:01\n", "k,ts\n2,1970-01-01 00:00:02\n", "k,v,ts\n2,2,1970-01-01 00:00:02\n"), "header"),
+        (
+            "csv",
+            (
+                "k,v,ts\n1,1,1970-01-01 00:00:01\n",
+                "k,ts\n2,1970-01-01 00:00:02\n",
+                "k,v,ts\n2,2,1970-01-01 00:00:02\n",
+            ),
+            "header",
+        ),
         (
             "json",
             (
@@ -89,9 +105,20 @@ def test_text_that_does_not_fit_is_named_with_its_file(
     assert engine.results("q").column("v").to_pylist() == [1, 2]
 
 
-def test_times_out_of_range_and_missing_are_late_and_disturb_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_times_out_of_range_and_missing_are_late_and_disturb_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path, ("A",))
-    times = [1 * SECOND, 2**63 - 1, -(2**63), 2**62, -(2**62), None, -11_676_096_000 * SECOND, 2 * SECOND]
+    times = [
+        1 * SECOND,
+        2**63 - 1,
+        -(2**63),
+        2**62,
+        -(2**62),
+        None,
+        -11_676_096_000 * SECOND,
+        2 * SECOND,
+    ]
     column = pa.array(times, pa.int64()).cast(pa.timestamp("us"))
     everything = pa.table([pa.array(range(8)), pa.array(range(8)), column], schema=SCHEMA)
     folders.write("A", everything.slice(0, 1))
@@ -101,6 +128,10 @@ def test_times_out_of_range_and_missing_are_late_and_disturb_nothing(spark: Spar
     assert engine.results("q").column("v").to_pylist() == [0, 7]
     late = engine.late("A")
     assert sorted(late.column("v").to_pylist()) == [1, 2, 3, 4, 5, 6]
-    assert sorted(late.column("ts").cast(pa.int64()).drop_null().to_pylist()) == sorted(time for time in times[1:7] if time is not None)
+    assert sorted(late.column("ts").cast(pa.int64()).drop_null().to_pylist()) == sorted(
+        time for time in times[1:7] if time is not None
+    )
     assert engine.progress is not None
-    assert engine.progress["muntin"]["streams"] == {"A": {"rows": 3, "late": 6, "ahead": 0}}, "rows that belong to no time are only late"
+    assert engine.progress["muntin"]["streams"] == {"A": {"rows": 3, "late": 6, "ahead": 0}}, (
+        "rows that belong to no time are only late"
+    )

@@ -30,7 +30,10 @@ def prepare(base: Path) -> Folders:
         table = random_rows(number, FILES * 12, FILES * 2)
         for file in range(FILES):
             folders.write(stream, table.slice(file * 12, 12))
-    queries = [f"CREATE QUERY {name} AS {sql} WITH (sink = 'parquet', path = 'out/{name}');\n" for name, sql in QUERIES.items()]
+    queries = [
+        f"CREATE QUERY {name} AS {sql} WITH (sink = 'parquet', path = 'out/{name}');\n"
+        for name, sql in QUERIES.items()
+    ]
     (base / "app.sql").write_text(folders.declarations() + "".join(queries), encoding="utf-8")
     return folders
 
@@ -40,10 +43,22 @@ def driver(cluster: Cluster, base: Path) -> Iterator[subprocess.Popen[bytes]]:
     """``muntin run`` on the cluster; what memory executors get is said as for any program of Spark."""
     conf = " ".join(f"--conf {name}={value}" for name, value in SETTINGS.items())
     program = [sys.executable, "-c", "from muntin.cli import main; main()"]
-    arguments = ["run", "app.sql", "--once", "--master", cluster.master, "--buckets", "2", "--checkpoint", "state"]
+    arguments = [
+        "run",
+        "app.sql",
+        "--once",
+        "--master",
+        cluster.master,
+        "--partitions",
+        "2",
+        "--checkpoint",
+        "state",
+    ]
     environment = {**cluster.environment, "PYSPARK_SUBMIT_ARGS": f"{conf} pyspark-shell"}
     with (base / "log").open("wb") as log:
-        process = subprocess.Popen([*program, *arguments], stdout=log, stderr=log, cwd=base, env=environment)
+        process = subprocess.Popen(
+            [*program, *arguments], stdout=log, stderr=log, cwd=base, env=environment
+        )
     try:
         yield process
     finally:
@@ -68,27 +83,44 @@ def test_a_worker_that_dies_in_mid_run_leaves_every_result_once(tmp_path: Path) 
 
         wait_until((offsets / "2").exists)
         before = cluster.residents()
-        assert len({socket for socket, _ in before.values()}) == 2, "each bucket has a process"
-        victim = next(pid for pid in cluster.worker_pids if any(parent in descendants(pid) for _, parent in before.values()))
-        orphans = {pid: socket for pid, (socket, parent) in before.items() if parent in descendants(victim)}
+        assert len({socket for socket, _ in before.values()}) == 2, "each partition has a process"
+        victim = next(
+            pid
+            for pid in cluster.worker_pids
+            if any(parent in descendants(pid) for _, parent in before.values())
+        )
+        orphans = {
+            pid: socket for pid, (socket, parent) in before.items() if parent in descendants(victim)
+        }
         cluster.kill_worker(victim)
         assert not wait_gone(list(orphans), 10), "residents end with their executor"
-        wait_until(lambda: {*orphans.values()} <= {socket for socket, _ in cluster.residents().values()})
+        wait_until(
+            lambda: {*orphans.values()} <= {socket for socket, _ in cluster.residents().values()}
+        )
         assert not (offsets / str(FILES - 1)).exists(), "it was in mid-run"
         assert running.wait(180) == 0, said()
-        assert not wait_gone([*cluster.residents(), *cluster.processes("CoarseGrainedExecutorBackend")], 20), "they end with the driver"
+        assert not wait_gone(
+            [*cluster.residents(), *cluster.processes("CoarseGrainedExecutorBackend")], 20
+        ), "they end with the driver"
     assert not cluster.processes()
     expected = folders.expected(QUERIES)
-    folders.check(QUERIES, {name: read_batches(tmp_path / "out" / name, expected[name].schema) for name in QUERIES})
+    folders.check(
+        QUERIES,
+        {name: read_batches(tmp_path / "out" / name, expected[name].schema) for name in QUERIES},
+    )
 
 
-def test_a_subscriber_of_a_driver_gets_results_from_executors_also_after_a_worker_has_died(tmp_path: Path) -> None:
+def test_a_subscriber_of_a_driver_gets_results_from_executors_also_after_a_worker_has_died(
+    tmp_path: Path,
+) -> None:
     folders = prepare(tmp_path)
     program = Path(__file__).parent / "subscribing_child.py"
     with Cluster(tmp_path / "cluster") as cluster, (tmp_path / "log").open("wb") as log:
         settings = json.dumps(SETTINGS)
         arguments = [sys.executable, str(program), str(tmp_path), cluster.master, JOIN, settings]
-        running = subprocess.Popen(arguments, stdout=log, stderr=log, cwd=tmp_path, env=cluster.environment)
+        running = subprocess.Popen(
+            arguments, stdout=log, stderr=log, cwd=tmp_path, env=cluster.environment
+        )
         try:
             until = time.monotonic() + 180
             while not (tmp_path / "batch-2").exists():
@@ -96,10 +128,14 @@ def test_a_subscriber_of_a_driver_gets_results_from_executors_also_after_a_worke
                 assert time.monotonic() < until, "no results come"
                 time.sleep(0.05)
             victim = next(
-                pid for pid in cluster.worker_pids if any(parent in descendants(pid) for _, parent in cluster.residents().values())
+                pid
+                for pid in cluster.worker_pids
+                if any(parent in descendants(pid) for _, parent in cluster.residents().values())
             )
             cluster.kill_worker(victim)
-            assert running.wait(180) == 0, (tmp_path / "log").read_text(encoding="utf-8")[-3000:] + cluster.log()
+            assert running.wait(180) == 0, (tmp_path / "log").read_text(encoding="utf-8")[
+                -3000:
+            ] + cluster.log()
         finally:
             running.kill()
             running.wait()
@@ -107,4 +143,4 @@ def test_a_subscriber_of_a_driver_gets_results_from_executors_also_after_a_worke
     assert told["unsent"] == 0
     expected = folders.expected(QUERIES)["pairs"]
     assert sorted(told["values"]) == sorted(expected.column("x").to_pylist())
-    assert told["buckets"] == [0, 1]
+    assert told["partitions"] == [0, 1]

@@ -30,7 +30,15 @@ CREATE QUERY last AS SELECT A.k, A.v FROM A [ROWS 2] EMIT CHANGES WITH (sink = '
 
 def command(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     code = [sys.executable, "-c", "from muntin.cli import main; main()", *arguments]
-    return subprocess.run(code, cwd=folder, capture_output=True, text=True, check=False, timeout=400, env={**os.environ, **environment})
+    return subprocess.run(
+        code,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=400,
+        env={**os.environ, **environment},
+    )
 
 
 def write(folder: Path, number: int) -> None:
@@ -38,7 +46,9 @@ def write(folder: Path, number: int) -> None:
     for seed, stream in enumerate("AB"):
         path = folder / stream / f"{number}.parquet"
         path.parent.mkdir(exist_ok=True)
-        pq.write_table(uniform_stream(100, 10, 5, 2 * number + seed, start=number * 10_000_000), path)
+        pq.write_table(
+            uniform_stream(100, 10, 5, 2 * number + seed, start=number * 10_000_000), path
+        )
         os.utime(path, (1000 + number, 1000 + number))
 
 
@@ -46,7 +56,10 @@ def in_process(folder: Path, files: int) -> tuple[pa.Table, pa.Table]:
     engine = muntin.Engine()
     engine.execute(SCRIPT.format(sink="unused"))
     for stream in "AB":
-        engine.push(stream, pq.read_table([folder / stream / f"{number}.parquet" for number in range(files)]))
+        engine.push(
+            stream,
+            pq.read_table([folder / stream / f"{number}.parquet" for number in range(files)]),
+        )
     pairs, last = engine.queries()
     return pairs.poll(), last.poll()
 
@@ -62,24 +75,44 @@ def test_a_script_runs_to_the_end_of_its_input_and_goes_on_from_there_in_another
     (tmp_path / "app.sql").write_text(SCRIPT.format(sink="out"), encoding="utf-8")
     for number in range(2):
         write(tmp_path, number)
-    first = command(tmp_path, "run", "app.sql", "--once", "--checkpoint", "state", "--buckets", "2", "--json")
+    first = command(
+        tmp_path, "run", "app.sql", "--once", "--checkpoint", "state", "--partitions", "2", "--json"
+    )
     assert first.returncode == 0, first.stderr
     told = [json.loads(line) for line in first.stderr.splitlines()]
-    assert told[-1]["muntin"]["streams"] == {"A": {"rows": 200, "late": 0, "ahead": 0}, "B": {"rows": 200, "late": 0, "ahead": 0}}
+    assert told[-1]["muntin"]["streams"] == {
+        "A": {"rows": 200, "late": 0, "ahead": 0},
+        "B": {"rows": 200, "late": 0, "ahead": 0},
+    }
 
     write(tmp_path, 2)
     monkeypatch.chdir(tmp_path)
-    code, printed_then, told_then = muntin_command("muntin run app.sql --once --checkpoint state --buckets 2", monkeypatch, capsys)
+    code, printed_then, told_then = muntin_command(
+        "muntin run app.sql --once --checkpoint state --partitions 2", monkeypatch, capsys
+    )
     assert code == 0, told_then
     assert "A 100 rows" in told_then
-    noise = [line for line in told_then.splitlines() if not line.startswith(("Spark is starting", "batch "))]
+    noise = [
+        line
+        for line in told_then.splitlines()
+        if not line.startswith(("Spark is starting", "batch "))
+    ]
     assert noise == []
 
     pairs, last = in_process(tmp_path, 3)
     lines = [json.loads(line) for line in first.stdout.splitlines()]
     assert {line["query"] for line in lines} == {"pairs"}
-    printed = [(line["_op"], str(datetime.fromisoformat(line["_ts"])), *(str(line[name]) for name in ("k", "a", "b"))) for line in lines]
-    printed += [tuple(line.split("  ")) for line in printed_then.splitlines() if line.startswith("+ ")]
+    printed = [
+        (
+            line["_op"],
+            str(datetime.fromisoformat(line["_ts"])),
+            *(str(line[name]) for name in ("k", "a", "b")),
+        )
+        for line in lines
+    ]
+    printed += [
+        tuple(line.split("  ")) for line in printed_then.splitlines() if line.startswith("+ ")
+    ]
     assert sorted(printed) == rows_of(pairs)
     assert rows_of(pq.read_table(sorted((tmp_path / "out").glob("*.parquet")))) == rows_of(last)
 
@@ -91,9 +124,11 @@ def test_a_heartbeat_lets_rows_expire_when_no_others_come_and_the_log_tells(tmp_
         encoding="utf-8",
     )
     (tmp_path / "A").mkdir()
-    pq.write_table(uniform_stream(3, 10, 5, 1, start=time.time_ns() // 1000), tmp_path / "A" / "0.parquet")
+    pq.write_table(
+        uniform_stream(3, 10, 5, 1, start=time.time_ns() // 1000), tmp_path / "A" / "0.parquet"
+    )
     code = [sys.executable, "-c", "from muntin.cli import main; main()", "run", "app.sql", "--json"]
-    options = ["--buckets", "1", "--heartbeat", "2 seconds", "--log", "run.log"]
+    options = ["--partitions", "1", "--heartbeat", "2 seconds", "--log", "run.log"]
     with (tmp_path / "out").open("wb") as out, (tmp_path / "err").open("wb") as err:
         process = subprocess.Popen([*code, *options], cwd=tmp_path, stdout=out, stderr=err)
     try:
@@ -107,10 +142,13 @@ def test_a_heartbeat_lets_rows_expire_when_no_others_come_and_the_log_tells(tmp_
     finally:
         process.kill()
         process.wait()
-    changes = [json.loads(line)["_op"] for line in (tmp_path / "out").read_text(encoding="utf-8").splitlines()]
+    changes = [
+        json.loads(line)["_op"]
+        for line in (tmp_path / "out").read_text(encoding="utf-8").splitlines()
+    ]
     assert sorted(changes) == ["+"] * 3 + ["-"] * 3
     log = (tmp_path / "run.log").read_text(encoding="utf-8").splitlines()
-    assert " INFO started: queries recent; 1 bucket; checkpoint " in log[0]
+    assert " INFO started: queries recent; 1 partition; checkpoint " in log[0]
     assert sum("A 3 rows; " in line for line in log) == 1
     assert " INFO ended after batch " in log[-1]
 
@@ -119,7 +157,9 @@ def test_a_heartbeat_lets_rows_expire_when_no_others_come_and_the_log_tells(tmp_
 def test_a_sink_that_fails_ends_with_1_and_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "app.sql").write_text(SCRIPT.format(sink="out").replace("'parquet', path = 'out'", "'jdbc'"), encoding="utf-8")
+    (tmp_path / "app.sql").write_text(
+        SCRIPT.format(sink="out").replace("'parquet', path = 'out'", "'jdbc'"), encoding="utf-8"
+    )
     write(tmp_path, 0)
     monkeypatch.chdir(tmp_path)
     code, _, told = muntin_command("muntin run app.sql --once", monkeypatch, capsys)
@@ -152,5 +192,9 @@ def test_the_demo_shows_results_without_a_terminal(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "muggy + 00:" in done.stdout
     assert "readings in" in done.stdout.splitlines()[-4]
-    assert [line.split(":")[0] for line in done.stdout.splitlines()[-3:]] == ["muggy", "muggy_hour", "alarms"]
+    assert [line.split(":")[0] for line in done.stdout.splitlines()[-3:]] == [
+        "muggy",
+        "muggy_hour",
+        "alarms",
+    ]
     assert all(line.startswith("batch ") for line in done.stderr.splitlines())

@@ -38,7 +38,9 @@ def start_child(base: Path, temporary: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, str(Path(__file__).parent / "crash_child.py"), str(base), str(END)]
     environment = {**os.environ, "TMPDIR": str(temporary)}
     with (base / "log").open("ab") as log:
-        return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=environment)
+        return subprocess.Popen(
+            command, stdout=log, stderr=log, start_new_session=True, env=environment
+        )
 
 
 @pytest.fixture
@@ -50,14 +52,23 @@ def temporary() -> Iterator[Path]:
 
 def leftovers(temporary: Path) -> list[str]:
     """What Muntin has in a folder for temporary files, besides its own empty one."""
-    return [str(path) for path in temporary.rglob("*") if path.name != f"muntin-{os.getuid()}" and "hsperfdata" not in str(path)]
+    return [
+        str(path)
+        for path in temporary.rglob("*")
+        if path.name != f"muntin-{os.getuid()}" and "hsperfdata" not in str(path)
+    ]
 
 
 def wait_for_batch(child: subprocess.Popen[bytes], base: Path, batch: int) -> None:
     """Wait until Spark has planned a batch, or the child has ended."""
     until = time.monotonic() + 180
-    while child.poll() is None and not (base / "checkpoint" / "spark" / "offsets" / str(batch)).exists():
-        assert time.monotonic() < until, "the child makes no progress: " + (base / "log").read_text(encoding="utf-8")[-2000:]
+    while (
+        child.poll() is None
+        and not (base / "checkpoint" / "spark" / "offsets" / str(batch)).exists()
+    ):
+        assert time.monotonic() < until, (
+            "the child makes no progress: " + (base / "log").read_text(encoding="utf-8")[-2000:]
+        )
         time.sleep(0.02)
 
 
@@ -78,11 +89,18 @@ def oracle_results(folders: Folders, name: str) -> pa.Table:
     for stream in folders.streams:
         catalog.add(Stream(stream, SCHEMA, "ts"))
     query = read_query(QUERIES[name], name, catalog)
-    oracle = Oracle(query, {stream: pa.concat_tables(tables) for stream, tables in folders.written.items()}, {}, catalog)
+    oracle = Oracle(
+        query,
+        {stream: pa.concat_tables(tables) for stream, tables in folders.written.items()},
+        {},
+        catalog,
+    )
     return oracle.inserts(END) if query.emit is Emit.INSERTS else oracle.changes(END)
 
 
-def test_a_process_killed_at_random_moments_leaves_every_result_once(tmp_path: Path, temporary: Path) -> None:
+def test_a_process_killed_at_random_moments_leaves_every_result_once(
+    tmp_path: Path, temporary: Path
+) -> None:
     folders = prepare(tmp_path)
     random = Random(4)
     for number in range(KILLS):
@@ -92,7 +110,7 @@ def test_a_process_killed_at_random_moments_leaves_every_result_once(tmp_path: P
             time.sleep(random.random() * 1.5)
             below = descendants(child.pid)
             assert child.poll() is None, "it is killed before it is done"
-            assert residents(child.pid), "buckets have processes"
+            assert residents(child.pid), "partitions have processes"
         finally:
             child.kill()
             child.wait()
@@ -104,7 +122,7 @@ def test_a_process_killed_at_random_moments_leaves_every_result_once(tmp_path: P
     assert (tmp_path / "done").exists()
     until = time.monotonic() + 30
     while leftovers(temporary) and time.monotonic() < until:
-        time.sleep(0.1)  # Java and the processes of buckets end a moment later
+        time.sleep(0.1)  # Java and the processes of partitions end a moment later
     assert leftovers(temporary) == [], "the last start has swept what those before it left"
     assert [str(path) for path in tmp_path.rglob("*.part")] == []
     for name in QUERIES:
@@ -113,9 +131,11 @@ def test_a_process_killed_at_random_moments_leaves_every_result_once(tmp_path: P
         assert not problem, f"{name}: {problem}"
 
 
-def test_residents_and_workers_that_are_killed_are_replaced(spark: SparkSession, tmp_path: Path) -> None:
+def test_residents_and_workers_that_are_killed_are_replaced(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path / "in")
-    engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", buckets=2)
+    engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", partitions=2)
     engine.execute(folders.declarations())
     for name, sql in QUERIES.items():
         engine.query(sql, name=name)
@@ -123,7 +143,7 @@ def test_residents_and_workers_that_are_killed_are_replaced(spark: SparkSession,
         for stream in "AB":
             folders.write(stream, rows([step * 3, step * 3 + 1, step * 3 + 2], start=step * 3))
         engine.settle()
-        assert len(residents(os.getpid())) >= 2, "each bucket has a process of its own"
+        assert len(residents(os.getpid())) >= 2, "each partition has a process of its own"
         for pid in residents(os.getpid()):
             kill(pid)
     for stream in "AB":
@@ -131,7 +151,9 @@ def test_residents_and_workers_that_are_killed_are_replaced(spark: SparkSession,
     # In the middle of a batch: the task is tried again.
     below = workers(os.getpid())
     assert below
-    timers = [threading.Timer(0.2 * place, kill, [pid]) for place, pid in enumerate(below[:2], start=1)]
+    timers = [
+        threading.Timer(0.2 * place, kill, [pid]) for place, pid in enumerate(below[:2], start=1)
+    ]
     for timer in timers:
         timer.start()
     engine.settle()
@@ -142,4 +164,4 @@ def test_residents_and_workers_that_are_killed_are_replaced(spark: SparkSession,
     found = {name: engine.results(name) for name in QUERIES}
     engine.stop()
     folders.check(QUERIES, found, 20 * SECOND)
-    assert not wait_gone(residents(os.getpid()), 10), "after a stop no process has a bucket"
+    assert not wait_gone(residents(os.getpid()), 10), "after a stop no process has a partition"

@@ -32,17 +32,28 @@ def test_the_options_of_files_are_those_that_spark_lists(spark: SparkSession) ->
     assert SPARK_OPTIONS.keys() == CLASSES.keys()
     java: Any = spark._jvm
     for kind, name in CLASSES.items():
-        module = java.java.lang.Class.forName(f"org.apache.spark.sql.{name}$").getField("MODULE$").get(None)
+        module = (
+            java.java.lang.Class.forName(f"org.apache.spark.sql.{name}$")
+            .getField("MODULE$")
+            .get(None)
+        )
         names = module.getAllOptions().mkString(" ").split()
         assert sorted(SPARK_OPTIONS[kind].split()) == sorted(names), kind
 
 
-def test_a_confined_engine_reads_and_writes_inside_only(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_confined_engine_reads_and_writes_inside_only(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path / "in", ("A",))
     folders.write("A", rows([1, 2]))
     secret = Folders(tmp_path / "secret", ("S",))
     (tmp_path / "link").symlink_to(tmp_path / "in")
-    engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", buckets=1, allowed_paths=[tmp_path / "in", tmp_path / "out"])
+    engine = SparkEngine(
+        spark,
+        checkpoint=tmp_path / "checkpoint",
+        partitions=1,
+        allowed_paths=[tmp_path / "in", tmp_path / "out"],
+    )
     for statement in (
         secret.declarations(),
         "CREATE STREAM S (v VARCHAR, ts TIMESTAMP) WITH (format = 'kafka', subscribe = 'x')",
@@ -63,16 +74,24 @@ def test_a_confined_engine_reads_and_writes_inside_only(spark: SparkSession, tmp
         engine.process_available()
 
 
-def test_sinks_are_checked_when_their_query_is_registered(spark: SparkSession, tmp_path: Path) -> None:
+def test_sinks_are_checked_when_their_query_is_registered(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path, ("A",))
     (tmp_path / "file").write_text("x", encoding="utf-8")
-    engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", buckets=1)
+    engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", partitions=1)
     engine.execute(folders.declarations())
     given: list[tuple[dict[str, str], str]] = [
         ({"format": "parquett", "path": "x"}, "unknown format 'parquett'. Did you mean 'parquet'?"),
         ({"format": "socket"}, "can be read but not written"),
-        ({"format": "csv", "path": f"{tmp_path}/out", "sep": ";"}, "the option 'sep' has no effect in the csv sink of query q"),
-        ({"format": "orc", "path": f"{tmp_path}/out", "compresion": "x"}, "no option 'compresion'. Did you mean 'compression'?"),
+        (
+            {"format": "csv", "path": f"{tmp_path}/out", "sep": ";"},
+            "the option 'sep' has no effect in the csv sink of query q",
+        ),
+        (
+            {"format": "orc", "path": f"{tmp_path}/out", "compresion": "x"},
+            "no option 'compresion'. Did you mean 'compression'?",
+        ),
         ({"format": "json", "path": f"{tmp_path}/file/out"}, "cannot make the folder"),
         ({"format": "orc", "path": f"{tmp_path}/file/out"}, "cannot make the folder"),
     ]
@@ -80,18 +99,29 @@ def test_sinks_are_checked_when_their_query_is_registered(spark: SparkSession, t
         with pytest.raises(SettingError) as caught:
             engine.query(VALUES, name="q", sink=sink)
         assert message in str(caught.value)
-    for options in ("format = 'csv'", "sink = 'console', path = 'x'", "path = 'x'", "sink = 'csv', format = 'csv', path = 'x'"):
+    for options in (
+        "format = 'csv'",
+        "sink = 'console', path = 'x'",
+        "path = 'x'",
+        "sink = 'csv', format = 'csv', path = 'x'",
+    ):
         with pytest.raises(SettingError):
             engine.query(f"{VALUES} WITH ({options})", name="q")
     engine.query(f"{VALUES} WITH (format = 'csv', path = '{tmp_path}/out')", name="q")
     with pytest.raises(SettingError, match="is where query q writes to"):
-        engine.query(f"{VALUES} WITH (sink = 'json', path = 'file://{tmp_path}/x/../out')", name="r")
-    assert FileSink(tmp_path / "out", "csv") in [standing.sink for standing in engine._queries.values()]
+        engine.query(
+            f"{VALUES} WITH (sink = 'json', path = 'file://{tmp_path}/x/../out')", name="r"
+        )
+    assert FileSink(tmp_path / "out", "csv") in [
+        standing.sink for standing in engine._queries.values()
+    ]
 
 
-def test_every_kind_of_query_has_the_same_keys_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_kind_of_query_has_the_same_keys_on_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path)
-    engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", buckets=1)
+    engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", partitions=1)
     engine.execute(folders.declarations())
     adapt = "SELECT A.v FROM A, B WHERE A.k = B.k WINDOW 2 SECONDS WITH (overload = 'adapt', resources = '100')"
     handles = {
@@ -118,5 +148,9 @@ def test_every_kind_of_query_has_the_same_keys_on_spark(spark: SparkSession, tmp
         assert sorted(stats["buffers"]) == sorted(expected["buffers"])
         assert sorted(stats["response_seconds"]) == sorted(expected["response_seconds"])
     assert after["total"]["last_stage_rows"] >= 0
-    assert {name: stats["overload"]["mode"] for name, stats in after.items() if stats["overload"]["mode"] == "adapt"} == {"adapt": "adapt"}
+    assert {
+        name: stats["overload"]["mode"]
+        for name, stats in after.items()
+        if stats["overload"]["mode"] == "adapt"
+    } == {"adapt": "adapt"}
     assert after["plain"]["rows_out"] == after["plain"]["results"] == 3

@@ -25,13 +25,21 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
     ],
 )
 def test_an_app_gives_on_spark_what_its_script_gives(
-    name: str, app: str, folder: str, ask: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str,
+    app: str,
+    folder: str,
+    ask: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     script = str(EXAMPLES / name / f"{name}.py")
     monkeypatch.setattr(sys, "argv", [script, "--write", folder])
     functions = runpy.run_path(script, run_name="__main__")
-    code, printed, told = muntin_command(f"muntin run {EXAMPLES / name / app} --once --json", monkeypatch, capsys)
+    code, printed, told = muntin_command(
+        f"muntin run {EXAMPLES / name / app} --once --json", monkeypatch, capsys
+    )
     assert code == 0, told
     rows = [json.loads(line) for line in printed.splitlines()]
     expected = functions[ask](functions["made_up"]()).to_pylist()

@@ -1,6 +1,6 @@
 """Golden scripts on Spark from end to end, cut into micro-batches at random places.
 
-In the profile deep every script runs with 1, 2 and 5 buckets; the others try a few scripts that cover all three. Left out is
+In the profile deep every script runs with 1, 2 and 5 partitions; the others try a few scripts that cover all three. Left out is
 ``errors_input``: a row without a time is refused in process, while on Spark it is late (see test_bad_input.py). Scripts about
 late rows are fed row by row, since on Spark a row is late by the batches before its own.
 """
@@ -18,17 +18,29 @@ from muntin.testing.spark_driver import SparkDriver
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 
-BUCKETS = (1, 2, 5)
+PARTITIONS = (1, 2, 5)
 GOLDEN = Path(__file__).parent.parent / "golden"
 SCRIPTS = [path.stem for path in sorted(GOLDEN.glob("*.cqt")) if path.stem != "errors_input"]
 ABOUT_LATE_ROWS = {"late_rows", "silent_stream", "slack", "slack_and_late"}
-CHOSEN = [("late_rows", 1), ("silent_stream", 2), ("query_added", 2), ("query_dropped", 2), ("stored_table_and_two_streams", 5)]
+CHOSEN = [
+    ("late_rows", 1),
+    ("silent_stream", 2),
+    ("query_added", 2),
+    ("query_dropped", 2),
+    ("stored_table_and_two_streams", 5),
+]
 DEEP = os.environ.get("MUNTIN_PROFILE") == "deep"
 
 
-@pytest.mark.parametrize(("script", "buckets"), [(script, buckets) for script in SCRIPTS for buckets in BUCKETS] if DEEP else CHOSEN)
-def test_a_script_on_spark(script: str, buckets: int, spark: SparkSession) -> None:
-    seed = None if script in ABOUT_LATE_ROWS else sum(script.encode()) + buckets
-    report = run_file(GOLDEN / f"{script}.cqt", driver=lambda settings: SparkDriver(settings, spark, buckets, seed))
+@pytest.mark.parametrize(
+    ("script", "partitions"),
+    [(script, partitions) for script in SCRIPTS for partitions in PARTITIONS] if DEEP else CHOSEN,
+)
+def test_a_script_on_spark(script: str, partitions: int, spark: SparkSession) -> None:
+    seed = None if script in ABOUT_LATE_ROWS else sum(script.encode()) + partitions
+    report = run_file(
+        GOLDEN / f"{script}.cqt",
+        driver=lambda settings: SparkDriver(settings, spark, partitions, seed),
+    )
     assert report.ok, str(report)
     assert report.steps, "there was something to do"

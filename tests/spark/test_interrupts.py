@@ -26,7 +26,16 @@ LONGEST_START = 8.0
 
 def start(folder: Path, *options: str) -> subprocess.Popen[bytes]:
     """Start ``muntin run`` in a process group of its own, as a shell does."""
-    code = [sys.executable, "-c", "from muntin.cli import main; main()", "run", "app.sql", "--buckets", "2", *options]
+    code = [
+        sys.executable,
+        "-c",
+        "from muntin.cli import main; main()",
+        "run",
+        "app.sql",
+        "--partitions",
+        "2",
+        *options,
+    ]
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
         return subprocess.Popen(code, cwd=folder, stdout=out, stderr=err, start_new_session=True)
 
@@ -37,7 +46,11 @@ def said(folder: Path) -> str:
 
 def batches(folder: Path, log: str) -> int:
     """Count the batches that were begun ("offsets") or completed ("commits")."""
-    numbers = [int(path.name) for path in (folder / "state" / "spark" / log).glob("[0-9]*") if path.name.isdecimal()]
+    numbers = [
+        int(path.name)
+        for path in (folder / "state" / "spark" / log).glob("[0-9]*")
+        if path.name.isdecimal()
+    ]
     return max(numbers, default=-1) + 1
 
 
@@ -68,7 +81,10 @@ def interrupt(process: subprocess.Popen[bytes], folder: Path) -> None:
 def test_sigint_at_random_moments_of_a_live_run_leaves_every_result_once(tmp_path: Path) -> None:
     folders = Folders(tmp_path / "in")
     sinks = {name: tmp_path / "sinks" / name for name in QUERIES}
-    created = [f"CREATE QUERY {name} AS {sql} WITH (sink = 'parquet', path = '{sinks[name]}');" for name, sql in QUERIES.items()]
+    created = [
+        f"CREATE QUERY {name} AS {sql} WITH (sink = 'parquet', path = '{sinks[name]}');"
+        for name, sql in QUERIES.items()
+    ]
     (tmp_path / "app.sql").write_text(folders.declarations() + "\n".join(created), encoding="utf-8")
     random = Random(int(os.environ.get("MUNTIN_SEED", "18")))
     for number in range(INTERRUPTS):
@@ -89,20 +105,34 @@ def test_sigint_at_random_moments_of_a_live_run_leaves_every_result_once(tmp_pat
             process.kill()
             process.wait()
     end = 4 * INTERRUPTS + 10
-    process = start(tmp_path, "--checkpoint", "state", "--until", f"1970-01-01 {end // 3600:02d}:{end // 60 % 60:02d}:{end % 60:02d}")
+    process = start(
+        tmp_path,
+        "--checkpoint",
+        "state",
+        "--until",
+        f"1970-01-01 {end // 3600:02d}:{end // 60 % 60:02d}:{end % 60:02d}",
+    )
     try:
         assert process.wait(600) == 0, said(tmp_path)
     finally:
         process.kill()
         process.wait()
     expected = folders.expected(QUERIES, end * 1_000_000)
-    folders.check(QUERIES, {name: read_batches(sinks[name], expected[name].schema) for name in QUERIES}, end * 1_000_000)
+    folders.check(
+        QUERIES,
+        {name: read_batches(sinks[name], expected[name].schema) for name in QUERIES},
+        end * 1_000_000,
+    )
 
 
 @pytest.mark.parametrize("options", [(), ("--heartbeat", "1 second")], ids=["rows", "heartbeat"])
-def test_an_idle_run_uses_less_than_five_percent_of_a_core(tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_an_idle_run_uses_less_than_five_percent_of_a_core(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
     folders = Folders(tmp_path / "in")
-    script = folders.declarations() + "\n".join(f"CREATE QUERY {name} AS {sql};" for name, sql in QUERIES.items())
+    script = folders.declarations() + "\n".join(
+        f"CREATE QUERY {name} AS {sql};" for name, sql in QUERIES.items()
+    )
     (tmp_path / "app.sql").write_text(script, encoding="utf-8")
     for stream in "AB":
         folders.write(stream, rows([1, 2, 3]))

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from muntin.errors import RunError
 from muntin.spark import SparkEngine
-from muntin.spark.checkpoint import CheckpointError
+from muntin.spark.driver.checkpoint import CheckpointError
 from muntin.spark.sinks import Sink
 from muntin.testing.processes import residents, wait_gone
 from tests.spark.support import JOIN, SECOND, Folders, rows
@@ -27,7 +27,7 @@ VALUES = "SELECT A.v FROM A WINDOW 1 SECOND"
 
 
 def engine_over(spark: SparkSession, folders: Folders) -> SparkEngine:
-    engine = SparkEngine(spark, checkpoint=folders.base / "checkpoint", buckets=2)
+    engine = SparkEngine(spark, checkpoint=folders.base / "checkpoint", partitions=2)
     engine.execute(folders.declarations())
     return engine
 
@@ -61,7 +61,9 @@ def wait_for_batch(folder: Path, number: int) -> None:
         time.sleep(0.05)
 
 
-def test_stop_kills_suspended_bucket_processes_although_a_query_waits_and_nothing_is_lost(spark: SparkSession, tmp_path: Path) -> None:
+def test_stop_kills_suspended_partition_processes_although_a_query_waits_and_nothing_is_lost(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path)
     engine = engine_over(spark, folders)
     engine.query(JOIN, name="q")
@@ -105,7 +107,9 @@ class Blocking(Sink):
             self.batches.append(batch)
 
 
-def test_a_sink_that_blocks_is_named_and_the_checkpoint_stays_locked_until_it_returns(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_sink_that_blocks_is_named_and_the_checkpoint_stays_locked_until_it_returns(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path, ("A",))
     engine, sink = engine_over(spark, folders), Blocking()
     engine.query(VALUES, name="values", sink=sink)
@@ -113,7 +117,9 @@ def test_a_sink_that_blocks_is_named_and_the_checkpoint_stays_locked_until_it_re
     engine.start()
     assert sink.called.wait(120)
     began = time.monotonic()
-    with pytest.raises(RunError, match=r"the sink of query values, called with batch \d+, has not returned"):
+    with pytest.raises(
+        RunError, match=r"the sink of query values, called with batch \d+, has not returned"
+    ):
         engine.stop(timeout=2)
     assert time.monotonic() - began < 40
     with pytest.raises(RunError, match="the last run has not ended: the sink of query values"):
@@ -132,7 +138,9 @@ def test_a_sink_that_blocks_is_named_and_the_checkpoint_stays_locked_until_it_re
     assert engine.last_batch == max(sink.batches)
 
 
-def test_process_available_on_a_running_engine_returns_and_the_engine_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+def test_process_available_on_a_running_engine_returns_and_the_engine_goes_on(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path)
     engine = engine_over(spark, folders)
     engine.query(JOIN, name="q")

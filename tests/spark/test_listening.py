@@ -30,28 +30,42 @@ def listeners(spark: SparkSession) -> int:
 
 def lines(log: pytest.LogCaptureFixture) -> list[str]:
     """What was logged, with the time that batches took left out."""
-    return [re.sub(r" in [\d.]+ s:", ":", record.getMessage()) for record in log.records if record.name == "muntin.spark"]
+    return [
+        re.sub(r" in [\d.]+ s:", ":", record.getMessage())
+        for record in log.records
+        if record.name == "muntin.spark"
+    ]
 
 
-def test_every_batch_is_told_to_the_log_and_to_the_function(spark: SparkSession, tmp_path: Path, log: pytest.LogCaptureFixture) -> None:
+def test_every_batch_is_told_to_the_log_and_to_the_function(
+    spark: SparkSession, tmp_path: Path, log: pytest.LogCaptureFixture
+) -> None:
     folders = Folders(tmp_path / "in")
     for stream in "AB":
         folders.write(stream, rows([0, 1, 2]))
         folders.write(stream, rows([2.5, 1, 3], start=3))
     told: list[dict[str, Any]] = []
     before = listeners(spark)
-    engine = SparkEngine(spark, checkpoint=tmp_path / "state", buckets=2, on_progress=told.append)
+    engine = SparkEngine(
+        spark, checkpoint=tmp_path / "state", partitions=2, on_progress=told.append
+    )
     engine.execute(folders.declarations())
     engine.query(JOIN, name="pairs")
     engine.process_available(until=9 * SECOND)
     started, *batches, ended, started_again, last, ended_again = lines(log)
-    assert started == f"started: queries pairs; 2 buckets; checkpoint {tmp_path / 'state'}, from batch 0"
+    assert (
+        started
+        == f"started: queries pairs; 2 partitions; checkpoint {tmp_path / 'state'}, from batch 0"
+    )
     assert [re.sub(r"results: pairs \d+", "results", line) for line in batches] == [
         "batch 0: A 3 rows, B 3 rows; results; watermark 1970-01-01 00:00:02; 6 rows held",
         "batch 1: A 3 rows, 1 late, B 3 rows, 1 late; results; watermark 1970-01-01 00:00:03; 10 rows held",
     ]
     assert (ended, started_again) == ("ended after batch 1", started.replace("batch 0", "batch 2"))
-    assert last == "batch 2: A 0 rows, B 0 rows; results: pairs 2; watermark 1970-01-01 00:00:09; 0 rows held"
+    assert (
+        last
+        == "batch 2: A 0 rows, B 0 rows; results: pairs 2; watermark 1970-01-01 00:00:09; 0 rows held"
+    )
     assert ended_again == "ended after batch 2"
     assert [progress["batchId"] for progress in told] == [0, 1, 2]
     assert told[-1] == engine.progress
@@ -62,7 +76,9 @@ def test_every_batch_is_told_to_the_log_and_to_the_function(spark: SparkSession,
     assert listeners(spark) == before, "nothing is left in the session"
 
 
-def test_a_function_that_raises_or_stops_does_no_harm(spark: SparkSession, tmp_path: Path, log: pytest.LogCaptureFixture) -> None:
+def test_a_function_that_raises_or_stops_does_no_harm(
+    spark: SparkSession, tmp_path: Path, log: pytest.LogCaptureFixture
+) -> None:
     folders = Folders(tmp_path / "in")
     for stream in "AB":
         for step in range(3):
@@ -74,7 +90,7 @@ def test_a_function_that_raises_or_stops_does_no_harm(spark: SparkSession, tmp_p
         if progress["batchId"] == 2:
             engine.stop()
 
-    engine = SparkEngine(spark, checkpoint=tmp_path / "state", buckets=2, on_progress=act)
+    engine = SparkEngine(spark, checkpoint=tmp_path / "state", partitions=2, on_progress=act)
     engine.execute(folders.declarations())
     engine.query(JOIN, name="pairs")
     before = listeners(spark)
@@ -106,7 +122,7 @@ def test_a_failure_is_logged_with_its_reason_and_the_next_start_is_heard(
         for step in range(2):
             folders.write(stream, rows([step], start=step))
     before = listeners(spark)
-    engine = SparkEngine(spark, checkpoint=tmp_path / "state", buckets=2)
+    engine = SparkEngine(spark, checkpoint=tmp_path / "state", partitions=2)
     engine.execute(folders.declarations())
     engine.query(JOIN, name="pairs", sink=Broken())
     for _ in range(2):
@@ -115,5 +131,8 @@ def test_a_failure_is_logged_with_its_reason_and_the_next_start_is_heard(
     said = [line for line in lines(log) if not line.startswith(("started", "batch"))]
     reason = "the sink of query pairs failed in batch 1: OSError: no space left"
     assert said == [f"failed after batch 0: {reason}", f"failed before its first batch: {reason}"]
-    assert [record.levelname for record in log.records if "failed" in record.getMessage()] == ["ERROR", "ERROR"]
+    assert [record.levelname for record in log.records if "failed" in record.getMessage()] == [
+        "ERROR",
+        "ERROR",
+    ]
     assert listeners(spark) == before

@@ -32,7 +32,9 @@ def write(folder: Path, seconds: range, seed: int = 3) -> dict[str, pa.Table]:
     for second in range(20):
         count = 120 if 4 <= second < 8 else 30
         for name, parts in tables.items():
-            times = pa.array(np.sort(drawn.integers(0, SECOND, count)) + second * SECOND).cast(pa.timestamp("us"))
+            times = pa.array(np.sort(drawn.integers(0, SECOND, count)) + second * SECOND).cast(
+                pa.timestamp("us")
+            )
             parts.append(pa.table({"k": drawn.integers(0, 8, count), "ts": times}))
             path = folder / name / f"{second:03d}.parquet"
             if second in seconds:
@@ -43,10 +45,14 @@ def write(folder: Path, seconds: range, seed: int = 3) -> dict[str, pa.Table]:
 
 
 def engine_over(spark: SparkSession, folder: Path, **settings: Any) -> SparkEngine:
-    engine = SparkEngine(spark, checkpoint=folder / "checkpoint", buckets=2, overload="adapt", **settings)
+    engine = SparkEngine(
+        spark, checkpoint=folder / "checkpoint", partitions=2, overload="adapt", **settings
+    )
     for name in "ABC":
         path = folder / name
-        engine.execute(f"CREATE STREAM {name} {SCHEMA} WITH (format = 'parquet', path = '{path}', time = 'ts', maxFilesPerTrigger = '1')")
+        engine.execute(
+            f"CREATE STREAM {name} {SCHEMA} WITH (format = 'parquet', path = '{path}', time = 'ts', maxFilesPerTrigger = '1')"
+        )
     engine.query(SQL, name="q")
     return engine
 
@@ -63,7 +69,9 @@ def exact(tables: dict[str, pa.Table]) -> Counter[tuple[int, ...]]:
 
 
 def members(results: pa.Table) -> Counter[tuple[int, ...]]:
-    return Counter(zip(*(results.column(name).cast(pa.int64()).to_pylist() for name in "abc"), strict=True))
+    return Counter(
+        zip(*(results.column(name).cast(pa.int64()).to_pylist() for name in "abc"), strict=True)
+    )
 
 
 def test_results_are_some_of_the_exact_ones_also_after_a_restart_and_all_of_them_where_the_load_is_low(
@@ -79,7 +87,7 @@ def test_results_are_some_of_the_exact_ones_also_after_a_restart_and_all_of_them
     overload = told["muntin"]["queries"]["q"]["overload"]
     assert overload["overloaded"]
     assert overload["stale_results"] == 0
-    assert set(overload["allowances"]) == {"A into B", "B into A", "C into A+B", "A+B into C"}
+    assert set(overload["budgets"]) == {"A into B", "B into A", "C into A+B", "A+B into C"}
     write(tmp_path, range(6, 20))
     again = engine_over(spark, tmp_path, resources=1000)
     again.start()
@@ -96,7 +104,9 @@ def test_results_are_some_of_the_exact_ones_also_after_a_restart_and_all_of_them
     assert late <= set(made), "and nothing once it is low again"
 
 
-def test_without_a_trigger_interval_or_resources_there_is_nothing_to_adapt_to(spark: SparkSession, tmp_path: Path) -> None:
+def test_without_a_trigger_interval_or_resources_there_is_nothing_to_adapt_to(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     write(tmp_path, range(1))
     engine = engine_over(spark, tmp_path)
     with pytest.raises(SettingError, match="trigger"):
@@ -104,13 +114,18 @@ def test_without_a_trigger_interval_or_resources_there_is_nothing_to_adapt_to(sp
     engine.process_available()
     told = engine.progress
     assert told is not None
-    assert not told["muntin"]["queries"]["q"]["overload"]["overloaded"], "where nobody waits nothing is left out"
+    assert not told["muntin"]["queries"]["q"]["overload"]["overloaded"], (
+        "where nobody waits nothing is left out"
+    )
 
 
 def test_pipelines_run_without_limits(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, range(2))
     engine = engine_over(spark, tmp_path, resources=1)
-    engine.query("SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k WINDOW 1 SECOND", name="counts")
+    engine.query(
+        "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k WINDOW 1 SECOND",
+        name="counts",
+    )
     engine.process_available()
     told = engine.progress
     assert told is not None
@@ -124,17 +139,24 @@ def test_the_benchmark_counts_results_from_rows_alone() -> None:
     engine = muntin.Engine()
     for name in "ABC":
         engine.execute(f"CREATE STREAM {name} {SCHEMA} WITH (time = 'ts')")
-    query = engine.query(f"SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW {QUICK.window} SECONDS")
+    query = engine.query(
+        f"SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW {QUICK.window} SECONDS"
+    )
     for name, table in tables.items():
         engine.push(name, table)
     engine.advance(1_000 * SECOND)
     times = query.poll().column("_ts").cast(pa.int64()).to_numpy()
-    assert rows.results(QUICK).tolist() == np.bincount(times // SECOND, minlength=QUICK.seconds).tolist()
+    assert (
+        rows.results(QUICK).tolist()
+        == np.bincount(times // SECOND, minlength=QUICK.seconds).tolist()
+    )
 
 
 def test_the_benchmark_runs() -> None:
     report = bench_spark_overload(lambda _: None, quick=True)
-    assert all(row.keys() == report.rows[0].keys() for row in report.rows), "tables want the same columns"
+    assert all(row.keys() == report.rows[0].keys() for row in report.rows), (
+        "tables want the same columns"
+    )
     assert [row["system"] for row in report.rows] == ["Muntin, adapt", "Spark's own join"]
     assert len(report.claims) == 4
     assert report.claims[1].holds, "freshness is kept however little time there was to adapt"

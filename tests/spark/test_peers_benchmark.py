@@ -61,7 +61,9 @@ def prepared(workload: Workload, folder: Path) -> tuple[dict[str, Any], dict[str
         ("aggregate over a join", "default"),
     ],
 )
-def test_spark_gives_the_results_of_duckdb(name: str, store: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_gives_the_results_of_duckdb(
+    name: str, store: str, spark: SparkSession, tmp_path: Path
+) -> None:
     job, expected = prepared(WORKLOADS[name], tmp_path)
     session = spark.newSession()
     session.conf.set("spark.sql.streaming.stateStore.providerClass", spark_peer.STORES[store])
@@ -69,7 +71,9 @@ def test_spark_gives_the_results_of_duckdb(name: str, store: str, spark: SparkSe
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("name", ["seven windows", "join of the last 1000 rows", "aggregate over a join"])
+@pytest.mark.parametrize(
+    "name", ["seven windows", "join of the last 1000 rows", "aggregate over a join"]
+)
 def test_muntin_on_spark_gives_the_results_of_duckdb(name: str, tmp_path: Path) -> None:
     job, expected = prepared(WORKLOADS[name], tmp_path)
     assert muntin_spark.run(muntin_spark.begin(job), job) == expected

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from muntin.errors import InputError
 from muntin.spark import SparkEngine
-from muntin.spark.checkpoint import CheckpointError
+from muntin.spark.driver.checkpoint import CheckpointError
 from tests.spark.support import SECOND, Folders, random_rows, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
@@ -28,21 +28,27 @@ ABOVE = {
 QUERIES = LOCAL | ABOVE
 
 
-def engine_over(spark: SparkSession, folders: Folders, queries: dict[str, str], buckets: int = 2) -> SparkEngine:
-    engine = SparkEngine(spark, checkpoint=folders.base / "checkpoint", buckets=buckets)
+def engine_over(
+    spark: SparkSession, folders: Folders, queries: dict[str, str], partitions: int = 2
+) -> SparkEngine:
+    engine = SparkEngine(spark, checkpoint=folders.base / "checkpoint", partitions=partitions)
     engine.execute(folders.declarations())
     for name, sql in queries.items():
         engine.query(sql, name=name)
     return engine
 
 
-def test_results_are_those_in_process_also_from_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+def test_results_are_those_in_process_also_from_a_checkpoint(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path)
     stages = tmp_path / "checkpoint" / "muntin" / "last"
     for stream, seed in (("A", 1), ("B", 2)):
         folders.write(stream, random_rows(seed, 60, 6))
     engine_over(spark, folders, QUERIES).process_available()
-    assert len(list(stages.iterdir())) == len(ABOVE), "a folder for each query that has a last stage"
+    assert len(list(stages.iterdir())) == len(ABOVE), (
+        "a folder for each query that has a last stage"
+    )
     for stream in "AB":
         folders.write(stream, rows([7, 7.5, 8, 11], start=100))
     again = engine_over(spark, folders, QUERIES)
@@ -54,7 +60,9 @@ def test_results_are_those_in_process_also_from_a_checkpoint(spark: SparkSession
     again.settle()
     again.advance(20 * SECOND)
     again.settle()
-    assert again.results("added").column("n").to_pylist() == [1, 1, 2], "it counts what came after it"
+    assert again.results("added").column("n").to_pylist() == [1, 1, 2], (
+        "it counts what came after it"
+    )
     assert len(list(stages.iterdir())) == len(ABOVE) + 1
     again.drop("added")
     again.advance(21 * SECOND)
@@ -64,19 +72,28 @@ def test_results_are_those_in_process_also_from_a_checkpoint(spark: SparkSession
     assert len(list(stages.iterdir())) == len(ABOVE), "what a dropped query remembered is gone"
     assert again.progress is not None
     told = again.progress["muntin"]["queries"]
-    assert [told[name]["last_stage_rows"] for name in LOCAL] == [0] * len(LOCAL), "they have no last stage"
+    assert [told[name]["last_stage_rows"] for name in LOCAL] == [0] * len(LOCAL), (
+        "they have no last stage"
+    )
     assert told["newest"]["last_stage_rows"] > 0
 
     damaged = max(stages.glob("*/*.changes"))
     damaged.write_bytes(damaged.read_bytes()[:-1])
-    with pytest.raises(CheckpointError, match=rf"{damaged.name} is damaged. Restore the checkpoint folder"):
+    with pytest.raises(
+        CheckpointError, match=rf"{damaged.name} is damaged. Restore the checkpoint folder"
+    ):
         engine_over(spark, folders, QUERIES).process_available()
 
 
-def test_what_runs_where_is_told_and_subscribers_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_runs_where_is_told_and_subscribers_are_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     engine = engine_over(spark, Folders(tmp_path), QUERIES)
     assert "by A.k" in engine.explain("groups")
-    assert "buckets compute group by 1 of the columns below (rows)" in engine.explain("groups")
-    assert "the last stage computes one group (what buckets send)" in engine.explain("total")
-    with pytest.raises(InputError, match=r"results are complete only with their batch. Give it a sink that is a function"):
+    assert "partitions compute group by 1 of the columns below (rows)" in engine.explain("groups")
+    assert "the last stage computes one group (what partitions send)" in engine.explain("total")
+    with pytest.raises(
+        InputError,
+        match=r"results are complete only with their batch. Give it a sink that is a function",
+    ):
         engine.query("SELECT DISTINCT v FROM A WINDOW 1 SECOND").subscribe(print)

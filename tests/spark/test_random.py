@@ -37,7 +37,10 @@ def declare(engine: SparkEngine, case: Case, number: int, folder: Path) -> None:
         path = folder / f"{stream.name}{number}"
         path.mkdir()
         options = f", format = 'parquet', path = '{path}', maxFilesPerTrigger = '1')"
-        engine.execute(stream.sql.replace(f'"{stream.name}"', f"{stream.name}{number}").removesuffix(")") + options)
+        engine.execute(
+            stream.sql.replace(f'"{stream.name}"', f"{stream.name}{number}").removesuffix(")")
+            + options
+        )
     for name, table in case.stored().items():
         engine.table(f"{name}{number}", table)
     engine.query(renamed(case.query, number), name=f"q{number}")
@@ -56,14 +59,19 @@ def expected(case: Case, end: int) -> pa.Table:
 
 
 @settings(max_examples=EXAMPLES, phases=[Phase.explicit, Phase.reuse, Phase.generate])
-@given(st.lists(cases(Shape(events=16)), min_size=AT_ONCE, max_size=AT_ONCE), st.sampled_from([2, 1, 5]))
-def test_random_queries_give_the_oracles_results(spark: SparkSession, drawn: list[Case], buckets: int) -> None:
+@given(
+    st.lists(cases(Shape(events=16)), min_size=AT_ONCE, max_size=AT_ONCE),
+    st.sampled_from([2, 1, 5]),
+)
+def test_random_queries_give_the_oracles_results(
+    spark: SparkSession, drawn: list[Case], partitions: int
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        engine = SparkEngine(spark, checkpoint=Path(folder) / "checkpoint", buckets=buckets)
+        engine = SparkEngine(spark, checkpoint=Path(folder) / "checkpoint", partitions=partitions)
         for number, case in enumerate(drawn):
             declare(engine, case, number, Path(folder))
         end = max(case.end for case in drawn)
         engine.process_available(until=end)
         for number, case in enumerate(drawn):
             problem = difference(expected(case, end), engine.results(f"q{number}"))
-            assert not problem, f"case {number}, {buckets} buckets: {problem}"
+            assert not problem, f"case {number}, {partitions} partitions: {problem}"

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from muntin.errors import SettingError
 from muntin.spark import SparkEngine
-from muntin.spark.checkpoint import CheckpointError
+from muntin.spark.driver.checkpoint import CheckpointError
 from tests.spark.support import SECOND, Folders, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
@@ -19,8 +19,10 @@ NARROW = "SELECT v FROM A WINDOW 5 SECONDS EMIT CHANGES"
 WIDE = "SELECT v FROM A WINDOW 50 SECONDS EMIT CHANGES"
 
 
-def engine_over(spark: SparkSession, folders: Folders, checkpoint: str = "one", **options: object) -> SparkEngine:
-    engine = SparkEngine(spark, checkpoint=folders.base / checkpoint, buckets=1, **options)  # type: ignore[arg-type]
+def engine_over(
+    spark: SparkSession, folders: Folders, checkpoint: str = "one", **options: object
+) -> SparkEngine:
+    engine = SparkEngine(spark, checkpoint=folders.base / checkpoint, partitions=1, **options)  # type: ignore[arg-type]
     engine.execute(folders.declarations())
     return engine
 
@@ -34,7 +36,9 @@ def answer(folder: Path) -> list[int]:
     return found
 
 
-def test_a_new_checkpoint_never_overwrites_the_results_of_another_run(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_new_checkpoint_never_overwrites_the_results_of_another_run(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path, ("A",))
     folders.write("A", rows([1], start=1))
     sinks = {kind: {"format": kind, "path": str(tmp_path / kind)} for kind in ("parquet", "orc")}
@@ -53,11 +57,15 @@ def test_a_new_checkpoint_never_overwrites_the_results_of_another_run(spark: Spa
         other.query(WIDE, name="fresh", sink={"format": "json", "path": str(tmp_path / "fresh")})
         other.query(WIDE, name="q", sink=sink)
         with pytest.raises(
-            SettingError, match=rf"/{refused} holds results of query {refused} of run \w+ \(checkpoint .*/one\); this is run"
+            SettingError,
+            match=rf"/{refused} holds results of query {refused} of run \w+ \(checkpoint .*/one\); this is run",
         ):
             other.process_available()
         assert not (tmp_path / "fresh").exists(), "nothing is claimed when one sink cannot be"
-    assert (answer(tmp_path / "parquet"), sorted(row["v"] for row in spark.read.orc(str(tmp_path / "orc")).collect())) == ([1], [1])
+    assert (
+        answer(tmp_path / "parquet"),
+        sorted(row["v"] for row in spark.read.orc(str(tmp_path / "orc")).collect()),
+    ) == ([1], [1])
 
     engine("one").process_available(until=int(2.5 * SECOND))
     assert answer(tmp_path / "parquet") == [1, 2], "the run that owns the folder goes on"
@@ -66,7 +74,9 @@ def test_a_new_checkpoint_never_overwrites_the_results_of_another_run(spark: Spa
     assert sorted(row["v"] for row in spark.read.orc(str(tmp_path / "orc")).collect()) == [1, 2]
 
 
-def test_a_changed_query_leaves_no_rows_that_nobody_retracts(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_changed_query_leaves_no_rows_that_nobody_retracts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path, ("A",))
     folders.write("A", rows([1], start=1))
     out = {"format": "parquet", "path": str(tmp_path / "out")}
@@ -84,12 +94,17 @@ def test_a_changed_query_leaves_no_rows_that_nobody_retracts(spark: SparkSession
     changed = engine_over(spark, folders)
     changed.query(NARROW, name="q", sink=out)
     changed.query(WIDE, name="called", sink=function)
-    with pytest.raises(CheckpointError, match=r"query q has changed \(its text\).*/out\) holds results that nobody would retract"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"query q has changed \(its text\).*/out\) holds results that nobody would retract",
+    ):
         changed.process_available()
     called = engine_over(spark, folders)
     called.query(WIDE, name="q", sink=out)
     called.query(NARROW, name="called", sink=function)
-    with pytest.raises(CheckpointError, match=r"query called has changed \(its text\), and its sink \(a function\)"):
+    with pytest.raises(
+        CheckpointError, match=r"query called has changed \(its text\), and its sink \(a function\)"
+    ):
         called.process_available()
 
     # The same query under other settings is resumed: what it emitted before is retracted when its window ends.
@@ -106,7 +121,9 @@ def test_a_changed_query_leaves_no_rows_that_nobody_retracts(spark: SparkSession
     assert answer(tmp_path / "out") == [61], "only what the new query has"
 
 
-def test_a_query_that_comes_again_while_the_engine_runs_needs_a_folder_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_query_that_comes_again_while_the_engine_runs_needs_a_folder_of_its_own(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path, ("A",))
     folders.write("A", rows([1], start=1))
     out = {"format": "parquet", "path": str(tmp_path / "out")}
@@ -118,8 +135,15 @@ def test_a_query_that_comes_again_while_the_engine_runs_needs_a_folder_of_its_ow
         engine.advance(int(1.5 * SECOND))
         engine.settle()
         engine.drop("q")
-        for sql, name, fact in ((NARROW, "q", "from before it was registered anew"), (WIDE, "q", "from before"), (WIDE, "r", "of query q")):
-            with pytest.raises(SettingError, match=rf"/out holds results of query q.*{fact if name == 'q' else ''}.*another folder"):
+        for sql, name, fact in (
+            (NARROW, "q", "from before it was registered anew"),
+            (WIDE, "q", "from before"),
+            (WIDE, "r", "of query q"),
+        ):
+            with pytest.raises(
+                SettingError,
+                match=rf"/out holds results of query q.*{fact if name == 'q' else ''}.*another folder",
+            ):
                 engine.query(sql, name=name, sink=out)
         engine.query(WIDE, name="q", sink={"format": "parquet", "path": str(tmp_path / "other")})
         folders.write("A", rows([2], start=2))

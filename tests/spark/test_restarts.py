@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 import muntin
 from muntin.errors import InputError
 from muntin.spark import SparkEngine
-from muntin.spark.checkpoint import CheckpointError
+from muntin.spark.driver.checkpoint import CheckpointError
 from muntin.testing.compare import difference
 from tests.spark.support import CHANGES, JOIN, SECOND, Folders, rows
 
@@ -23,15 +23,19 @@ VALUES = "SELECT v FROM A WINDOW 2 SECONDS"
 OTHER_VALUES = "SELECT k, v * 10 AS tens FROM A WINDOW 2 SECONDS"
 
 
-def engine_over(spark: SparkSession, folders: Folders, queries: dict[str, str], buckets: int = 2) -> SparkEngine:
-    engine = SparkEngine(spark, checkpoint=folders.base / "checkpoint", buckets=buckets)
+def engine_over(
+    spark: SparkSession, folders: Folders, queries: dict[str, str], partitions: int = 2
+) -> SparkEngine:
+    engine = SparkEngine(spark, checkpoint=folders.base / "checkpoint", partitions=partitions)
     engine.execute(folders.declarations())
     for name, sql in queries.items():
         engine.query(sql, name=name)
     return engine
 
 
-def test_runs_one_after_the_other_add_up_and_queries_come_and_go_between_them(spark: SparkSession, tmp_path: Path) -> None:
+def test_runs_one_after_the_other_add_up_and_queries_come_and_go_between_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path)
     for stream in "AB":
         folders.write(stream, rows([1, 2, 3]))
@@ -48,8 +52,12 @@ def test_runs_one_after_the_other_add_up_and_queries_come_and_go_between_them(sp
     again = engine_over(spark, folders, {"pairs": JOIN, "values": OTHER_VALUES, "changes": CHANGES})
     again.process_available(until=20 * SECOND)
     folders.check({"pairs": JOIN}, {"pairs": again.results("pairs")}, 20 * SECOND)
-    assert again.results("values").column("tens").to_pylist() == [50, 60], "a changed query begins anew, at the batch of its change"
-    assert set(again.results("changes").column("_ts").cast("int64").to_pylist()) <= {second * SECOND for second in range(6, 21)}
+    assert again.results("values").column("tens").to_pylist() == [50, 60], (
+        "a changed query begins anew, at the batch of its change"
+    )
+    assert set(again.results("changes").column("_ts").cast("int64").to_pylist()) <= {
+        second * SECOND for second in range(6, 21)
+    }
     with pytest.raises(InputError, match="gone"):
         again.results("gone")
 
@@ -57,28 +65,36 @@ def test_runs_one_after_the_other_add_up_and_queries_come_and_go_between_them(sp
         folders.write(stream, rows([19, 21], start=7))
     third = engine_over(spark, folders, {"pairs": JOIN})
     third.process_available()
-    assert third.late("A").column("v").to_pylist() == [7], "what was late by a moment of an earlier run is late"
+    assert third.late("A").column("v").to_pylist() == [7], (
+        "what was late by a moment of an earlier run is late"
+    )
 
-    with pytest.raises(CheckpointError, match="made with 2 buckets, not 3"):
-        engine_over(spark, folders, {"pairs": JOIN}, buckets=3).process_available()
-    more = SparkEngine(spark, checkpoint=folders.base / "checkpoint", buckets=2)
+    with pytest.raises(CheckpointError, match="made with 2 partitions, not 3"):
+        engine_over(spark, folders, {"pairs": JOIN}, partitions=3).process_available()
+    more = SparkEngine(spark, checkpoint=folders.base / "checkpoint", partitions=2)
     more.execute(folders.declarations())
     more.execute(folders.declarations().replace("CREATE STREAM A", "CREATE STREAM C").split(";")[0])
     more.query(JOIN, name="pairs")
     with pytest.raises(CheckpointError, match="its streams are A, B, not A, B, C"):
         more.process_available()
-    retyped = SparkEngine(spark, checkpoint=folders.base / "checkpoint", buckets=2)
+    retyped = SparkEngine(spark, checkpoint=folders.base / "checkpoint", partitions=2)
     retyped.execute(folders.declarations().replace("v BIGINT", "v DOUBLE"))
     retyped.query(JOIN, name="pairs")
     with pytest.raises(CheckpointError, match="stream A was declared with other columns"):
         retyped.process_available()
 
 
-def test_a_program_that_cannot_be_read_is_refused_by_name_and_nothing_is_changed(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_program_that_cannot_be_read_is_refused_by_name_and_nothing_is_changed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path)
     file = tmp_path / "checkpoint" / "muntin" / "program"
     file.parent.mkdir(parents=True)
-    for content, message in ((b"garbage", "is damaged"), (pickle.dumps("a text"), "written by Muntin 0.1"), (b"", "is damaged")):
+    for content, message in (
+        (b"garbage", "is damaged"),
+        (pickle.dumps("a text"), "written by Muntin 0.1"),
+        (b"", "is damaged"),
+    ):
         file.write_bytes(content)
         with pytest.raises(CheckpointError, match=message) as caught:
             engine_over(spark, folders, {"values": VALUES}).process_available()
@@ -124,7 +140,9 @@ VALUES_MET = "SELECT A.v AS x, B.k AS y FROM A, B WHERE A.v = B.k WINDOW 20 SECO
 AHEAD = "SELECT A.v AS x, B.v AS y FROM A, B WHERE A.v < B.v WINDOW 20 SECONDS"
 
 
-def test_a_query_that_is_spread_in_a_new_way_finds_the_rows_that_are_held(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_query_that_is_spread_in_a_new_way_finds_the_rows_that_are_held(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path)
     engine = engine_over(spark, folders, {"first": KEYS})
     twin = muntin.Engine()
@@ -158,7 +176,9 @@ def test_a_query_that_is_spread_in_a_new_way_finds_the_rows_that_are_held(spark:
     feed(2)
     engine.process_available(until=100 * SECOND)
     twin.advance(100 * SECOND)
-    assert not list((tmp_path / "checkpoint" / "muntin" / "carried").iterdir()), "what was put aside goes when it was taken"
+    assert not list((tmp_path / "checkpoint" / "muntin" / "carried").iterdir()), (
+        "what was put aside goes when it was taken"
+    )
     for name, handle in handles.items():
         expected = handle.poll()
         assert len(expected) > 2, f"{name} has results to compare"
@@ -166,18 +186,26 @@ def test_a_query_that_is_spread_in_a_new_way_finds_the_rows_that_are_held(spark:
         assert not problem, f"{name}: {problem}"
 
 
-def test_time_moves_on_by_the_clock_where_a_heartbeat_is_asked_for_and_stops_where_replaying(spark: SparkSession, tmp_path: Path) -> None:
+def test_time_moves_on_by_the_clock_where_a_heartbeat_is_asked_for_and_stops_where_replaying(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path, ("A",))
     folders.write("A", rows([1]))
-    engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", buckets=1, heartbeat="1 second")
+    engine = SparkEngine(
+        spark, checkpoint=tmp_path / "checkpoint", partitions=1, heartbeat="1 second"
+    )
     engine.execute(folders.declarations())
     handle = engine.query("SELECT v FROM A WINDOW 5 SECONDS EMIT CHANGES", name="q")
     engine.process_available()
-    assert handle.results().column("_op").to_pylist() == [], "the instant of the row is not complete"
+    assert handle.results().column("_op").to_pylist() == [], (
+        "the instant of the row is not complete"
+    )
     engine.start()
     until = time.monotonic() + 60
     while len(handle.results()) < 2 and time.monotonic() < until:
         assert not engine.await_termination(1), "it runs until it is stopped"
     engine.stop()
     assert handle.results().column("_op").to_pylist() == ["+", "-"]
-    assert not [thread for thread in threading.enumerate() if thread.name == "muntin-heartbeat"], "no time moves on after the end"
+    assert not [thread for thread in threading.enumerate() if thread.name == "muntin-heartbeat"], (
+        "no time moves on after the end"
+    )

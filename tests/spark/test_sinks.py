@@ -19,7 +19,7 @@ ODD = "it's `odd`; a.b / ü"
 
 
 def engine_over(spark: SparkSession, folders: Folders) -> SparkEngine:
-    engine = SparkEngine(spark, checkpoint=folders.base / "check point", buckets=1)
+    engine = SparkEngine(spark, checkpoint=folders.base / "check point", partitions=1)
     engine.execute(folders.declarations())
     return engine
 
@@ -29,7 +29,9 @@ def view(spark: SparkSession, name: str) -> list[int]:
     return sorted(row["v"] for row in spark.sql(f"SELECT v FROM `{quoted}`").collect())
 
 
-def test_every_sink_has_a_batch_that_is_done_again_once_and_so_has_the_tally(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_sink_has_a_batch_that_is_done_again_once_and_so_has_the_tally(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path, ("A",))
     for second in (1, 2):
         folders.write("A", rows([second], start=second))
@@ -37,8 +39,12 @@ def test_every_sink_has_a_batch_that_is_done_again_once_and_so_has_the_tally(spa
     engine = engine_over(spark, folders)
     kinds = ("orc", "parquet", "csv", "json")
     for kind in kinds:
-        engine.query(VALUES, name=kind, sink={"format": kind, "path": f"file://{tmp_path}/out/{kind}"})
-    with pytest.raises(SettingError, match=r"out/csv is where query csv writes to.*folder of its own"):
+        engine.query(
+            VALUES, name=kind, sink={"format": kind, "path": f"file://{tmp_path}/out/{kind}"}
+        )
+    with pytest.raises(
+        SettingError, match=r"out/csv is where query csv writes to.*folder of its own"
+    ):
         engine.query(VALUES, name="second", sink={"format": "json", "path": f"{tmp_path}/out/csv"})
     broken = [True]
 
@@ -49,7 +55,10 @@ def test_every_sink_has_a_batch_that_is_done_again_once_and_so_has_the_tally(spa
 
     odd = engine.query(VALUES, name=ODD)
     engine.query(VALUES, name="fragile", sink=sink)
-    with pytest.raises(SinkError, match=r"sink of query fragile failed in batch 1: OSError: .*No space left on device.*start again"):
+    with pytest.raises(
+        SinkError,
+        match=r"sink of query fragile failed in batch 1: OSError: .*No space left on device.*start again",
+    ):
         engine.process_available()
     assert engine.progress is not None
     assert engine.progress["muntin"]["results"][ODD] == 1, "what is not complete is not counted"
@@ -66,7 +75,9 @@ def test_every_sink_has_a_batch_that_is_done_again_once_and_so_has_the_tally(spa
     assert odd.results().column("v").to_pylist() == [1, 2]
 
 
-def test_views_are_there_after_a_restart_and_a_query_that_comes_again_begins_anew(spark: SparkSession, tmp_path: Path) -> None:
+def test_views_are_there_after_a_restart_and_a_query_that_comes_again_begins_anew(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path, ("A",))
     folders.write("A", rows([1], start=1))
     engine = engine_over(spark, folders)
@@ -74,7 +85,9 @@ def test_views_are_there_after_a_restart_and_a_query_that_comes_again_begins_ane
     engine.query(VALUES, name="kept")
     engine.process_available()
     engine.drop(ODD)
-    assert not [table for table in spark.catalog.listTables() if table.name == ODD], "its view goes with it"
+    assert not [table for table in spark.catalog.listTables() if table.name == ODD], (
+        "its view goes with it"
+    )
     engine.query(VALUES, name=ODD)
     assert view(spark, ODD) == []
     folders.write("A", rows([2], start=2))
@@ -94,4 +107,6 @@ def test_views_are_there_after_a_restart_and_a_query_that_comes_again_begins_ane
     third.query(VALUES, name=ODD)
     folders.write("A", rows([4], start=4))
     third.process_available()
-    assert (view(spark, "kept"), view(spark, ODD)) == ([1, 2, 3, 4], [4]), "a run without a query forgets what it kept"
+    assert (view(spark, "kept"), view(spark, ODD)) == ([1, 2, 3, 4], [4]), (
+        "a run without a query forgets what it kept"
+    )

@@ -32,7 +32,9 @@ def wait_until(true: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def check(queries: dict[str, str], streams: dict[str, pa.Table], times: str, engine: SparkEngine, end: int) -> None:
+def check(
+    queries: dict[str, str], streams: dict[str, pa.Table], times: str, engine: SparkEngine, end: int
+) -> None:
     """Fail unless the results are the oracle's for all rows of the streams, up to an instant."""
     catalog = Catalog()
     for name, table in streams.items():
@@ -54,50 +56,78 @@ GENERATED = {
     "last": "SELECT value FROM A [ROWS 4] EMIT CHANGES",
     "dated": "SELECT value, since FROM A, T WHERE A.value = T.k WINDOW 2 SECONDS",
 }
-STORED = pa.table({"k": pa.array(range(12)), "since": pa.array([k * 100 * SECOND for k in range(12)], pa.int64()).cast(pa.timestamp("us"))})
+STORED = pa.table(
+    {
+        "k": pa.array(range(12)),
+        "since": pa.array([k * 100 * SECOND for k in range(12)], pa.int64()).cast(
+            pa.timestamp("us")
+        ),
+    }
+)
 START = 5_000 * SECOND
 
 
 def generated(rows: int, batches: int) -> pa.Table:
     """What ``rate-micro-batch`` generates: all rows of a batch at one instant, a second between batches."""
     values = range(rows * batches)
-    times = pa.array([START + value // rows * SECOND for value in values], pa.int64()).cast(pa.timestamp("us"))
+    times = pa.array([START + value // rows * SECOND for value in values], pa.int64()).cast(
+        pa.timestamp("us")
+    )
     return pa.table({"timestamp": times, "value": pa.array(values, pa.int64())})
 
 
 def generating(spark: SparkSession, folder: Path) -> SparkEngine:
     """One stream declared in SQL, one as a DataFrame; another is a stored table."""
-    engine = SparkEngine(spark, checkpoint=folder / "checkpoint", buckets=2)
-    options = {"rowsPerBatch": "6", "startTimestamp": str(START // 1000), "advanceMillisPerBatch": "1000"}
+    engine = SparkEngine(spark, checkpoint=folder / "checkpoint", partitions=2)
+    options = {
+        "rowsPerBatch": "6",
+        "startTimestamp": str(START // 1000),
+        "advanceMillisPerBatch": "1000",
+    }
     told = ", ".join(f"{name} = '{value}'" for name, value in options.items())
-    engine.execute(f"CREATE STREAM A (timestamp TIMESTAMP, value BIGINT) WITH (format = 'rate-micro-batch', {told})")
+    engine.execute(
+        f"CREATE STREAM A (timestamp TIMESTAMP, value BIGINT) WITH (format = 'rate-micro-batch', {told})"
+    )
     options.update(rowsPerBatch="4", numPartitions="1")
-    engine.stream("B", spark.readStream.format("rate-micro-batch").options(**options).load(), time="timestamp")
-    engine.table("T", spark.sql("SELECT id AS k, timestamp_seconds(id * 100) AS since FROM range(12)"))
+    engine.stream(
+        "B", spark.readStream.format("rate-micro-batch").options(**options).load(), time="timestamp"
+    )
+    engine.table(
+        "T", spark.sql("SELECT id AS k, timestamp_seconds(id * 100) AS since FROM range(12)")
+    )
     for name, sql in GENERATED.items():
         engine.query(sql, name=name)
     return engine
 
 
-def test_generated_batches_are_there_once_in_their_order_and_whatever_the_time_zone(spark: SparkSession, tmp_path: Path) -> None:
+def test_generated_batches_are_there_once_in_their_order_and_whatever_the_time_zone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     try:
         generating(spark, tmp_path).process_available()
         again = generating(spark, tmp_path)
         end = START + 10 * SECOND
-        again.process_available(until=end)  # which looks twice, and there is one batch more each time
+        again.process_available(
+            until=end
+        )  # which looks twice, and there is one batch more each time
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
     check(GENERATED, {"A": generated(6, 3), "B": generated(4, 3)}, "timestamp", again, end)
 
 
-def test_rows_at_a_rate_go_on_after_a_restart_without_gap_or_overlap(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_at_a_rate_go_on_after_a_restart_without_gap_or_overlap(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     def run(rows: int) -> pa.Table:
-        engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", buckets=2)
-        engine.execute("CREATE STREAM R (timestamp TIMESTAMP, value BIGINT) WITH (format = 'rate', rowsPerSecond = '50')")
+        engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", partitions=2)
+        engine.execute(
+            "CREATE STREAM R (timestamp TIMESTAMP, value BIGINT) WITH (format = 'rate', rowsPerSecond = '50')"
+        )
         handle = engine.query(
-            "SELECT a.value AS x, b.value AS y, b.timestamp AS t FROM R a, R b WHERE a.value = b.value + 1 WINDOW 1 SECOND", name="next"
+            "SELECT a.value AS x, b.value AS y, b.timestamp AS t FROM R a, R b WHERE a.value = b.value + 1 WINDOW 1 SECOND",
+            name="next",
         )
         engine.start()
         try:
@@ -112,7 +142,7 @@ def test_rows_at_a_rate_go_on_after_a_restart_without_gap_or_overlap(spark: Spar
     assert found.column("x").to_pylist() == list(range(1, count + 1))
     assert found.column("y").to_pylist() == list(range(count))
     times = found.column("t").cast(pa.int64()).to_pylist()
-    assert times == [times[0] + 20_000 * place for place in range(count)], "50 rows a second"
+    assert times == [times[0] + 20_000 * place for place in range(count)], "50 rows per second"
 
 
 # -- sockets ------------------------------------------------------------------------------------------
@@ -157,7 +187,7 @@ def test_lines_come_in_their_order_and_what_a_socket_cannot_do_is_refused(
     server, _ = servers
 
     def engine_at(port: int, folder: str) -> SparkEngine:
-        engine = SparkEngine(spark, checkpoint=tmp_path / folder, buckets=2)
+        engine = SparkEngine(spark, checkpoint=tmp_path / folder, partitions=2)
         engine.execute(
             "CREATE STREAM S (value VARCHAR, timestamp TIMESTAMP) "
             f"WITH (format = 'socket', host = '127.0.0.1', port = '{port}', includeTimestamp = 'true')"
@@ -167,7 +197,10 @@ def test_lines_come_in_their_order_and_what_a_socket_cannot_do_is_refused(
 
     said = [f"{number} ü, 'x'" for number in range(60)]
     engine = engine_at(server.port, "checkpoint")
-    with pytest.raises(InputError, match=r"stream S reads a socket, of which nobody knows whether all has come\. Run it with start\(\)"):
+    with pytest.raises(
+        InputError,
+        match=r"stream S reads a socket, of which nobody knows whether all has come\. Run it with start\(\)",
+    ):
         engine.process_available()
     engine.start()
     server.say(*said[:50])
@@ -177,34 +210,60 @@ def test_lines_come_in_their_order_and_what_a_socket_cannot_do_is_refused(
     assert lines_of(engine) == said
     engine.stop()
     for later in (engine, engine_at(server.port, "checkpoint")):
-        with pytest.raises(InputError, match=r"stream S reads a socket, which cannot be read again .*\. Begin a new checkpoint"):
+        with pytest.raises(
+            InputError,
+            match=r"stream S reads a socket, which cannot be read again .*\. Begin a new checkpoint",
+        ):
             later.start()
         assert lines_of(later) == said, "what was found stays"
     server.close()
-    with pytest.raises(RunError, match=rf"Connection refused\. Sockets that it reads: 127\.0\.0\.1:{server.port}"):
+    with pytest.raises(
+        RunError, match=rf"Connection refused\. Sockets that it reads: 127\.0\.0\.1:{server.port}"
+    ):
         engine_at(server.port, "other").settle()
 
 
 def test_two_sockets_with_times_of_their_own_join_as_the_oracle_says(
     spark: SparkSession, tmp_path: Path, servers: tuple[Server, Server]
 ) -> None:
-    engine = SparkEngine(spark, checkpoint=tmp_path, buckets=2)
+    engine = SparkEngine(spark, checkpoint=tmp_path, partitions=2)
     tables: dict[str, pa.Table] = {}
     for name, server in zip("AB", servers, strict=True):
-        lines = spark.readStream.format("socket").options(host="127.0.0.1", port=str(server.port), numPartitions="1").load()
-        rows = lines.selectExpr("CAST(split(value, ' ')[0] AS LONG) AS k", "timestamp_micros(CAST(split(value, ' ')[1] AS LONG)) AS ts")
+        lines = (
+            spark.readStream.format("socket")
+            .options(host="127.0.0.1", port=str(server.port), numPartitions="1")
+            .load()
+        )
+        rows = lines.selectExpr(
+            "CAST(split(value, ' ')[0] AS LONG) AS k",
+            "timestamp_micros(CAST(split(value, ' ')[1] AS LONG)) AS ts",
+        )
         engine.stream(name, rows, time="ts")
-        keys, times = [(number * 7 + len(tables)) % 5 for number in range(30)], [number * SECOND // 2 for number in range(30)]
-        tables[name] = pa.table({"k": pa.array(keys, pa.int64()), "ts": pa.array(times, pa.int64()).cast(pa.timestamp("us"))})
+        keys, times = (
+            [(number * 7 + len(tables)) % 5 for number in range(30)],
+            [number * SECOND // 2 for number in range(30)],
+        )
+        tables[name] = pa.table(
+            {
+                "k": pa.array(keys, pa.int64()),
+                "ts": pa.array(times, pa.int64()).cast(pa.timestamp("us")),
+            }
+        )
     query = {"pairs": "SELECT A.k, A.ts AS x, B.ts AS y FROM A, B WHERE A.k = B.k WINDOW 3 SECONDS"}
     engine.query(query["pairs"], name="pairs")
     engine.start()
     try:
         for part in (slice(0, 10), slice(10, 30)):
             for name, server in zip("AB", servers, strict=True):
-                keys, times = (column.cast(pa.int64()).to_pylist()[part] for column in tables[name].columns)
+                keys, times = (
+                    column.cast(pa.int64()).to_pylist()[part] for column in tables[name].columns
+                )
                 server.say(*(f"{key} {when}" for key, when in zip(keys, times, strict=True)))
-        wait_until(lambda: str((engine.progress or {}).get("muntin", {}).get("watermark")).startswith("1970-01-01 00:00:14.5"))
+        wait_until(
+            lambda: str((engine.progress or {}).get("muntin", {}).get("watermark")).startswith(
+                "1970-01-01 00:00:14.5"
+            )
+        )
         engine.advance(60 * SECOND)
         engine.settle()
     finally:
@@ -235,15 +294,26 @@ def test_two_sockets_with_times_of_their_own_join_as_the_oracle_says(
             "'rate-micro-batch', rowsPerBatch = '0'",
             ("cannot be read as 'rate-micro-batch'", "'rowsPerBatch' must be positive"),
         ),
-        ("v BIGINT", "'rate'", ("declares column v, which its source does not have", "The source has timestamp, value")),
+        (
+            "v BIGINT",
+            "'rate'",
+            (
+                "declares column v, which its source does not have",
+                "The source has timestamp, value",
+            ),
+        ),
         ("value VARCHAR", "'rate'", ("declares column value as string, but its source has int64",)),
-        ("value BLOB", "'kafka', subscribe = 'x'", ("Failed to find data source: kafka", "org.apache.spark:spark-sql-kafka-0-10_2.13:4.")),
+        (
+            "value BLOB",
+            "'kafka', subscribe = 'x'",
+            ("Failed to find data source: kafka", "org.apache.spark:spark-sql-kafka-0-10_2.13:4."),
+        ),
     ],
 )
 def test_what_a_source_lacks_is_told_before_anything_runs(
     spark: SparkSession, tmp_path: Path, columns: str, options: str, pieces: tuple[str, ...]
 ) -> None:
-    engine = SparkEngine(spark, checkpoint=tmp_path, buckets=1)
+    engine = SparkEngine(spark, checkpoint=tmp_path, partitions=1)
     engine.execute(f"CREATE STREAM S ({columns}, timestamp TIMESTAMP) WITH (format = {options})")
     engine.query("SELECT timestamp FROM S WINDOW 2 SECONDS", name="q")
     with pytest.raises(InputError) as caught:

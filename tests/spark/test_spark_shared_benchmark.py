@@ -15,7 +15,11 @@ def test_the_benchmark_of_shared_windows_measures_both_systems() -> None:
     report = bench_spark_shared(told.append, quick=True)
     lines = [(line["system"], line["keys"], line["queries"]) for line in report.rows]
     many, few, seven = QUICK.many_keys, QUICK.few_keys, len(QUICK.windows)
-    compared = [(system, keys, queries) for keys in (many, few) for system, queries in ((OURS, 1), (OURS, seven), (THEIRS, seven))]
+    compared = [
+        (system, keys, queries)
+        for keys in (many, few)
+        for system, queries in ((OURS, 1), (OURS, seven), (THEIRS, seven))
+    ]
     assert lines == [*compared, (OURS, many, 1), (THEIRS, many, 1), (OURS, many, 3)]
     for line in report.rows:
         assert all(float(figure) > 0 for name, figure in line.items() if name != "system"), line

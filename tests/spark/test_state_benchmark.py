@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.spark_runs import BUCKETS
+from benchmarks.spark_runs import PARTITIONS
 from benchmarks.state import QUICK, bench_state
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
@@ -16,15 +16,16 @@ def test_the_benchmark_of_state_measures_what_it_says() -> None:
     report = bench_state(told.append, quick=True)
     found = {str(line["measured"]): line for line in report.rows}
     claims = {claim.text: claim for claim in report.claims}
-    assert claims["buckets built again because the worker had changed"].holds
-    served = found["Python workers that have asked a bucket before that"]
+    assert claims["partitions built again because the worker had changed"].holds
+    served = found["Python workers that have asked a partition before that"]
     assert float(served["least"]) >= 2, "the workers have changed"
-    assert float(found["rebuild, each bucket for itself"]["median"]) > 0
+    assert float(found["rebuild, each partition for itself"]["median"]) > 0
     assert any(f"{QUICK.large:,} in the windows" in name for name in found)
-    assert claims["rows a second of a rebuild, median"].measured > 0
-    assert float(served["times"]) == BUCKETS
+    assert claims["rows per second of a rebuild, median"].measured > 0
+    assert float(served["times"]) == PARTITIONS
     ours, theirs = (
-        next(line for name, line in found.items() if name.startswith(who) and "checkpoint" in name) for who in ("Muntin", "Spark")
+        next(line for name, line in found.items() if name.startswith(who) and "checkpoint" in name)
+        for who in ("Muntin", "Spark")
     )
     assert float(ours["median"]) > 0
     assert float(theirs["median"]) > 0

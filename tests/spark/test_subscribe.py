@@ -52,14 +52,18 @@ class Taker:
         found: dict[tuple[int, int, int], list[str]] = {}
         for mark, batch in self.pieces:
             for number, row in enumerate(batch.to_pylist()):
-                found.setdefault((mark.batch, mark.bucket, mark.sequence + number), []).append(str(row))
+                found.setdefault((mark.batch, mark.partition, mark.sequence + number), []).append(
+                    str(row)
+                )
         return found
 
     def check_without_gaps(self) -> None:
-        """Fail unless the places of each batch and bucket are all there, from 0 on."""
+        """Fail unless the places of each batch and partition are all there, from 0 on."""
         places = sorted(self.by_place())
-        counts = Counter((batch, bucket) for batch, bucket, _ in places)
-        assert places == [(*where, number) for where in sorted(counts) for number in range(counts[where])]
+        counts = Counter((batch, partition) for batch, partition, _ in places)
+        assert places == [
+            (*where, number) for where in sorted(counts) for number in range(counts[where])
+        ]
 
 
 @pytest.fixture
@@ -69,7 +73,7 @@ def folders(tmp_path: Path) -> Folders:
 
 @pytest.fixture
 def engine(spark: SparkSession, folders: Folders, tmp_path: Path) -> Iterator[SparkEngine]:
-    engine = SparkEngine(spark, checkpoint=tmp_path / "state", buckets=2)
+    engine = SparkEngine(spark, checkpoint=tmp_path / "state", partitions=2)
     engine.execute(folders.declarations())
     yield engine
     engine.stop()
@@ -123,7 +127,9 @@ def test_subscribers_get_what_sinks_get(engine: SparkEngine, folders: Folders) -
     for name, taker in takers.items():
         assert not difference(engine.results(name), taker.results()), name
         taker.check_without_gaps()
-        assert all(len(found) == 1 for found in taker.by_place().values()), "nothing was tried again"
+        assert all(len(found) == 1 for found in taker.by_place().values()), (
+            "nothing was tried again"
+        )
         assert {mark.batch for mark, _ in taker.pieces} > {0, 1}
         assert taker.pieces[0][1].schema == engine.results(name).schema
 
@@ -133,7 +139,10 @@ def many(seed: int, begin: int, end: int) -> pa.Table:
     generator = np.random.default_rng(seed)
     times = np.sort(generator.integers(begin * SECOND, end * SECOND, 12_000))
     columns = [generator.integers(0, 3_000, len(times)), np.arange(len(times)), times]
-    return pa.table([pa.array(column).cast(field.type) for column, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+    return pa.table(
+        [pa.array(column).cast(field.type) for column, field in zip(columns, SCHEMA, strict=True)],
+        schema=SCHEMA,
+    )
 
 
 @pytest.mark.parametrize("victims", [residents, workers], ids=["residents", "workers"])
@@ -161,9 +170,13 @@ def test_a_batch_that_is_tried_again_comes_again_under_the_same_marks(
     folders.check({"pairs": JOIN}, {"pairs": engine.results("pairs")})
     again = [place for place, found in taker.by_place().items() if len(found) > 1]
     assert {batch for batch, _, _ in again} == {1}, "the second batch came again"
-    assert all(len(set(found)) == 1 for found in taker.by_place().values()), "with the same results in the same places"
+    assert all(len(set(found)) == 1 for found in taker.by_place().values()), (
+        "with the same results in the same places"
+    )
     taker.check_without_gaps()
-    assert not difference(engine.results("pairs"), taker.results()), "those that came before can be told"
+    assert not difference(engine.results("pairs"), taker.results()), (
+        "those that came before can be told"
+    )
 
 
 def test_one_that_blocks_and_one_that_fails_are_isolated_and_reported(
@@ -192,7 +205,11 @@ def test_one_that_blocks_and_one_that_fails_are_isolated_and_reported(
     blocking, failing, working = query.stats()["subscribers"]
     assert query.progress is not None
     more = {"query", "results", "rows_out", "waiting_for"}  # the last of them grows with the clock
-    told = {key: value for key, value in query.progress["muntin"]["queries"]["pairs"].items() if key != "waiting_for"}
+    told = {
+        key: value
+        for key, value in query.progress["muntin"]["queries"]["pairs"].items()
+        if key != "waiting_for"
+    }
     assert told == {key: value for key, value in query.stats().items() if key not in more}
     go_on.set()
     engine.stop()
@@ -211,7 +228,9 @@ def test_one_that_blocks_and_one_that_fails_are_isolated_and_reported(
     ]
 
 
-def test_subscribers_come_and_go_while_the_engine_runs(engine: SparkEngine, folders: Folders, tmp_path: Path) -> None:
+def test_subscribers_come_and_go_while_the_engine_runs(
+    engine: SparkEngine, folders: Folders, tmp_path: Path
+) -> None:
     names = tmp_path / "state" / "muntin" / "subscribed"
     query = engine.query(JOIN, name="pairs")
     engine.start()
@@ -268,13 +287,17 @@ class Broken(Sink):
             raise OSError("no space left")
 
 
-def test_after_a_failure_and_a_restart_results_come_again_under_the_same_marks(engine: SparkEngine, folders: Folders) -> None:
+def test_after_a_failure_and_a_restart_results_come_again_under_the_same_marks(
+    engine: SparkEngine, folders: Folders
+) -> None:
     fill(folders, 2)
     sink, taker = Broken(), Taker()
     engine.query(JOIN, name="pairs", sink=sink).subscribe(taker)
     with pytest.raises(RunError, match="the sink of query pairs failed in batch 0"):
         engine.process_available()
-    assert {mark.batch for mark, _ in taker.pieces} == {0}, "the sink has none of it, the subscriber all"
+    assert {mark.batch for mark, _ in taker.pieces} == {0}, (
+        "the sink has none of it, the subscriber all"
+    )
     sink.whole = True
     engine.process_available()
     found = taker.by_place()

@@ -33,15 +33,19 @@ def break_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Evaluator, "raw", broken)
 
 
-def test_a_failing_query_and_bad_rows_leave_the_others_alone(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_query_and_bad_rows_leave_the_others_alone(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folders = Folders(tmp_path, ("A",))
     counted = None
     for run in range(3):  # all is well, then one query fails, then it could run again
         folders.write("A", rows([30 * run + second for second in range(30)], start=30 * run))
-        engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", buckets=1)
+        engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", partitions=1)
         engine.execute(folders.declarations())
         bad = engine.query(BAD, name="bad", sink="memory")
-        failing = engine.query(f"SELECT count(*) + {MARK} AS n FROM A WINDOW 2 SECONDS", name="failing", sink="memory")
+        failing = engine.query(
+            f"SELECT count(*) + {MARK} AS n FROM A WINDOW 2 SECONDS", name="failing", sink="memory"
+        )
         with monkeypatch.context() as patch:
             if run == 1:
                 break_marked(patch)

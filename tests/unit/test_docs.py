@@ -61,7 +61,9 @@ class Block:
 
     @property
     def file(self) -> str | None:
-        return next((mark.removeprefix("file=") for mark in self.marks if mark.startswith("file=")), None)
+        return next(
+            (mark.removeprefix("file=") for mark in self.marks if mark.startswith("file=")), None
+        )
 
     def runs(self, language: str, *marks: str) -> bool:
         return self.language == language and self.marks == marks
@@ -87,7 +89,10 @@ def pages_with(*languages: str) -> list[Path]:
     return [
         page
         for page in GUIDES
-        if any(block.language in languages and not {"fragment", "spark"} & {*block.marks} for block in blocks_of(page))
+        if any(
+            block.language in languages and not {"fragment", "spark"} & {*block.marks}
+            for block in blocks_of(page)
+        )
     ]
 
 
@@ -111,7 +116,9 @@ def test_programs_and_commands_print_what_the_page_says(
             for command, expected in commands_of(block.text):
                 _run(command, monkeypatch)
                 output = capsys.readouterr()
-                assert lines_of(output.err + output.out) == lines_of(expected), f"{where}: {command}"
+                assert lines_of(output.err + output.out) == lines_of(expected), (
+                    f"{where}: {command}"
+                )
 
 
 def commands_of(text: str) -> Iterator[tuple[str, str]]:
@@ -144,7 +151,11 @@ def test_sql_is_understood(page: Path, tmp_path: Path) -> None:
             continue
         script = tmp_path / "script.sql"
         if block.marks in {("query",), ("refused",)}:
-            named = f"CREATE QUERY its_name AS {block.text}" if block.text.lstrip().upper().startswith("SELECT") else block.text
+            named = (
+                f"CREATE QUERY its_name AS {block.text}"
+                if block.text.lstrip().upper().startswith("SELECT")
+                else block.text
+            )
             script.write_text(f"{declared};\n{named}", encoding="utf-8")
         else:
             declared = block.text.rstrip().rstrip(";")
@@ -154,7 +165,9 @@ def test_sql_is_understood(page: Path, tmp_path: Path) -> None:
             with pytest.raises(SqlError):
                 read_app(script)
         else:
-            assert read_app(script) or "CREATE QUERY" not in script.read_text(encoding="utf-8"), where
+            assert read_app(script) or "CREATE QUERY" not in script.read_text(encoding="utf-8"), (
+                where
+            )
 
 
 @pytest.mark.parametrize("page", pages_with("cqt"), ids=name_of)
@@ -177,8 +190,12 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def _anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+    headings = re.findall(
+        r"^#+ (.*)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE
+    )
+    return {
+        re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -195,7 +212,10 @@ def test_every_page_is_reached_from_the_index() -> None:
         page = waiting.pop()
         if page not in seen and page.suffix == ".md" and page.exists():
             seen.add(page)
-            waiting += [(page.parent / target.partition("#")[0]).resolve() for target in re.findall(r"\]\(([^)\s]+)\)", prose_of(page))]
+            waiting += [
+                (page.parent / target.partition("#")[0]).resolve()
+                for target in re.findall(r"\]\(([^)\s]+)\)", prose_of(page))
+            ]
     assert not {name_of(page) for page in (ROOT / "docs").rglob("*.md") if page not in seen}
 
 
@@ -225,8 +245,12 @@ def test_results_are_those_that_were_measured() -> None:
     pages = pages_of(documents)
     assert {path.name for path in folder.glob("*.md")} == {*pages}
     for name, text in pages.items():
-        assert (folder / name).read_text(encoding="utf-8") == text, f"{name}: run python -m benchmarks report"
-    assert {path.name for path in folder.glob("*.svg")} == {*re.findall(r"\]\(([\w-]+\.svg)\)", "".join(pages.values()))}
+        assert (folder / name).read_text(encoding="utf-8") == text, (
+            f"{name}: run python -m benchmarks report"
+        )
+    assert {path.name for path in folder.glob("*.svg")} == {
+        *re.findall(r"\]\(([\w-]+\.svg)\)", "".join(pages.values()))
+    }
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "<!-- headlines: begin" in readme
     assert with_headlines(readme, documents) == readme, "run python -m benchmarks report"

@@ -13,16 +13,25 @@ import pytest
 from muntin.testing import run_file
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-FOLDERS = sorted(path for path in EXAMPLES.iterdir() if path.is_dir() and not path.name.startswith(("_", ".")))
+FOLDERS = sorted(
+    path for path in EXAMPLES.iterdir() if path.is_dir() and not path.name.startswith(("_", "."))
+)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_an_example_prints_what_its_readme_says(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)  # an example must not depend on where it is run
     monkeypatch.setattr(sys, "argv", [f"{folder.name}.py"])
-    expected = re.search(r"^```text output\n(.*?)^```$", (folder / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    expected = re.search(
+        r"^```text output\n(.*?)^```$",
+        (folder / "README.md").read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
     assert expected, "the README says what you should see"
     with suppress(SystemExit):
         runpy.run_path(str(folder / f"{folder.name}.py"), run_name="__main__")

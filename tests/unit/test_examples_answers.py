@@ -42,7 +42,10 @@ GROUP BY ALL ORDER BY ALL
 REAL = os.environ.get("MUNTIN_DATA")
 STATIONS = ("disagreeing_stations", "alarms", _DOUBTFUL, ("station", "others", "off"))
 FLIGHTS = ("connecting_flights", "board", _HUBS, ("via", "planned", "missed"))
-CASES: list[tuple[str, str, str, tuple[str, ...], Path | None]] = [(*STATIONS, None), (*FLIGHTS, None)]
+CASES: list[tuple[str, str, str, tuple[str, ...], Path | None]] = [
+    (*STATIONS, None),
+    (*FLIGHTS, None),
+]
 if REAL:
     CASES += [(*STATIONS, Path(REAL) / "sensorscope_gsb"), (*FLIGHTS, Path(REAL) / "flights_2001")]
 
@@ -58,12 +61,20 @@ def by_duckdb(sql: str, rows: pa.Table) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(("name", "ask", "sql", "columns", "folder"), CASES)
-def test_an_answer_is_that_of_plain_sql(name: str, ask: str, sql: str, columns: tuple[str, ...], folder: Path | None) -> None:
+def test_an_answer_is_that_of_plain_sql(
+    name: str, ask: str, sql: str, columns: tuple[str, ...], folder: Path | None
+) -> None:
     functions = example(name)
     rows = functions["read"](folder) if folder else functions["made_up"]()
     assert len(rows) > 10_000
     found = functions[ask](rows).to_pylist()
-    ours = sorted((row["_ts"], *(round(row[column], 6) if column == "off" else row[column] for column in columns)) for row in found)
+    ours = sorted(
+        (
+            row["_ts"],
+            *(round(row[column], 6) if column == "off" else row[column] for column in columns),
+        )
+        for row in found
+    )
     assert ours == by_duckdb(sql, rows)
     assert len(ours) > 20
 

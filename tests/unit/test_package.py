@@ -33,17 +33,36 @@ def test_public_names_exist_and_are_documented() -> None:
 def test_a_wheel_has_all_modules_the_command_and_the_types(tmp_path: Path) -> None:
     """Built from a copy of what a fresh checkout has, without asking the network."""
     source = tmp_path / "source"
-    for path in [ROOT / "pyproject.toml", ROOT / "README.md", ROOT / "LICENSE", *sorted((ROOT / "src" / "muntin").rglob("*.py"))]:
+    for path in [
+        ROOT / "pyproject.toml",
+        ROOT / "README.md",
+        ROOT / "LICENSE",
+        *sorted((ROOT / "src" / "muntin").rglob("*.py")),
+    ]:
         target = source / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
     (source / "src" / "muntin" / "py.typed").touch()
-    command = [sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation", "--no-index", "-w", str(tmp_path), "-q"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        ".",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "-w",
+        str(tmp_path),
+        "-q",
+    ]
     built = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     (wheel,) = tmp_path.glob("muntin-*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "muntin").rglob("*.py")} <= names
+    assert {
+        str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "muntin").rglob("*.py")
+    } <= names
     assert "muntin/py.typed" in names
     scripts = next(name for name in names if name.endswith("entry_points.txt"))
     assert "muntin = muntin.cli:main" in zipfile.ZipFile(wheel).read(scripts).decode()
@@ -51,7 +70,12 @@ def test_a_wheel_has_all_modules_the_command_and_the_types(tmp_path: Path) -> No
 
 
 def test_the_command_line_starts_as_a_program() -> None:
-    done = subprocess.run([Path(sys.executable).with_name("muntin"), "--version"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [Path(sys.executable).with_name("muntin"), "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout == f"muntin {muntin.__version__}\n"
 
 
@@ -68,7 +92,12 @@ sys.meta_path.insert(0, Missing())
 
 
 def run_without_extras(program: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS + program], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS + program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_the_engine_needs_no_extra() -> None:
@@ -91,4 +120,7 @@ def test_what_needs_an_extra_names_it() -> None:
     assert done.returncode == 1
     assert "pip install 'muntin[cli]'" in done.stderr
     assert "Traceback" not in done.stderr
-    assert "pip install 'muntin[spark]'" in run_without_extras("from muntin.spark import SparkEngine").stderr
+    assert (
+        "pip install 'muntin[spark]'"
+        in run_without_extras("from muntin.spark import SparkEngine").stderr
+    )

@@ -44,7 +44,13 @@ class Machine:
 
     def run(self, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
         variables = {"PATH": str(self.programs), "JVM_FOLDER": str(self.javas), **environment}
-        return subprocess.run([ROOT / "scripts" / command[0], *command[1:]], env=variables, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            [ROOT / "scripts" / command[0], *command[1:]],
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
 
 def java_script(version: str, home: str) -> str:
@@ -109,7 +115,15 @@ def test_an_old_java_is_refused_by_version(machine: Machine, told: str, understo
     assert "JAVA_HOME=/path/to/java make setup" in done.stderr
 
 
-@pytest.mark.parametrize("script", ["echo 'no such thing: 17'", "exit 1", "echo '    java.specification.version = new'", "kill -9 $$"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo 'no such thing: 17'",
+        "exit 1",
+        "echo '    java.specification.version = new'",
+        "kill -9 $$",
+    ],
+)
 def test_a_program_that_only_has_the_name_of_java_is_refused(machine: Machine, script: str) -> None:
     machine.add_program("java", script)
     done = machine.run("java.sh", "find")
@@ -120,16 +134,23 @@ def test_a_program_that_only_has_the_name_of_java_is_refused(machine: Machine, s
 def test_without_any_java_the_message_says_what_to_do(machine: Machine) -> None:
     done = machine.run("java.sh", "find")
     assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch(r"setup: no Java of version 17 or later found; install .* JAVA_HOME=/path/to/java make setup\n", done.stderr)
+    assert re.fullmatch(
+        r"setup: no Java of version 17 or later found; install .* JAVA_HOME=/path/to/java make setup\n",
+        done.stderr,
+    )
 
 
-def test_java_home_comes_before_path_and_path_before_the_distribution(machine: Machine, tmp_path: Path) -> None:
+def test_java_home_comes_before_path_and_path_before_the_distribution(
+    machine: Machine, tmp_path: Path
+) -> None:
     distribution = machine.add_java(machine.javas / "a" / "bin" / "java", "17")
     assert machine.run("java.sh", "find").stdout == f"{distribution}\n"
     on_path = machine.add_java(machine.programs / "java", "21")
     assert machine.run("java.sh", "find").stdout == f"{on_path}\n"
     named = machine.add_java(tmp_path / "my java" / "bin" / "java", "25")
-    assert machine.run("java.sh", "find", JAVA_HOME=str(tmp_path / "my java")).stdout == f"{named}\n"
+    assert (
+        machine.run("java.sh", "find", JAVA_HOME=str(tmp_path / "my java")).stdout == f"{named}\n"
+    )
 
 
 def test_unfit_javas_are_passed_over_aloud(machine: Machine, tmp_path: Path) -> None:
@@ -142,8 +163,12 @@ def test_unfit_javas_are_passed_over_aloud(machine: Machine, tmp_path: Path) -> 
     assert "nowhere holds no bin/java" in done.stderr
 
 
-@pytest.mark.parametrize("package", ["openjdk-21-jre-headless", "openjdk-17-jre-headless", "openjdk-25-jre-headless"])
-def test_a_missing_java_is_installed_from_what_the_distribution_has(machine: Machine, package: str) -> None:
+@pytest.mark.parametrize(
+    "package", ["openjdk-21-jre-headless", "openjdk-17-jre-headless", "openjdk-25-jre-headless"]
+)
+def test_a_missing_java_is_installed_from_what_the_distribution_has(
+    machine: Machine, package: str
+) -> None:
     calls = add_apt(machine, has=package)
     done = machine.run("java.sh", "ensure")
     assert (done.returncode, done.stdout) == (0, "/homes/new\n"), done.stderr
@@ -162,7 +187,10 @@ def test_a_distribution_without_a_fitting_java_says_so(machine: Machine) -> None
     calls = add_apt(machine, has="openjdk-8-jre-headless")
     done = machine.run("java.sh", "ensure")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "none of these packages to install: openjdk-21-jre-headless openjdk-17-jre-headless" in done.stderr
+    assert (
+        "none of these packages to install: openjdk-21-jre-headless openjdk-17-jre-headless"
+        in done.stderr
+    )
     assert "on the last it said: E: Unable to locate package" in done.stderr
     assert "JAVA_HOME=/path/to/java make setup" in done.stderr
     assert "install -y" not in calls.read_text()
@@ -182,11 +210,15 @@ def test_sudo_is_used_by_those_who_are_not_root_and_named_when_missing(machine: 
 def test_without_apt_the_message_names_the_package(machine: Machine) -> None:
     done = machine.run("apt.sh", "python3.11-venv")
     assert done.returncode == 1
-    assert "there is no apt-get here; install what is called python3.11-venv on Debian" in done.stderr
+    assert (
+        "there is no apt-get here; install what is called python3.11-venv on Debian" in done.stderr
+    )
 
 
 def test_the_lock_has_one_hash_for_pyspark_and_names_no_place() -> None:
     lock = (ROOT / "requirements.lock").read_text()
     (pin,) = re.findall(r"^pyspark==.*\n((?:    --hash=.*\n)+)", lock, re.MULTILINE)
-    assert pin.count("--hash=sha256:") == 1, "only the source distribution exists; with wheels, setup.sh needs no second step"
+    assert pin.count("--hash=sha256:") == 1, (
+        "only the source distribution exists; with wheels, setup.sh needs no second step"
+    )
     assert "://" not in lock

@@ -2,7 +2,7 @@
 
 ``observe`` takes one sample a cycle and may ask for an analysis; ``analyse`` is a pure function that the engine may run in a thread of its
 own; ``decide`` says whether its outcome is put into force. A state machine without I/O, clock or threads: the same samples and the same
-moments of decision give the same allowances.
+moments of decision give the same probe budgets.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SOON = 8
 _HEADROOM = 2.0
 """What may probe as it comes gets so many times what comes on average, so that chance stops none of it; all together are capped."""
 _OVERSPENT = 1.1
-"""Allowances that are expected to use more than this share of the resources are not kept."""
+"""Probe budgets that are expected to use more than this share of the resources are not kept."""
 _IDLE = 0.75
 """Where paths use less than this share of the resources for two cycles, they get more than the model says ..."""
 _BUSY = 0.95
@@ -44,7 +44,7 @@ _MOST_DECISIONS = 100
 
 @dataclass(frozen=True)
 class AnalysisRequest:
-    """What is to be analysed: statistics, resources, and the allowances in force (None: no limits).
+    """What is to be analysed: statistics, resources, and the probe budgets in force (None: no limits).
 
     ``boost`` is how many times the resources are to be given out, since less is used than foreseen; if it has changed, the outcome is
     ``forced``.
@@ -64,10 +64,10 @@ class AnalysisRequest:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What to do: allowances (UNLIMITED where all may probe), why, and what is predicted of them and of those in force."""
+    """What to do: probe budgets (UNLIMITED where all may probe), why, and what is predicted of them and of those in force."""
 
     request: AnalysisRequest
-    allowances: tuple[float, ...]
+    budgets: tuple[float, ...]
     allocation: Allocation | None
     predicted: float
     predicted_now: float
@@ -79,19 +79,28 @@ def analyse(request: AnalysisRequest) -> Recommendation:
     model = request.statistics.model
     if request.goal == "release":
         full = model.saturation.throughput
-        return Recommendation(request, (UNLIMITED,) * model.shape.count, None, full, full, keeps_now=False)
+        return Recommendation(
+            request, (UNLIMITED,) * model.shape.count, None, full, full, keeps_now=False
+        )
     if model.saturation.throughput <= 0:
         return _blind(request)
     exploring = _explored(request)
-    left = request.resources - sum(model.path_limit(leaf) * share for leaf, share in exploring.items())
+    left = request.resources - sum(
+        model.path_limit(leaf) * share for leaf, share in exploring.items()
+    )
     allocation = _divided(request, max(left, 0.0))
-    allowances = list(allocation.allowances)
+    budgets = list(allocation.budgets)
     for leaf, share in exploring.items():
-        for h, more in zip(model.shape.paths[leaf], model.division(leaf, model.path_limit(leaf) * share), strict=True):
-            allowances[h] += max(more, model.rates[leaf] * share)
-    arrivals = model.flow(allowances).arrivals
+        for h, more in zip(
+            model.shape.paths[leaf],
+            model.division(leaf, model.path_limit(leaf) * share),
+            strict=True,
+        ):
+            budgets[h] += max(more, model.rates[leaf] * share)
+    arrivals = model.flow(budgets).arrivals
     given = tuple(
-        _HEADROOM * allowed if allowed >= 0.999 * arrives else allowed for allowed, arrives in zip(allowances, arrivals, strict=True)
+        _HEADROOM * allowed if allowed >= 0.999 * arrives else allowed
+        for allowed, arrives in zip(budgets, arrivals, strict=True)
     )
     predicted = allocation.throughput / request.boost
     if request.current is None:
@@ -99,10 +108,19 @@ def analyse(request: AnalysisRequest) -> Recommendation:
     flow = model.flow([inf if allowed < 0 else allowed for allowed in request.current])
     within = flow.resources <= request.resources * _OVERSPENT * request.boost
     makes = flow.throughput * min(request.resources / max(flow.resources, 1e-9), 1.0)
-    fresh = is_fresh(model, flow.probes, request.tolerance) or not is_fresh(model, allocation.allowances, request.tolerance)
-    # Divisions by half-way joins do not go for what is predicted: to keep the best that chance brought would make them another policy.
+    fresh = is_fresh(model, flow.probes, request.tolerance) or not is_fresh(
+        model, allocation.budgets, request.tolerance
+    )
+    # Divisions by half joins do not go for what is predicted: to keep the best that chance brought would make them another policy.
     by_paths = allocation.assigned is not None
-    return Recommendation(request, given, allocation, predicted, makes, keeps_now=by_paths and within and fresh and not request.forced)
+    return Recommendation(
+        request,
+        given,
+        allocation,
+        predicted,
+        makes,
+        keeps_now=by_paths and within and fresh and not request.forced,
+    )
 
 
 def _divided(request: AnalysisRequest, resources: float) -> Allocation:
@@ -113,39 +131,52 @@ def _divided(request: AnalysisRequest, resources: float) -> Allocation:
         return found
     if found.infeasible is None:
         return allocate(request.policy, model, request.boost * resources)
-    return replace(allocate("grepp", model, request.boost * resources), policy=request.policy, infeasible=found.infeasible)
+    return replace(
+        allocate("grepp", model, request.boost * resources),
+        policy=request.policy,
+        infeasible=found.infeasible,
+    )
 
 
 def _blind(request: AnalysisRequest) -> Recommendation:
     """Where no result was ever seen nothing is known to be productive: the same share of all streams is sent up."""
     model = request.statistics.model
     share = min(request.boost * request.resources / max(model.saturation.resources, 1e-9), 1.0)
-    given = tuple(share * rate for rate in model.rates) + (UNLIMITED,) * len(model.shape.susceptible)
+    given = tuple(share * rate for rate in model.rates) + (UNLIMITED,) * len(
+        model.shape.susceptible
+    )
     return Recommendation(request, given, None, 0.0, 0.0, keeps_now=request.current == given)
 
 
 def _explored(request: AnalysisRequest) -> dict[int, float]:
     """For leaves below joins that are not measured, the share of their rows that is sent up to see what comes of it."""
     model = request.statistics.model
-    leaves = {leaf for join in request.statistics.unmeasured for leaf in leaves_below(model.shape, join)}
+    leaves = {
+        leaf for join in request.statistics.unmeasured for leaf in leaves_below(model.shape, join)
+    }
     limits = {leaf: model.path_limit(leaf) for leaf in leaves if model.path_limit(leaf) > 0}
-    return {leaf: min(_EXPLORING * request.resources / len(limits) / limit, 1.0) for leaf, limit in limits.items()}
+    return {
+        leaf: min(_EXPLORING * request.resources / len(limits) / limit, 1.0)
+        for leaf, limit in limits.items()
+    }
 
 
 @dataclass
 class Adapter:
     """Decides for one tree of joins.
 
-    ``allowances`` are those in force, None without limits; ``overloaded`` is seen at once, also while an analysis is under way.
+    ``probe budgets`` are those in force, None without limits; ``overloaded`` is seen at once, also while an analysis is under way.
     """
 
     shape: TreeShape
     control: Control
     overloaded: bool = False
-    allowances: tuple[float, ...] | None = None
+    budgets: tuple[float, ...] | None = None
     analyses: int = 0
     actuations: int = 0
-    decisions: deque[dict[str, object]] = field(default_factory=lambda: deque(maxlen=_MOST_DECISIONS))
+    decisions: deque[dict[str, object]] = field(
+        default_factory=lambda: deque(maxlen=_MOST_DECISIONS)
+    )
     resources: float | None = None
     infeasible: str | None = None
     _monitor: Monitor = field(init=False, repr=False)
@@ -202,27 +233,31 @@ class Adapter:
             tolerance=self.control.change,
             boost=self._boost,
             forced=forced is not None,
-            current=self.allowances,
+            current=self.budgets,
         )
 
     def decide(self, recommendation: Recommendation) -> tuple[float, ...] | None:
-        """The allowances to put into force from now on, None when those in force stay."""
+        """The probe budgets to put into force from now on, None when those in force stay."""
         self._pending = False
         request = recommendation.request
         if (request.goal == "limit") != self.overloaded:
             self._analysed = None  # the load has changed meanwhile: the next sample asks again
             return None
         allocation = recommendation.allocation
-        self.infeasible = None if allocation is None or allocation.infeasible is None else str(allocation.infeasible)
+        self.infeasible = (
+            None
+            if allocation is None or allocation.infeasible is None
+            else str(allocation.infeasible)
+        )
         self._by_paths = allocation is None or allocation.assigned is not None
         better = recommendation.predicted > (1 + self.control.gain) * recommendation.predicted_now
         if recommendation.keeps_now and not better:
             return None
         self.actuations += 1
-        self.allowances = recommendation.allowances if self.overloaded else None
+        self.budgets = recommendation.budgets if self.overloaded else None
         self._used.clear()
         self._log(request.cycle, request.goal, request.reason, recommendation)
-        return recommendation.allowances
+        return recommendation.budgets
 
     def abandon(self) -> None:
         """Forget an analysis that failed; the next sample asks again."""
@@ -238,7 +273,9 @@ class Adapter:
             "resources": self.resources,
             "resources_needed": None if model is None else _round(model.saturation.resources),
             "share_of_results": _round(self.share),
-            "allowances": None if self.allowances is None else [_round(allowed) for allowed in self.allowances],
+            "budgets": None
+            if self.budgets is None
+            else [_round(allowed) for allowed in self.budgets],
             "freshness_infeasible": self.infeasible,
             "analyses": self.analyses,
             "actuations": self.actuations,
@@ -250,7 +287,9 @@ class Adapter:
         if not self.overloaded:
             if needed > limit:
                 soon = self._left_at is not None and cycle - self._left_at <= _SOON
-                self._calm_needed = min(2 * self._calm_needed, _MOST_CALM_CYCLES) if soon else _CALM_CYCLES
+                self._calm_needed = (
+                    min(2 * self._calm_needed, _MOST_CALM_CYCLES) if soon else _CALM_CYCLES
+                )
                 self.overloaded, self._calm = True, 0
             return
         self._calm = self._calm + 1 if needed <= _CALM * limit else 0
@@ -259,7 +298,7 @@ class Adapter:
 
     def _rebalance(self, sample: Sample, limit: float) -> str | None:
         """Whether paths use the resources as foreseen; if not, change by how much they get more, and say why."""
-        if not self.overloaded or self.allowances is None or not self._by_paths:
+        if not self.overloaded or self.budgets is None or not self._by_paths:
             self._boost = self._boost if self.overloaded else 1.0
             return None
         self._used.append(sum(sample.probes) / sample.seconds)
@@ -269,27 +308,34 @@ class Adapter:
         left = any(sample.probes[leaf] < sample.arrivals[leaf] for leaf in range(self.shape.leaves))
         if used < _IDLE * limit and left and self._boost < _MOST_BOOST:
             self._boost = min(self._boost * min(limit / used, 2.0), _MOST_BOOST)
-            return f"only {_round(used)} of {_round(limit)} probes a second were used"
+            return f"only {_round(used)} of {_round(limit)} probes per second were used"
         if used >= _BUSY * limit and self._boost > 1:
             self._boost = max(self._boost / 1.25, 1.0)
-            return f"{_round(used)} of {_round(limit)} probes a second were used"
+            return f"{_round(used)} of {_round(limit)} probes per second were used"
         return None
 
     def _reason(self, statistics: Statistics, needed: float, limit: float) -> str | None:
         if not self.overloaded:
-            if self.allowances is None:
+            if self.budgets is None:
                 return None
-            return f"all that arrives needs {_round(needed)} probes a second of {_round(limit)}"
-        if self.allowances is None or self._analysed is None:
-            return f"all that arrives needs {_round(needed)} probes a second, there are {_round(limit)}"
+            return f"all that arrives needs {_round(needed)} probes per second of {_round(limit)}"
+        if self.budgets is None or self._analysed is None:
+            return f"all that arrives needs {_round(needed)} probes per second, there are {_round(limit)}"
         before, limit_before = self._analysed
         if _changed(limit_before, limit, self.control.change):
             return f"resources: {_round(limit_before)} before, {_round(limit)} now"
         names = [
             *(f"rate of source {leaf}" for leaf in range(self.shape.leaves)),
-            *(f"productivity of half-way join {h}" for h in range(self.shape.count)),
+            *(f"productivity of half join {h}" for h in range(self.shape.count)),
         ]
-        figures = zip(names, before.figures, statistics.figures, before.scatter, statistics.scatter, strict=True)
+        figures = zip(
+            names,
+            before.figures,
+            statistics.figures,
+            before.scatter,
+            statistics.scatter,
+            strict=True,
+        )
         for name, old, new, *scatter in figures:
             if _changed(old, new, self.control.change + _SCATTER * max(scatter)):
                 return f"{name}: {_round(old)} before, {_round(new)} now"
@@ -305,7 +351,7 @@ class Adapter:
             "reason": reason,
             "predicted": _round(recommendation.predicted),
             "predicted_before": _round(recommendation.predicted_now),
-            "allowances": [_round(allowed) for allowed in recommendation.allowances],
+            "budgets": [_round(allowed) for allowed in recommendation.budgets],
             "for_freshness": _round(allocation.for_freshness) if allocation else 0.0,
             "freshness_infeasible": self.infeasible,
         })  # fmt: skip

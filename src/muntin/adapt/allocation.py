@@ -20,22 +20,26 @@ class Infeasible:
     resources: float | None
 
     def __str__(self) -> str:
-        more = "too little arrives for any resources" if self.resources is None else f"{self.resources:,.4g} probes a second would do"
+        more = (
+            "too little arrives for any resources"
+            if self.resources is None
+            else f"{self.resources:,.4g} probes per second would do"
+        )
         return f"FRESHNESS cannot be kept by refreshing intermediate results: {self.factor:,.4g} times as long would do, {more}"
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """Probe allowances, and what they are expected to bring.
+    """Probe probe budgets, and what they are expected to bring.
 
     Parameters
     ----------
     policy
         Who divided.
-    allowances
-        Probes a second of each half-way join.
+    probe budgets
+        Probes a second of each half join.
     throughput
-        Predicted results a second.
+        Predicted results per second.
     assigned
         Resources by path and hop (the paper's PathAssign), where the policy thinks in paths.
     for_freshness
@@ -45,7 +49,7 @@ class Allocation:
     """
 
     policy: str
-    allowances: tuple[float, ...]
+    budgets: tuple[float, ...]
     throughput: float
     assigned: tuple[tuple[float, ...], ...] | None = None
     for_freshness: float = 0.0
@@ -54,17 +58,19 @@ class Allocation:
     @property
     def resources(self) -> float:
         """Resources that are given out."""
-        return sum(self.allowances)
+        return sum(self.budgets)
 
 
-def by_paths(policy: str, model: PlanModel, resources: Sequence[float], for_freshness: float = 0.0) -> Allocation:
+def by_paths(
+    policy: str, model: PlanModel, resources: Sequence[float], for_freshness: float = 0.0
+) -> Allocation:
     """The allocation that gives each path so many resources and divides them within it."""
     assigned = tuple(model.division(path, share) for path, share in enumerate(resources))
-    allowances = model.allowances(assigned)
-    return Allocation(policy, allowances, model.throughput(allowances), assigned, for_freshness)
+    budgets = model.budgets(assigned)
+    return Allocation(policy, budgets, model.throughput(budgets), assigned, for_freshness)
 
 
 def by_half_way_joins(policy: str, model: PlanModel, shares: Sequence[float]) -> Allocation:
-    """The allocation that gives each half-way join so much, or what arrives at it if that is less."""
+    """The allocation that gives each half join so much, or what arrives at it if that is less."""
     probes = model.flow(shares).probes
     return Allocation(policy, probes, model.throughput(probes))

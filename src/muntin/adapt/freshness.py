@@ -3,7 +3,7 @@
 Where states hold a fixed number of intermediate results, one stays until so many newer ones have come: rows over rate. A row of a
 stream is in results for at most the sum of that along its path (Lemma 1), so its freshness asks for rates. The paper does not say
 which: rates that are higher in one state allow lower ones in the next. We take those whose best cover by paths costs least. With ``x``
-rows a second sent up from each leaf the rates are linear in ``x`` and the sums of Lemma 1 convex, so it is a convex problem with one
+rows per second sent up from each leaf the rates are linear in ``x`` and the sums of Lemma 1 convex, so it is a convex problem with one
 variable a leaf. It is solved by Newton steps under a logarithmic barrier, in milliseconds and without any library. Rates are averages:
 where chance is not to make results stale, states are refreshed faster (``PlanModel.chance``).
 """
@@ -28,29 +28,38 @@ _ROOM = 1e-9
 
 
 def residence(model: PlanModel, arrivals: tuple[float, ...]) -> tuple[float, ...]:
-    """For each leaf the seconds of Lemma 1: how long its rows are in states along the path, when so many rows a second come in each."""
+    """For each leaf the seconds of Lemma 1: how long its rows are in states along the path, when so many rows per second come in each."""
     found = []
     for leaf, path in enumerate(model.shape.paths):
         seconds = model.windows[leaf]
         for h in path[1:]:
-            seconds += 0.0 if model.own[h] == 0 else model.held(h) / arrivals[h] if arrivals[h] > 0 else inf
+            seconds += (
+                0.0
+                if model.own[h] == 0
+                else model.held(h) / arrivals[h]
+                if arrivals[h] > 0
+                else inf
+            )
         found.append(seconds)
     return tuple(found)
 
 
-def is_fresh(model: PlanModel, allowances: tuple[float, ...], tolerance: float = 1e-6) -> bool:
-    """Whether Lemma 1 holds for every stream under allowances; it always does where results leave with their members."""
+def is_fresh(model: PlanModel, budgets: tuple[float, ...], tolerance: float = 1e-6) -> bool:
+    """Whether Lemma 1 holds for every stream under probe budgets; it always does where results leave with their members."""
     if not model.fixed:
         return True
-    seconds = residence(model, model.flow(allowances).arrivals)
-    return all(have <= allowed * (1 + tolerance) for have, allowed in zip(seconds, model.freshness, strict=True))
+    seconds = residence(model, model.flow(budgets).arrivals)
+    return all(
+        have <= allowed * (1 + tolerance)
+        for have, allowed in zip(seconds, model.freshness, strict=True)
+    )
 
 
 @dataclass(frozen=True)
 class Refreshing:
     """The task: rows sent up from each leaf, as shares of those that arrive, must refresh the states in time.
 
-    ``feeding`` has the rows a second that come in each state from each leaf when all its rows are sent up; ``rows`` the sizes of the
+    ``feeding`` has the rows per second that come in each state from each leaf when all its rows are sent up; ``rows`` the sizes of the
     states; ``on_path`` which states lie on the path of each stream that has a freshness; ``windows`` and ``allowed`` its seconds in
     the own state and in all; ``costs`` the resources when all rows of a leaf are sent up.
     """
@@ -67,14 +76,20 @@ class Refreshing:
         """The task of a plan; None when nothing has to be refreshed."""
         shape = model.shape
         leaves = [leaf for leaf in range(shape.leaves) if model.freshness[leaf] < inf]
-        states = [h for h in shape.susceptible if model.own[h] > 0 and any(h in shape.paths[leaf] for leaf in leaves)]
+        states = [
+            h
+            for h in shape.susceptible
+            if model.own[h] > 0 and any(h in shape.paths[leaf] for leaf in leaves)
+        ]
         if not model.fixed or not leaves or not states:
             return None
         feeding = np.zeros((len(states), shape.leaves))
         for leaf, path in enumerate(shape.paths):
             for hop, h in enumerate(path[1:]):
                 if h in states:
-                    feeding[states.index(h), leaf] = model.rates[leaf] * model.cardinalities[leaf][hop]
+                    feeding[states.index(h), leaf] = (
+                        model.rates[leaf] * model.cardinalities[leaf][hop]
+                    )
         return cls(
             feeding,
             np.array([model.held(h) for h in states]),
@@ -88,7 +103,11 @@ class Refreshing:
         """The sums of Lemma 1 for each stream; infinite where a state is never refreshed."""
         rates = self.feeding @ shares
         each: Vector = np.divide(self.rows, rates, out=np.full(len(rates), inf), where=rates > 0)
-        held: Vector = self.on_path @ each if np.all(rates > 0) else np.array([each[path > 0].sum() for path in self.on_path])
+        held: Vector = (
+            self.on_path @ each
+            if np.all(rates > 0)
+            else np.array([each[path > 0].sum() for path in self.on_path])
+        )
         together: Vector = self.windows + held
         return together
 
@@ -172,7 +191,9 @@ class Refreshing:
         bounding = self._bounding
         on_path = self.on_path[bounding]
         slack = (point[-1] * self.allowed - self.seconds(shares))[bounding]
-        normals = np.column_stack([on_path @ (self.feeding * (self.rows / rates**2)[:, None]), self.allowed[bounding]])
+        normals = np.column_stack(
+            [on_path @ (self.feeding * (self.rows / rates**2)[:, None]), self.allowed[bounding]]
+        )
         slope = -(normals / slack[:, None]).sum(axis=0)
         curve = (normals / slack[:, None] ** 2).T @ normals
         bend = (on_path / slack[:, None]).sum(axis=0) * 2 * self.rows / rates**3
@@ -193,7 +214,9 @@ class Refreshing:
         for _ in range(50):
             there = point + length * step
             slacks = self._slacks(there, budget)
-            if np.all(slacks > 0) and float(linear @ there) - float(np.log(slacks).sum()) <= before + 1e-12 * abs(before):
+            if np.all(slacks > 0) and float(linear @ there) - float(
+                np.log(slacks).sum()
+            ) <= before + 1e-12 * abs(before):
                 return there
             length /= 2
         return point
@@ -202,5 +225,7 @@ class Refreshing:
 def _newton(curve: NDArray[np.float64], slope: Vector) -> Vector:
     """The step to where the slope would be nothing; shares differ by powers of ten, so each is measured by its own curvature."""
     unit = 1 / np.sqrt(np.diag(curve))
-    step: Vector = -unit * np.linalg.solve(curve * np.outer(unit, unit) + 1e-12 * np.eye(len(unit)), unit * slope)
+    step: Vector = -unit * np.linalg.solve(
+        curve * np.outer(unit, unit) + 1e-12 * np.eye(len(unit)), unit * slope
+    )
     return step

@@ -1,6 +1,6 @@
 """What a tree of joins produces when only some rows may probe (paper 5, sections 2 to 4.1 and appendix A).
 
-Work is counted in probes, of rows and of intermediate results alike. A half-way join that probes makes ``productivity`` results a
+Work is counted in probes, of rows and of intermediate results alike. A half join that probes makes ``productivity`` results a
 probe; what it makes arrives at its parent. All numbers are a second.
 """
 
@@ -21,7 +21,7 @@ MOST = 1e15
 
 @dataclass(frozen=True)
 class Flow:
-    """Rows a second at each half-way join: how many arrive, how many of them probe, what a probe finds; and the results that come out."""
+    """Rows per second at each half join: how many arrive, how many of them probe, what a probe finds; and the results that come out."""
 
     arrivals: tuple[float, ...]
     probes: tuple[float, ...]
@@ -36,7 +36,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class PlanModel:
-    """A tree and its statistics, all of them by half-way join.
+    """A tree and its statistics, all of them by half join.
 
     Parameters
     ----------
@@ -70,15 +70,33 @@ class PlanModel:
 
     def __post_init__(self) -> None:
         leaves, count = self.shape.leaves, self.shape.count
-        for name, length in (("rates", leaves), ("productivity", count), ("own", count), ("freshness", leaves)):
-            values: Sequence[float] = getattr(self, name) or ((inf,) * leaves if name == "freshness" else ())
+        for name, length in (
+            ("rates", leaves),
+            ("productivity", count),
+            ("own", count),
+            ("freshness", leaves),
+        ):
+            values: Sequence[float] = getattr(self, name) or (
+                (inf,) * leaves if name == "freshness" else ()
+            )
             assert len(values) == length, f"{name} has {len(values)} values instead of {length}"
             most = inf if name in {"rates", "freshness"} else MOST
-            object.__setattr__(self, name, tuple(0.0 if isnan(value) else min(max(float(value), 0.0), most) for value in values))
+            object.__setattr__(
+                self,
+                name,
+                tuple(
+                    0.0 if isnan(value) else min(max(float(value), 0.0), most) for value in values
+                ),
+            )
 
     @classmethod
     def of_selectivities(
-        cls, shape: TreeShape, rates: Sequence[float], own: Sequence[float], selectivities: Sequence[float], freshness: Sequence[float] = ()
+        cls,
+        shape: TreeShape,
+        rates: Sequence[float],
+        own: Sequence[float],
+        selectivities: Sequence[float],
+        freshness: Sequence[float] = (),
     ) -> PlanModel:
         """A model from the selectivity of each join, in the order of ``shape.joins`` (equation 3).
 
@@ -106,13 +124,13 @@ class PlanModel:
 
     # Output rates ---------------------------------------------------------------------------------------------------------------
 
-    def flow(self, allowances: Sequence[float]) -> Flow:
-        """What happens under allowances (equations 2 and 4): never more rows probe than arrive."""
-        return self._flow(allowances, self.filling)
+    def flow(self, budgets: Sequence[float]) -> Flow:
+        """What happens under probe budgets (equations 2 and 4): never more rows probe than arrive."""
+        return self._flow(budgets, self.filling)
 
-    def throughput(self, allowances: Sequence[float]) -> float:
-        """Results a second under allowances."""
-        return self.flow(allowances).throughput
+    def throughput(self, budgets: Sequence[float]) -> float:
+        """Results a second under probe budgets."""
+        return self.flow(budgets).throughput
 
     def sent_up(self, rows: Sequence[float]) -> Flow:
         """The flow when so many rows of each leaf probe, and everything that is made of them."""
@@ -133,11 +151,13 @@ class PlanModel:
             return self.saturation.arrivals
         if not self.purged:
             return None
-        left = [fresh - window / 2 for fresh, window in zip(self.freshness, self.windows, strict=True)]
+        left = [
+            fresh - window / 2 for fresh, window in zip(self.freshness, self.windows, strict=True)
+        ]
         lives = [min(left[leaf] for leaf in members) for members in self.shape.members]
         return tuple(_over(size, life) for size, life in zip(self.own, lives, strict=True))
 
-    def _flow(self, allowances: Sequence[float], full: Sequence[float] | None) -> Flow:
+    def _flow(self, budgets: Sequence[float], full: Sequence[float] | None) -> Flow:
         """From below; where ``full`` arrivals are given, a state is as full as what arrives in it is of them."""
         shape = self.shape
         arrivals = [*self.rates, *[0.0] * (shape.count - shape.leaves)]
@@ -146,7 +166,7 @@ class PlanModel:
         throughput = 0.0
         for pair in shape.joins:
             for h in pair:
-                probes[h] = min(max(allowances[h], 0.0), arrivals[h])
+                probes[h] = min(max(budgets[h], 0.0), arrivals[h])
             for h in pair:
                 other = shape.partner[h]
                 if full is not None and other >= shape.leaves:
@@ -162,8 +182,11 @@ class PlanModel:
 
     @cached_property
     def cardinalities(self) -> tuple[tuple[float, ...], ...]:
-        """For each path, results after its first, second, ... half-way join for one row of the leaf (equation 5)."""
-        return tuple(tuple(accumulate((self.productivity[h] for h in path), mul)) for path in self.shape.paths)
+        """For each path, results after its first, second, ... half join for one row of the leaf (equation 5)."""
+        return tuple(
+            tuple(accumulate((self.productivity[h] for h in path), mul))
+            for path in self.shape.paths
+        )
 
     @cached_property
     def path_costs(self) -> tuple[float, ...]:
@@ -173,7 +196,10 @@ class PlanModel:
     @cached_property
     def path_productivity(self) -> tuple[float, ...]:
         """For each path, results a probe anywhere on it (equation 8)."""
-        return tuple(found[-1] / cost for found, cost in zip(self.cardinalities, self.path_costs, strict=True))
+        return tuple(
+            found[-1] / cost
+            for found, cost in zip(self.cardinalities, self.path_costs, strict=True)
+        )
 
     def division(self, path: int, resources: float) -> tuple[float, ...]:
         """The resources of a path at each of its hops, such that all that is produced is consumed (equations 6 and 7)."""
@@ -184,8 +210,8 @@ class PlanModel:
         """Resources with which all rows of the leaf go all the way."""
         return _times(self.rates[path], self.path_costs[path])
 
-    def allowances(self, assigned: Sequence[Sequence[float]]) -> tuple[float, ...]:
-        """The allowance of each half-way join when resources are assigned by path and hop."""
+    def budgets(self, assigned: Sequence[Sequence[float]]) -> tuple[float, ...]:
+        """The probe budget of each half join when resources are assigned by path and hop."""
         found = [0.0] * self.shape.count
         for path, hops in zip(self.shape.paths, assigned, strict=True):
             for h, share in zip(path, hops, strict=True):
@@ -198,15 +224,19 @@ class PlanModel:
 
     # Cost -----------------------------------------------------------------------------------------------------------------------
 
-    def unit_time_cost(self, costs: Sequence[tuple[float, float, float]], allowances: Sequence[float] | None = None) -> tuple[float, ...]:
-        """The cost of each half-way join a second (equations 13 to 15), from what a probe, an insert and a purge cost there.
+    def unit_time_cost(
+        self, costs: Sequence[tuple[float, float, float]], budgets: Sequence[float] | None = None
+    ) -> tuple[float, ...]:
+        """The cost of each half join a second (equations 13 to 15), from what a probe, an insert and a purge cost there.
 
-        All that arrives is inserted and purged; under allowances only some of it probes.
+        All that arrives is inserted and purged; under probe budgets only some of it probes.
         """
-        flow = self.saturation if allowances is None else self.flow(allowances)
+        flow = self.saturation if budgets is None else self.flow(budgets)
         return tuple(
             probes * probe + arrivals * (insert + purge)
-            for arrivals, probes, (probe, insert, purge) in zip(flow.arrivals, flow.probes, costs, strict=True)
+            for arrivals, probes, (probe, insert, purge) in zip(
+                flow.arrivals, flow.probes, costs, strict=True
+            )
         )
 
 
@@ -231,7 +261,9 @@ def path_table(model: PlanModel, units: Sequence[float]) -> tuple[TableEntry, ..
 
 def _entries(model: PlanModel, units: Sequence[float]) -> Iterator[TableEntry]:
     for path, unit in enumerate(units):
-        most = inf if model.rates[path] == inf else _over(model.rates[path] * (1 + 1e-12), unit) // 1
+        most = (
+            inf if model.rates[path] == inf else _over(model.rates[path] * (1 + 1e-12), unit) // 1
+        )
         yield TableEntry(unit * model.path_costs[path], unit * model.cardinalities[path][-1], most)
 
 

@@ -1,6 +1,6 @@
 """Monitoring: averages over the last cycles, and what they say of the plan without limits (paper 5, section 4.4).
 
-Under limits not everything is seen. A half-way join that does not probe has the selectivity of the other direction of its join, since
+Under limits not everything is seen. A half join that does not probe has the selectivity of the other direction of its join, since
 both look at the same pairs; a join of which no direction probes keeps what was last known of it. A state of intermediate results
 that is fed less than without limits is less full, so probes find less in it: its *fill* is what it was fed over what it would have
 been, both averaged over about the time that its results live. Full, it would hold what it holds over its fill.
@@ -31,7 +31,7 @@ _MARGIN = 3.0
 
 @dataclass(frozen=True)
 class Sample:
-    """What one cycle of event time brought, by half-way join.
+    """What one cycle of event time brought, by half join.
 
     Parameters
     ----------
@@ -76,8 +76,12 @@ class Monitor:
         self.shape = shape
         self.control = control
         self.statistics: Statistics | None = None
-        self._arrived: list[deque[tuple[float, float]]] = [deque(maxlen=control.cycles) for _ in range(shape.leaves)]
-        self._probed: list[deque[tuple[float, float, float]]] = [deque(maxlen=_LONG * control.cycles) for _ in range(shape.count)]
+        self._arrived: list[deque[tuple[float, float]]] = [
+            deque(maxlen=control.cycles) for _ in range(shape.leaves)
+        ]
+        self._probed: list[deque[tuple[float, float, float]]] = [
+            deque(maxlen=_LONG * control.cycles) for _ in range(shape.count)
+        ]
         self._made: deque[tuple[float, float]] = deque(maxlen=control.cycles)
         self._known = [0.0] * shape.count
         self._size = [0.0] * shape.count
@@ -88,7 +92,10 @@ class Monitor:
     def take(self, sample: Sample) -> Statistics:
         """Learn from a cycle."""
         self._remember(sample)
-        rates = [_ratio(sum(rows for rows, _ in cycles), sum(seconds for _, seconds in cycles)) for cycles in self._arrived]
+        rates = [
+            _ratio(sum(rows for rows, _ in cycles), sum(seconds for _, seconds in cycles))
+            for cycles in self._arrived
+        ]
         fills = [self._fill(h) for h in range(self.shape.count)]
         own = self._sizes(sample, rates, fills)
         for h, other in enumerate(self.shape.partner):
@@ -101,22 +108,35 @@ class Monitor:
             tuple(rates),
             tuple(self._known),
             tuple(own),
-            tuple(seconds_of(window, rate) for window, rate in zip(control.freshness, rates, strict=True)),
+            tuple(
+                seconds_of(window, rate)
+                for window, rate in zip(control.freshness, rates, strict=True)
+            ),
             fixed=control.state_rows is not None,
             purged=control.enforced,
             chance=0.0 if control.enforced else _MARGIN,
         )
         self._follow(sample, model)
-        self._made.append((sum(sample.matches[h] for h in self.shape.top), model.saturation.throughput * sample.seconds))
+        self._made.append(
+            (
+                sum(sample.matches[h] for h in self.shape.top),
+                model.saturation.throughput * sample.seconds,
+            )
+        )
         made, full = (sum(numbers) for numbers in zip(*self._made, strict=True))
-        self.statistics = Statistics(model, self._scatter(), self._unmeasured(sample), min(_ratio(made, full, 1.0), 1.0))
+        self.statistics = Statistics(
+            model, self._scatter(), self._unmeasured(sample), min(_ratio(made, full, 1.0), 1.0)
+        )
         return self.statistics
 
     def _remember(self, sample: Sample) -> None:
         """Add the cycle to the averages, from which earlier ones are dropped when it is nothing like them."""
         assert sample.seconds > 0, "a cycle has a length"
         for leaf, cycles in enumerate(self._arrived):
-            expected = _ratio(sum(rows for rows, _ in cycles), sum(seconds for _, seconds in cycles)) * sample.seconds
+            expected = (
+                _ratio(sum(rows for rows, _ in cycles), sum(seconds for _, seconds in cycles))
+                * sample.seconds
+            )
             if cycles and _apart(sample.arrivals[leaf], expected):
                 cycles.clear()
             cycles.append((sample.arrivals[leaf], sample.seconds))
@@ -128,7 +148,11 @@ class Monitor:
             probes, matches, _ = self._seen(h, self.control.cycles)
             expected = _ratio(matches, probes) * sample.probes[h]
             spread = 1 + _ratio(matches, probes)  # what one probe finds comes in lumps
-            if probes >= _FEW and sample.probes[h] >= _FEW and _apart(sample.matches[h], expected, spread):
+            if (
+                probes >= _FEW
+                and sample.probes[h] >= _FEW
+                and _apart(sample.matches[h], expected, spread)
+            ):
                 probed.clear()
             probed.append((sample.probes[h], sample.matches[h], pairs))
 
@@ -146,7 +170,9 @@ class Monitor:
                 return matches / pairs * full if inner else matches / probes
             others, other_matches, other_pairs = self._seen(other, cycles)
             if probes + others >= _FEW and pairs + other_pairs > 0:
-                return (matches + other_matches) / (pairs + other_pairs) * (full if inner else state)
+                return (
+                    (matches + other_matches) / (pairs + other_pairs) * (full if inner else state)
+                )
         return None
 
     def _seen(self, h: int, most: int) -> tuple[float, float, float]:
@@ -180,10 +206,15 @@ class Monitor:
     def _follow(self, sample: Sample, model: PlanModel) -> None:
         """Average what states were fed and would have been, over about half the shortest window of their members."""
         for h in self.shape.susceptible:
-            lives = min(seconds_of(self.control.windows[leaf], model.rates[leaf]) for leaf in self.shape.members[h])
+            lives = min(
+                seconds_of(self.control.windows[leaf], model.rates[leaf])
+                for leaf in self.shape.members[h]
+            )
             keep = exp(-2 * sample.seconds / lives) if lives > 0 else 0.0
             self._fed[h] = keep * self._fed[h] + (1 - keep) * sample.arrivals[h] / sample.seconds
-            self._full[h] = keep * self._full[h] + (1 - keep) * max(model.saturation.arrivals[h], sample.arrivals[h] / sample.seconds)
+            self._full[h] = keep * self._full[h] + (1 - keep) * max(
+                model.saturation.arrivals[h], sample.arrivals[h] / sample.seconds
+            )
 
     def _scatter(self) -> tuple[float, ...]:
         """For each figure the share by which chance moves it."""
@@ -196,8 +227,12 @@ class Monitor:
         found = []
         for number, pair in enumerate(self.shape.joins):
             seen = [self._seen(h, _LONG * self.control.cycles) for h in pair]
-            measured = sum(probes for probes, _, _ in seen) >= _FEW and any(pairs > 0 for _, _, pairs in seen)
-            if not measured and any(sample.arrivals[leaf] > 0 for h in pair for leaf in self.shape.members[h]):
+            measured = sum(probes for probes, _, _ in seen) >= _FEW and any(
+                pairs > 0 for _, _, pairs in seen
+            )
+            if not measured and any(
+                sample.arrivals[leaf] > 0 for h in pair for leaf in self.shape.members[h]
+            ):
                 found.append(number)
         return tuple(found)
 
@@ -213,4 +248,6 @@ def _ratio(number: float, divisor: float, nothing: float = 0.0) -> float:
 
 
 def _apart(found: float, expected: float, spread: float = 1.0) -> bool:
-    return abs(found - expected) > max(_JUMP * expected, _CHANCE * sqrt(spread * max(found, expected, 1.0)))
+    return abs(found - expected) > max(
+        _JUMP * expected, _CHANCE * sqrt(spread * max(found, expected, 1.0))
+    )

@@ -9,12 +9,12 @@ import numpy as np
 
 from muntin.adapt.allocation import Allocation, Infeasible, by_paths
 from muntin.adapt.cover import cover_states, refresh_rates, take_back
-from muntin.adapt.filling import fill_and_probe
 from muntin.adapt.freshness import Refreshing
 from muntin.adapt.grepp import grepp
 from muntin.adapt.heuristics import best_hjp, ebest_hjp, equal_hj, global_hjpr, sbest_hjp
 from muntin.adapt.knapsack import best_multiples, greedy_multiples, unit_table
 from muntin.adapt.model import PlanModel
+from muntin.adapt.steady_state import fill_and_probe
 
 _WORTH = 1e-9
 """A division has to make this share more to be better."""
@@ -48,23 +48,35 @@ def jaqpot(model: PlanModel, resources: float) -> Allocation:
 
 
 def _without_superfluous(
-    model: PlanModel, refresh: Mapping[int, float], taken: tuple[float, ...], found: tuple[float, ...]
+    model: PlanModel,
+    refresh: Mapping[int, float],
+    taken: tuple[float, ...],
+    found: tuple[float, ...],
 ) -> tuple[float, ...]:
     """What was taken for freshness and is superfluous now, since the productive paths refresh the same states, goes to GrePP too."""
     resources = sum(found)
     for _ in range(model.shape.leaves):
         rows = [share / cost for share, cost in zip(found, model.path_costs, strict=True)]
-        least = take_back(model, refresh, rows, [share / cost for share, cost in zip(taken, model.path_costs, strict=True)])
-        left = tuple(max(number, 0.0) * cost for number, cost in zip(least, model.path_costs, strict=True))
+        least = take_back(
+            model,
+            refresh,
+            rows,
+            [share / cost for share, cost in zip(taken, model.path_costs, strict=True)],
+        )
+        left = tuple(
+            max(number, 0.0) * cost for number, cost in zip(least, model.path_costs, strict=True)
+        )
         better = grepp(model, resources - sum(left), left)
-        if model.throughput(_allowed(model, better)) <= model.throughput(_allowed(model, found)) * (1 + _WORTH):
+        if model.throughput(_allowed(model, better)) <= model.throughput(_allowed(model, found)) * (
+            1 + _WORTH
+        ):
             break
         found = better
     return found
 
 
 def _allowed(model: PlanModel, resources: Sequence[float]) -> tuple[float, ...]:
-    return model.allowances([model.division(path, share) for path, share in enumerate(resources)])
+    return model.budgets([model.division(path, share) for path, share in enumerate(resources)])
 
 
 def _cost(model: PlanModel, sent: Sequence[float]) -> float:
@@ -77,21 +89,31 @@ def _grepp(model: PlanModel, resources: float) -> Allocation:
         return by_paths("grepp", model, grepp(model, resources))
     sent = fill_and_probe(model, resources)
     found = replace(model, productivity=model.sent_up(sent).productivity, fixed=True, purged=False)
-    return by_paths("grepp", found, [rows * cost for rows, cost in zip(sent, found.path_costs, strict=True)])
+    return by_paths(
+        "grepp", found, [rows * cost for rows, cost in zip(sent, found.path_costs, strict=True)]
+    )
 
 
 def _greedy(model: PlanModel, resources: float) -> Allocation:
     """The discrete model, greedily."""
     table = unit_table(model)
     multiples = greedy_multiples(table, resources)
-    return by_paths("greedy", model, [count * entry.resources for count, entry in zip(multiples, table, strict=True)])
+    return by_paths(
+        "greedy",
+        model,
+        [count * entry.resources for count, entry in zip(multiples, table, strict=True)],
+    )
 
 
 def _knapsack(model: PlanModel, resources: float) -> Allocation:
     """The discrete model, by dynamic programming."""
     table = unit_table(model)
     multiples = best_multiples(table, resources)
-    return by_paths("knapsack", model, [count * entry.resources for count, entry in zip(multiples, table, strict=True)])
+    return by_paths(
+        "knapsack",
+        model,
+        [count * entry.resources for count, entry in zip(multiples, table, strict=True)],
+    )
 
 
 POLICIES: Mapping[str, Policy] = {
@@ -109,11 +131,11 @@ POLICIES: Mapping[str, Policy] = {
 
 
 def allocate(policy: str, model: PlanModel, resources: float) -> Allocation:
-    """Divide resources, in probes a second, by a policy.
+    """Divide resources, in probes per second, by a policy.
 
     >>> from muntin.adapt.shape import TreeShape
     >>> model = PlanModel.of_selectivities(TreeShape.of((0, 1)), [500, 700], [5000, 500], [0.001])
-    >>> allocate("best_hjp", model, 300).allowances
+    >>> allocate("best_hjp", model, 300).probe budgets
     (0.0, 300.0)
     """
     return POLICIES[policy](model, float(resources))

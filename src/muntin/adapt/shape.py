@@ -1,6 +1,6 @@
-"""The shape of a binary tree of joins as its half-way joins see it (paper 5, section 4.1).
+"""The shape of a binary tree of joins as its half joins see it (paper 5, section 4.1).
 
-Every subtree below the root probes the state of its sibling: that is one half-way join. It is numbered by the side that
+Every subtree below the root probes the state of its sibling: that is one half join. It is numbered by the side that
 probes, ``h`` = the leaf's number 0..k-1, or ``k + node`` for an inner node below the root. There are 2k - 2 of them, and k - 2
 inner nodes, whatever the shape (Lemma 2); nodes are numbered from below, left before right, as in :class:`TreePlan`.
 """
@@ -30,9 +30,9 @@ class TreeShape:
     leaves
         The number of streams k, at least two.
     parent
-        For each half-way join the one that goes on with what it finds; ``ROOT`` where results come out.
+        For each half join the one that goes on with what it finds; ``ROOT`` where results come out.
     partner
-        For each half-way join the one whose own state it probes: its sibling.
+        For each half join the one whose own state it probes: its sibling.
     """
 
     leaves: int
@@ -51,22 +51,22 @@ class TreeShape:
 
     @property
     def count(self) -> int:
-        """The number of half-way joins."""
+        """The number of half joins."""
         return 2 * self.leaves - 2
 
     @property
     def susceptible(self) -> tuple[int, ...]:
-        """The half-way joins whose own states can grow stale: those of intermediate results (section 4.2)."""
+        """The half joins whose own states can grow stale: those of intermediate results (section 4.2)."""
         return tuple(range(self.leaves, self.count))
 
     @cached_property
     def paths(self) -> tuple[tuple[int, ...], ...]:
-        """For each leaf the half-way joins from it to the root (Definition 3)."""
+        """For each leaf the half joins from it to the root (Definition 3)."""
         return tuple(tuple(self._upwards(leaf)) for leaf in range(self.leaves))
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """For each half-way join the two that feed it; none for a leaf."""
+        """For each half join the two that feed it; none for a leaf."""
         found: list[list[int]] = [[] for _ in range(self.count)]
         for child, parent in enumerate(self.parent):
             if parent != ROOT:
@@ -75,18 +75,23 @@ class TreeShape:
 
     @cached_property
     def members(self) -> tuple[tuple[int, ...], ...]:
-        """For each half-way join the leaves below it."""
-        return tuple(tuple(leaf for leaf in range(self.leaves) if h in self.paths[leaf]) for h in range(self.count))
+        """For each half join the leaves below it."""
+        return tuple(
+            tuple(leaf for leaf in range(self.leaves) if h in self.paths[leaf])
+            for h in range(self.count)
+        )
 
     @cached_property
     def joins(self) -> tuple[tuple[int, int], ...]:
-        """The two half-way joins of each join operator, from below; the root's last."""
-        pairs = {(min(h, other), max(h, other)): self.parent[h] for h, other in enumerate(self.partner)}
+        """The two half joins of each join operator, from below; the root's last."""
+        pairs = {
+            (min(h, other), max(h, other)): self.parent[h] for h, other in enumerate(self.partner)
+        }
         return tuple(sorted(pairs, key=lambda pair: (pairs[pair] == ROOT, pairs[pair])))
 
     @cached_property
     def top(self) -> tuple[int, int]:
-        """The two half-way joins that produce results."""
+        """The two half joins that produce results."""
         return self.joins[-1]
 
     def _upwards(self, h: int) -> Iterator[int]:
@@ -97,7 +102,9 @@ class TreeShape:
 
 def _of_nested(tree: Nested) -> TreeShape:
     leaves = sorted(_leaves(tree))
-    assert leaves == list(range(len(leaves))), f"{tree} does not have every leaf once, numbered from 0"
+    assert leaves == list(range(len(leaves))), (
+        f"{tree} does not have every leaf once, numbered from 0"
+    )
     assert len(leaves) >= 2, "a join has two sides"
     parent = [ROOT] * (2 * len(leaves) - 2)
     partner = [0] * len(parent)

@@ -15,5 +15,7 @@ FUNCTION = AggregateFunction(
     result=lambda kept, _kind, _fraction: kept.pick(_ROW),
     aliases=("argmax", "max_by"),
     arguments=Arguments.WITH_KEY,
-    oracle=("(list({argument} ORDER BY {key} DESC, {order}) FILTER ({argument} IS NOT NULL AND {key} IS NOT NULL))[1]"),
+    oracle=(
+        "(list({argument} ORDER BY {key} DESC, {order}) FILTER ({argument} IS NOT NULL AND {key} IS NOT NULL))[1]"
+    ),
 )

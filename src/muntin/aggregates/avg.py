@@ -31,5 +31,11 @@ def _partial(kind: pa.DataType | None) -> Partial | None:
 
 
 FUNCTION = AggregateFunction(
-    name="avg", example="AVG(x)", accepts=is_number, needs=summed, result=_result, aliases=("mean",), partial=_partial
+    name="avg",
+    example="AVG(x)",
+    accepts=is_number,
+    needs=summed,
+    result=_result,
+    aliases=("mean",),
+    partial=_partial,
 )

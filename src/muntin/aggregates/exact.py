@@ -60,7 +60,9 @@ def _product_error(left: Reals, right: Reals, product: Reals) -> Reals:
         big_left, big_right = left * _SPLITTER, right * _SPLITTER
         left_high, right_high = big_left - (big_left - left), big_right - (big_right - right)
         left_low, right_low = left - left_high, right - right_high
-        rest = ((left_high * right_high - product) + left_high * right_low + left_low * right_high) + left_low * right_low
+        rest = (
+            (left_high * right_high - product) + left_high * right_low + left_low * right_high
+        ) + left_low * right_low
     exact: Reals = np.where(np.isfinite(rest), rest, 0.0)
     return exact
 
@@ -86,7 +88,9 @@ def variances(counts: Integers, sums: Reals, squares: Reals, *, sample: bool) ->
         scaled = n * squares[:, 0]
         scaled_rest = _product_error(n, squares[:, 0], scaled) + n * squares[:, 1]
         squared = sums[:, 0] * sums[:, 0]
-        squared_rest = _product_error(sums[:, 0], sums[:, 0], squared) + 2.0 * sums[:, 0] * sums[:, 1]
+        squared_rest = (
+            _product_error(sums[:, 0], sums[:, 0], squared) + 2.0 * sums[:, 0] * sums[:, 1]
+        )
         numerator = (scaled - squared) + (scaled_rest - squared_rest)
         found = np.maximum(numerator, 0.0) / (n * np.maximum(n - 1.0, 1.0) if sample else n * n)
     result: Reals = np.where(np.isnan(numerator), np.nan, found)

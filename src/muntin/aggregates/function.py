@@ -194,7 +194,9 @@ class AggregateFunction:
     @property
     def by_time(self) -> bool:
         """Whether its value depends on the order in which rows came."""
-        return any(isinstance(need, Edge | Keyed) for need in self.needs(pa.int64(), Fraction(1, 2)))
+        return any(
+            isinstance(need, Edge | Keyed) for need in self.needs(pa.int64(), Fraction(1, 2))
+        )
 
 
 def differ(*columns: npt.NDArray[np.generic]) -> Mask:

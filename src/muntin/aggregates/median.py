@@ -6,4 +6,10 @@ from muntin.aggregates.function import AggregateFunction
 from muntin.aggregates.quantile_cont import interpolated, neighbors
 from muntin.aggregates.types import is_interpolable
 
-FUNCTION = AggregateFunction(name="median", example="MEDIAN(x)", accepts=is_interpolable, needs=neighbors, result=interpolated)
+FUNCTION = AggregateFunction(
+    name="median",
+    example="MEDIAN(x)",
+    accepts=is_interpolable,
+    needs=neighbors,
+    result=interpolated,
+)

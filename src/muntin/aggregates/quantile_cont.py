@@ -8,7 +8,15 @@ import numpy as np
 import pyarrow as pa
 
 from muntin.aggregates.exact import multiply_add
-from muntin.aggregates.function import AggregateFunction, Arguments, Kept, Rank, RankKind, Result, differ
+from muntin.aggregates.function import (
+    AggregateFunction,
+    Arguments,
+    Kept,
+    Rank,
+    RankKind,
+    Result,
+    differ,
+)
 from muntin.aggregates.types import is_interpolable
 
 
@@ -22,7 +30,10 @@ def interpolated(kept: Kept, kind: pa.DataType, fraction: Fraction) -> Result:
     """Return the values between the neighbors."""
     some = kept.counts > 0
     ranks = neighbors(kind, fraction)
-    lower, upper = (kept.values(kept.rank(rank)).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) for rank in ranks)
+    lower, upper = (
+        kept.values(kept.rank(rank)).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        for rank in ranks
+    )
     place = np.maximum(kept.counts - 1, 0) * float(fraction)
     share = place - np.floor(place)
     # DuckDB multiplies and adds in one operation. Equal neighbors are their own mean, also infinite ones.

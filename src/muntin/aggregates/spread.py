@@ -24,7 +24,9 @@ def _result(*, sample: bool, root: bool) -> Callable[[Kept, pa.DataType, Fractio
     return result
 
 
-def spread(name: str, *, sample: bool, root: bool, aliases: tuple[str, ...] = ()) -> AggregateFunction:
+def spread(
+    name: str, *, sample: bool, root: bool, aliases: tuple[str, ...] = ()
+) -> AggregateFunction:
     """Return the variance, or its root, of a sample or of the values themselves."""
     return AggregateFunction(
         name=name,

@@ -12,7 +12,16 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from muntin.aggregates.exact import decimals, fits_decimal
-from muntin.aggregates.function import AggregateFunction, Keep, Kept, Need, Partial, Result, differ, real_result
+from muntin.aggregates.function import (
+    AggregateFunction,
+    Keep,
+    Kept,
+    Need,
+    Partial,
+    Result,
+    differ,
+    real_result,
+)
 from muntin.aggregates.types import is_summable
 
 _SHORT = 18
@@ -43,5 +52,11 @@ def _partial(kind: pa.DataType | None) -> Partial | None:
 
 
 FUNCTION = AggregateFunction(
-    name="sum", example="SUM(x)", accepts=is_summable, needs=summed, result=_result, partial=_partial, merged_by="sum"
+    name="sum",
+    example="SUM(x)",
+    accepts=is_summable,
+    needs=summed,
+    result=_result,
+    partial=_partial,
+    merged_by="sum",
 )

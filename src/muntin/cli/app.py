@@ -12,30 +12,47 @@ from rich.console import Console
 from rich.markup import escape
 
 from muntin import __version__
-from muntin.cli.running import RunOptions, run_app
+from muntin.cli.run import RunOptions, run_app
 from muntin.cli.scripts import ScriptError, check_app, read_app
 from muntin.engine.explain_pipeline import describe_any
-from muntin.engine.plan_tree import draw, to_dict
 from muntin.engine.script_check import Scope
 from muntin.errors import MuntinError, RunError, SqlError
 from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.printable import printable, printable_lines
+from muntin.plan.description import draw, to_dict
 from muntin.testing.runner import run_file
 
-app = typer.Typer(help="Continuous queries that join the windows of many streams, exactly.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    help="Continuous queries that join the windows of many streams, exactly.",
+    no_args_is_help=True,
+    add_completion=False,
+)
 _progress = Console(stderr=True, highlight=False)
 
-Script = Annotated[Path, typer.Argument(help="a script of CREATE STREAM, CREATE QUERY, ... statements", show_default=False)]
+Script = Annotated[
+    Path,
+    typer.Argument(
+        help="a script of CREATE STREAM, CREATE QUERY, ... statements", show_default=False
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON for machines")]
 AllowPath = Annotated[
     list[str] | None,
-    typer.Option("--allow-path", help="folder or URL that the script may use, may be repeated; default: any"),
+    typer.Option(
+        "--allow-path", help="folder or URL that the script may use, may be repeated; default: any"
+    ),
 ]
 
 
 @app.callback()
 def common(
-    *, version: Annotated[bool, typer.Option("--version", is_eager=True, callback=lambda wanted: _show_version(wanted=wanted))] = False
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=lambda wanted: _show_version(wanted=wanted)
+        ),
+    ] = False,
 ) -> None:
     """Continuous queries that join the windows of many streams, exactly."""
     del version
@@ -49,8 +66,12 @@ def _show_version(*, wanted: bool) -> None:
 
 @app.command()
 def demo(
-    seconds: Annotated[float, typer.Option(min=1, help="how long to show it, from when Spark has caught up")] = 20.0,
-    rate: Annotated[int, typer.Option(min=1, max=100_000, help="readings a second and stream")] = 400,
+    seconds: Annotated[
+        float, typer.Option(min=1, help="how long to show it, from when Spark has caught up")
+    ] = 20.0,
+    rate: Annotated[
+        int, typer.Option(min=1, max=100_000, help="readings a second and stream")
+    ] = 400,
 ) -> None:
     """Two generated sensor streams and three standing queries on a local Spark, results as they change."""
     from muntin.cli.demo import run_demo  # noqa: PLC0415 (pyspark takes a second to import)
@@ -62,22 +83,68 @@ def demo(
 def run(  # noqa: PLR0913 (typer takes options as parameters)
     script: Script,
     *,
-    once: Annotated[bool, typer.Option("--once", help="stop when all available input is processed")] = False,
-    until: Annotated[str | None, typer.Option(help="like --once, then advance time to this instant, such as '2026-01-31 12:00:00'")] = None,
-    checkpoint: Annotated[Path | None, typer.Option(help="folder from which a later run goes on; default: none is kept")] = None,
-    master: Annotated[str | None, typer.Option(help="where Spark runs, as spark-submit wants it; default: in this machine")] = None,
-    buckets: Annotated[int | None, typer.Option(min=1, help="into how many shares the work is cut; default: one a core")] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="stop when all available input is processed")
+    ] = False,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            help="like --once, then advance time to this instant, such as '2026-01-31 12:00:00'"
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="folder from which a later run goes on; default: none is kept"),
+    ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(help="where Spark runs, as spark-submit wants it; default: in this machine"),
+    ] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(min=1, help="number of state partitions; default: one per core"),
+    ] = None,
+    buckets: Annotated[int | None, typer.Option(min=1, hidden=True)] = None,
     trigger: Annotated[str, typer.Option(help="how often a micro-batch begins")] = "0 seconds",
     heartbeat: Annotated[
-        str | None, typer.Option(help="how far behind the clock time moves although no row comes; default: only rows move it")
+        str | None,
+        typer.Option(
+            help="how far behind the clock time moves although no row comes; default: only rows move it"
+        ),
     ] = None,
-    log: Annotated[Path | None, typer.Option(help="file to which a line is added for every batch, and for start and end")] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(help="file to which a line is added for every batch, and for start and end"),
+    ] = None,
     allow_path: AllowPath = None,
-    replace: Annotated[bool, typer.Option("--replace", help="delete output of other runs, and of queries that have changed")] = False,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace", help="delete output of other runs, and of queries that have changed"
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a script on Spark, until Ctrl-C or with --once until its input is processed."""
-    run_app(script, RunOptions(once, checkpoint, master, buckets, trigger, heartbeat, log, as_json, _given(allow_path), replace, until))
+    if buckets is not None:
+        typer.echo("warning: --buckets is now --partitions", err=True)
+        partitions = buckets if partitions is None else partitions
+    run_app(
+        script,
+        RunOptions(
+            once,
+            checkpoint,
+            master,
+            partitions,
+            trigger,
+            heartbeat,
+            log,
+            as_json,
+            _given(allow_path),
+            replace,
+            until,
+        ),
+    )
 
 
 @app.command()
@@ -94,7 +161,11 @@ def check(script: Script, *, allow_path: AllowPath = None, as_json: AsJson = Fal
         _progress.print(f"note: {printable(note)}", markup=False, soft_wrap=True)
     if errors:
         raise ScriptError(errors)
-    _progress.print(printable(f"{script}: ok, {len(names)} {'query' if len(names) == 1 else 'queries'}"), markup=False, soft_wrap=True)
+    _progress.print(
+        printable(f"{script}: ok, {len(names)} {'query' if len(names) == 1 else 'queries'}"),
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def _given(paths: list[str] | None) -> list[str] | None:
@@ -104,7 +175,13 @@ def _given(paths: list[str] | None) -> list[str] | None:
 
 def _to_json(error: SqlError) -> dict[str, object]:
     place = error.place
-    return {"line": place.line, "column": place.column, "query": place.query, "error": error.fact, "hint": error.hint}
+    return {
+        "line": place.line,
+        "column": place.column,
+        "query": place.query,
+        "error": error.fact,
+        "hint": error.hint,
+    }
 
 
 @app.command()
@@ -119,10 +196,16 @@ def explain(script: Script, *, allow_path: AllowPath = None, as_json: AsJson = F
 
 @app.command()
 def test(
-    scripts: Annotated[list[Path], typer.Argument(help="golden scripts (.cqt)", show_default=False)],
+    scripts: Annotated[
+        list[Path], typer.Argument(help="golden scripts (.cqt)", show_default=False)
+    ],
     *,
-    complete: Annotated[bool, typer.Option("--complete", help="write out and state blocks as they come out")] = False,
-    setting: Annotated[list[str] | None, typer.Option("--set", help="name=value, overrides the script's settings")] = None,
+    complete: Annotated[
+        bool, typer.Option("--complete", help="write out and state blocks as they come out")
+    ] = False,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", help="name=value, overrides the script's settings")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run golden scripts; exit 1 when a check fails."""
@@ -139,7 +222,11 @@ def test(
     failed = [report for report in reports if not report.ok]
     if as_json:
         outcome = [
-            {"script": report.path, "ok": report.ok, "failures": [f"line {f.line}: {f.message}" for f in report.failures]}
+            {
+                "script": report.path,
+                "ok": report.ok,
+                "failures": [f"line {f.line}: {f.message}" for f in report.failures],
+            }
             for report in reports
         ]
         typer.echo(json.dumps(outcome, indent=2))

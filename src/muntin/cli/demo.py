@@ -22,13 +22,13 @@ from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
-from muntin.cli.live import Screen, View
-from muntin.cli.running import stopping, watch
+from muntin.cli.progress_view import Screen, View
+from muntin.cli.run import stopping, watch
 from muntin.model.clock import parse_instant
-from muntin.spark.engine import SparkEngine
+from muntin.spark.api import SparkEngine
 from muntin.spark.session import local_session
 from muntin.spark.sinks import Sink
-from muntin.spark.temporary import HeldFolder
+from muntin.spark.temp_files import HeldFolder
 from muntin.testing.generators import HUMIDITY, TEMPERATURE, Sensors, sensor_stream
 
 STREAMS = """
@@ -88,13 +88,17 @@ class Recent(Sink):
         body = Text("\n".join(self.lines) or "nothing yet", no_wrap=True, overflow="ellipsis")
         body.highlight_regex(r"(?m)^\+.*$", "green")
         body.highlight_regex(r"(?m)^-.*$", "red")
-        return Panel(body, title=f"{self.name}: {self.total:,} changes", width=_WIDTH, height=_SHOWN + 2)
+        return Panel(
+            body, title=f"{self.name}: {self.total:,} changes", width=_WIDTH, height=_SHOWN + 2
+        )
 
 
 def line_of(row: dict[str, Any]) -> str:
     """A change in a line."""
     values = "  ".join(
-        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in row.items() if name[0] != "_"
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in row.items()
+        if name[0] != "_"
     )
     return f"{row['_op']} {row['_ts']:%H:%M:%S.%f}"[:-4] + f"  {values}"
 
@@ -106,13 +110,18 @@ class Feed:
         self._folder = folder
         self._rows = max(1, round(rate * _STEP))
         self._steps = round(_REPEAT / _STEP)
-        self._tables = {name: self._readings(sensors, seed) for seed, (name, sensors) in enumerate(_SENSORS.items())}
+        self._tables = {
+            name: self._readings(sensors, seed)
+            for seed, (name, sensors) in enumerate(_SENSORS.items())
+        }
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._write_on, daemon=True)
         self.written = 0
 
     def _readings(self, sensors: Sensors, seed: int) -> pa.Table:
-        return sensor_stream(self._rows * self._steps, self._rows / (_STEP * SPEED), sensors, seed + 1, start=_START)
+        return sensor_stream(
+            self._rows * self._steps, self._rows / (_STEP * SPEED), sensors, seed + 1, start=_START
+        )
 
     def start(self) -> None:
         """Begin."""
@@ -138,7 +147,9 @@ class Feed:
         shift = round(rounds * _REPEAT * SPEED * 1_000_000)
         for name, table in self._tables.items():
             rows = table.slice(place * self._rows, self._rows)
-            times = pa.array(rows.column("ts").cast(pa.int64()).to_numpy() + shift).cast(pa.timestamp("us"))
+            times = pa.array(rows.column("ts").cast(pa.int64()).to_numpy() + shift).cast(
+                pa.timestamp("us")
+            )
             target = self._folder / name / f"{self.written:06d}.parquet"
             part = target.with_name(f".{target.name}")
             pq.write_table(rows.set_column(rows.schema.get_field_index("ts"), "ts", times), part)
@@ -149,7 +160,9 @@ class Feed:
 _SENSORS = {"Temperature": TEMPERATURE, "Humidity": HUMIDITY}
 
 
-def run_demo(seconds: float, rate: int, last_view: Callable[[RenderableType], None] | None = None) -> None:
+def run_demo(
+    seconds: float, rate: int, last_view: Callable[[RenderableType], None] | None = None
+) -> None:
     """Start Spark, let readings come and show what the queries say; ``seconds`` begin when Spark has caught up with them.
 
     ``last_view`` gets what a terminal shows at the end.
@@ -210,7 +223,11 @@ def _summarize(console: Console, engine: SparkEngine, sinks: list[Recent], secon
         soft_wrap=True,
     )
     for sink in sinks:
-        console.print(f"{sink.name}: {sink.total:,} changes" + (f", the last {sink.lines[-1]}" if sink.lines else ""), soft_wrap=True)
+        console.print(
+            f"{sink.name}: {sink.total:,} changes"
+            + (f", the last {sink.lines[-1]}" if sink.lines else ""),
+            soft_wrap=True,
+        )
 
 
 def _rows_held(ours: dict[str, Any]) -> str:

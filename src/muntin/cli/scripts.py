@@ -30,7 +30,9 @@ def read_text(path: Path) -> str:
     except FileNotFoundError as error:
         raise InputError(f"there is no file {str(path)!r}", hint="Check the path") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {str(path)!r}: {error}", hint="It must be a text file in UTF-8") from error
+        raise InputError(
+            f"cannot read {str(path)!r}: {error}", hint="It must be a text file in UTF-8"
+        ) from error
 
 
 def check_app(path: Path, scope: Scope) -> tuple[ScriptCheck, list[SqlError]]:

@@ -21,7 +21,14 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as pat
 
-from muntin.engine.flat_conversion import MOST_DIGITS, Column, check_zoneless, convert_flat, is_text, to_floating
+from muntin.engine.flat_conversion import (
+    MOST_DIGITS,
+    Column,
+    check_zoneless,
+    convert_flat,
+    is_text,
+    to_floating,
+)
 
 _EPOCH_UNITS = ("s", "ms", "us", "ns")
 
@@ -122,7 +129,11 @@ def _uniform(values: Sequence[Any], given: _Kind, kind: pa.DataType) -> pa.Array
     if pat.is_interval(kind) and given is _Kind.INTERVAL:
         return pa.array(values, kind)
     if given not in _NATURAL:
-        raise TypeError(f"it is {given.value}" if given is _Kind.OTHER else f"{given.value} does not convert to {kind}")
+        raise TypeError(
+            f"it is {given.value}"
+            if given is _Kind.OTHER
+            else f"{given.value} does not convert to {kind}"
+        )
     if given is _Kind.BINARY and is_text(kind):
         raise TypeError("bytes are not text")
     if given is _Kind.DECIMAL and pat.is_floating(kind):
@@ -249,13 +260,17 @@ def _list_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         filled = chain.from_iterable([None] * size if value is None else value for value in values)
         items = from_values(list(filled), kind.value_type)
         return pa.FixedSizeListArray.from_arrays(items, type=kind, mask=_missing(values))
-    items = from_values(list(chain.from_iterable(value for value in values if value is not None)), kind.value_type)
+    items = from_values(
+        list(chain.from_iterable(value for value in values if value is not None)), kind.value_type
+    )
     maker = pa.LargeListArray if pat.is_large_list(kind) else pa.ListArray
     return maker.from_arrays(_offsets(values), items, type=kind, mask=_missing(values))
 
 
 def _offsets(values: Sequence[Any]) -> pa.Array:
-    sizes = np.fromiter((0 if value is None else len(value) for value in values), np.int64, len(values))
+    sizes = np.fromiter(
+        (0 if value is None else len(value) for value in values), np.int64, len(values)
+    )
     return pa.array(np.append(0, np.cumsum(sizes)).astype(np.int32))
 
 
@@ -264,7 +279,12 @@ def _struct_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     unknown = {name for value in values if value is not None for name in value} - names
     if unknown:
         raise ValueError(f"there is no field {min(map(repr, unknown))}")
-    fields = [from_values([None if value is None else value.get(field.name) for value in values], field.type) for field in kind]
+    fields = [
+        from_values(
+            [None if value is None else value.get(field.name) for value in values], field.type
+        )
+        for field in kind
+    ]
     return pa.StructArray.from_arrays(fields, fields=list(kind), mask=_missing(values))
 
 

@@ -48,7 +48,9 @@ def _lower(options: Options) -> dict[str, str]:
 # -- streams ---------------------------------------------------------------------------------------
 
 
-def stream_mistakes(stream: Stream, allowed: AllowedPaths | None, *, connected: bool) -> Iterator[InputError]:
+def stream_mistakes(
+    stream: Stream, allowed: AllowedPaths | None, *, connected: bool
+) -> Iterator[InputError]:
     """Yield the mistakes of a stream; ``connected``: whether it will be read from its source.
 
     A stream whose rows are pushed may name a source that is not there: the same script then runs on
@@ -61,13 +63,19 @@ def stream_mistakes(stream: Stream, allowed: AllowedPaths | None, *, connected: 
         return
     foreign = is_foreign(kind)
     if not foreign and kind.lower() not in STREAMS:
-        yield _unknown_format(what, kind, [*STREAMS, *EXTERNAL], "pass a streaming DataFrame to engine.stream")
+        yield _unknown_format(
+            what, kind, [*STREAMS, *EXTERNAL], "pass a streaming DataFrame to engine.stream"
+        )
         return
     if not foreign:
         yield from _option_mistakes(what, kind, stream.options, STREAMS[kind.lower()])
         yield from _missing_options(what, kind, options)
         if options.get("reader", "arrow") not in _READERS:
-            yield InputError(f"the reader of {what} cannot be {options['reader']!r}", hint="It is arrow or spark", option="reader")
+            yield InputError(
+                f"the reader of {what} cannot be {options['reader']!r}",
+                hint="It is arrow or spark",
+                option="reader",
+            )
     yield from _confinement_mistakes(what, kind, stream.options, allowed)
     if connected and kind.lower() in FILE_FORMATS and "path" in options:
         yield from _absent(what, options["path"])
@@ -79,7 +87,9 @@ def _unread_mistakes(stream: Stream) -> Iterator[InputError]:
         if name.lower() not in UNREAD_STREAM:
             hint = did_you_mean(name, [*UNREAD_STREAM, "path"])
             if hint and name.lower() != "path":
-                yield InputError(f"stream {stream.name} has no option {name!r}", hint=hint, option=name)
+                yield InputError(
+                    f"stream {stream.name} has no option {name!r}", hint=hint, option=name
+                )
                 continue
             yield InputError(
                 f"stream {stream.name} has the option {name!r} but no format",
@@ -99,7 +109,11 @@ def without_source(stream: Stream) -> InputError:
 def _absent(what: str, path: str) -> Iterator[InputError]:
     local = local_path(path)
     if local is not None and not _PATTERN & set(local) and not os.path.exists(local):  # noqa: PTH110 (a name too long is absent)
-        yield InputError(f"{what} reads {path!r}, where there is nothing", hint="Check the path; make the folder first", option="path")
+        yield InputError(
+            f"{what} reads {path!r}, where there is nothing",
+            hint="Check the path; make the folder first",
+            option="path",
+        )
 
 
 # -- tables ----------------------------------------------------------------------------------------
@@ -112,18 +126,30 @@ def table_mistakes(table: Table, allowed: AllowedPaths | None) -> Iterator[Input
         for name, _ in table.options:
             known = _known_options(TABLES)
             hint = did_you_mean(name, known) if name.lower() not in known else ""
-            fact = f"{what} has no option {name!r}" if hint else f"{what} has the option {name!r} but no path"
-            yield InputError(fact, hint=hint or "Add path = '...', or leave the option out", option=name)
+            fact = (
+                f"{what} has no option {name!r}"
+                if hint
+                else f"{what} has the option {name!r} but no path"
+            )
+            yield InputError(
+                fact, hint=hint or "Add path = '...', or leave the option out", option=name
+            )
         return
     kind = options.get("format", Path(options["path"]).suffix.lstrip(".")).lower()
     if kind not in TABLES:
         hint = did_you_mean(kind, TABLES) or f"Formats are {', '.join(TABLES)}"
         option = "format" if "format" in options else "path"
-        yield InputError(f"{what} has format {kind!r}, which cannot be read", hint=hint, option=option)
+        yield InputError(
+            f"{what} has format {kind!r}, which cannot be read", hint=hint, option=option
+        )
         return
     yield from _option_mistakes(what, kind, table.options, TABLES[kind])
     if options.get("header", "true").lower() not in _FLAGS:
-        yield InputError(f"the header of {what} cannot be {options['header']!r}", hint="It is true or false", option="header")
+        yield InputError(
+            f"the header of {what} cannot be {options['header']!r}",
+            hint="It is true or false",
+            option="header",
+        )
     yield from _confinement_mistakes(what, kind, table.options, allowed, patterns=False)
 
 
@@ -147,11 +173,15 @@ class SinkOptions:
     @property
     def folder(self) -> str | None:
         """The local folder that files of results go to, links resolved; None for any other sink."""
-        local = local_path(self.path) if self.path is not None and self.kind in FILE_FORMATS else None
+        local = (
+            local_path(self.path) if self.path is not None and self.kind in FILE_FORMATS else None
+        )
         return None if local is None else os.path.realpath(local)
 
 
-def sink_mistakes(query: Query, allowed: AllowedPaths | None, *, connected: bool) -> Iterator[MuntinError]:
+def sink_mistakes(
+    query: Query, allowed: AllowedPaths | None, *, connected: bool
+) -> Iterator[MuntinError]:
     """Yield the mistakes of the sink in the WITH of a query; ``connected``: whether it will be written to."""
     given, sink = _lower(query.options), SinkOptions.of(query.options)
     what = f"the sink of query {query.name}"
@@ -165,7 +195,9 @@ def sink_mistakes(query: Query, allowed: AllowedPaths | None, *, connected: bool
     named = "sink" if "sink" in given else "format"
     if sink.kind is None:
         if sink.path is not None:
-            yield SettingError(f"{what} has a path but no format", hint="Add format = 'parquet'", option="path")
+            yield SettingError(
+                f"{what} has a path but no format", hint="Add format = 'parquet'", option="path"
+            )
         return
     if sink.kind in {"memory", "console"}:
         if sink.path is not None:
@@ -180,7 +212,9 @@ def sink_mistakes(query: Query, allowed: AllowedPaths | None, *, connected: bool
         yield mistake
         return
     if sink.path is None and sink.kind in SPARK_OPTIONS:
-        yield SettingError(f"the {sink.kind} sink of query {query.name} has no path", hint="Add path", option=named)
+        yield SettingError(
+            f"the {sink.kind} sink of query {query.name} has no path", hint="Add path", option=named
+        )
     path = tuple((name, value) for name, value in query.options if name.lower() == "path")
     yield from _confinement_mistakes(what, sink.kind, path, allowed, patterns=False, option=named)
     if connected and sink.folder is not None:
@@ -196,14 +230,18 @@ def sink_format_mistake(query: str, kind: str, option: str = "") -> SettingError
     what = f"the sink of query {query}"
     if kind in STREAMS:
         return SettingError(
-            f"{what} has the format {kind!r}, which can be read but not written", hint=f"Formats are {_listed(SINKS)}", option=option
+            f"{what} has the format {kind!r}, which can be read but not written",
+            hint=f"Formats are {_listed(SINKS)}",
+            option=option,
         )
     hint = did_you_mean(kind, [*SINKS, *EXTERNAL, "memory"])
     rest = f"Sinks are memory, console and the formats {_listed(SPARK_OPTIONS)}; for another, pass a function as sink"
     return SettingError(f"{what} has the unknown format {kind!r}", hint=hint or rest, option=option)
 
 
-def sink_option_mistakes(query: str, kind: str, options: Mapping[str, str], *, local: bool) -> Iterator[SettingError]:
+def sink_option_mistakes(
+    query: str, kind: str, options: Mapping[str, str], *, local: bool
+) -> Iterator[SettingError]:
     """Yield a mistake for each option, given in Python, that a sink does not know or has no use for."""
     for name in options:
         if local and kind in OWN_FILES and name.lower() not in {"path", "mode"}:
@@ -213,8 +251,13 @@ def sink_option_mistakes(query: str, kind: str, options: Mapping[str, str], *, l
                 option=name,
             )
         elif kind in SINKS and name.lower() not in SINKS[kind]:
-            hint = did_you_mean(name, SINKS[kind].values()) or f"It has {', '.join(SINKS[kind].values())}"
-            yield SettingError(f"the {kind} sink of query {query} has no option {name!r}", hint=hint, option=name)
+            hint = (
+                did_you_mean(name, SINKS[kind].values())
+                or f"It has {', '.join(SINKS[kind].values())}"
+            )
+            yield SettingError(
+                f"the {kind} sink of query {query} has no option {name!r}", hint=hint, option=name
+            )
 
 
 def column_mistakes(kind: str, schema: pa.Schema) -> Iterator[SettingError]:
@@ -227,7 +270,10 @@ def column_mistakes(kind: str, schema: pa.Schema) -> Iterator[SettingError]:
             elif kind == "csv":
                 pa.csv.write_csv(empty, io.BytesIO())
         except pa.ArrowException:
-            yield SettingError(f"column {field.name} of type {field.type} cannot be written as {kind}", hint="Cast it, or use format json")
+            yield SettingError(
+                f"column {field.name} of type {field.type} cannot be written as {kind}",
+                hint="Cast it, or use format json",
+            )
 
 
 def folder_mistakes(query: str, folder: str) -> Iterator[SettingError]:
@@ -238,7 +284,9 @@ def folder_mistakes(query: str, folder: str) -> Iterator[SettingError]:
         pass
     except OSError as error:
         yield SettingError(
-            f"the sink of query {query} cannot make the folder {folder!r}: {error.strerror}", hint="Give another path", option="path"
+            f"the sink of query {query} cannot make the folder {folder!r}: {error.strerror}",
+            hint="Give another path",
+            option="path",
         )
         return
     there = Path(folder)
@@ -270,21 +318,35 @@ def _known_options(formats: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
 
 
 def _unknown_format(what: str, kind: str, known: list[str], otherwise: str) -> InputError:
-    hint = did_you_mean(kind, known) or f"Formats are {', '.join(sorted(known))}; for another, {otherwise}"
+    hint = (
+        did_you_mean(kind, known)
+        or f"Formats are {', '.join(sorted(known))}; for another, {otherwise}"
+    )
     return InputError(f"{what} has the unknown format {kind!r}", hint=hint, option="format")
 
 
-def _option_mistakes(what: str, kind: str, options: Options, known: Mapping[str, str]) -> Iterator[InputError]:
+def _option_mistakes(
+    what: str, kind: str, options: Options, known: Mapping[str, str]
+) -> Iterator[InputError]:
     for name, _ in options:
         if name.lower() not in known:
-            hint = did_you_mean(name, known.values()) or f"It has {', '.join(sorted(known.values(), key=str.lower))}"
-            yield InputError(f"{what} of format {kind!r} has no option {name!r}", hint=hint, option=name)
+            hint = (
+                did_you_mean(name, known.values())
+                or f"It has {', '.join(sorted(known.values(), key=str.lower))}"
+            )
+            yield InputError(
+                f"{what} of format {kind!r} has no option {name!r}", hint=hint, option=name
+            )
 
 
 def _missing_options(what: str, kind: str, options: Mapping[str, str]) -> Iterator[InputError]:
     for name in REQUIRED.get(kind.lower(), ()):
         if name.lower() not in options:
-            yield InputError(f"{what} of format {kind!r} has no {name}", hint=f"Add {name} = '...' to its WITH", option="format")
+            yield InputError(
+                f"{what} of format {kind!r} has no {name}",
+                hint=f"Add {name} = '...' to its WITH",
+                option="format",
+            )
 
 
 def _confinement_mistakes(  # noqa: PLR0913 (two of them by name)
@@ -318,4 +380,7 @@ def confined(options: Options, allowed: AllowedPaths | None, *, patterns: bool) 
     """Return the options with every path resolved; raise InputError if one leads out of the allowed folders."""
     if allowed is None:
         return options
-    return tuple((name, allowed.resolved(value, patterns=patterns) if name.lower() in PATHS else value) for name, value in options)
+    return tuple(
+        (name, allowed.resolved(value, patterns=patterns) if name.lower() in PATHS else value)
+        for name, value in options
+    )

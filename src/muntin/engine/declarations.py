@@ -7,7 +7,12 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Generic, TypeVar
 
-from muntin.engine.declaration_checks import SinkOptions, sink_mistakes, stream_mistakes, without_source
+from muntin.engine.declaration_checks import (
+    SinkOptions,
+    sink_mistakes,
+    stream_mistakes,
+    without_source,
+)
 from muntin.errors import CatalogError, InputError, MuntinError, SettingError, SqlError
 from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.arguments import check_name
@@ -47,7 +52,11 @@ class Declarations:
         """A query, bound; without a name it gets the next free one of q1, q2, ..."""
         if name is None:
             names = (f"q{number}" for number in count(1))
-            name = next(free for free in names if free not in self.queries and self.catalog.find(free) is None)
+            name = next(
+                free
+                for free in names
+                if free not in self.queries and self.catalog.find(free) is None
+            )
         check_name(name, "the name of a query")
         return read_query(sql, name, self.catalog)
 
@@ -62,16 +71,23 @@ class Declarations:
         check_windows(query, own, self.knowledge().declared)
         return own, plan_join(query, own, self.knowledge())
 
-    def planned_pipeline(self, query: Pipeline, settings: Settings | None = None) -> tuple[Settings, PipelinePlan]:
+    def planned_pipeline(
+        self, query: Pipeline, settings: Settings | None = None
+    ) -> tuple[Settings, PipelinePlan]:
         """The settings and the plans of the leaves of a pipeline that is to be added; raises if its name is taken."""
         own = self._settings_of(query, settings)
         for leaf in query.leaves:
             check_windows(replace(leaf, name=query.name), own, self.knowledge().declared)
-        return own, PipelinePlan(query, tuple(plan_join(leaf, own, self.knowledge()) for leaf in query.leaves))
+        return own, PipelinePlan(
+            query, tuple(plan_join(leaf, own, self.knowledge()) for leaf in query.leaves)
+        )
 
     def _settings_of(self, query: Query, settings: Settings | None) -> Settings:
         if query.name.casefold() in self.queries or self.catalog.find(query.name):
-            raise CatalogError(f"the name {query.name} is taken", hint="Choose another name, or drop what has it first")
+            raise CatalogError(
+                f"the name {query.name} is taken",
+                hint="Choose another name, or drop what has it first",
+            )
         return (settings or self.settings).of_query(query.options)
 
     def add_query(self, query: Query) -> None:
@@ -81,7 +97,9 @@ class Declarations:
     def check_free(self, name: str) -> None:
         """Raise if a query has the name that a stream or table is to have."""
         if name.casefold() in self.queries:
-            raise CatalogError(f"there is already a query {name}", hint="Choose another name, or drop it first")
+            raise CatalogError(
+                f"there is already a query {name}", hint="Choose another name, or drop it first"
+            )
 
     def query_mistakes(self, query: Query) -> Iterator[MuntinError]:
         """Yield what is wrong with the options of a query: its settings and its sink."""
@@ -144,18 +162,29 @@ class Declarations:
     def unknown_query(self, name: str) -> CatalogError:
         """What to say where there is no query of a name."""
         known = ", ".join(query.name for query in self.queries.values())
-        return CatalogError(f"there is no query {name!r}", hint=f"There are {known or 'no queries'}")
+        return CatalogError(
+            f"there is no query {name!r}", hint=f"There are {known or 'no queries'}"
+        )
 
-    def drop_relation(self, kind: str, name: str, *, if_exists: bool = False) -> Stream | Table | None:
+    def drop_relation(
+        self, kind: str, name: str, *, if_exists: bool = False
+    ) -> Stream | Table | None:
         """Let go of a stream or table that no query reads; None if there is none and need not be."""
         relation = self.catalog.find(name)
         if relation is None or isinstance(relation, Stream) != (kind == "stream"):
             if if_exists:
                 return None
             raise CatalogError(f"there is no {kind} {name}", hint="Check the name")
-        users = [query.name for query in self.queries.values() if any(source.relation == relation.name for source in query.sources)]
+        users = [
+            query.name
+            for query in self.queries.values()
+            if any(source.relation == relation.name for source in query.sources)
+        ]
         if users:
-            raise CatalogError(f"{kind} {relation.name} is read by query {', '.join(users)}", hint="Drop those queries first")
+            raise CatalogError(
+                f"{kind} {relation.name} is read by query {', '.join(users)}",
+                hint="Drop those queries first",
+            )
         self.catalog.remove(name)
         return relation
 
@@ -200,4 +229,6 @@ def located(error: MuntinError, statement: Statement) -> SqlError:
     if isinstance(error, SqlError):
         return error
     places = {} if isinstance(statement, Drop | Set) else statement.options
-    return SqlError(error.fact, place=places.get(error.option.lower(), statement.place), hint=error.hint)
+    return SqlError(
+        error.fact, place=places.get(error.option.lower(), statement.place), hint=error.hint
+    )

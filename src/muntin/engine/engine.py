@@ -1,6 +1,6 @@
 """The in-process engine: INTERFACE section 2.
 
-Rows that are pushed go to every group of queries that reads their stream (:mod:`muntin.engine.query_groups`). There they
+Rows that are pushed go to every group of queries that reads their stream (:mod:`muntin.runtime.query_groups`). There they
 wait until their place in the total order (time, stream, arrival) is final for the group, then move to its log; every
 running query reads the logs on its own. One lock guards all of it; subscribers are called outside.
 """
@@ -20,29 +20,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from muntin.engine.background import Live
 from muntin.engine.declarations import Actions, Declarations, run_script
-from muntin.engine.deliveries import Deliveries
+from muntin.engine.delivery import Deliveries
 from muntin.engine.explain import describe_query
 from muntin.engine.explain_pipeline import describe_running_pipeline
-from muntin.engine.governed import Governed
+from muntin.engine.fair_lock import Turns
 from muntin.engine.input_rows import Rows, read_rows, read_times
-from muntin.engine.live import Live
-from muntin.engine.measures import ResponseTimes
-from muntin.engine.plan_tree import Node, draw, to_dict
-from muntin.engine.query_group import QueryGroup, Running
-from muntin.engine.query_groups import QueryGroups
-from muntin.engine.running_join import RunningJoin, Shared
-from muntin.engine.running_pipeline import RunningLeaf, RunningPipeline
 from muntin.engine.standing_query import StandingQuery, Subscriber
-from muntin.engine.stream_state import StreamState
 from muntin.engine.subscription import Subscription
-from muntin.engine.suspension import SuspendedQuery
 from muntin.engine.table_files import load_table
-from muntin.engine.turns import Turns
-from muntin.engine.waiting import Waiting, describe_waiting
 from muntin.errors import CatalogError, InputError, MuntinError
 from muntin.expressions.duck import Duck
-from muntin.kernels.compiling import prepare, prepare_part
+from muntin.kernels.jit import prepare, prepare_part
 from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.arguments import check_name, read_timeout
 from muntin.model.catalog import Stream, Table
@@ -50,10 +40,20 @@ from muntin.model.clock import BEFORE_ALL, Instant, format_instant, parse_instan
 from muntin.model.settings import Settings, parse_advance
 from muntin.operators.scheduled_join import Pace
 from muntin.operators.workspace import Workspace
+from muntin.plan.description import Node, draw, to_dict
 from muntin.plan.join import JoinPlan
 from muntin.plan.pipeline import Pipeline, PipelinePlan
 from muntin.plan.query import Emit, Query
 from muntin.plan.statement import Drop
+from muntin.runtime.external_quota import Governed
+from muntin.runtime.metrics import ResponseTimes
+from muntin.runtime.query_group import QueryGroup, Running
+from muntin.runtime.query_groups import QueryGroups
+from muntin.runtime.running_join import RunningJoin, Shared
+from muntin.runtime.running_pipeline import RunningLeaf, RunningPipeline
+from muntin.runtime.stalled_stream import Waiting, describe_waiting
+from muntin.runtime.stream_clock import StreamState
+from muntin.runtime.suspended_query import SuspendedQuery
 from muntin.sql.streams import make_stream, make_table, read_slack
 from muntin.sql.types import build_schema
 from muntin.state.batch import Batch
@@ -123,7 +123,9 @@ class Engine:
         self._numbers = count(1)
         self._duck = Duck()
         self._groups = QueryGroups(self._duck, self._tables)
-        self._live = Live(self._lock, self._groups, self._deliveries, self._trim, self._suspend_failed)
+        self._live = Live(
+            self._lock, self._groups, self._deliveries, self._trim, self._suspend_failed
+        )
         self._workspace = Workspace()
         self.clock: int | None = time.time_ns() // 1000
         """The time now, in microseconds since 1970: the log warns of streams that begin decades away from it. None: it does not."""
@@ -147,12 +149,23 @@ class Engine:
         """
         with self._lock:
             load = lambda table: self._add_table(table, load_table(table, self._declared.allowed))  # noqa: E731 (said where it is used)
-            return run_script(script, self._declared, Actions(self._add_stream, load, self._add_query, self._carry_out))
+            return run_script(
+                script,
+                self._declared,
+                Actions(self._add_stream, load, self._add_query, self._carry_out),
+            )
 
     def _carry_out(self, drop: Drop) -> None:
         self._drop(drop.kind, drop.name, if_exists=drop.if_exists)
 
-    def stream(self, name: str, columns: Mapping[str, str] | pa.Schema, *, time: str | None = None, slack: str | int = 0) -> None:
+    def stream(
+        self,
+        name: str,
+        columns: Mapping[str, str] | pa.Schema,
+        *,
+        time: str | None = None,
+        slack: str | int = 0,
+    ) -> None:
         """Declare a stream.
 
         Parameters
@@ -188,7 +201,8 @@ class Engine:
                 rows = pa.Table.from_pylist(rows) if isinstance(rows, list) else pa.table(rows)
             except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
                 raise InputError(
-                    f"cannot make table {name} from {type(rows).__name__}", hint="Pass a pyarrow Table, a DataFrame or a list of dicts"
+                    f"cannot make table {name} from {type(rows).__name__}",
+                    hint="Pass a pyarrow Table, a DataFrame or a list of dicts",
                 ) from error
         with self._lock:
             table = make_table(name, rows.schema)
@@ -225,7 +239,14 @@ class Engine:
         if isinstance(plan, PipelinePlan):
             prepare_part("pipelines")
         group = self._groups.place(query)
-        shared = Shared(self._duck, self._workspace, own, self._declared.knowledge(), self._deliveries.live, self._groups.single)
+        shared = Shared(
+            self._duck,
+            self._workspace,
+            own,
+            self._declared.knowledge(),
+            self._deliveries.live,
+            self._groups.single,
+        )
         try:
             running = group.add(query, plan, shared, alone=settings is not None)
         except BaseException:
@@ -236,7 +257,9 @@ class Engine:
         self._declared.add_query(query)
         return StandingQuery(self, query.name)
 
-    def _planned(self, query: Query, settings: Settings | None) -> tuple[Settings, JoinPlan | PipelinePlan]:
+    def _planned(
+        self, query: Query, settings: Settings | None
+    ) -> tuple[Settings, JoinPlan | PipelinePlan]:
         if isinstance(query, Pipeline):
             return self._declared.planned_pipeline(query, settings)
         return self._declared.planned(query, settings)
@@ -260,17 +283,25 @@ class Engine:
     def rows_held(self) -> int:
         """Rows in the logs of all streams and waiting for their turn."""
         with self._lock:
-            return sum(max(each.held_after() for each in self._groups.inputs(name)) for name in self._groups.streams)
+            return sum(
+                max(each.held_after() for each in self._groups.inputs(name))
+                for name in self._groups.streams
+            )
 
     def rows_waiting(self) -> dict[str, int]:
         """For each stream how many rows wait for their turn."""
         with self._lock:
-            return {name: max(each.waiting() for each in self._groups.inputs(name)) for name in self._groups.streams}
+            return {
+                name: max(each.waiting() for each in self._groups.inputs(name))
+                for name in self._groups.streams
+            }
 
     def closed(self) -> int:
         """Return the last instant at which no further row can count for any query."""
         with self._lock:
-            return min((group.closed for group in self._groups.active or self._groups), default=BEFORE_ALL)
+            return min(
+                (group.closed for group in self._groups.active or self._groups), default=BEFORE_ALL
+            )
 
     def oldest_waiting(self) -> int | None:
         """Return the time of the oldest row that is not final yet, or None."""
@@ -295,7 +326,9 @@ class Engine:
         with self._lock:
             inputs = self._groups.all_streams.inputs
             tables = {name: table for name, each in inputs.items() if len(table := each.held())}
-            return tables, {query.query.name: query.came_before() for query in self._queries.values()}
+            return tables, {
+                query.query.name: query.came_before() for query in self._queries.values()
+            }
 
     def let_come_before(self, query: str, counts: Mapping[str, int]) -> None:
         """Let the next so many rows of each stream count as older than a query: no results are made or taken back for them alone."""
@@ -319,7 +352,9 @@ class Engine:
     def bytes_held(self) -> int:
         """Bytes of the columns in the logs of all streams and of the windows' state in all queries."""
         with self._lock:
-            logs = sum(each.log.nbytes() for group in self._groups for each in group.inputs.values())
+            logs = sum(
+                each.log.nbytes() for group in self._groups for each in group.inputs.values()
+            )
             above = sum(pipeline.nbytes() for group in self._groups for pipeline in group.pipelines)
             return logs + above + sum(join.nbytes() for join in self._joins())
 
@@ -352,7 +387,11 @@ class Engine:
             while failed := group.guard.take():
                 for running in failed:
                     # All pipelines above a leaf fail with it.
-                    above = [one for one in group.pipelines if running in one.leaves and one.failure is None]
+                    above = [
+                        one
+                        for one in group.pipelines
+                        if running in one.leaves and one.failure is None
+                    ]
                     for pipeline in above:
                         pipeline.failure = running.failure
                     for each in above if isinstance(running, RunningLeaf) else [running]:
@@ -448,7 +487,9 @@ class Engine:
             self._groups.advance(advanced)
             self._groups.move(final)
 
-    def advance(self, to: Instant, *, on_release: OnRelease | None = None, silent: bool = False) -> None:
+    def advance(
+        self, to: Instant, *, on_release: OnRelease | None = None, silent: bool = False
+    ) -> None:
         """Promise that nothing earlier will come on any stream; processes all up to there, that instant included.
 
         ``on_release`` gets results as soon as they are made. ``silent``: the results are known, so none are made.
@@ -462,11 +503,15 @@ class Engine:
             self._suspend_failed()
         self._deliveries.deliver()
 
-    def _step(self, group: QueryGroup, on_release: OnRelease | None = None, *, silent: bool = False) -> None:
+    def _step(
+        self, group: QueryGroup, on_release: OnRelease | None = None, *, silent: bool = False
+    ) -> None:
         """Let the queries of a group process what is final, and let go of what none needs any more."""
         live = self._live.offer(group)
         if not live:
-            for running, table in group.step_joins(Pace() if on_release is not None else None, silent=silent):
+            for running, table in group.step_joins(
+                Pace() if on_release is not None else None, silent=silent
+            ):
                 if on_release is not None:
                     on_release(running.query.name, table)
                 self._deliveries.hand(running.query.name, table)
@@ -538,7 +583,10 @@ class Engine:
     def explain(self, query: str | None = None) -> str:
         """The plans of all queries, or of one, as trees for people; after a run with what was measured."""
         with self._lock:
-            return "\n\n".join(draw(self._described(running)) for running in self._chosen(query)) or "no queries"
+            return (
+                "\n\n".join(draw(self._described(running)) for running in self._chosen(query))
+                or "no queries"
+            )
 
     def plans(self, query: str | None = None) -> list[dict[str, object]]:
         """What :meth:`explain` tells, for machines: a dict for each query, with numbers as numbers, ready for JSON."""
@@ -555,7 +603,11 @@ class Engine:
         else:
             node = describe_query(running, joins.why(running) if len(self._queries) > 1 else "")
         waiting = self._waiting(running)
-        return node if waiting is None else replace(node, children=(*node.children, describe_waiting(waiting)))
+        return (
+            node
+            if waiting is None
+            else replace(node, children=(*node.children, describe_waiting(waiting)))
+        )
 
     def _waiting(self, running: Running) -> Waiting | None:
         """The stream that a query waits for, and since when."""
@@ -568,21 +620,32 @@ class Engine:
 
     def _chosen(self, query: str | None) -> list[AnyQuery]:
         """One query, or all."""
-        return list(self._queries.values()) if query is None else [self._running(query, lambda running: running)]
+        return (
+            list(self._queries.values())
+            if query is None
+            else [self._running(query, lambda running: running)]
+        )
 
     def stats(self) -> dict[str, object]:
         """Counts of all streams and queries, and how far time has come."""
         with self._lock:
             return {
                 "watermark": _instant(self._groups.frontier()[0]),
-                "streams": {name: self._stream_stats(state) for name, state in self._groups.streams.items()},
-                "queries": {running.query.name: self._stats(running) for running in self._queries.values()},
+                "streams": {
+                    name: self._stream_stats(state) for name, state in self._groups.streams.items()
+                },
+                "queries": {
+                    running.query.name: self._stats(running) for running in self._queries.values()
+                },
             }
 
     def take_measures(self) -> dict[str, tuple[ResponseTimes, dict[str, int]]]:
         """For each query its response times since the last call, and its buffers; for those who add up response times themselves."""
         with self._lock:
-            return {running.query.name: (running.take_response_times(), running.buffers()) for running in self._queries.values()}
+            return {
+                running.query.name: (running.take_response_times(), running.buffers())
+                for running in self._queries.values()
+            }
 
     def _stream_stats(self, state: StreamState) -> dict[str, int]:
         """Counts of a stream; of the rows that several groups hold, those of the group that holds the most."""
@@ -625,13 +688,19 @@ class Engine:
     def suspended(self) -> dict[str, str]:
         """Return the queries that are suspended, and why."""
         with self._lock:
-            return {one.query.name: one.reason for one in self._queries.values() if isinstance(one, SuspendedQuery)}
+            return {
+                one.query.name: one.reason
+                for one in self._queries.values()
+                if isinstance(one, SuspendedQuery)
+            }
 
     def governed(self) -> dict[str, Governed]:
         """The limited joins that are governed from outside, by the names of their queries."""
         with self._lock:
             joins = {join.query.name: join.overload for join in self._joins()}
-            return {name: overload for name, overload in joins.items() if isinstance(overload, Governed)}
+            return {
+                name: overload for name, overload in joins.items() if isinstance(overload, Governed)
+            }
 
     def queries(self) -> list[StandingQuery]:
         """The standing queries in the order they were registered."""
@@ -647,7 +716,11 @@ class Engine:
             return self._groups.streams[relation.name]
         streams = list(self._groups.streams)
         near = get_close_matches(stream, streams, 1)
-        hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(streams) or 'no streams yet'}"
+        hint = (
+            f"Did you mean {near[0]!r}?"
+            if near
+            else f"There are {', '.join(streams) or 'no streams yet'}"
+        )
         raise CatalogError(f"there is no stream {stream!r}", hint=hint)
 
     def _running(self, name: str, use: Callable[[AnyQuery], Value]) -> Value:

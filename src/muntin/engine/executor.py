@@ -7,8 +7,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from muntin.engine.fair_lock import Turns
 from muntin.engine.interrupts import Held, wait_for
-from muntin.engine.turns import Turns
 
 _log = logging.getLogger("muntin")
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from muntin.engine.explain_overload import describe_overload
-from muntin.engine.measures import Measured
-from muntin.engine.overload import Overload
-from muntin.engine.plan_tree import Fact, Node
-from muntin.engine.running_query import RunningQuery
 from muntin.model.clock import format_instant, format_interval
+from muntin.plan.description import Fact, Node
 from muntin.plan.join import Check, CodeKind, Index, JoinPlan, Prediction, Step, TreePlan
 from muntin.plan.query import Expression, Query
+from muntin.runtime.metrics import Measured
+from muntin.runtime.overload import Overload
+from muntin.runtime.running_query import RunningQuery
 
 _SECOND = 1_000_000
 
@@ -21,16 +21,27 @@ def describe_query(running: RunningQuery, why: str) -> Node:
     """The plan of a running query, why it shares its join or not, the rows it holds, and what was measured since it runs by this plan."""
     node = describe_plan(running.plan, running.query)
     held = iter(running.join.state_rows().values())
-    children = [_with_rows(child, next(held)) if child.key == "sources[]" else child for child in node.children]
+    children = [
+        _with_rows(child, next(held)) if child.key == "sources[]" else child
+        for child in node.children
+    ]
     names = list(running.shares_with())
     alone = f"this query alone: {why}" if why else "this query alone"
-    shared = (Fact("queries", names, f"one join for {', '.join(names)}" if len(names) > 1 else alone), Fact("why", why or None))
-    children = [replace(child, facts=shared) if child.key == "sharing_group" else child for child in children]
+    shared = (
+        Fact("queries", names, f"one join for {', '.join(names)}" if len(names) > 1 else alone),
+        Fact("why", why or None),
+    )
+    children = [
+        replace(child, facts=shared) if child.key == "sharing_group" else child
+        for child in children
+    ]
     if isinstance(running.join.overload, Overload):
         children.append(describe_overload(running.join.overload))
     measured = running.measured()
     if measured is not None:
-        children.append(_measured(measured, running.plan.prediction, tree=running.plan.tree is not None))
+        children.append(
+            _measured(measured, running.plan.prediction, tree=running.plan.tree is not None)
+        )
     return replace(node, children=tuple(children))
 
 
@@ -44,7 +55,9 @@ def describe_plan(plan: JoinPlan, shown: Query | None = None) -> Node:
         Fact("every_seconds", _seconds(query.every)),
         *((Fact("pipeline", plan.strategy, plan.strategy),) if plan.strategy else ()),
     )
-    children = [Node("sharing_group", "sharing group", (Fact("queries", [query.name], "this query alone"),))]
+    children = [
+        Node("sharing_group", "sharing group", (Fact("queries", [query.name], "this query alone"),))
+    ]
     if len(plan.query.sources) > 1:
         children.append(_join(plan))
     children += [_source(plan, place) for place in range(len(plan.query.sources))]
@@ -72,27 +85,41 @@ def _prediction(plan: JoinPlan, prediction: Prediction) -> Node:
     query, order = plan.query, prediction.order
     work = Fact("work", prediction.work, f"{prediction.work:.2g} seconds of work a second")
     others = [_alternative(query, place, cost) for cost, place in prediction.others]
-    comparisons = f"{_number(prediction.cost)} comparisons a second predicted"
+    comparisons = f"{_number(prediction.cost)} comparisons per second predicted"
     if plan.tree is not None:
         without = [_alternative(query, order, prediction.cost)] if order else []
         return Node("prediction", "predicted", (work,), (*without, *others), ("alternatives",))
-    label = f"order {', '.join(_aliases(query, order))}" if order else "an order of its own for each origin"
+    label = (
+        f"order {', '.join(_aliases(query, order))}"
+        if order
+        else "an order of its own for each origin"
+    )
     facts = (*_predicted(query, order, prediction.cost, comparisons), work)
     return Node("prediction", label, facts, tuple(others), ("alternatives",))
 
 
 def _alternative(query: Query, order: Sequence[int], cost: float) -> Node:
-    return Node("alternatives[]", f"instead of {', '.join(_aliases(query, order))}", _predicted(query, order, cost, _number(cost)))
+    return Node(
+        "alternatives[]",
+        f"instead of {', '.join(_aliases(query, order))}",
+        _predicted(query, order, cost, _number(cost)),
+    )
 
 
-def _predicted(query: Query, order: Sequence[int] | None, cost: float, text: str) -> tuple[Fact, ...]:
-    return Fact("order", _aliases(query, order) if order else None), Fact("comparisons_a_second", cost, text)
+def _predicted(
+    query: Query, order: Sequence[int] | None, cost: float, text: str
+) -> tuple[Fact, ...]:
+    return Fact("order", _aliases(query, order) if order else None), Fact(
+        "comparisons_a_second", cost, text
+    )
 
 
 def _source(plan: JoinPlan, place: int) -> Node:
     query = plan.query
     source, planned = query.sources[place], plan.sources[place]
-    relation = source.relation if source.alias == source.relation else f"{source.relation} {source.alias}"
+    relation = (
+        source.relation if source.alias == source.relation else f"{source.relation} {source.alias}"
+    )
     facts = (
         Fact("alias", source.alias),
         Fact("relation", source.relation),
@@ -100,15 +127,30 @@ def _source(plan: JoinPlan, place: int) -> Node:
         Fact("stored", source.stored),
     )
     filters = [_readable(query, expression) for expression in planned.filters]
-    children = [Node("filters[]", f"filter {condition}", (Fact("condition", condition),)) for condition in filters]
+    children = [
+        Node("filters[]", f"filter {condition}", (Fact("condition", condition),))
+        for condition in filters
+    ]
     children += [_index(plan, place, index) for index in planned.indexes]
     if len(query.sources) > 1 and not source.stored:
         children.append(_order(plan, place))
-    return Node("sources[]", f"source {relation} {source.window}", facts, tuple(children), ("filters", "indexes"))
+    return Node(
+        "sources[]",
+        f"source {relation} {source.window}",
+        facts,
+        tuple(children),
+        ("filters", "indexes"),
+    )
 
 
 def _with_rows(source: Node, rows: int) -> Node:
-    return replace(source, facts=(*source.facts, Fact("rows_held", rows, f"holds {rows:,} {'row' if rows == 1 else 'rows'}")))
+    return replace(
+        source,
+        facts=(
+            *source.facts,
+            Fact("rows_held", rows, f"holds {rows:,} {'row' if rows == 1 else 'rows'}"),
+        ),
+    )
 
 
 def _index(plan: JoinPlan, place: int, index: Index) -> Node:
@@ -141,12 +183,26 @@ def _way_up(plan: JoinPlan, tree: TreePlan, leaf: int) -> Node:
     aliases = [source.alias for source in plan.query.sources]
     steps = []
     for climb in tree.climbs[leaf]:
-        members = [climb.source] if climb.source is not None else list(tree.nodes[climb.node or 0].sources)
+        members = (
+            [climb.source]
+            if climb.source is not None
+            else list(tree.nodes[climb.node or 0].sources)
+        )
         found = climb.index is not None if climb.source is not None else bool(climb.keys)
-        facts = (Fact("sources", [aliases[s] for s in members]), Fact("access", "index" if found else "scan"))
-        steps.append((f"{' with '.join(aliases[s] for s in members)} ({'index' if found else 'scan'})", Node("steps[]", "", facts)))
+        facts = (
+            Fact("sources", [aliases[s] for s in members]),
+            Fact("access", "index" if found else "scan"),
+        )
+        steps.append(
+            (
+                f"{' with '.join(aliases[s] for s in members)} ({'index' if found else 'scan'})",
+                Node("steps[]", "", facts),
+            )
+        )
     ways = " > ".join(text for text, _ in steps)
-    return Node("order", f"a new row looks into {ways}", (), tuple(node for _, node in steps), ("steps",))
+    return Node(
+        "order", f"a new row looks into {ways}", (), tuple(node for _, node in steps), ("steps",)
+    )
 
 
 def _way(plan: JoinPlan, step: Step, origin: int) -> str:
@@ -160,7 +216,11 @@ def _access(plan: JoinPlan, step: Step) -> str:
 
 def _step_keys(plan: JoinPlan, step: Step) -> list[str]:
     """The keys by which a step looks rows up; none where it looks at all rows of a window."""
-    return [] if step.index is None else _keys(plan, step.source, plan.sources[step.source].indexes[step.index])
+    return (
+        []
+        if step.index is None
+        else _keys(plan, step.source, plan.sources[step.source].indexes[step.index])
+    )
 
 
 def _step(plan: JoinPlan, step: Step, origin: int) -> Node:
@@ -181,7 +241,11 @@ def _further_checks(plan: JoinPlan, step: Step) -> list[Check]:
         return list(step.checks)
     codes = plan.sources[step.source].indexes[step.index].codes
     looked_up = {("=", code, *supplier) for code, supplier in zip(codes, step.keys, strict=True)}
-    return [check for check in step.checks if (check.operator, check.code, check.source, check.source_code) not in looked_up]
+    return [
+        check
+        for check in step.checks
+        if (check.operator, check.code, check.source, check.source_code) not in looked_up
+    ]
 
 
 def _check(plan: JoinPlan, step: Step, check: Check) -> str:
@@ -195,14 +259,25 @@ def _code(plan: JoinPlan, source: int, code: int) -> str:
 def _residuals(plan: JoinPlan) -> list[Node]:
     """The conditions that candidates still have to meet; keys that were compared by their hashes are among them."""
     query = plan.query
-    hashed = {code.expression.sql for planned in plan.sources for code in planned.codes if code.kind is CodeKind.HASH}
-    again = {p.expression.sql for p in query.predicates if p.comparison and {p.comparison.left.sql, p.comparison.right.sql} <= hashed}
+    hashed = {
+        code.expression.sql
+        for planned in plan.sources
+        for code in planned.codes
+        if code.kind is CodeKind.HASH
+    }
+    again = {
+        p.expression.sql
+        for p in query.predicates
+        if p.comparison and {p.comparison.left.sql, p.comparison.right.sql} <= hashed
+    }
     nodes = []
     for residual in plan.residuals:
         repeated = residual.sql in again
         fact = Fact("hashed_keys", repeated)
         label = f"then keep {_readable(query, residual)}{', hashed keys checked again' if repeated else ''}"
-        nodes.append(Node("residuals[]", label, (Fact("condition", _readable(query, residual)), fact)))
+        nodes.append(
+            Node("residuals[]", label, (Fact("condition", _readable(query, residual)), fact))
+        )
     return nodes
 
 
@@ -212,19 +287,34 @@ def _measured(measured: Measured, prediction: Prediction | None, *, tree: bool) 
     facts = [
         Fact("since", format_instant(measured.since)),
         Fact("seconds", measured.seconds),
-        Fact("comparisons_a_second", rate, f"{_number(rate)} comparisons a second"),
+        Fact("comparisons_a_second", rate, f"{_number(rate)} comparisons per second"),
     ]
     if prediction and not tree:
-        facts.append(Fact("predicted_comparisons_a_second", prediction.cost, f"{_number(prediction.cost)} predicted"))
-    counts = tuple(Fact(name, count, f"{count:,} {name.replace('_', ' ')}") for name, count in measured.counts.items())
+        facts.append(
+            Fact(
+                "predicted_comparisons_a_second",
+                prediction.cost,
+                f"{_number(prediction.cost)} predicted",
+            )
+        )
+    counts = tuple(
+        Fact(name, count, f"{count:,} {name.replace('_', ' ')}")
+        for name, count in measured.counts.items()
+    )
     label = f"measured since {format_instant(measured.since)}, {_number(measured.seconds)} seconds"
     return Node("measured", label, tuple(facts), (Node("counts", "in all", counts),))
 
 
 def _method(plan: JoinPlan) -> str:
     if plan.tree is not None:
-        return f"tree {plan.tree.text} that keeps intermediate results" if plan.tree.nodes else f"tree {plan.tree.text}"
-    steps = [step for origin, order in enumerate(plan.orders) for step in order if step.source != origin]
+        return (
+            f"tree {plan.tree.text} that keeps intermediate results"
+            if plan.tree.nodes
+            else f"tree {plan.tree.text}"
+        )
+    steps = [
+        step for origin, order in enumerate(plan.orders) for step in order if step.source != origin
+    ]
     indexed = sum(bool(_step_keys(plan, step)) for step in steps)
     if not indexed:
         return "nested loops"
@@ -239,7 +329,9 @@ def _readable(query: Query, expression: Expression) -> str:
     """The expression with columns as users write them."""
     text = expression.sql
     for reference in sorted(expression.references, reverse=True):
-        text = text.replace(f'"{reference.flat}"', f"{query.sources[reference.source].alias}.{reference.column}")
+        text = text.replace(
+            f'"{reference.flat}"', f"{query.sources[reference.source].alias}.{reference.column}"
+        )
     return text
 
 

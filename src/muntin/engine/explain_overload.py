@@ -2,34 +2,54 @@
 
 from __future__ import annotations
 
-from muntin.engine.overload import Overload
-from muntin.engine.plan_tree import Fact, Node
 from muntin.model.clock import format_interval
+from muntin.plan.description import Fact, Node
+from muntin.runtime.overload import Overload
 
 
 def describe_overload(overload: Overload) -> Node:
     """Whether a join is overloaded, who may probe then, and what was decided last."""
     adapter, operator = overload.adapter, overload.operator
-    policy, period, stale = adapter.control.policy, operator.limiting.period, operator.stale_results()
-    limit = operator.allowances.cap
+    policy, period, stale = (
+        adapter.control.policy,
+        operator.limiting.period,
+        operator.stale_results(),
+    )
+    limit = operator.budgets.cap
     facts = [
         Fact("overloaded", adapter.overloaded),
-        Fact("resources", limit, "no limit" if limit is None else f"{limit:,.4g} probes a second"),
+        Fact(
+            "resources", limit, "no limit" if limit is None else f"{limit:,.4g} probes per second"
+        ),
         Fact("policy", policy, f"policy {policy}"),
         Fact("cycle_seconds", period / 1e6, f"cycles of {format_interval(period)}"),
         Fact("share_of_results", adapter.share, f"about {adapter.share:.0%} of the results made"),
         Fact("stale_results", stale, f"{stale} stale results"),
         Fact("freshness_infeasible", adapter.infeasible, adapter.infeasible or ""),
     ]
-    label = "overload adapt: limited now" if adapter.overloaded else "overload adapt: not limited now"
-    return Node("overload", label, tuple(facts), (*_allowances(overload), *_decisions(overload)), ("allowances", "decisions"))
+    label = (
+        "overload adapt: limited now" if adapter.overloaded else "overload adapt: not limited now"
+    )
+    return Node(
+        "overload",
+        label,
+        tuple(facts),
+        (*_budgets(overload), *_decisions(overload)),
+        ("budgets", "decisions"),
+    )
 
 
-def _allowances(overload: Overload) -> list[Node]:
+def _budgets(overload: Overload) -> list[Node]:
     nodes = []
-    for name, rate in overload.allowances().items():
+    for name, rate in overload.budgets().items():
         text = "all" if rate is None else f"{rate:,.4g} a second"
-        nodes.append(Node("allowances[]", f"{name}: {text}", (Fact("half_way_join", name), Fact("probes_a_second", rate))))
+        nodes.append(
+            Node(
+                "budgets[]",
+                f"{name}: {text}",
+                (Fact("half_way_join", name), Fact("probes_a_second", rate)),
+            )
+        )
     return nodes
 
 
@@ -39,5 +59,7 @@ def _decisions(overload: Overload) -> list[Node]:
     for last in list(overload.adapter.decisions)[-1:]:
         told = {name: str(last[name]) for name in ("cycle", "decision", "reason")}
         label = f"decided after cycle {told['cycle']}: {told['decision']}, since {told['reason']}"
-        nodes.append(Node("decisions[]", label, tuple(Fact(name, text) for name, text in told.items())))
+        nodes.append(
+            Node("decisions[]", label, tuple(Fact(name, text) for name, text in told.items()))
+        )
     return nodes

@@ -79,7 +79,10 @@ def _to_decimal(column: Column, kind: pa.DataType) -> Column:
         digits = _UINT64_DIGITS if column.type == pa.uint64() else _INT64_DIGITS
         return column.cast(pa.decimal128(digits, 0)).cast(kind)
     result = column.cast(kind)
-    if pat.is_floating(column.type) and not pc.all(pc.equal(result.cast(column.type), column)).as_py():
+    if (
+        pat.is_floating(column.type)
+        and not pc.all(pc.equal(result.cast(column.type), column)).as_py()
+    ):
         raise ValueError("the number has more digits than the column")
     return result
 

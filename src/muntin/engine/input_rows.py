@@ -55,7 +55,8 @@ def _from_pandas(rows: pd.DataFrame, where: str) -> pa.Table:
         return pa.Table.from_pandas(rows, preserve_index=False)
     except UNFIT as error:
         raise InputError(
-            f"the DataFrame for {where} cannot be converted: {_reason(error)}", hint="Give every column one plain type"
+            f"the DataFrame for {where} cannot be converted: {_reason(error)}",
+            hint="Give every column one plain type",
         ) from error
 
 
@@ -65,7 +66,8 @@ def _from_capsule(rows: Any, where: str) -> pa.Table:
         return pa.table(rows)
     except UNFIT as error:
         raise InputError(
-            f"the {type(rows).__name__} for {where} cannot be converted: {_reason(error)}", hint="Push an Arrow table instead"
+            f"the {type(rows).__name__} for {where} cannot be converted: {_reason(error)}",
+            hint="Push an Arrow table instead",
         ) from error
 
 
@@ -76,11 +78,17 @@ def _from_arrow(rows: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
     for name in rows.column_names:
         known = find_column(schema, name)
         if known is None or known in given:
-            raise InputError(f"the rows for {where} have a column {name!r} that does not belong there", hint=_columns_hint(schema))
+            raise InputError(
+                f"the rows for {where} have a column {name!r} that does not belong there",
+                hint=_columns_hint(schema),
+            )
         given[known] = name
     missing = [name for name in schema.names if name not in given]
     if missing:
-        raise InputError(f"the rows for {where} have no column {', '.join(map(repr, missing))}", hint=_columns_hint(schema))
+        raise InputError(
+            f"the rows for {where} have no column {', '.join(map(repr, missing))}",
+            hint=_columns_hint(schema),
+        )
     if not len(rows):
         return schema.empty_table()
     columns = []
@@ -101,29 +109,51 @@ def _from_python(rows: Sequence[Any], schema: pa.Schema, where: str) -> pa.Table
         return schema.empty_table()
     split = _split_mappings if isinstance(rows[0], Mapping) else _split_sequences
     columns = split(rows, schema, where)
-    return pa.table([_column(values, field, where) for values, field in zip(columns, schema, strict=True)], schema=schema)
+    return pa.table(
+        [_column(values, field, where) for values, field in zip(columns, schema, strict=True)],
+        schema=schema,
+    )
 
 
 def _split_mappings(rows: Sequence[Any], schema: pa.Schema, where: str) -> list[list[Any]]:
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise InputError(f"row {number} for {where} is not a dict like those before it: {row!r}", hint=_columns_hint(schema))
+            raise InputError(
+                f"row {number} for {where} is not a dict like those before it: {row!r}",
+                hint=_columns_hint(schema),
+            )
     names = {name: find_column(schema, str(name)) for row in rows for name in row}
     unknown = [name for name, known in names.items() if known is None]
     if unknown:
-        raise InputError(f"the rows for {where} have a column {unknown[0]!r} that does not belong there", hint=_columns_hint(schema))
+        raise InputError(
+            f"the rows for {where} have a column {unknown[0]!r} that does not belong there",
+            hint=_columns_hint(schema),
+        )
     spelled: dict[str, list[str]] = {name: [] for name in schema.names}
     for name, known in names.items():
         spelled[known or ""].append(name)
     if all(len(spellings) == 1 for spellings in spelled.values()):
         return [[row.get(spelled[name][0]) for row in rows] for name in schema.names]
-    return [[next((row[spelling] for spelling in spelled[name] if spelling in row), None) for row in rows] for name in schema.names]
+    return [
+        [
+            next((row[spelling] for spelling in spelled[name] if spelling in row), None)
+            for row in rows
+        ]
+        for name in schema.names
+    ]
 
 
 def _split_sequences(rows: Sequence[Any], schema: pa.Schema, where: str) -> list[list[Any]]:
     for number, row in enumerate(rows):
-        if isinstance(row, (str, bytes)) or not isinstance(row, Sequence) or len(row) != len(schema):
-            raise InputError(f"row {number} for {where} does not have {len(schema)} values: {row!r}", hint=_columns_hint(schema))
+        if (
+            isinstance(row, (str, bytes))
+            or not isinstance(row, Sequence)
+            or len(row) != len(schema)
+        ):
+            raise InputError(
+                f"row {number} for {where} does not have {len(schema)} values: {row!r}",
+                hint=_columns_hint(schema),
+            )
     return [list(values) for values in zip(*rows, strict=True)]
 
 
@@ -154,9 +184,14 @@ def read_times(rows: pa.Table, column: str, where: str) -> npt.NDArray[np.int64]
             f"row {number} for {where} has no time: column {column!r} is NULL",
             hint="Every row needs a time; nothing of this push was taken",
         )
-    times: npt.NDArray[np.int64] = values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64()).to_numpy()
+    times: npt.NDArray[np.int64] = (
+        values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64()).to_numpy()
+    )
     if len(times) and not BEFORE_ALL < times.min() <= times.max() < AFTER_ALL:
-        raise InputError(f"a row for {where} has a time out of range in column {column!r}", hint="Nothing of this push was taken")
+        raise InputError(
+            f"a row for {where} has a time out of range in column {column!r}",
+            hint="Nothing of this push was taken",
+        )
     return times
 
 

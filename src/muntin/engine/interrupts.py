@@ -10,7 +10,7 @@ it either raises and changes nothing, or the new handler is in force when it ret
 listed in ``_PROTECTED`` do the bookkeeping; no interrupt is raised in their frames.
 
 A second Ctrl-C during a long section is raised at once. The locks that the main thread holds then
-guard half-finished work, so they are marked as broken, and :class:`muntin.engine.turns.Turns`
+guard half-finished work, so they are marked as broken, and :class:`muntin.engine.fair_lock.Turns`
 refuses further use.
 """
 

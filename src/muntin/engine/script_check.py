@@ -80,7 +80,9 @@ class ScriptCheck:
         self._streams.append(statement)
         kind = _format_of(statement)
         if kind is not None and is_foreign(kind):
-            self.notes.append(f"stream {stream.name}: only Spark can check the options of format {kind!r}")
+            self.notes.append(
+                f"stream {stream.name}: only Spark can check the options of format {kind!r}"
+            )
 
     def _take_table(self, statement: CreateTable) -> None:
         self._mistakes.broken.discard(statement.table.name.casefold())
@@ -111,7 +113,9 @@ class ScriptCheck:
         if statement.name.casefold() in self._mistakes.broken:
             self._mistakes.broken.discard(statement.name.casefold())
         elif statement.kind != "query":
-            dropped = self._declared.drop_relation(statement.kind, statement.name, if_exists=statement.if_exists)
+            dropped = self._declared.drop_relation(
+                statement.kind, statement.name, if_exists=statement.if_exists
+            )
             if dropped is not None:
                 self._streams = [one for one in self._streams if one.stream.name != dropped.name]
         else:
@@ -128,4 +132,6 @@ class ScriptCheck:
 
 
 def _format_of(statement: CreateStream) -> str | None:
-    return next((value for name, value in statement.stream.options if name.lower() == "format"), None)
+    return next(
+        (value for name, value in statement.stream.options if name.lower() == "format"), None
+    )

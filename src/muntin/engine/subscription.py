@@ -67,7 +67,9 @@ class Subscription:
             if self._waiting and self._bytes + results.nbytes > self._buffer:
                 if not self._left_out:
                     self._log.warning(
-                        "a subscriber of query %s is too slow: results are left out for it%s", self.query, where and f" {where}"
+                        "a subscriber of query %s is too slow: results are left out for it%s",
+                        self.query,
+                        where and f" {where}",
                     )
                 self._left_out += len(results)
                 return
@@ -75,7 +77,9 @@ class Subscription:
             self._waiting.append((results, more, where))
             self._bytes += results.nbytes
             if self._thread is None:
-                self._thread = threading.Thread(target=self._call, name=f"muntin-subscriber-{self.query}", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._call, name=f"muntin-subscriber-{self.query}", daemon=True
+                )
                 self._thread.start()
             self._changed.notify_all()
 
@@ -109,13 +113,20 @@ class Subscription:
             self._failure = f"{type(error).__name__}: {error}"
             told, self._failed_in = self._failed_in == where, where
         if not told:
-            self._log.error("a subscriber of query %s failed%s; the run goes on", self.query, where and f" {where}", exc_info=error)
+            self._log.error(
+                "a subscriber of query %s failed%s; the run goes on",
+                self.query,
+                where and f" {where}",
+                exc_info=error,
+            )
 
     def drain(self, until: float) -> None:
         """Wait until the subscriber was called with all that waits, at most until a moment of ``time.monotonic``; not in its own call."""
         if self._thread is threading.current_thread():
             return
-        wait_for(self._changed, lambda: self._cancelled or not (self._waiting or self._calling), until)
+        wait_for(
+            self._changed, lambda: self._cancelled or not (self._waiting or self._calling), until
+        )
 
     def rest(self, seconds: float) -> None:
         """Let the thread end once it was called with all that waits; wait for that at most so long. The next offer starts another."""

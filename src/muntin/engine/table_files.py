@@ -34,7 +34,11 @@ def check_table_files(table: Table, allowed: AllowedPaths | None = None) -> None
     _tables(table, allowed, _read_columns)
 
 
-def _tables(table: Table, allowed: AllowedPaths | None, read: Callable[[Path | BinaryIO, str, pa.Schema, bool], pa.Table]) -> pa.Table:
+def _tables(
+    table: Table,
+    allowed: AllowedPaths | None,
+    read: Callable[[Path | BinaryIO, str, pa.Schema, bool], pa.Table],
+) -> pa.Table:
     """Return what ``read`` finds in the files of a table, as the table declares it."""
     for mistake in table_mistakes(table, allowed):
         raise mistake
@@ -59,7 +63,9 @@ def _tables(table: Table, allowed: AllowedPaths | None, read: Callable[[Path | B
                 parts.append(read(opened, kind, table.schema, header))
     except (pa.ArrowException, OSError) as error:
         raise InputError(
-            f"{where} cannot be read from {str(path)!r}: {str(error).splitlines()[0]}", hint="Check the file", option="path"
+            f"{where} cannot be read from {str(path)!r}: {str(error).splitlines()[0]}",
+            hint="Check the file",
+            option="path",
         ) from error
     return pa.concat_tables([read_rows(part, table.schema, where) for part in parts])
 
@@ -69,7 +75,9 @@ def _read(file: Path | BinaryIO, kind: str, schema: pa.Schema, header: bool) -> 
         return pa.parquet.read_table(file)
     if kind == "json":
         return pa.json.read_json(file, parse_options=pa.json.ParseOptions(explicit_schema=schema))
-    return pa.csv.read_csv(file, _csv_reading(schema, header=header), convert_options=_csv_conversion(schema))
+    return pa.csv.read_csv(
+        file, _csv_reading(schema, header=header), convert_options=_csv_conversion(schema)
+    )
 
 
 def _read_columns(file: Path | BinaryIO, kind: str, schema: pa.Schema, header: bool) -> pa.Table:  # noqa: FBT001 (an option of the file)
@@ -77,9 +85,13 @@ def _read_columns(file: Path | BinaryIO, kind: str, schema: pa.Schema, header: b
     if kind == "parquet":
         found = pa.parquet.read_schema(file)
     elif kind == "json":
-        found = pa.json.open_json(file, parse_options=pa.json.ParseOptions(explicit_schema=schema)).schema
+        found = pa.json.open_json(
+            file, parse_options=pa.json.ParseOptions(explicit_schema=schema)
+        ).schema
     else:
-        found = pa.csv.open_csv(file, _csv_reading(schema, header=header), convert_options=_csv_conversion(schema)).schema
+        found = pa.csv.open_csv(
+            file, _csv_reading(schema, header=header), convert_options=_csv_conversion(schema)
+        ).schema
     return found.empty_table()
 
 
@@ -88,4 +100,6 @@ def _csv_reading(schema: pa.Schema, *, header: bool) -> pa.csv.ReadOptions:
 
 
 def _csv_conversion(schema: pa.Schema) -> pa.csv.ConvertOptions:
-    return pa.csv.ConvertOptions(column_types=schema, strings_can_be_null=True, quoted_strings_can_be_null=False)
+    return pa.csv.ConvertOptions(
+        column_types=schema, strings_can_be_null=True, quoted_strings_can_be_null=False
+    )

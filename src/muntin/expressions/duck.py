@@ -107,12 +107,17 @@ def _run(connection: duckdb.DuckDBPyConnection, sql: str, tables: dict[str, pa.T
 
 def _is_interrupt(error: BaseException) -> bool:
     """Whether Ctrl-C ended a query: DuckDB takes the signal and raises an error instead."""
-    return isinstance(error, duckdb.InterruptException) or (isinstance(error, RuntimeError) and "interrupt" in str(error).lower())
+    return isinstance(error, duckdb.InterruptException) or (
+        isinstance(error, RuntimeError) and "interrupt" in str(error).lower()
+    )
 
 
 @cache
 def _hoisting() -> str:
     """All of DuckDB's optimizers but the one that rewrites single expressions, comma-separated."""
     with duckdb.connect(":memory:") as connection:
-        names = [str(name) for (name,) in connection.execute("SELECT * FROM duckdb_optimizers()").fetchall()]
+        names = [
+            str(name)
+            for (name,) in connection.execute("SELECT * FROM duckdb_optimizers()").fetchall()
+        ]
     return ",".join(name for name in names if name != "expression_rewriter")

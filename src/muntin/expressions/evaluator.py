@@ -36,7 +36,9 @@ class Evaluator:
         found = []
         for expression in expressions:
             column = batch.column(expression.column.flat) if expression.column else next(values)
-            found.append(column if column.type == expression.type else self._cast(column, expression))
+            found.append(
+                column if column.type == expression.type else self._cast(column, expression)
+            )
         return found
 
     def raw(self, texts: Sequence[str], batch: pa.Table) -> list[pa.ChunkedArray]:
@@ -54,7 +56,9 @@ class Evaluator:
         select = ", ".join(f"{text} AS c{number}" for number, text in enumerate(texts))
         return list(self._duck.run(f"SELECT {select} FROM batch", batch=rows).columns)
 
-    def _salvage(self, texts: Sequence[str], rows: pa.Table, error: BaseException) -> list[pa.ChunkedArray]:
+    def _salvage(
+        self, texts: Sequence[str], rows: pa.Table, error: BaseException
+    ) -> list[pa.ChunkedArray]:
         """Return the values of the texts, NULL for the rows on which one fails."""
         found, failed = [], np.zeros(len(rows), bool)
         for text in texts:
@@ -75,7 +79,9 @@ class Evaluator:
             tried = self._duck.run_strictly(select, batch=rows).column(0)
         except EvaluationFailure:
             alone = f"SELECT ({text}) AS c FROM batch"
-            return salvage(lambda part: self._duck.run_strictly(alone, batch=part).column(0), rows, text)
+            return salvage(
+                lambda part: self._duck.run_strictly(alone, batch=part).column(0), rows, text
+            )
         return pc.struct_field(tried, 0), tried.is_null().to_numpy()
 
     def _cast(self, column: pa.ChunkedArray, expression: Expression) -> pa.ChunkedArray:
@@ -84,7 +90,9 @@ class Evaluator:
             return column.cast(expression.type)
         except EvaluationFailure as error:
             rows = pa.table({"x": column})
-            values, failed = salvage(lambda part: part.column(0).cast(expression.type), rows, expression.sql)
+            values, failed = salvage(
+                lambda part: part.column(0).cast(expression.type), rows, expression.sql
+            )
             self._count(failed, error)
             return values
 

@@ -31,7 +31,11 @@ _FORM = re.compile(r'"((?:[^"]|"")+)"\s*(<=|>=|<>|!=|=|<|>)\s*(-?\d{1,18})')
 def _read(text: str) -> _Plain | None:
     """The column, the operator and the number of a condition of this form."""
     found = _FORM.fullmatch(text.strip())
-    return None if found is None else (found[1].replace('""', '"'), _OPERATORS[found[2]], int(found[3]))
+    return (
+        None
+        if found is None
+        else (found[1].replace('""', '"'), _OPERATORS[found[2]], int(found[3]))
+    )
 
 
 def plain_mask(text: str, batch: pa.Table) -> Mask | None:

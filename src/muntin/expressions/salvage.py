@@ -49,7 +49,9 @@ def salvage(compute: Compute, rows: pa.Table, what: str) -> tuple[pa.ChunkedArra
                 continue
             failures += 1
             if failures > MOST:
-                raise EvaluationError(f"{what} fails on more than {MOST:,} rows of a batch: {first_line(error)}") from error
+                raise EvaluationError(
+                    f"{what} fails on more than {MOST:,} rows of a batch: {first_line(error)}"
+                ) from error
             failed[start] = True
             pieces.append(pa.nulls(1, kind))
     return pa.chunked_array(pieces, type=kind), failed

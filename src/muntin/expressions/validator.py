@@ -196,20 +196,31 @@ def _check_function(node: Json, names: frozenset[str]) -> None:
         named = arguments[1 - called_on] if len(arguments) > 1 - called_on else {}
         aggregate = str(named.get("literal", {}).get("text", ""))
         if aggregate.lower() not in LIST_AGGREGATES:
-            what = f"the aggregate {aggregate}" if aggregate else "an aggregate that is not a constant"
+            what = (
+                f"the aggregate {aggregate}" if aggregate else "an aggregate that is not a constant"
+            )
             raise NotAllowedError(f"{what} in {name}")
 
 
-def _lambda_branches(node: Json, columns: Collection[str], names: frozenset[str]) -> list[tuple[Json, frozenset[str]]]:
+def _lambda_branches(
+    node: Json, columns: Collection[str], names: frozenset[str]
+) -> list[tuple[Json, frozenset[str]]]:
     """Return what is left to check of a lambda, or of ``json -> path``; DuckDB's parser mixes them up."""
     left = node["lhs"]
     if node["syntax_type"] == "LAMBDA_KEYWORD":
         inner = [argument["expression"] for argument in left.get("arguments", ())] or [left]
-        if not all(set(each) <= _COMMON | {"column_names"} and len(each["column_names"]) == 1 for each in inner):
+        if not all(
+            set(each) <= _COMMON | {"column_names"} and len(each["column_names"]) == 1
+            for each in inner
+        ):
             raise NotAllowedError("a lambda with such parameters")
         return [(node["expr"], names | {each["column_names"][0].lower() for each in inner})]
     path = left.get("column_names", [])
-    if left.get("class") == "COLUMN_REF" and path[0] not in columns and path[0].lower() not in names:
+    if (
+        left.get("class") == "COLUMN_REF"
+        and path[0] not in columns
+        and path[0].lower() not in names
+    ):
         raise UnparsableError("Deprecated lambda arrow")
     return [(left, names), (node["expr"], names)]
 

@@ -25,7 +25,9 @@ def now_ns(typing_context: Any) -> Any:
         moment = ir.LiteralStructType([word, word])
         kind = ir.FunctionType(half, [half, moment.as_pointer()])
         module = builder.module
-        function = module.globals.get("clock_gettime") or ir.Function(module, kind, name="clock_gettime")
+        function = module.globals.get("clock_gettime") or ir.Function(
+            module, kind, name="clock_gettime"
+        )
         with builder.goto_entry_block():
             place = builder.alloca(moment)
         builder.call(function, [half(_CLOCK), place])

@@ -96,8 +96,8 @@ CLIMB_PARENT = 4
 CLIMB_ARGUMENTS = 5
 # Arguments: CLIMB_KEYS pairs (store, word), then CLIMB_CHECKS quintuples (operator, own store, own word, store, word).
 
-# Fields of a node that keeps composites. From NODE_SOURCES on: a place for each store of the tree, of which the first WIDTH
-# name the sources of a composite's members; then KEY_COUNT pairs (member, word).
+# Fields of a node that keeps partial matches. From NODE_SOURCES on: a place for each store of the tree, of which the first WIDTH
+# name the sources of a partial match's members; then KEY_COUNT pairs (member, word).
 NODE_MEMBERS = 0
 NODE_WIDTH = 1
 NODE_CAP = 2
@@ -108,7 +108,7 @@ NODE_BUCKETS = 6
 NODE_KEY_COUNT = 7
 NODE_SOURCES = 8
 
-# Fields of a half-way join under allowances (one row of their table): it is numbered by who probes, a store, or the number of
+# Fields of a half join under probe budgets (one row of their table): it is numbered by who probes, a store, or the number of
 # stores plus a node. Counts are those of the present cycle; BEFORE has the arrivals of the last one, EXPECTED those of the cycle
 # before this; INSIDE is the size of the prober's own state when it was last counted.
 H_BUDGET = 0
@@ -124,7 +124,7 @@ H_ALL_MATCHED = 9
 H_FIELDS = 10
 
 # Fields of the pace of a limited join: length of a cycle, who may probe, seed; then the cycle of the last row, the first one without a
-# sample, the one from which rates hold, probes of all in this cycle and the most of them (-1: any number); composites that a node keeps
+# sample, the one from which rates hold, probes of all in this cycle and the most of them (-1: any number); partial matches that a node keeps
 # (0: as the windows say), whether freshness is enforced, stale results; what came since nodes were counted, what there was then, and when
 # that was.
 P_PERIOD = 0
@@ -157,7 +157,7 @@ F_SEEN = 3
 F_AGE = 4
 F_FIELDS = 5
 
-# A sample: the number of the cycle, then for each half-way join its arrivals, probes, matches, and the size of its own state.
+# A sample: the number of the cycle, then for each half join its arrivals, probes, matches, and the size of its own state.
 SAMPLE_FIELDS = 4
 
 # Expiry policies.
@@ -179,7 +179,7 @@ N_EXPIRED = 5
 N_EXPIRY_CHECKS = 6
 N_RESULTS = 7
 N_RETRACTED = 8
-N_COMPOSITES = 9
+N_PARTIAL_MATCHES = 9
 COUNTERS = 10
 
 # Scratch space of a kernel besides five numbers a store: two counts, the counters, the pipe of prefetches.

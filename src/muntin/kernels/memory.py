@@ -17,7 +17,10 @@ def _prefetch(context: Any, builder: Any, address: Any) -> Any:
     raw = builder.bitcast(address, ir.IntType(8).as_pointer())
     whole = ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [raw.type, whole, whole, whole])
-    builder.call(builder.module.declare_intrinsic("llvm.prefetch", [raw.type], kind), [raw, whole(0), whole(3), whole(1)])
+    builder.call(
+        builder.module.declare_intrinsic("llvm.prefetch", [raw.type], kind),
+        [raw, whole(0), whole(3), whole(1)],
+    )
     return context.get_dummy_value()
 
 
@@ -40,7 +43,9 @@ def prefetch_address(typing_context: Any, address: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         del signature
-        return _prefetch(context, builder, builder.inttoptr(arguments[0], ir.IntType(8).as_pointer()))
+        return _prefetch(
+            context, builder, builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        )
 
     return types.void(address), generate
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from muntin.kernels.compiling import inline, kernel
+from muntin.kernels.jit import inline, kernel
 from muntin.kernels.rows import mix
 
 KEY = 0
@@ -32,7 +32,9 @@ def find_entry(table, low, high):
     return at
 
 
-@kernel("(int64[:,::1], int64[::1], int64[::1], int64, int64[::1], int64[::1], int64, int64[::1], int64[::1])")
+@kernel(
+    "(int64[:,::1], int64[::1], int64[::1], int64, int64[::1], int64[::1], int64, int64[::1], int64[::1])"
+)
 def push_partitions(table, pool, sizes, rows, low, high, start, positions, pushed):
     """Add rows ``start`` onwards to their partitions; ``pushed`` gets the position each one pushes out, or -1.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from muntin.kernels.compiling import inline
+from muntin.kernels.jit import inline
 from muntin.kernels.layout import (
     BUCKETS,
     CAP,
@@ -274,10 +274,16 @@ def find_position(halves, stores, s, position):
     high = stores[s, NEXT]
     while low < high:
         middle = (low + high) >> 1
-        if full_position(stores, s, halves[2 * row_address(stores, s, middle) + POSITION]) < position:
+        if (
+            full_position(stores, s, halves[2 * row_address(stores, s, middle) + POSITION])
+            < position
+        ):
             low = middle + 1
         else:
             high = middle
-    if low < stores[s, NEXT] and full_position(stores, s, halves[2 * row_address(stores, s, low) + POSITION]) == position:
+    if (
+        low < stores[s, NEXT]
+        and full_position(stores, s, halves[2 * row_address(stores, s, low) + POSITION]) == position
+    ):
         return low
     return np.int64(-1)

@@ -44,12 +44,24 @@ class AllowedPaths:
         if paths is None:
             return None
         given = [paths] if isinstance(paths, str | Path) else paths
-        if not isinstance(given, list | tuple) or not all(isinstance(path, str | Path) and str(path) for path in given):
-            raise SettingError(f"allowed_paths cannot be {paths!r}", hint="Give a list of folders, such as ['data', 'out']")
+        if not isinstance(given, list | tuple) or not all(
+            isinstance(path, str | Path) and str(path) for path in given
+        ):
+            raise SettingError(
+                f"allowed_paths cannot be {paths!r}",
+                hint="Give a list of folders, such as ['data', 'out']",
+            )
         texts = [str(path) for path in given]
         local = [local_path(text) for text in texts]
         folders = tuple(os.path.realpath(path) for path in local if path is not None)
-        return cls(folders, tuple(f"{text.rstrip('/')}/" for text, path in zip(texts, local, strict=True) if path is None))
+        return cls(
+            folders,
+            tuple(
+                f"{text.rstrip('/')}/"
+                for text, path in zip(texts, local, strict=True)
+                if path is None
+            ),
+        )
 
     def resolved(self, path: str, *, patterns: bool = False) -> str:
         """Return a path without links and ``..``; raise InputError unless it is below an allowed folder.
@@ -72,7 +84,9 @@ class AllowedPaths:
     def _checked(self, path: str, given: str) -> str:
         """Return what a path stands for, if it is allowed; ``given`` is what the user wrote."""
         real = os.path.realpath(path)
-        if not any(real == folder or real.startswith(folder.rstrip("/") + "/") for folder in self.folders):
+        if not any(
+            real == folder or real.startswith(folder.rstrip("/") + "/") for folder in self.folders
+        ):
             raise InputError(f"the path {given!r} is outside the allowed folders", hint=_HINT)
         return real
 
@@ -94,7 +108,9 @@ class AllowedPaths:
             raise
         if not same:
             opened.close()
-            raise InputError(f"the path {str(file)!r} changed while it was opened", hint="Try again")
+            raise InputError(
+                f"the path {str(file)!r} changed while it was opened", hint="Try again"
+            )
         return opened
 
     def _checked_url(self, path: str) -> str:

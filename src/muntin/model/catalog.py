@@ -62,9 +62,19 @@ class Catalog:
         key = relation.name.casefold()
         if key in self._relations:
             kind = "stream" if isinstance(self._relations[key], Stream) else "table"
-            raise CatalogError(f"there is already a {kind} {self._relations[key].name}", hint="Choose another name, or drop it first")
+            raise CatalogError(
+                f"there is already a {kind} {self._relations[key].name}",
+                hint="Choose another name, or drop it first",
+            )
         if isinstance(relation, Stream):
-            relation = Stream(relation.name, relation.schema, relation.time, relation.slack, relation.options, self._declared)
+            relation = Stream(
+                relation.name,
+                relation.schema,
+                relation.time,
+                relation.slack,
+                relation.options,
+                self._declared,
+            )
             self._declared += 1
         self._relations[key] = relation
         return relation

@@ -28,7 +28,15 @@ _UNITS = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
-_SHORT = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+_SHORT = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "m": 60_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
 TOO_FINE = re.compile(r"[.,]\d{6}\d*[1-9]")
 """Finds a fraction of a second that microseconds cannot hold."""
 _PIECE = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)")
@@ -60,9 +68,14 @@ def parse_interval(text: str) -> int:
         micros += float(piece.group(1)) * scale
         end = piece.end()
     if end != len(body) or not body:
-        raise InputError(f"{text!r} is not an interval", hint="Write a number and a unit, for example '2 seconds' or '1 hour 30 minutes'")
+        raise InputError(
+            f"{text!r} is not an interval",
+            hint="Write a number and a unit, for example '2 seconds' or '1 hour 30 minutes'",
+        )
     if abs(micros) >= AFTER_ALL:
-        raise InputError(f"the interval {text!r} is too long", hint="Intervals reach up to about 100,000 years")
+        raise InputError(
+            f"the interval {text!r} is too long", hint="Intervals reach up to about 100,000 years"
+        )
     return round(micros)
 
 
@@ -87,26 +100,36 @@ def parse_instant(value: Instant) -> int:
     5000000
     """
     if not _is_time(value):
-        raise InputError(f"{value!r} is not a time", hint="Pass a datetime, an ISO text or integer microseconds")
+        raise InputError(
+            f"{value!r} is not a time", hint="Pass a datetime, an ISO text or integer microseconds"
+        )
     if isinstance(value, str):
         if TOO_FINE.search(value):
-            raise InputError(f"{value!r} is finer than microseconds", hint="Give at most six decimals")
+            raise InputError(
+                f"{value!r} is finer than microseconds", hint="Give at most six decimals"
+            )
         try:
             value = datetime.fromisoformat(value.strip())
         except ValueError as error:
-            raise InputError(f"{value!r} is not a time", hint="Write it like '2026-01-01 00:00:05'") from error
+            raise InputError(
+                f"{value!r} is not a time", hint="Write it like '2026-01-01 00:00:05'"
+            ) from error
     if isinstance(value, datetime):
         aware = value if value.tzinfo else value.replace(tzinfo=UTC)
         return (aware - _EPOCH) // timedelta(microseconds=1)
     micros = int(value)
     if not BEFORE_ALL < micros < AFTER_ALL:
-        raise InputError(f"the time {micros} is out of range", hint="Times are microseconds since 1970")
+        raise InputError(
+            f"the time {micros} is out of range", hint="Times are microseconds since 1970"
+        )
     return micros
 
 
 def _is_time(value: object) -> bool:
     """Whether a value is of a kind that names an instant; pandas' NaT, which differs from itself, is none."""
-    return type(value) is not bool and isinstance(value, Integral | str | datetime) and value == value  # noqa: PLR0124
+    return (
+        type(value) is not bool and isinstance(value, Integral | str | datetime) and value == value  # noqa: PLR0124
+    )
 
 
 def format_instant(micros: int) -> str:

@@ -23,7 +23,17 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "sharing": ("on", "off"),
     "pipeline": ("auto", "input", "probing", "negative", "hybrid"),
     "overload": ("queue", "adapt"),
-    "policy": ("jaqpot", "grepp", "greedy", "knapsack", "equal_hj", "global_hjpr", "ebest_hjp", "sbest_hjp", "best_hjp"),
+    "policy": (
+        "jaqpot",
+        "grepp",
+        "greedy",
+        "knapsack",
+        "equal_hj",
+        "global_hjpr",
+        "ebest_hjp",
+        "sbest_hjp",
+        "best_hjp",
+    ),
     "probe_choice": ("oldest", "newest", "random"),
     "freshness": ("enforce", "measure"),
 }
@@ -76,12 +86,12 @@ DESCRIPTIONS: dict[str, str] = {
     "no limit, or in an engine that runs by itself as many as this machine is measured to manage",
     "monitoring": "under adapt, the length of a cycle of event time: budgets hold for a cycle, and what was counted in it may change them",
     "policy": "under adapt, who may probe: jaqpot, first what keeps results fresh, then the most productive paths; grepp, the most "
-    "productive paths only; greedy and knapsack, whole paths; equal_hj, global_hjpr, ebest_hjp, sbest_hjp, best_hjp, by half-way joins",
-    "adapt_change": "under adapt, work out allowances anew when a statistic has changed by this share (the paper's epsilon)",
-    "adapt_gain": "under adapt, use new allowances when they are predicted to give this share of results more (the paper's p)",
+    "productive paths only; greedy and knapsack, whole paths; equal_hj, global_hjpr, ebest_hjp, sbest_hjp, best_hjp, by half joins",
+    "adapt_change": "under adapt, work out probe budgets anew when a statistic has changed by this share (the paper's epsilon)",
+    "adapt_gain": "under adapt, use new probe budgets when they are predicted to give this share of results more (the paper's p)",
     "probe_choice": "under adapt, which rows of a cycle probe when not all may: the oldest, the newest, or random ones",
     "probe_seed": "under adapt, the seed of probe_choice = 'random': the same seed and rows give the same results",
-    "state_rows": "under adapt, composites that each intermediate state keeps, the last so many however old, as in paper 5; results may "
+    "state_rows": "under adapt, partial matches that each intermediate state keeps, the last so many however old, as in paper 5; results may "
     "then hold rows that have left their windows, though none older than FRESHNESS; empty: as long as all their rows are inside",
     "freshness": "under adapt, what becomes of results with a row older than FRESHNESS: enforce, they are not made; measure, they are made "
     "and counted",
@@ -141,7 +151,10 @@ class Settings:
         if key in _CHOICES:
             text = text.lower()
             if text not in _CHOICES[key]:
-                raise SettingError(f"setting {key} cannot be {value!r}", hint=f"It is one of {', '.join(_CHOICES[key])}")
+                raise SettingError(
+                    f"setting {key} cannot be {value!r}",
+                    hint=f"It is one of {', '.join(_CHOICES[key])}",
+                )
         if key in _INTERVALS and (text or key == "monitoring"):
             _check_interval(key, text)
         if key == "max_advance":
@@ -156,7 +169,9 @@ class Settings:
         if key in _SHARES:
             _check_number(key, text, "a share of at least 0, for example 0.05", least=0.0)
         if key == "resources" and text:
-            _check_number(key, text, "rows a second, more than 0, for example 300", least=_LEAST_RESOURCES)
+            _check_number(
+                key, text, "rows per second, more than 0, for example 300", least=_LEAST_RESOURCES
+            )
         if key == "probe_seed" or (key == "state_rows" and text):
             _check_whole(key, text)
         return replace(self, **{key: text})
@@ -208,7 +223,9 @@ def parse_advance(text: str) -> int | None:
     try:
         _check_interval("max_advance", days)
     except SettingError as error:
-        raise SettingError(f"setting max_advance cannot be {text!r}", hint=f"{error.hint}; or 'off'") from error
+        raise SettingError(
+            f"setting max_advance cannot be {text!r}", hint=f"{error.hint}; or 'off'"
+        ) from error
     return parse_interval(days)
 
 
@@ -218,7 +235,9 @@ def _check_interval(name: str, text: str) -> None:
     except InputError as error:
         raise SettingError(f"setting {name} cannot be {text!r}", hint=error.hint) from error
     if micros <= 0:
-        raise SettingError(f"setting {name} cannot be {text!r}", hint="Give an interval longer than nothing")
+        raise SettingError(
+            f"setting {name} cannot be {text!r}", hint="Give an interval longer than nothing"
+        )
 
 
 def _check_factor(name: str, text: str) -> None:
@@ -227,7 +246,10 @@ def _check_factor(name: str, text: str) -> None:
     except ValueError:
         factor = 0.0
     if not 1.0 <= factor < float("inf"):
-        raise SettingError(f"setting {name} cannot be {text!r}", hint="Give a factor of at least 1, for example 1.5")
+        raise SettingError(
+            f"setting {name} cannot be {text!r}",
+            hint="Give a factor of at least 1, for example 1.5",
+        )
 
 
 def _check_number(name: str, text: str, wanted: str, *, least: float) -> None:
@@ -242,7 +264,9 @@ def _check_number(name: str, text: str, wanted: str, *, least: float) -> None:
 def _check_whole(name: str, text: str) -> None:
     least, most = (1, _MOST_ROWS) if name == "state_rows" else (0, _MOST_SEED)
     if not text.isdecimal() or not least <= int(text) <= most:
-        raise SettingError(f"setting {name} cannot be {text!r}", hint=f"Give a whole number of at least {least}")
+        raise SettingError(
+            f"setting {name} cannot be {text!r}", hint=f"Give a whole number of at least {least}"
+        )
 
 
 def parse_buckets(text: str) -> tuple[int | None, dict[str, int]]:
@@ -258,7 +282,10 @@ def parse_buckets(text: str) -> tuple[int | None, dict[str, int]]:
         alias, number = (before.strip(), after) if equals else ("", before)
         nameless = bool(equals) and not alias
         if nameless or not number.strip().isdecimal() or not 0 < int(number) <= 2**31 - 1:
-            raise SettingError(f"setting buckets cannot be {text!r}", hint="Write a positive number, or 'A = 5, B = 100'")
+            raise SettingError(
+                f"setting buckets cannot be {text!r}",
+                hint="Write a positive number, or 'A = 5, B = 100'",
+            )
         if equals:
             single[alias.casefold()] = int(number)
         else:
@@ -278,7 +305,9 @@ def parse_bytes(text: str) -> int:
             number, unit = number[: -len(name)].strip(), factor
             break
     if not number.isdecimal() or not 0 < int(number) * unit < 2**62:
-        raise SettingError(f"{text!r} is not a number of bytes", hint="Write for example '64 kB' or '10 MB'")
+        raise SettingError(
+            f"{text!r} is not a number of bytes", hint="Write for example '64 kB' or '10 MB'"
+        )
     return int(number) * unit
 
 

@@ -10,7 +10,7 @@ from muntin.model.catalog import Catalog, Options
 
 @dataclass(frozen=True)
 class StreamStatistics:
-    """Rows a second, and how many different values the join attribute has."""
+    """Rows per second, and how many different values the join attribute has."""
 
     rate: float
     distinct: float
@@ -22,7 +22,7 @@ class StreamStatistics:
 
 @dataclass(frozen=True)
 class SourceStatistics:
-    """A window of a query: new rows a second (0 for a stored table), rows inside, different values of each code."""
+    """A window of a query: new rows per second (0 for a stored table), rows inside, different values of each code."""
 
     rate: float
     rows: float
@@ -56,7 +56,10 @@ def declared_statistics(options: Options) -> StreamStatistics | None:
         except ValueError:
             numbers[name] = -1.0
         if not least <= numbers[name] < float("inf") or numbers[name] == 0:
-            raise InputError(f"{name} cannot be {given[name]!r}", hint="rate is rows a second, distinct the number of key values")
+            raise InputError(
+                f"{name} cannot be {given[name]!r}",
+                hint="rate is rows per second, distinct the number of key values",
+            )
     return StreamStatistics(numbers["rate"], numbers["distinct"])
 
 

@@ -20,7 +20,7 @@ import pyarrow.types as pat
 from muntin.aggregates import aggregate_functions
 from muntin.aggregates.exact import square_parts
 from muntin.aggregates.function import Keep, Kept, Need, Rank, RankKind, Result
-from muntin.kernels import ordering
+from muntin.kernels import order_statistics as ordering
 from muntin.operators.code_reader import whole_codes
 from muntin.operators.distinct_values import DistinctValues
 from muntin.operators.row_keys import decimal_words
@@ -55,7 +55,9 @@ class ArgumentState(Protocol):
     def nbytes(self) -> int:
         """Return the bytes of all that is kept."""
 
-    def run(self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None, order: pa.Table) -> Kept:
+    def run(
+        self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None, order: pa.Table
+    ) -> Kept:
         """Take changes, and return what is kept before and after them."""
 
 
@@ -64,7 +66,9 @@ def needs_of(aggregates: Sequence[Aggregate], kind: pa.DataType | None) -> froze
     if kind is None:
         return frozenset()
     functions = aggregate_functions()
-    return frozenset(need for one in aggregates for need in functions[one.function].needs(kind, _fraction(one)))
+    return frozenset(
+        need for one in aggregates for need in functions[one.function].needs(kind, _fraction(one))
+    )
 
 
 def results_of(aggregates: Sequence[Aggregate], kept: Kept) -> list[Result]:
@@ -84,7 +88,12 @@ class Argument:
     """
 
     def __init__(
-        self, kind: pa.DataType | None, needs: AbstractSet[Need], distinct: DistinctValues | None = None, *, in_order: bool = False
+        self,
+        kind: pa.DataType | None,
+        needs: AbstractSet[Need],
+        distinct: DistinctValues | None = None,
+        *,
+        in_order: bool = False,
     ) -> None:
         self._distinct = distinct
         self._scale = kind.scale if kind is not None and pat.is_decimal(kind) else 0
@@ -93,12 +102,20 @@ class Argument:
         self._sums = RealSums() if Keep.REAL_SUM in needs else None
         self._squares = RealSums() if Keep.REAL_SQUARES in needs else None
         self._ranks = sorted((need for need in needs if isinstance(need, Rank)), key=str)
-        self._values = _kept_values(self._ranks, in_order=in_order and distinct is None) if self._ranks else None
+        self._values = (
+            _kept_values(self._ranks, in_order=in_order and distinct is None)
+            if self._ranks
+            else None
+        )
         self._codes = value_codes(kind) if self._values is not None and kind is not None else None
 
     @property
     def _parts(self) -> list[PerGroup]:
-        return [part for part in (self._counts, self._whole, self._sums, self._squares, self._values) if part is not None]
+        return [
+            part
+            for part in (self._counts, self._whole, self._sums, self._squares, self._values)
+            if part is not None
+        ]
 
     def reserve(self, capacity: int) -> None:
         """Make room for so many groups."""
@@ -112,9 +129,13 @@ class Argument:
 
     def nbytes(self) -> int:
         """Return the bytes of all that is kept."""
-        return sum(part.nbytes() for part in self._parts) + (self._distinct.nbytes() if self._distinct is not None else 0)
+        return sum(part.nbytes() for part in self._parts) + (
+            self._distinct.nbytes() if self._distinct is not None else 0
+        )
 
-    def run(self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None, order: pa.Table) -> Kept:
+    def run(
+        self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None, order: pa.Table
+    ) -> Kept:
         """Take changes, and return what is kept before and after them."""
         del order
         weights = signs
@@ -125,7 +146,9 @@ class Argument:
         counts = self._counts.add(slots, weights)
         return Kept(counts) if column is None else self._kept(slots, weights, column, counts)
 
-    def _kept(self, slots: Slots, weights: Integers, column: pa.ChunkedArray, counts: Integers) -> Kept:
+    def _kept(
+        self, slots: Slots, weights: Integers, column: pa.ChunkedArray, counts: Integers
+    ) -> Kept:
         whole = self._add_whole(slots, weights, column) if self._whole is not None else None
         reals = squares = ranks = None
         if self._sums is not None:
@@ -150,7 +173,10 @@ class Argument:
 
 
 def _kept_values(ranks: Sequence[Rank], *, in_order: bool) -> GroupValues | GroupExtremes:
-    questions = [Question(_KINDS[rank.kind], float(rank.fraction), rank.fraction.as_integer_ratio()) for rank in ranks]
+    questions = [
+        Question(_KINDS[rank.kind], float(rank.fraction), rank.fraction.as_integer_ratio())
+        for rank in ranks
+    ]
     if in_order and all(rank.kind in _EXTREMES for rank in ranks):
         return GroupExtremes(questions)
     return GroupValues(questions)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from muntin.aggregates.function import Edge, Kept, Keyed, RankKind, Result
 from muntin.expressions.evaluator import Evaluator
-from muntin.kernels import ordering
+from muntin.kernels import order_statistics as ordering
 from muntin.operators.first_last import FirstLast
 from muntin.operators.row_keys import row_keys
 from muntin.operators.value_codes import value_codes
@@ -34,7 +34,9 @@ _KINDS = {RankKind.LEAST: ordering.LEAST, RankKind.GREATEST: ordering.GREATEST}
 class ArgExtreme:
     """Values of the rows with the least and greatest keys; the first column of the order is the key."""
 
-    def __init__(self, kind: pa.DataType, key: pa.DataType, wanted: Sequence[Keyed], evaluator: Evaluator) -> None:
+    def __init__(
+        self, kind: pa.DataType, key: pa.DataType, wanted: Sequence[Keyed], evaluator: Evaluator
+    ) -> None:
         self._wanted = wanted
         self._evaluator = evaluator
         self._counts = GroupCounts()
@@ -55,9 +57,13 @@ class ArgExtreme:
 
     def nbytes(self) -> int:
         """Return the bytes of all that is kept."""
-        return self._counts.nbytes() + self._keys.nbytes() + self._pairs.nbytes() + self._rows.nbytes()
+        return (
+            self._counts.nbytes() + self._keys.nbytes() + self._pairs.nbytes() + self._rows.nbytes()
+        )
 
-    def run(self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None, order: pa.Table) -> Kept:
+    def run(
+        self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None, order: pa.Table
+    ) -> Kept:
         """Take changes, and return what is kept before and after them."""
         assert column is not None, "there is something to pick"
         key = order.column(0)
@@ -71,20 +77,30 @@ class ArgExtreme:
         runs = np.concatenate([_runs(slots.run_rows)[rows], _runs(slots.run_slots)[probes]])
         groups = np.concatenate([slots.groups[rows], slots.slot_groups[probes]])
         keys = self._codes.decode(np.concatenate([codes[rows], best.reshape(-1)]))
-        sources = pa.array(np.concatenate([rows, np.zeros(len(probes), np.int64)]), mask=np.arange(len(runs)) >= len(rows))
+        sources = pa.array(
+            np.concatenate([rows, np.zeros(len(probes), np.int64)]),
+            mask=np.arange(len(runs)) >= len(rows),
+        )
         found, places = self._oldest(
             runs, pa.table({"group": groups, "key": keys}), np.concatenate([weights[rows], np.zeros(len(probes), np.int64)]),
             column.take(sources), order.select(range(1, order.num_columns)).take(sources),
         )  # fmt: skip
         some = counts > 0
         picked: dict[Edge | Keyed, Result] = {}
-        asked = 2 * places[len(rows) :].reshape(len(self._wanted), -1) + np.arange(2 * len(slots)) % 2
+        asked = (
+            2 * places[len(rows) :].reshape(len(self._wanted), -1) + np.arange(2 * len(slots)) % 2
+        )
         for keyed, at in zip(self._wanted, asked, strict=True):
             picked[keyed] = self._result(found.take(pa.array(at, mask=~some)), some)
         return Kept(counts, picked=picked)
 
     def _oldest(
-        self, runs: Integers, pairs: pa.Table, weights: Integers, column: pa.ChunkedArray, order: pa.Table
+        self,
+        runs: Integers,
+        pairs: pa.Table,
+        weights: Integers,
+        column: pa.ChunkedArray,
+        order: pa.Table,
     ) -> tuple[pa.Array, Integers]:
         """Return the values of the oldest rows of touched pairs, before and after, and for each row which pair is its own."""
         by_run = np.argsort(runs, kind="stable")

@@ -24,18 +24,24 @@ _QUIET_NAN = np.float64("nan")
 class CodeReader:
     """Reads filters and codes of one source."""
 
-    def __init__(self, source: int, plan: SourcePlan, partition: tuple[str, ...], evaluator: Evaluator) -> None:
+    def __init__(
+        self, source: int, plan: SourcePlan, partition: tuple[str, ...], evaluator: Evaluator
+    ) -> None:
         self._plan = plan
         self._evaluator = evaluator
         expressions = [*plan.filters, *(code.expression for code in plan.codes)]
-        references = {reference for expression in expressions for reference in expression.references}
+        references = {
+            reference for expression in expressions for reference in expression.references
+        }
         self._partition = tuple(ColumnRef(source, column) for column in partition)
         self._columns = tuple(sorted(references | set(self._partition)))
 
     def _flat(self, rows: pa.Table) -> pa.Table:
         if not self._columns:
             return rows.select([])
-        return rows.select([reference.column for reference in self._columns]).rename_columns([ref.flat for ref in self._columns])
+        return rows.select([reference.column for reference in self._columns]).rename_columns(
+            [ref.flat for ref in self._columns]
+        )
 
     def read(self, rows: pa.Table) -> tuple[Integers, Mask | None]:
         """The codes of all rows (a row of the result each) and which rows are wanted; None: all of them."""
@@ -54,7 +60,9 @@ class CodeReader:
     def _values(self, code: Code, batch: pa.Table) -> tuple[Integers, Mask | None]:
         if code.kind is CodeKind.HASH:
             text = code.expression.sql
-            (column,) = self._evaluator.raw([f"CASE WHEN ({text}) IS NOT NULL THEN hash({text}) END"], batch)
+            (column,) = self._evaluator.raw(
+                [f"CASE WHEN ({text}) IS NOT NULL THEN hash({text}) END"], batch
+            )
         else:
             (column,) = self._evaluator.columns([code.expression], batch)
         known = column.is_valid().to_numpy() if column.null_count else None
@@ -68,10 +76,15 @@ class CodeReader:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         batch = self._flat(rows)
         columns = [batch.column(reference.flat) for reference in self._partition]
-        if len(columns) == 1 and (_is_whole(columns[0].type) or pa.types.is_float64(columns[0].type)):
+        if len(columns) == 1 and (
+            _is_whole(columns[0].type) or pa.types.is_float64(columns[0].type)
+        ):
             low = whole_codes(columns[0]) if _is_whole(columns[0].type) else real_codes(columns[0])
             return low, (~columns[0].is_valid().to_numpy()).astype(np.int64)
-        keys = ", ".join(_partition_text(quote(ref.flat), column.type) for ref, column in zip(self._partition, columns, strict=True))
+        keys = ", ".join(
+            _partition_text(quote(ref.flat), column.type)
+            for ref, column in zip(self._partition, columns, strict=True)
+        )
         digest = f"md5(to_json([{keys}])::VARCHAR)"
         texts = [f"('0x' || substr({digest}, {start}, 16))::UBIGINT" for start in (1, 17)]
         low_column, high_column = self._evaluator.raw(texts, batch)
@@ -100,7 +113,9 @@ def whole_codes(column: pa.ChunkedArray) -> Integers:
     if column.null_count:
         column = column.fill_null(0)
     values: Integers = column.to_numpy()
-    return values.view(np.int64) if values.dtype == np.uint64 else values.astype(np.int64, copy=False)
+    return (
+        values.view(np.int64) if values.dtype == np.uint64 else values.astype(np.int64, copy=False)
+    )
 
 
 def real_codes(column: pa.ChunkedArray) -> Integers:

@@ -44,8 +44,14 @@ class ProjectOperator:
             return Changes.none(node.schema)
         changes = changes.with_columns(changes.columns.rename_columns(self._flat))
         if node.predicates:
-            changes = changes.where(self._evaluator.holds([predicate.expression for predicate in node.predicates], changes.columns))
-        columns = self._evaluator.columns([column.expression for column in node.select], changes.columns)
+            changes = changes.where(
+                self._evaluator.holds(
+                    [predicate.expression for predicate in node.predicates], changes.columns
+                )
+            )
+        columns = self._evaluator.columns(
+            [column.expression for column in node.select], changes.columns
+        )
         return changes.with_columns(pa.table(columns, schema=node.schema))
 
     def groups(self) -> int:
@@ -74,9 +80,15 @@ class CombineOperator:
         self._node = node
         self._evaluator = evaluator
         self._ending = ending
-        self._flat = [[ColumnRef(place, name).flat for name in child.schema.names] for place, child in enumerate(node.inputs)]
+        self._flat = [
+            [ColumnRef(place, name).flat for name in child.schema.names]
+            for place, child in enumerate(node.inputs)
+        ]
         conditions = [predicate.expression for predicate in node.predicates]
-        self._alone = [[one for one in conditions if one.sources == {place}] for place in range(len(node.inputs))]
+        self._alone = [
+            [one for one in conditions if one.sources == {place}]
+            for place in range(len(node.inputs))
+        ]
         self._constant = [one for one in conditions if not one.sources]
         self._stages = self._plan()
 
@@ -98,14 +110,22 @@ class CombineOperator:
                 and place in predicate.expression.sources <= done | {place}
                 and _key(predicate.comparison, done, place) is None
             ]
-            stages.append(_Stage(place, PairJoin(keys, (schema, own), self._evaluator, ending=self._ending), checked))
+            stages.append(
+                _Stage(
+                    place,
+                    PairJoin(keys, (schema, own), self._evaluator, ending=self._ending),
+                    checked,
+                )
+            )
             schema = pa.schema([*schema, *own])
             done.add(place)
         return stages
 
     def _named_schema(self, place: int) -> pa.Schema:
         schema = self._node.inputs[place].schema
-        return pa.schema([field.with_name(flat) for field, flat in zip(schema, self._flat[place], strict=True)])
+        return pa.schema(
+            [field.with_name(flat) for field, flat in zip(schema, self._flat[place], strict=True)]
+        )
 
     def _keys(self, done: set[int], place: int) -> list[Key]:
         """The equalities between an input and those that are joined already."""
@@ -123,8 +143,12 @@ class CombineOperator:
         found = self._own(0, inputs[0])
         for stage in self._stages[1:]:
             assert stage.join is not None, "all but the first are joined with those before"
-            found = self._where(stage.join.run(found, self._own(stage.place, inputs[stage.place])), stage.conditions)
-        columns = self._evaluator.columns([column.expression for column in self._node.select], found.columns)
+            found = self._where(
+                stage.join.run(found, self._own(stage.place, inputs[stage.place])), stage.conditions
+            )
+        columns = self._evaluator.columns(
+            [column.expression for column in self._node.select], found.columns
+        )
         return self._net(found.with_columns(pa.table(columns, schema=self._node.schema)))
 
     def _own(self, place: int, changes: Changes) -> Changes:
@@ -133,7 +157,11 @@ class CombineOperator:
         return self._where(named, [*self._alone[place], *self._constant])
 
     def _where(self, changes: Changes, conditions: Sequence[Expression]) -> Changes:
-        return changes.where(self._evaluator.holds(conditions, changes.columns)) if conditions and len(changes) else changes
+        return (
+            changes.where(self._evaluator.holds(conditions, changes.columns))
+            if conditions and len(changes)
+            else changes
+        )
 
     def _net(self, changes: Changes) -> Changes:
         """Equal rows of one time put together, and none where nothing is left of them."""
@@ -149,7 +177,13 @@ class CombineOperator:
         rows = np.repeat(slots.rows, np.abs(weights))
         ends = None if changes.ends is None else changes.ends[rows]
         signs = np.repeat(np.sign(weights), np.abs(weights))
-        return replace(changes, columns=changes.columns.take(pa.array(rows)), times=changes.times[rows], signs=signs, ends=ends)
+        return replace(
+            changes,
+            columns=changes.columns.take(pa.array(rows)),
+            times=changes.times[rows],
+            signs=signs,
+            ends=ends,
+        )
 
     def groups(self) -> int:
         """Rows that are kept of all inputs, and of what is joined on the way."""

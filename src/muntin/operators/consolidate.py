@@ -36,7 +36,15 @@ def consolidate(changes: pa.Table, duck: Duck) -> pa.Table:
         return changes
     touched = np.flatnonzero(mixed)
     keep = ~mixed
-    keep[touched[_uncancelled(changes.take(pa.array(touched)).select(range(1, changes.num_columns)), leaving[touched], duck)]] = True
+    keep[
+        touched[
+            _uncancelled(
+                changes.take(pa.array(touched)).select(range(1, changes.num_columns)),
+                leaving[touched],
+                duck,
+            )
+        ]
+    ] = True
     return changes.filter(pa.array(keep))
 
 

@@ -31,7 +31,11 @@ class DistinctValues:
         if len(rows):
             runs = np.repeat(np.arange(len(slots.run_rows) - 1), np.diff(slots.run_rows))
             keys = row_keys(
-                pa.table([pa.array(slots.groups[rows]), column.take(pa.array(rows))], names=["group", "value"]), self._evaluator
+                pa.table(
+                    [pa.array(slots.groups[rows]), column.take(pa.array(rows))],
+                    names=["group", "value"],
+                ),
+                self._evaluator,
             )
             values = self._table.touch(self._table.find(*keys), runs[rows])
             there = self._table.count(values, weights[rows]) > 0

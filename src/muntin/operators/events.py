@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from muntin.kernels import layout
-from muntin.kernels.merging import merge_events
+from muntin.kernels.total_order import merge_events
 from muntin.operators.code_reader import CodeReader
 from muntin.state.batch import Batch
 from muntin.state.join_state import JoinState
@@ -59,28 +59,48 @@ class _Parts:
 
     @classmethod
     def of(cls, sources: int) -> _Parts:
-        return cls([], np.zeros(sources, np.int64), [], np.zeros(sources, np.int64), [], np.full(sources, -1, np.int64))
+        return cls(
+            [],
+            np.zeros(sources, np.int64),
+            [],
+            np.zeros(sources, np.int64),
+            [],
+            np.full(sources, -1, np.int64),
+        )
 
 
 class EventMaker:
     """Formats new rows of each source and merges them."""
 
-    def __init__(self, state: JoinState, readers: Sequence[CodeReader], *, counting: bool, retracting: bool) -> None:
+    def __init__(
+        self, state: JoinState, readers: Sequence[CodeReader], *, counting: bool, retracting: bool
+    ) -> None:
         self._specs = state.specs
         self._widths = np.array([state.width(s) for s in range(len(state.specs))], np.int64)
         self._ends = [int(state.stores[s, layout.END]) for s in range(len(state.specs))]
         self._readers = readers
-        self._counting = counting or any(spec.kind in {layout.COUNT, layout.PARTITIONED} for spec in state.specs)
+        self._counting = counting or any(
+            spec.kind in {layout.COUNT, layout.PARTITIONED} for spec in state.specs
+        )
         self._partitions = {
             s: PartitionState(spec.size) for s, spec in enumerate(state.specs) if spec.kind == layout.PARTITIONED
         }  # fmt: skip
         streams = 1 + max(spec.stream for spec in state.specs)
-        readers_of = [[s for s, spec in enumerate(state.specs) if spec.stream == stream] for stream in range(streams)]
+        readers_of = [
+            [s for s, spec in enumerate(state.specs) if spec.stream == stream]
+            for stream in range(streams)
+        ]
         self._sources = np.array([s for members in readers_of for s in members], np.int64)
-        self._first_source = np.cumsum([0, *(len(members) for members in readers_of)]).astype(np.int64)
+        self._first_source = np.cumsum([0, *(len(members) for members in readers_of)]).astype(
+            np.int64
+        )
         self._source_stream = np.array([spec.stream for spec in state.specs], np.int64)
         self._tick_always = np.array(
-            [retracting and any(self._specs[s].kind == layout.COUNT for s in members) for members in readers_of], np.uint8
+            [
+                retracting and any(self._specs[s].kind == layout.COUNT for s in members)
+                for members in readers_of
+            ],
+            np.uint8,
         )
 
     def make(self, news: Sequence[NewRows]) -> Events:
@@ -92,7 +112,9 @@ class EventMaker:
             new = news[spec.stream]
             rows, keep = self.format(s, new)
             parts.wanted_start[s] = sum(map(len, parts.wanted))
-            parts.wanted.append(np.ones(len(new.batch), np.uint8) if keep is None else keep.view(np.uint8))
+            parts.wanted.append(
+                np.ones(len(new.batch), np.uint8) if keep is None else keep.view(np.uint8)
+            )
             parts.offset[s] = sum(map(len, parts.formatted))
             parts.formatted.append(rows)
             if s in self._partitions:
@@ -135,7 +157,15 @@ class EventMaker:
         )  # fmt: skip
         counts = counts[:count] if self._counting else np.zeros((1, len(self._specs)), np.int64)
         incoming = np.concatenate(parts.formatted)
-        return Events(sources[:count], offsets[:count], times[:count], out_pushed[:count], counts, incoming, _arrivals(news, rows[:count]))
+        return Events(
+            sources[:count],
+            offsets[:count],
+            times[:count],
+            out_pushed[:count],
+            counts,
+            incoming,
+            _arrivals(news, rows[:count]),
+        )
 
     def kept(self, s: int) -> Integers:
         """The positions that the partitioned window of a source holds, whether the join wants those rows or only counts them."""

@@ -42,7 +42,11 @@ class _Run:
         if len(runs) == 1:
             return runs[0]
         rows = pa.concat_tables([run.rows for run in runs])
-        return cls.sorted(rows, np.concatenate([run.ends for run in runs]), np.concatenate([run.signs for run in runs]))
+        return cls.sorted(
+            rows,
+            np.concatenate([run.ends for run in runs]),
+            np.concatenate([run.signs for run in runs]),
+        )
 
     def cut(self, place: int) -> tuple[_Run, _Run]:
         """What is before a place, and the rest."""
@@ -64,7 +68,9 @@ class Expire:
     def run(self, rows: Changes, until: int) -> Changes:
         """Rows as they come, and those that end up to an instant; what goes at an instant goes before others come."""
         self.take(rows)
-        return merged([self.due(until), Changes(rows.columns, rows.times, rows.signs)], self._schema)
+        return merged(
+            [self.due(until), Changes(rows.columns, rows.times, rows.signs)], self._schema
+        )
 
     def take(self, rows: Changes) -> None:
         """Remember rows that have an end."""
@@ -74,7 +80,13 @@ class Expire:
         if not len(rows):
             return
         assert rows.ends is not None, "they have ends"
-        self._runs.append(_Run.sorted(rows.columns.rename_columns(self._schema.names), rows.ends, (-rows.signs).astype(np.int8)))
+        self._runs.append(
+            _Run.sorted(
+                rows.columns.rename_columns(self._schema.names),
+                rows.ends,
+                (-rows.signs).astype(np.int8),
+            )
+        )
         self._next = min(self._next, int(self._runs[-1].ends[0]))
         self._merge()
 

@@ -2,7 +2,7 @@
 
 A match is remembered by the positions of its members, so its row is made when it comes and once more when it goes, with those of the
 other matches of the batch. The rows are still in the logs then: a match ends when the first of its members leaves its window, and what was
-inside a window at the last call is let go of after this one. State: :mod:`muntin.state.endings`.
+inside a window at the last call is let go of after this one. State: :mod:`muntin.state.expiring_matches`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from muntin.operators.instants import order_of
 from muntin.operators.join import Matches
 from muntin.operators.signed import Integers
-from muntin.state.endings import Endings
+from muntin.state.expiring_matches import Endings
 
 
 class ExpireMatches:

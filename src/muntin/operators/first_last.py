@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from muntin.aggregates.function import Edge, Kept, Keyed, Result
 from muntin.expressions.evaluator import Evaluator
-from muntin.kernels import ordering
+from muntin.kernels import order_statistics as ordering
 from muntin.operators.code_reader import whole_codes
 from muntin.operators.row_keys import row_keys
 from muntin.state.group_sums import GroupCounts
@@ -56,9 +56,17 @@ class FirstLast:
 
     def nbytes(self) -> int:
         """Bytes of state."""
-        return self._counts.nbytes() + self._numbers.nbytes() + self._rows.nbytes() + self._number_of.nbytes + int(self._log.nbytes)
+        return (
+            self._counts.nbytes()
+            + self._numbers.nbytes()
+            + self._rows.nbytes()
+            + self._number_of.nbytes
+            + int(self._log.nbytes)
+        )
 
-    def run(self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None, order: pa.Table) -> Kept:
+    def run(
+        self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None, order: pa.Table
+    ) -> Kept:
         """Take changes, and return what is kept before and after them."""
         assert column is not None, "there is something to pick"
         weights = np.where(column.is_valid().to_numpy(), signs, 0) if column.null_count else signs
@@ -69,7 +77,9 @@ class FirstLast:
         for edge, numbers in zip(self._edges, answers, strict=True):
             values = self._log.take(pa.array(numbers, mask=~some))
             low, high = row_keys(pa.table({"value": values}), self._evaluator)
-            changed = (low[0::2] != low[1::2]) | (high[0::2] != high[1::2]) | (some[0::2] != some[1::2])
+            changed = (
+                (low[0::2] != low[1::2]) | (high[0::2] != high[1::2]) | (some[0::2] != some[1::2])
+            )
             found[edge] = Result(values.combine_chunks(), changed)
         self._clean()
         return Kept(counts, picked=found)
@@ -85,10 +95,14 @@ class FirstLast:
         if len(self._number_of) < self._rows.capacity:
             self._number_of = grown(self._number_of, self._rows.capacity)
         coming = np.flatnonzero((weights[rows] > 0) & (self._rows.counts(found) == 0))
-        ranked = coming[np.lexsort([whole_codes(part)[coming] for part in reversed(named.columns[:-1])])]
+        ranked = coming[
+            np.lexsort([whole_codes(part)[coming] for part in reversed(named.columns[:-1])])
+        ]
         ranked = ranked[np.sort(np.unique(found[ranked], return_index=True)[1])]
         self._number_of[found[ranked]] = len(self._log) + np.arange(len(ranked))
-        self._log = pa.chunked_array([*self._log.chunks, *column.take(pa.array(rows[ranked])).chunks], self._log.type)
+        self._log = pa.chunked_array(
+            [*self._log.chunks, *column.take(pa.array(rows[ranked])).chunks], self._log.type
+        )
         if self._log.num_chunks > _PIECES:
             self._log = pa.chunked_array([self._log.combine_chunks()], self._log.type)
         numbers[rows] = self._number_of[found]
@@ -106,4 +120,6 @@ class FirstLast:
         self._numbers.rename(there, after)
         places = np.minimum(np.searchsorted(there, self._number_of), max(len(there) - 1, 0))
         self._number_of = after[places] if len(there) else np.zeros_like(self._number_of)
-        self._log = pa.chunked_array([self._log.take(pa.array(there)).combine_chunks()], self._log.type)
+        self._log = pa.chunked_array(
+            [self._log.take(pa.array(there)).combine_chunks()], self._log.type
+        )

@@ -54,7 +54,9 @@ class GroupByOperator:
             self._arguments[over] = self._argument(over, aggregates)
         flat = [ColumnRef(0, name).flat for name in node.groups.names]
         self._flat = flat
-        shown = {column.expression.column.flat for column in node.select if column.expression.column}
+        shown = {
+            column.expression.column.flat for column in node.select if column.expression.column
+        }
         plain = all(column.expression.column for column in node.select)
         # Rows of different groups differ in a key, and old and new rows of a group in an aggregate: nothing can cancel out.
         self.tidy = plain and node.having is None and shown == set(flat)
@@ -67,7 +69,9 @@ class GroupByOperator:
         if edges := sorted(need for need in needs if isinstance(need, Edge)):
             return FirstLast(kind, edges, self._evaluator)
         if keyed := [need for need in needs if isinstance(need, Keyed)]:
-            return ArgExtreme(kind, self._node.input.schema.field(order[0]).type, keyed, self._evaluator)
+            return ArgExtreme(
+                kind, self._node.input.schema.field(order[0]).type, keyed, self._evaluator
+            )
         values = DistinctValues(self._evaluator) if distinct else None
         return Argument(kind, needs, values, in_order=leave_in_order(self._node.input))
 
@@ -76,10 +80,14 @@ class GroupByOperator:
         if self._node.keys:
             return self.run(inputs)
         (self._only_group,) = self._table.find(_ZERO, _ZERO)
-        slots = Slots(_NONE, _NONE, np.array([0, 0]), np.array([0, 1]), np.array([self._only_group]))
+        slots = Slots(
+            _NONE, _NONE, np.array([0, 0]), np.array([0, 1]), np.array([self._only_group])
+        )
         results = self._aggregate(slots, _NONE, self._node.input.schema.empty_table())
         groups = pa.table([result.values.slice(1) for result in results], names=self._flat)
-        first = self._above(replace(Changes.coming(groups, BEGINNING), numbers=np.full(1, self._only_group)))
+        first = self._above(
+            replace(Changes.coming(groups, BEGINNING), numbers=np.full(1, self._only_group))
+        )
         rest = self.run(inputs)
         return Changes(
             pa.concat_tables([first.columns, rest.columns]),
@@ -103,7 +111,9 @@ class GroupByOperator:
         counts = self._table.count(slots, changes.signs)
         results = self._aggregate(slots, changes.signs, changes.columns)
         there = counts > 0 if self._node.keys else np.ones(len(counts), bool)
-        changed = np.logical_or.reduce([there[0::2] != there[1::2], *(result.changed for result in results)])
+        changed = np.logical_or.reduce(
+            [there[0::2] != there[1::2], *(result.changed for result in results)]
+        )
         keep = there & np.repeat(changed, 2)
         if self._node.keys:
             gone = self._table.release(slots)
@@ -114,16 +124,25 @@ class GroupByOperator:
         columns = [column.take(pa.array(firsts)) for column in keys.columns]
         columns += [result.values.take(pa.array(kept)) for result in results]
         signs = np.where(kept % 2 == 0, -1, 1)
-        found = Changes(pa.table(columns, names=self._flat), changes.times[firsts], signs, numbers=slots.slot_groups[kept // 2])
+        found = Changes(
+            pa.table(columns, names=self._flat),
+            changes.times[firsts],
+            signs,
+            numbers=slots.slot_groups[kept // 2],
+        )
         return self._above(found)
 
-    def _aggregate(self, slots: Slots, signs: np.ndarray[tuple[int], np.dtype[np.int64]], rows: pa.Table) -> list[Result]:
+    def _aggregate(
+        self, slots: Slots, signs: np.ndarray[tuple[int], np.dtype[np.int64]], rows: pa.Table
+    ) -> list[Result]:
         found = {}
         for over, argument in self._arguments.items():
             place, _, order = over
             argument.reserve(self._table.capacity)
             column = None if place is None else rows.column(place)
-            found[over] = results_of(self._over[over], argument.run(slots, signs, column, rows.select(order)))
+            found[over] = results_of(
+                self._over[over], argument.run(slots, signs, column, rows.select(order))
+            )
         return [found[over][number] for over, number in self._places]
 
     def _above(self, groups: Changes) -> Changes:
@@ -131,7 +150,9 @@ class GroupByOperator:
         node = self._node
         if node.having is not None and len(groups):
             groups = groups.where(self._evaluator.holds([node.having], groups.columns))
-        columns = self._evaluator.columns([column.expression for column in node.select], groups.columns)
+        columns = self._evaluator.columns(
+            [column.expression for column in node.select], groups.columns
+        )
         return groups.with_columns(pa.table(columns, schema=node.schema))
 
     def groups(self) -> int:
@@ -140,4 +161,6 @@ class GroupByOperator:
 
     def nbytes(self) -> int:
         """Bytes of state."""
-        return self._table.nbytes() + sum(argument.nbytes() for argument in self._arguments.values())
+        return self._table.nbytes() + sum(
+            argument.nbytes() for argument in self._arguments.values()
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from muntin.kernels.ranking import BUCKETS, rank_instants
+from muntin.kernels.radix_sort import BUCKETS, rank_instants
 
 Integers = npt.NDArray[np.int64]
 
@@ -21,8 +21,12 @@ def order_of(instants: Integers) -> Integers | None:
     if (instants[1:] >= instants[:-1]).all():
         return None
     if len(instants) < BUCKETS:
-        return np.argsort(instants, kind="stable")  # so few are not worth the buckets of a radix sort
+        return np.argsort(
+            instants, kind="stable"
+        )  # so few are not worth the buckets of a radix sort
     least = int(instants.min())
     order, spare = np.empty(len(instants), np.int64), np.empty(len(instants), np.int64)
-    in_spare = rank_instants(instants, least, int(instants.max()) - least, order, spare, np.empty(BUCKETS, np.int64))
+    in_spare = rank_instants(
+        instants, least, int(instants.max()) - least, order, spare, np.empty(BUCKETS, np.int64)
+    )
     return spare if in_spare else order

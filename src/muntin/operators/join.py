@@ -21,19 +21,19 @@ import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import layout
-from muntin.kernels.climbing import join_tree
-from muntin.kernels.joining import expire_all, join_arrivals, join_interval, join_snapshot
-from muntin.kernels.pairing import join_pair
-from muntin.kernels.retracting import join_signed
-from muntin.kernels.sorting import sort_matches
+from muntin.kernels.changelog_join import join_signed
+from muntin.kernels.equi_join import join_pair
+from muntin.kernels.nway_join import expire_all, join_arrivals, join_interval, join_snapshot
+from muntin.kernels.result_order import sort_matches
+from muntin.kernels.tree_join import join_tree
 from muntin.model.clock import BEFORE_ALL
 from muntin.model.statistics import JoinStatistics
 from muntin.model.window import PartitionedWindow
 from muntin.operators.code_reader import CodeReader
 from muntin.operators.events import EventMaker, Events, NewRows
-from muntin.operators.measuring import Meter
-from muntin.operators.program import Program, store_specs
-from muntin.operators.tree import Tree
+from muntin.operators.join_program import Program, store_specs
+from muntin.operators.join_tree import Tree
+from muntin.operators.statistics import Meter
 from muntin.operators.workspace import Workspace
 from muntin.plan.join import Algorithm, Expiry, JoinPlan
 from muntin.state.batch import Batch
@@ -71,7 +71,9 @@ class Matches:
         places = np.flatnonzero(mask)
         signs = None if self.signs is None else self.signs.take(places)
         arrivals = self.arrivals if isinstance(self.arrivals, float) else self.arrivals.take(places)
-        return Matches(self.times.take(places), signs, self.positions.take(places, axis=1), arrivals)
+        return Matches(
+            self.times.take(places), signs, self.positions.take(places, axis=1), arrivals
+        )
 
 
 def is_pair(plan: JoinPlan) -> bool:
@@ -82,10 +84,15 @@ def is_pair(plan: JoinPlan) -> bool:
         and plan.expiry is Expiry.OWN
         and len(plan.sources) == 2
         and all(
-            len(source.codes) == 1 and [(index.codes, index.buckets) for index in source.indexes] == [((0,), None)]
+            len(source.codes) == 1
+            and [(index.codes, index.buckets) for index in source.indexes] == [((0,), None)]
             for source in plan.sources
         )
-        and all(len(step.checks) == 1 and step.checks[0].operator == "=" for order in plan.orders for step in order)
+        and all(
+            len(step.checks) == 1 and step.checks[0].operator == "="
+            for order in plan.orders
+            for step in order
+        )
         and not any(isinstance(source.window, PartitionedWindow) for source in plan.query.sources)
     )
 
@@ -101,21 +108,42 @@ class Tools:
 class JoinOperator:
     """Runs one join plan over the streams it reads, numbered in the order of their declaration."""
 
-    def __init__(self, plan: JoinPlan, streams: Sequence[str], tables: Mapping[str, pa.Table], tools: Tools) -> None:
+    def __init__(
+        self, plan: JoinPlan, streams: Sequence[str], tables: Mapping[str, pa.Table], tools: Tools
+    ) -> None:
         self.plan = plan
         self._workspace = tools.workspace
         self._room = 0
         self.now = BEFORE_ALL
         self._retracting = plan.retracting
-        self.state = JoinState(store_specs(plan, {name: number for number, name in enumerate(streams)}), plan.expiry.cleans_buckets)
+        self.state = JoinState(
+            store_specs(plan, {name: number for number, name in enumerate(streams)}),
+            plan.expiry.cleans_buckets,
+        )
         self._program = Program(plan, plan.orders, self.state.first_index)
         origin, steps = plan.snapshot
-        self._snapshot = Program(plan, [steps if source == origin else () for source in range(len(plan.sources))], self.state.first_index)
+        self._snapshot = Program(
+            plan,
+            [steps if source == origin else () for source in range(len(plan.sources))],
+            self.state.first_index,
+        )
         readers = [
-            CodeReader(number, planned, source.window.columns if isinstance(source.window, PartitionedWindow) else (), tools.evaluator)
-            for number, (planned, source) in enumerate(zip(plan.sources, plan.query.sources, strict=True))
+            CodeReader(
+                number,
+                planned,
+                source.window.columns if isinstance(source.window, PartitionedWindow) else (),
+                tools.evaluator,
+            )
+            for number, (planned, source) in enumerate(
+                zip(plan.sources, plan.query.sources, strict=True)
+            )
         ]
-        self._maker = EventMaker(self.state, readers, counting=plan.algorithm is not Algorithm.EAGER, retracting=self._retracting)
+        self._maker = EventMaker(
+            self.state,
+            readers,
+            counting=plan.algorithm is not Algorithm.EAGER,
+            retracting=self._retracting,
+        )
         self._is_pair = is_pair(plan)
         self._tree = self._make_tree(plan)
         self._meter = Meter(self.state, plan.equal)
@@ -132,12 +160,22 @@ class JoinOperator:
 
     def _load_table(self, source: int, table: pa.Table) -> None:
         positions = np.arange(len(table), dtype=np.int64)
-        rows, _ = self._maker.format(source, NewRows(positions, Batch(table, positions, np.zeros(len(table))), 0))
+        rows, _ = self._maker.format(
+            source, NewRows(positions, Batch(table, positions, np.zeros(len(table))), 0)
+        )
         width = self.state.width(source)
         count = len(rows) // width
         unused = np.full(count, -1, np.int64)
         offsets = np.arange(count, dtype=np.int64) * width
-        events = Events(np.full(count, source, np.int32), offsets, np.zeros(count, np.int64), unused, np.zeros((1, 1), np.int64), rows, 0.0)
+        events = Events(
+            np.full(count, source, np.int32),
+            offsets,
+            np.zeros(count, np.int64),
+            unused,
+            np.zeros((1, 1), np.int64),
+            rows,
+            0.0,
+        )
         self._insert_only(events)
 
     # -- input -------------------------------------------------------------------------------------
@@ -174,7 +212,9 @@ class JoinOperator:
         for source, spec in enumerate(self.state.specs):
             if spec.stream >= 0 and len(news[spec.stream].batch):
                 before = int(news[spec.stream].positions[0]) - 1
-                self.state.stores[source, layout.LAST] = max(before, int(self.state.stores[source, layout.LAST]))
+                self.state.stores[source, layout.LAST] = max(
+                    before, int(self.state.stores[source, layout.LAST])
+                )
 
     def _arrays(self) -> tuple[Integers, npt.NDArray[np.int32], Integers, Integers, Integers]:
         state = self.state
@@ -230,7 +270,10 @@ class JoinOperator:
             instants = [*(evaluations[inner] * self.plan.reevaluation).tolist(), *instants]
         limits = self.limits()
         for (start, stop), instant in zip(pairwise(cuts), instants, strict=True):
-            arrived = np.bincount(events.sources[start:stop][events.offsets[start:stop] >= 0], minlength=len(self.plan.sources))
+            arrived = np.bincount(
+                events.sources[start:stop][events.offsets[start:stop] >= 0],
+                minlength=len(self.plan.sources),
+            )
             for source, rows in enumerate(arrived.tolist()):
                 self.state.reserve(source, rows, int(limits[source]))
             order = np.empty(int(arrived.sum()), np.int64)
@@ -251,17 +294,17 @@ class JoinOperator:
 
     def _run_tree(self, tree: Tree, events: Events, *, silent: bool) -> Iterator[Matches]:
         event, resume, count = 0, 0, 0
-        composites = tree.composites
+        partial_matches = tree.partial_matches
         while True:
             status, event, count, need, resume = join_tree(
-                *self._arrays(), tree.climbs, tree.stride, composites.nodes, composites.members, composites.links,
+                *self._arrays(), tree.climbs, tree.stride, partial_matches.nodes, partial_matches.members, partial_matches.links,
                 events.sources, events.offsets, events.times, events.counts, events.incoming,
                 event, len(events), resume, count, int(silent), self._enough(), self._out, self.state.counters, self._scratch,
             )  # fmt: skip
             if status == layout.WIDEN:
                 # The results so far stay where they are: nodes are full too often to hand on a few results each time.
                 counts = events.counts[event] if len(events.counts) > event else events.counts[0]
-                composites.make_room(need, self._limits(int(events.times[event]), counts))
+                partial_matches.make_room(need, self._limits(int(events.times[event]), counts))
                 continue
             if count:
                 yield self._matches(events, count)
@@ -272,7 +315,9 @@ class JoinOperator:
 
     def _insert_only(self, events: Events) -> None:
         if self._tree:
-            assert not list(self._run_tree(self._tree, events, silent=True)), "a silent run makes no results"
+            assert not list(self._run_tree(self._tree, events, silent=True)), (
+                "a silent run makes no results"
+            )
             return
         arrived = np.bincount(events.sources[events.offsets >= 0], minlength=len(self.plan.sources))
         self.state.reserve_all(arrived.tolist(), layout.EVER)
@@ -316,7 +361,10 @@ class JoinOperator:
 
     def limits(self) -> Integers:
         """The limits as of now."""
-        counts = np.array([self._seen[spec.stream] if spec.stream >= 0 else 0 for spec in self.state.specs], np.int64)
+        counts = np.array(
+            [self._seen[spec.stream] if spec.stream >= 0 else 0 for spec in self.state.specs],
+            np.int64,
+        )
         return self._limits(self.now, counts)
 
     def _advance(self, news: Sequence[NewRows], now: int) -> None:
@@ -327,7 +375,7 @@ class JoinOperator:
         self._expire(limits, self.now)
         self.state.fit(limits)
         if self._tree:
-            self._tree.composites.fit(limits)
+            self._tree.partial_matches.fit(limits)
 
     def _expire(self, limits: Integers, instant: int) -> None:
         policy = _POLICIES[self.plan.expiry]
@@ -337,7 +385,9 @@ class JoinOperator:
             self._expiry[0] = instant - instant % self._expiry[1] + self._expiry[1]
             policy = layout.OWN
         state = self.state
-        expire_all(state.words, state.halves, state.stores, state.indexes, limits, policy, state.counters)
+        expire_all(
+            state.words, state.halves, state.stores, state.indexes, limits, policy, state.counters
+        )
 
     # -- output ------------------------------------------------------------------------------------
 
@@ -382,7 +432,7 @@ class JoinOperator:
     # -- planning while it runs --------------------------------------------------------------------
 
     def rates(self) -> list[float] | None:
-        """Rows a second of each source since the last measurement; None when no time has passed."""
+        """Rows per second of each source since the last measurement; None when no time has passed."""
         return self._meter.rates(self.now)
 
     def measure(self) -> JoinStatistics | None:
@@ -400,7 +450,10 @@ class JoinOperator:
     def rows(self) -> list[int]:
         """Rows inside the window of each source."""
         limits = self.limits()
-        return [self.state.inside(source, int(limits[source])) for source in range(len(self.plan.sources))]
+        return [
+            self.state.inside(source, int(limits[source]))
+            for source in range(len(self.plan.sources))
+        ]
 
     def kept(self, source: int) -> Integers:
         """The positions of the rows in the partitioned window of a source, also of those that do not join and only count."""
@@ -412,9 +465,9 @@ class JoinOperator:
 
     def nbytes(self) -> int:
         """Bytes of state, without the rows themselves."""
-        composites = self._tree.composites.nbytes() if self._tree else 0
-        return self.state.nbytes() + self._maker.nbytes() + composites
+        partial_matches = self._tree.partial_matches.nbytes() if self._tree else 0
+        return self.state.nbytes() + self._maker.nbytes() + partial_matches
 
-    def composites(self) -> int:
+    def partial_matches(self) -> int:
         """Intermediate results that are held."""
-        return self._tree.composites.rows() if self._tree else 0
+        return self._tree.partial_matches.rows() if self._tree else 0

@@ -61,7 +61,14 @@ class _Side:
 class PairJoin:
     """Joins two inputs; ``schemas`` are those of their columns, all under names of their own."""
 
-    def __init__(self, keys: Sequence[Key], schemas: tuple[pa.Schema, pa.Schema], evaluator: Evaluator, *, ending: bool) -> None:
+    def __init__(
+        self,
+        keys: Sequence[Key],
+        schemas: tuple[pa.Schema, pa.Schema],
+        evaluator: Evaluator,
+        *,
+        ending: bool,
+    ) -> None:
         self._expressions = [key.left for key in keys], [key.right for key in keys]
         self._types = [key.type for key in keys]
         self._evaluator = evaluator
@@ -75,16 +82,27 @@ class PairJoin:
         sides = [self._side(place, changes) for place, changes in enumerate((left, right))]
         for rows in self._rows:
             rows.reserve(self._keys.capacity)
-        found = [*self._with_kept(0, sides[0]), *self._with_kept(1, sides[1]), *self._with_new(*sides)]
+        found = [
+            *self._with_kept(0, sides[0]),
+            *self._with_kept(1, sides[1]),
+            *self._with_new(*sides),
+        ]
         self._keep(sides)
         if not found:
             return Changes.none(self._schema)
         columns = pa.concat_tables([part.columns for part in found])
-        times, weights = (np.concatenate([getattr(part, name) for part in found]) for name in ("times", "signs"))
+        times, weights = (
+            np.concatenate([getattr(part, name) for part in found]) for name in ("times", "signs")
+        )
         ends = np.concatenate([part.explicit_ends() for part in found])
         order = np.argsort(times, kind="stable")
         order = order[times[order] < ends[order]] if self._ending else order
-        return Changes(columns.take(pa.array(order)), times[order], weights[order], ends[order] if self._ending else None)
+        return Changes(
+            columns.take(pa.array(order)),
+            times[order],
+            weights[order],
+            ends[order] if self._ending else None,
+        )
 
     def _side(self, place: int, changes: Changes) -> _Side:
         """Without rows whose key is NULL, which is equal to nothing."""
@@ -95,7 +113,8 @@ class PairJoin:
             return _Side(changes, self._keys.find(nothing, nothing))
         values = self._evaluator.columns(self._expressions[place], changes.columns)
         values = [
-            column if column.type == kind else column.cast(kind, safe=False) for column, kind in zip(values, self._types, strict=True)
+            column if column.type == kind else column.cast(kind, safe=False)
+            for column, kind in zip(values, self._types, strict=True)
         ]
         table = pa.table(values, names=[str(number) for number in range(len(values))])
         if any(column.null_count for column in values):
@@ -114,20 +133,35 @@ class PairJoin:
         mine, theirs = new.changes.columns.take(pa.array(rows)), others.values(matches)
         ends = np.minimum(new.changes.explicit_ends()[rows], others.ends(matches))
         columns = self._beside(*((mine, theirs) if place == 0 else (theirs, mine)))
-        return [Changes(columns, new.changes.times[rows], new.changes.signs[rows] * others.weights(matches), ends)]
+        return [
+            Changes(
+                columns,
+                new.changes.times[rows],
+                new.changes.signs[rows] * others.weights(matches),
+                ends,
+            )
+        ]
 
     def _with_new(self, left: _Side, right: _Side) -> list[Changes]:
         """New rows of both sides with each other."""
         if not len(left.keys) or not len(right.keys):
             return []
         order = np.argsort(right.keys, kind="stable")
-        low, high = (np.searchsorted(right.keys[order], left.keys, side=side) for side in ("left", "right"))
+        low, high = (
+            np.searchsorted(right.keys[order], left.keys, side=side) for side in ("left", "right")
+        )
         counts = high - low
         if not counts.any():
             return []
         one = np.repeat(np.arange(len(left.keys)), counts)
-        other = order[np.arange(len(one)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(low, counts)]
-        columns = self._beside(left.changes.columns.take(pa.array(one)), right.changes.columns.take(pa.array(other)))
+        other = order[
+            np.arange(len(one))
+            - np.repeat(np.cumsum(counts) - counts, counts)
+            + np.repeat(low, counts)
+        ]
+        columns = self._beside(
+            left.changes.columns.take(pa.array(one)), right.changes.columns.take(pa.array(other))
+        )
         times = np.maximum(left.changes.times[one], right.changes.times[other])
         ends = np.minimum(left.changes.explicit_ends()[one], right.changes.explicit_ends()[other])
         return [Changes(columns, times, left.changes.signs[one] * right.changes.signs[other], ends)]

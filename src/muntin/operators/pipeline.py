@@ -17,7 +17,17 @@ from muntin.operators.set_operation import CountingOperator, UnionAllOperator
 from muntin.operators.signed import BEGINNING, NEVER, Changes
 from muntin.operators.steps import Operator, Step, Steps, what_it_does
 from muntin.operators.windowed import OnceOperator, has_ends
-from muntin.plan.pipeline import Combine, Distinct, GroupBy, Leaf, Node, Pipeline, SetOperation, SetOperator, Stored
+from muntin.plan.pipeline import (
+    Combine,
+    Distinct,
+    GroupBy,
+    Leaf,
+    Node,
+    Pipeline,
+    SetOperation,
+    SetOperator,
+    Stored,
+)
 from muntin.plan.strategy import Strategy
 
 
@@ -49,7 +59,13 @@ class PipelineOperator:
     Steps that pipelines have in common are run once in a round.
     """
 
-    def __init__(self, pipeline: Pipeline, tables: Mapping[str, pa.Table], evaluator: Evaluator, drive: Drive | None = None) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        tables: Mapping[str, pa.Table],
+        evaluator: Evaluator,
+        drive: Drive | None = None,
+    ) -> None:
         drive = drive or Drive()
         strategy, self._pool = drive.strategy, drive.steps or Steps()
         leaves = iter(drive.leaves or range(len(pipeline.leaves)))
@@ -58,20 +74,30 @@ class PipelineOperator:
         self.is_triggered = strategy is Strategy.INPUT
         """Whether results come only when rows reach the operators."""
         self._places: list[_Place] = []
-        self._build(pipeline.root, leaves, partial(_operator, evaluator=evaluator, windowed=self._windowed))
+        self._build(
+            pipeline.root, leaves, partial(_operator, evaluator=evaluator, windowed=self._windowed)
+        )
         self._shown = Intake(pipeline.root.schema, expires=True)
 
-    def _build(self, node: Node, leaves: Iterator[Hashable], make: Callable[[Node], Operator | None]) -> int:
+    def _build(
+        self, node: Node, leaves: Iterator[Hashable], make: Callable[[Node], Operator | None]
+    ) -> int:
         inputs = tuple(self._build(child, leaves, make) for child in node.inputs)
         below = tuple(id(self._places[place].step) for place in inputs)
         key = what_it_does(node), below, next(leaves) if isinstance(node, Leaf) else None
-        self._places.append(_Place(self._pool.get(key, lambda: self._make(node, make(node))), inputs))
+        self._places.append(
+            _Place(self._pool.get(key, lambda: self._make(node, make(node))), inputs)
+        )
         return len(self._places) - 1
 
     def _make(self, node: Node, operator: Operator | None) -> Step:
         expires = isinstance(operator, GroupByOperator | CountingOperator | OnceOperator)
         children = node.inputs or (node,)
-        return Step(node, operator, [Intake(child.schema, expires=expires) for child in children] if self._windowed else [])
+        return Step(
+            node,
+            operator,
+            [Intake(child.schema, expires=expires) for child in children] if self._windowed else [],
+        )
 
     def let_go(self) -> None:
         """Be no more: steps that no other pipeline has go too."""
@@ -106,7 +132,10 @@ class PipelineOperator:
             if step.operator is not None:
                 step.begun = step.operator.begin([self._begun(below) for below in place.inputs])
             elif isinstance(step.node, Stored):
-                step.begun = Changes.coming(self._tables[step.node.source.relation].select(step.node.schema.names), BEGINNING)
+                step.begun = Changes.coming(
+                    self._tables[step.node.source.relation].select(step.node.schema.names),
+                    BEGINNING,
+                )
             else:
                 step.begun = Changes.none(step.node.schema)
         return self._begun(-1)
@@ -169,7 +198,11 @@ class PipelineOperator:
         for intake, below in zip(step.intakes, place.inputs, strict=True):
             child = self._places[below].step
             intake.put(child.found)
-            clocks.append(intake.newest if self.is_triggered and not isinstance(child.node, Stored) else child.clock)
+            clocks.append(
+                intake.newest
+                if self.is_triggered and not isinstance(child.node, Stored)
+                else child.clock
+            )
         step.clock = max(step.clock, min(clocks))
         return [intake.take(step.clock) for intake in step.intakes]
 
@@ -181,7 +214,11 @@ class PipelineOperator:
     def state(self) -> list[tuple[Node, int, int]]:
         """For each node that keeps something: how many entries, and how many bytes."""
         steps = [place.step for place in self._places]
-        return [(step.node, step.operator.groups(), step.nbytes()) for step in steps if step.operator is not None]
+        return [
+            (step.node, step.operator.groups(), step.nbytes())
+            for step in steps
+            if step.operator is not None
+        ]
 
     def shared(self) -> list[bool]:
         """For each node that keeps something whether other pipelines have it too."""
@@ -200,8 +237,16 @@ def _operator(node: Node, *, evaluator: Evaluator, windowed: bool) -> Operator |
         case SetOperation(SetOperator.UNION_ALL):
             return UnionAllOperator(node)
         case Distinct() | SetOperation():
-            return OnceOperator(node, evaluator) if windowed and has_ends(node) else CountingOperator(node, evaluator)
+            return (
+                OnceOperator(node, evaluator)
+                if windowed and has_ends(node)
+                else CountingOperator(node, evaluator)
+            )
         case Combine():
-            return ProjectOperator(node, evaluator) if len(node.inputs) == 1 else CombineOperator(node, evaluator, ending=windowed)
+            return (
+                ProjectOperator(node, evaluator)
+                if len(node.inputs) == 1
+                else CombineOperator(node, evaluator, ending=windowed)
+            )
         case _:
             return None

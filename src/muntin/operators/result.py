@@ -43,7 +43,12 @@ class ResultMaker:
     """Makes the result rows of one query; ``select`` and ``residuals`` read the sources of the join, whose ``rows`` these are."""
 
     def __init__(
-        self, query: Query, select: Sequence[Expression], residuals: Sequence[Expression], rows: Sequence[Gatherer], evaluator: Evaluator
+        self,
+        query: Query,
+        select: Sequence[Expression],
+        residuals: Sequence[Expression],
+        rows: Sequence[Gatherer],
+        evaluator: Evaluator,
     ) -> None:
         self._every = query.every
         self._schema = query.output_schema
@@ -57,15 +62,21 @@ class ResultMaker:
 
     def make(self, matches: Matches) -> pa.Table:
         """The result rows of matches that pass, in their order."""
-        times = matches.times if self._every is None else -(-matches.times // self._every) * self._every
+        times = (
+            matches.times if self._every is None else -(-matches.times // self._every) * self._every
+        )
         return self._table(matches.signs, times, self._values(matches))
 
     def table(self, signs: Integers, times: Integers, rows: pa.Table) -> pa.Table:
         """The result rows of changes of rows."""
         return self._table(signs.astype(np.int8), times, rows.columns)
 
-    def _table(self, signs: npt.NDArray[np.int8] | None, times: Integers, values: list[pa.ChunkedArray]) -> pa.Table:
-        return pa.table([sign_column(signs, len(times)), time_column(times), *values], schema=self._schema)
+    def _table(
+        self, signs: npt.NDArray[np.int8] | None, times: Integers, values: list[pa.ChunkedArray]
+    ) -> pa.Table:
+        return pa.table(
+            [sign_column(signs, len(times)), time_column(times), *values], schema=self._schema
+        )
 
     def select(self, matches: Matches) -> pa.Table:
         """The select list alone, of matches that pass."""
@@ -94,7 +105,9 @@ class ResultMaker:
             values = self._rows[source].gather(positions, [reference.column for reference in own])
             columns.update(zip((reference.flat for reference in own), values, strict=True))
             if len(own) < len(wanted):
-                columns[ColumnRef(source, POSITION).flat] = pa.chunked_array([pa.array(np.array(positions))])
+                columns[ColumnRef(source, POSITION).flat] = pa.chunked_array(
+                    [pa.array(np.array(positions))]
+                )
         if not columns:
             return pa.table({"rows": np.zeros(len(matches), np.int8)})
         return pa.table(columns)
@@ -103,14 +116,20 @@ class ResultMaker:
 def _by_source(expressions: Iterable[Expression]) -> dict[int, list[ColumnRef]]:
     """The columns that expressions read, source by source."""
     by_source: dict[int, list[ColumnRef]] = {}
-    for reference in sorted({reference for expression in expressions for reference in expression.references}):
+    for reference in sorted(
+        {reference for expression in expressions for reference in expression.references}
+    ):
         by_source.setdefault(reference.source, []).append(reference)
     return by_source
 
 
 def sign_column(signs: npt.NDArray[np.int8] | None, count: int) -> pa.Array:
     """``'+'`` and ``'-'`` as an Arrow column, without a Python object a row."""
-    text = np.full(count, ord("+"), np.uint8) if signs is None else np.where(signs > 0, ord("+"), ord("-")).astype(np.uint8)
+    text = (
+        np.full(count, ord("+"), np.uint8)
+        if signs is None
+        else np.where(signs > 0, ord("+"), ord("-")).astype(np.uint8)
+    )
     offsets = np.arange(count + 1, dtype=np.int32)
     return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))
 

@@ -38,7 +38,9 @@ def row_keys(columns: pa.Table, evaluator: Evaluator) -> tuple[Integers, Integer
 def decimal_words(column: pa.ChunkedArray) -> tuple[Integers, Integers]:
     """The low and high halves of decimals of 128 bits; 0 for NULL."""
     parts = [
-        np.frombuffer(chunk.buffers()[1], np.int64)[2 * chunk.offset : 2 * (chunk.offset + len(chunk))].reshape(-1, 2)
+        np.frombuffer(chunk.buffers()[1], np.int64)[
+            2 * chunk.offset : 2 * (chunk.offset + len(chunk))
+        ].reshape(-1, 2)
         for chunk in column.chunks
         if len(chunk)
     ]
@@ -50,10 +52,20 @@ def decimal_words(column: pa.ChunkedArray) -> tuple[Integers, Integers]:
 
 def _words(column: pa.ChunkedArray, evaluator: Evaluator) -> tuple[Integers, Integers]:
     kind = column.type
-    missing = (~column.is_valid().to_numpy()).astype(np.int64) if column.null_count else np.zeros(len(column), np.int64)
+    missing = (
+        (~column.is_valid().to_numpy()).astype(np.int64)
+        if column.null_count
+        else np.zeros(len(column), np.int64)
+    )
     if pat.is_floating(kind):
         return real_codes(column), missing
-    if pat.is_integer(kind) or pat.is_boolean(kind) or pat.is_date32(kind) or pat.is_time64(kind) or pat.is_timestamp(kind):
+    if (
+        pat.is_integer(kind)
+        or pat.is_boolean(kind)
+        or pat.is_date32(kind)
+        or pat.is_time64(kind)
+        or pat.is_timestamp(kind)
+    ):
         return whole_codes(column), missing
     if pat.is_decimal128(kind):
         low, high = decimal_words(column)
@@ -65,11 +77,20 @@ def _hashed(column: pa.ChunkedArray, evaluator: Evaluator) -> tuple[Integers, In
     """Hashes of values; every different value is hashed once."""
     places = None
     if pat.is_string(column.type) or pat.is_large_string(column.type) or pat.is_binary(column.type):
-        encoded = pc.dictionary_encode(column.combine_chunks() if column.num_chunks != 1 else column.chunk(0), null_encoding="encode")
+        encoded = pc.dictionary_encode(
+            column.combine_chunks() if column.num_chunks != 1 else column.chunk(0),
+            null_encoding="encode",
+        )
         places = encoded.indices.to_numpy()
         column = pa.chunked_array([encoded.dictionary])
-    text = '"x"' if pat.is_string(column.type) or pat.is_large_string(column.type) else 'to_json("x")::VARCHAR'
-    lower, upper = evaluator.raw([f"md5_number_lower({text})", f"md5_number_upper({text})"], pa.table({"x": column}))
+    text = (
+        '"x"'
+        if pat.is_string(column.type) or pat.is_large_string(column.type)
+        else 'to_json("x")::VARCHAR'
+    )
+    lower, upper = evaluator.raw(
+        [f"md5_number_lower({text})", f"md5_number_upper({text})"], pa.table({"x": column})
+    )
     low, high = whole_codes(lower), whole_codes(upper)
     return (low, high) if places is None else (low[places], high[places])
 

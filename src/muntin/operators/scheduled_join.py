@@ -1,8 +1,8 @@
 """A join that several queries share, worked off in the order of a scheduler (paper 1).
 
 Computes what :class:`muntin.operators.join.JoinOperator` computes for the largest windows, and tells for each result which levels, that is
-which windows, get it; each level gets its results in the order in which it would get them alone. State besides the stores: the agenda
-(:mod:`muntin.schedule.agenda`). Cost a row: as alone, plus a few nanoseconds for each level; of more than two sources the scans of all
+which windows, get it; each level gets its results in the order in which it would get them alone. State besides the stores: the work queue
+(:mod:`muntin.schedule.work_queue`). Cost a row: as alone, plus a few nanoseconds for each level; of more than two sources the scans of all
 levels.
 """
 
@@ -16,18 +16,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from muntin.kernels import agenda as at
 from muntin.kernels import layout
-from muntin.kernels.compiling import prepare_part
-from muntin.kernels.scheduling import find_resumes, results_of_level, run_schedule
-from muntin.kernels.sorting import sort_matches
+from muntin.kernels import scheduler_state as at
+from muntin.kernels.jit import prepare_part
+from muntin.kernels.result_order import sort_matches
+from muntin.kernels.shared_join import find_resumes, results_of_level, run_schedule
 from muntin.model.window import PartitionedWindow
 from muntin.operators.events import Events, NewRows
 from muntin.operators.join import JoinOperator, Matches, Tools
 from muntin.plan.join import Algorithm, Expiry, JoinPlan
 from muntin.plan.query import Emit
-from muntin.schedule.agenda import Agenda
 from muntin.schedule.levels import Levels
+from muntin.schedule.work_queue import WorkQueue
 
 Integers = npt.NDArray[np.int64]
 
@@ -141,7 +141,9 @@ class Released:
     def response_times(self, level: int) -> npt.NDArray[np.int64]:
         """For each result of a level, nanoseconds from the arrival of its newest row to its release."""
         found, rows = self._places(level), 2 + self.sources
-        times: Integers = self.out[found, rows + at.R_RELEASED] - self.out[found, rows + at.R_ARRIVAL]
+        times: Integers = (
+            self.out[found, rows + at.R_RELEASED] - self.out[found, rows + at.R_ARRIVAL]
+        )
         return times
 
     def _places(self, level: int) -> Integers:
@@ -152,7 +154,14 @@ class Released:
 class ScheduledJoin(JoinOperator):
     """Runs one join plan for several levels."""
 
-    def __init__(self, plan: JoinPlan, streams: Sequence[str], tables: Mapping[str, pa.Table], tools: Tools, schedule: Schedule) -> None:
+    def __init__(
+        self,
+        plan: JoinPlan,
+        streams: Sequence[str],
+        tables: Mapping[str, pa.Table],
+        tools: Tools,
+        schedule: Schedule,
+    ) -> None:
         super().__init__(plan, streams, tables, tools)
         prepare_part("schedule")
         assert not obstacle(plan), f"such joins are not scheduled: {obstacle(plan)}"
@@ -164,11 +173,15 @@ class ScheduledJoin(JoinOperator):
     def follow(self, schedule: Schedule) -> None:
         """Go by other levels or another scheduler from now on; nothing is being worked on."""
         assert self._events is None, "rows are still being worked on"
-        assert schedule.scheduler != "lwo" or len(self.plan.sources) == _TWO, "with more sources LWO is the join as it is"
+        assert schedule.scheduler != "lwo" or len(self.plan.sources) == _TWO, (
+            "with more sources LWO is the join as it is"
+        )
         self.schedule = schedule
         levels = schedule.levels
         counting = any(spec.kind == layout.COUNT for spec in self.state.specs)
-        self.agenda = Agenda(levels, schedule.scheduler, len(self.plan.sources), counting=counting)
+        self.work_queue = WorkQueue(
+            levels, schedule.scheduler, len(self.plan.sources), counting=counting
+        )
         self._sizes = np.array(levels.sizes, np.int64).reshape(len(levels), -1)
         self._edges = np.array(levels.edges, np.int64).reshape(len(levels), -1)
         self._best, self._quotients = _NO_TABLE, _NO_QUOTIENTS
@@ -187,7 +200,7 @@ class ScheduledJoin(JoinOperator):
     def absorb(self, news: Sequence[NewRows], now: int) -> Iterator[Released]:
         """Take new rows, given per stream, while others are being worked on; nothing is looked for, but what is ready is yielded."""
         self.take(news, now)
-        desk = self.agenda.desk
+        desk = self.work_queue.desk
         while self._untaken():
             desk[[at.CLOCK, at.NOW, at.PUNCTUAL, at.UNTIL]] = at.MEASURED, 0, 0, 0
             released = self.go_on(_FEW)
@@ -209,8 +222,8 @@ class ScheduledJoin(JoinOperator):
             # Not before there is work: queries often come many at a time.
             self._best, self._quotients = self.schedule.levels.best, self.schedule.levels.quotients
         self._events, self._arrivals = events, arrivals
-        self.agenda.desk[at.EVENT] = 0
-        self.agenda.reserve(len(events))
+        self.work_queue.desk[at.EVENT] = 0
+        self.work_queue.reserve(len(events))
 
     @staticmethod
     def _arrived(events: Events) -> Integers:
@@ -218,27 +231,33 @@ class ScheduledJoin(JoinOperator):
         return (moments * _SECOND).astype(np.int64)
 
     def _untaken(self) -> int:
-        return len(self._events) - int(self.agenda.desk[at.EVENT]) if self._events is not None else 0
+        return (
+            len(self._events) - int(self.work_queue.desk[at.EVENT])
+            if self._events is not None
+            else 0
+        )
 
     def is_busy(self) -> bool:
         """Whether there is anything to do."""
-        return bool(self.agenda.waiting() or self._untaken() or self.agenda.desk[at.ENDING])
+        return bool(self.work_queue.waiting() or self._untaken() or self.work_queue.desk[at.ENDING])
 
     def work(self, pace: Pace) -> Released | None:
         """Go on for a turn, or until there are many results or all is done; the results, if there are any."""
-        desk = self.agenda.desk
+        desk = self.work_queue.desk
         desk[[at.CLOCK, at.NOW, at.PUNCTUAL, at.APART]] = at.MEASURED, 0, 0, 0
         desk[at.UNTIL] = time.monotonic_ns() + pace.turn()
         return self.go_on(pace.results)
 
-    def replay(self, news: Sequence[NewRows], arrivals: Integers, now: int, timing: Timing) -> Iterator[Released | None]:
+    def replay(
+        self, news: Sequence[NewRows], arrivals: Integers, now: int, timing: Timing
+    ) -> Iterator[Released | None]:
         """Work as if the rows came at their arrivals, given in total order, in nanoseconds from now on; for measurements.
 
         The clock is put forward to the next arrival when there is nothing to do, and stands still between turns. Results are written for
         each level apart: what an output stream costs is then part of the measurement, as in the paper.
         """
         self.take(news, now)
-        desk = self.agenda.desk
+        desk = self.work_queue.desk
         desk[[at.APART, at.PUNCTUAL, at.NOW, at.IDLE, at.LOST]] = 1, 1, 0, 0, 0
         desk[at.CLOCK] = at.MEASURED if timing.costs is None else at.COUNTED
         if timing.costs is not None:
@@ -257,7 +276,7 @@ class ScheduledJoin(JoinOperator):
 
     def go_on(self, most: int = 1 << 18) -> Released | None:
         """Work by the clock that is set on the desk, until there are about so many results."""
-        desk = self.agenda.desk
+        desk = self.work_queue.desk
         desk[at.FOUND] = 0
         while True:
             status = self._call(self._results(most))
@@ -268,9 +287,9 @@ class ScheduledJoin(JoinOperator):
                 self._make_room(layout.GROW, 0, events, int(desk[at.EVENT]))
                 self._find_resumes()
             elif status == at.MORE_ROWS:
-                self.agenda.reserve(len(self.agenda.outers))
+                self.work_queue.reserve(len(self.work_queue.outers))
             elif status == at.MORE_PAIRS:
-                self.agenda.widen()
+                self.work_queue.widen()
             elif status == layout.OVERFLOW and not count:
                 self._room = int(desk[at.NEED])
             else:
@@ -278,14 +297,26 @@ class ScheduledJoin(JoinOperator):
         self.state.counters[layout.N_RESULTS] += count
         if not count:
             return None
-        return Released(self._results(most), count, len(self.plan.sources), self.plan.results_in_order)
+        return Released(
+            self._results(most), count, len(self.plan.sources), self.plan.results_in_order
+        )
 
     def _find_resumes(self) -> None:
         """Let rows that wait go on at the right places in stores that have moved."""
         if len(self.plan.sources) == _TWO:
             words, halves, stores, indexes, _ = self._arrays()
-            agenda, program = self.agenda, self._program
-            find_resumes(words, halves, stores, indexes, program.flat, program.stride, agenda.done, agenda.outers, self._scratch)
+            work_queue, program = self.work_queue, self._program
+            find_resumes(
+                words,
+                halves,
+                stores,
+                indexes,
+                program.flat,
+                program.stride,
+                work_queue.done,
+                work_queue.outers,
+                self._scratch,
+            )
 
     def _results(self, most: int) -> Integers:
         """Room for so many results, or for as many as one step gave that did not fit; one step needs as much as there are levels."""
@@ -294,14 +325,14 @@ class ScheduledJoin(JoinOperator):
         return self._workspace.exactly(max(most, self._room, len(self.schedule.levels)), words)
 
     def _call(self, out: Integers) -> int:
-        events, agenda, levels = self._events, self.agenda, self.schedule.levels
+        events, work_queue, levels = self._events, self.work_queue, self.schedule.levels
         assert events is not None, "there is work"
         return int(
             run_schedule(
                 *self._arrays(), self._program.flat, self._program.stride,
                 events.sources, events.offsets, events.times, events.counts, events.incoming, self._arrivals,
-                self._edges, self._sizes, levels.tables, levels.reach, levels.served, self._best, self._quotients, agenda.chosen,
-                agenda.desk, agenda.done, agenda.links, agenda.given, agenda.outers, agenda.bases, agenda.bounds, agenda.pairs,
+                self._edges, self._sizes, levels.tables, levels.reach, levels.served, self._best, self._quotients, work_queue.chosen,
+                work_queue.desk, work_queue.done, work_queue.links, work_queue.given, work_queue.outers, work_queue.bases, work_queue.bounds, work_queue.pairs,
                 out, self.trace, self.state.counters, self._scratch,
             )
         )  # fmt: skip
@@ -309,7 +340,7 @@ class ScheduledJoin(JoinOperator):
     def rest(self) -> None:
         """Let rows go that no window reaches, and give back room; when nothing waits."""
         self._events = None
-        self.agenda.shrink()
+        self.work_queue.shrink()
         limits = self.limits()
         self._expire(limits, self.now)
         self.state.fit(limits)
@@ -318,4 +349,4 @@ class ScheduledJoin(JoinOperator):
 
     def nbytes(self) -> int:
         """Bytes of state, without the rows themselves."""
-        return super().nbytes() + self.agenda.nbytes()
+        return super().nbytes() + self.work_queue.nbytes()

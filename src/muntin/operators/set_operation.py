@@ -57,10 +57,16 @@ class CountingOperator:
         changes = merged(inputs, self._schema)
         if not len(changes):
             return Changes.none(self._schema)
-        slots = self._table.touch(self._table.find(*row_keys(changes.columns, self._evaluator)), changes.times)
+        slots = self._table.touch(
+            self._table.find(*row_keys(changes.columns, self._evaluator)), changes.times
+        )
         self._left.reserve(self._table.capacity)
         every = self._table.count(slots, changes.signs)
-        left = self._left.add(slots, np.where(of_left(inputs), changes.signs, 0)) if len(inputs) > 1 else every
+        left = (
+            self._left.add(slots, np.where(of_left(inputs), changes.signs, 0))
+            if len(inputs) > 1
+            else every
+        )
         result = self._times(left, every - left)
         self._left.forget(self._table.release(slots))
         more = result[1::2] - result[0::2]

@@ -46,7 +46,9 @@ class Changes:
             return self
         ends = None if self.ends is None else self.ends[mask]
         numbers = None if self.numbers is None else self.numbers[mask]
-        return Changes(self.columns.filter(pa.array(mask)), self.times[mask], self.signs[mask], ends, numbers)
+        return Changes(
+            self.columns.filter(pa.array(mask)), self.times[mask], self.signs[mask], ends, numbers
+        )
 
     def with_columns(self, columns: pa.Table) -> Changes:
         """The same changes of other rows."""
@@ -59,7 +61,12 @@ class Changes:
 
     def _slice(self, start: int, stop: int) -> Changes:
         ends = None if self.ends is None else self.ends[start:stop]
-        return Changes(self.columns.slice(start, stop - start), self.times[start:stop], self.signs[start:stop], ends)
+        return Changes(
+            self.columns.slice(start, stop - start),
+            self.times[start:stop],
+            self.signs[start:stop],
+            ends,
+        )
 
     def explicit_ends(self) -> Integers:
         """The ends, of rows that stay too."""
@@ -97,4 +104,6 @@ def merged(parts: Sequence[Changes], schema: pa.Schema) -> Changes:
     order = order_of(times)
     if order is None:
         return Changes(columns, times, signs, ends)
-    return Changes(take_rows(columns, order), times[order], signs[order], None if ends is None else ends[order])
+    return Changes(
+        take_rows(columns, order), times[order], signs[order], None if ends is None else ends[order]
+    )

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
-from muntin.kernels.showing import NONE, end_rows, list_shown
+from muntin.kernels.snapshot import NONE, end_rows, list_shown
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import Changes
 from muntin.state.columns import take_rows
@@ -41,7 +41,14 @@ class Snapshots:
         if not len(changes):
             return
         numbers = self._numbers(changes) if changes.numbers is None else changes.numbers
-        self._parts.append(Changes(changes.columns.rename_columns(self._schema.names), changes.times, changes.signs, numbers=numbers))
+        self._parts.append(
+            Changes(
+                changes.columns.rename_columns(self._schema.names),
+                changes.times,
+                changes.signs,
+                numbers=numbers,
+            )
+        )
 
     def _numbers(self, changes: Changes) -> Integers:
         numbers = self._table.find(*row_keys(changes.columns, self._evaluator))
@@ -62,7 +69,9 @@ class Snapshots:
             ends = self._ends(changes)
             coming = changes.signs > 0
             begins = np.clip(-((first - changes.times) // every), 0, total)
-            stops = np.where(coming, np.clip(-((first - np.minimum(ends, until + 1)) // every), 0, total), 0)
+            stops = np.where(
+                coming, np.clip(-((first - np.minimum(ends, until + 1)) // every), 0, total), 0
+            )
             shown = begins < stops
             skipped = int(begins[shown].min()) if shown.any() else total
             count = min(total - skipped, max(_AT_ONCE // max(len(changes), 1), 1))
@@ -70,17 +79,24 @@ class Snapshots:
             last = first + (count - 1) * every
             if count:
                 yield self._list(
-                    changes, np.clip(begins - skipped, 0, count), np.clip(stops - skipped, 0, count), np.arange(first, last + 1, every)
+                    changes,
+                    np.clip(begins - skipped, 0, count),
+                    np.clip(stops - skipped, 0, count),
+                    np.arange(first, last + 1, every),
                 )
             self._parts = [changes.where((changes.times > last) | (coming & (ends > last)))]
             first = last + every
 
     @staticmethod
-    def _list(changes: Changes, begins: Integers, stops: Integers, instants: Integers) -> tuple[pa.Table, Integers]:
+    def _list(
+        changes: Changes, begins: Integers, stops: Integers, instants: Integers
+    ) -> tuple[pa.Table, Integers]:
         """Return the rows of the answers at some instants: each row is in those from its begin up to its stop."""
         count = len(instants)
         shown = begins < stops
-        added = np.bincount(begins[shown], minlength=count + 1) - np.bincount(stops[shown], minlength=count + 1)
+        added = np.bincount(begins[shown], minlength=count + 1) - np.bincount(
+            stops[shown], minlength=count + 1
+        )
         sizes = np.cumsum(added)[:count]
         rows = np.empty(int(sizes.sum()), np.int64)
         list_shown(begins, stops, np.cumsum(sizes) - sizes, rows)
@@ -89,8 +105,12 @@ class Snapshots:
     def _changes(self) -> Changes:
         """All that is kept, as one."""
         if len(self._parts) != 1:
-            parts = self._parts or [Changes(self._schema.empty_table(), *(np.empty(0, np.int64) for _ in range(2)))]
-            numbers = [np.empty(0, np.int64) if part.numbers is None else part.numbers for part in parts]
+            parts = self._parts or [
+                Changes(self._schema.empty_table(), *(np.empty(0, np.int64) for _ in range(2)))
+            ]
+            numbers = [
+                np.empty(0, np.int64) if part.numbers is None else part.numbers for part in parts
+            ]
             self._parts = [
                 Changes(
                     pa.concat_tables([part.columns for part in parts]).combine_chunks(),
@@ -108,7 +128,9 @@ class Snapshots:
         if most > len(self._firsts):
             self._firsts, self._lasts = (np.full(2 * most, NONE, np.int64) for _ in range(2))
         ends, nexts = np.empty(len(changes), np.int64), np.empty(len(changes), np.int64)
-        end_rows(changes.numbers, changes.signs, changes.times, self._firsts, self._lasts, nexts, ends)
+        end_rows(
+            changes.numbers, changes.signs, changes.times, self._firsts, self._lasts, nexts, ends
+        )
         return ends
 
     def nbytes(self) -> int:

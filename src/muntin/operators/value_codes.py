@@ -44,7 +44,12 @@ def value_codes(kind: pa.DataType) -> ValueCodes:
     """The way for values of a type."""
     if pat.is_floating(kind):
         return RealCodes(kind)
-    fixed = pat.is_boolean(kind) or pat.is_date32(kind) or (pat.is_time64(kind) and kind.unit == "us") or pat.is_timestamp(kind)
+    fixed = (
+        pat.is_boolean(kind)
+        or pat.is_date32(kind)
+        or (pat.is_time64(kind) and kind.unit == "us")
+        or pat.is_timestamp(kind)
+    )
     if fixed or (pat.is_integer(kind) and kind != pa.uint64()):
         return WholeCodes(kind)
     return Labels(kind)

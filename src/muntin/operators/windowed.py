@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
-from muntin.kernels.reporting import GREATER, LEFT, LESSER
+from muntin.kernels.distinct_changes import GREATER, LEFT, LESSER
 from muntin.operators.row_keys import row_keys
 from muntin.operators.set_operation import TIMES, of_left
 from muntin.operators.signed import Changes, merged
@@ -55,20 +55,26 @@ class OnceOperator:
         changes = merged(inputs, self._schema)
         if not len(changes):
             return Changes.none(self._schema)
-        slots = self._table.touch(self._table.find(*row_keys(changes.columns, self._evaluator)), changes.times)
+        slots = self._table.touch(
+            self._table.find(*row_keys(changes.columns, self._evaluator)), changes.times
+        )
         for kept in (self._left, self._ends):
             kept.reserve(self._table.capacity)
         every = self._table.count(slots, changes.signs)
         lefts = of_left(inputs)
         left = self._left.add(slots, np.where(lefts, changes.signs, 0))
         present = self._times(left, every - left)[1::2] > 0
-        signs, ends = self._ends.report(slots, (changes.times, changes.signs, changes.explicit_ends()), lefts, present)
+        signs, ends = self._ends.report(
+            slots, (changes.times, changes.signs, changes.explicit_ends()), lefts, present
+        )
         gone = self._table.release(slots)
         self._left.forget(gone)
         self._ends.forget(gone)
         said = np.flatnonzero(signs)
         rows = slots.rows[said]
-        return Changes(changes.columns.take(pa.array(rows)), changes.times[rows], signs[said], ends[said])
+        return Changes(
+            changes.columns.take(pa.array(rows)), changes.times[rows], signs[said], ends[said]
+        )
 
     def groups(self) -> int:
         """Different rows that are kept."""

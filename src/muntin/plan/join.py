@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from muntin.plan.limiting import Limiting
+from muntin.plan.probe_limits import Limiting
 from muntin.plan.query import Expression, Query
 
 
@@ -100,7 +100,7 @@ class Expiry(StrEnum):
 
 @dataclass(frozen=True)
 class TreeNode:
-    """An inner node below the root: the sources of its composites, and by which codes its sibling looks them up."""
+    """An inner node below the root: the sources of its partial matches, and by which codes its sibling looks them up."""
 
     sources: tuple[int, ...]
     key: tuple[tuple[int, int], ...]
@@ -143,7 +143,7 @@ class TreePlan:
 class Prediction:
     """What a plan is expected to cost.
 
-    ``cost`` is rows looked at a second (for nested loops: paper 3's comparisons) and ``work`` seconds of work a second, under
+    ``cost`` is rows looked at per second (for nested loops: paper 3's comparisons) and ``work`` seconds of work a second, under
     ``orders`` (by origin); ``others`` are the next best global orders with the rows they look at.
     """
 
@@ -158,7 +158,10 @@ class Prediction:
         every = self.orders[0]
         for place in range(len(every)):
             order = (*every[1 : 1 + place], every[0], *every[1 + place :])
-            if all(tuple(s for s in order if s != origin) == own[1:] for origin, own in enumerate(self.orders)):
+            if all(
+                tuple(s for s in order if s != origin) == own[1:]
+                for origin, own in enumerate(self.orders)
+            ):
                 return order
         return None
 
@@ -197,4 +200,7 @@ class JoinPlan:
         """Whether the steps already meet partners in the ruled order: FROM order, newest first."""
         if self.algorithm is not Algorithm.EAGER or self.tree is not None:
             return False
-        return all([step.source for step in steps] == sorted(step.source for step in steps) for steps in self.orders)
+        return all(
+            [step.source for step in steps] == sorted(step.source for step in steps)
+            for steps in self.orders
+        )

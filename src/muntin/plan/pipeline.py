@@ -103,7 +103,15 @@ class GroupBy:
     def groups(self) -> pa.Schema:
         """The columns of the groups: keys under their names in the input, aggregates as ``a0``, ``a1``, ..."""
         keys = [self.input.schema.field(place) for place in range(self.keys)]
-        return pa.schema([*keys, *(pa.field(f"a{number}", aggregate.type) for number, aggregate in enumerate(self.aggregates))])
+        return pa.schema(
+            [
+                *keys,
+                *(
+                    pa.field(f"a{number}", aggregate.type)
+                    for number, aggregate in enumerate(self.aggregates)
+                ),
+            ]
+        )
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -190,7 +198,10 @@ class Pipeline(Query):
     @cached_property
     def has_beginning(self) -> bool:
         """Whether it may have results before any row has come: of aggregates over nothing, or of stored tables."""
-        return any(isinstance(node, Stored) or (isinstance(node, GroupBy) and not node.keys) for node in self.nodes)
+        return any(
+            isinstance(node, Stored) or (isinstance(node, GroupBy) and not node.keys)
+            for node in self.nodes
+        )
 
 
 @dataclass(frozen=True)

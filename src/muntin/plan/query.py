@@ -126,4 +126,6 @@ class Query:
     def output_schema(self) -> pa.Schema:
         """The schema of the results: ``_op``, ``_ts``, then the select list."""
         fields = [pa.field("_op", pa.string()), pa.field("_ts", pa.timestamp("us"))]
-        return pa.schema(fields + [pa.field(column.name, column.expression.type) for column in self.select])
+        return pa.schema(
+            fields + [pa.field(column.name, column.expression.type) for column in self.select]
+        )

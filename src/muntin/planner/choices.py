@@ -52,7 +52,9 @@ class Limits:
 def choose(graph: JoinGraph, limits: Limits, costs: UnitCosts, aliases: Sequence[str]) -> Choice:
     """The cheapest way that keeps to the limits."""
     indexed = _indexed(graph, limits, costs)
-    cost = join_cost(indexed, limits.orders, costs) if limits.orders else best_orders(indexed, costs)
+    cost = (
+        join_cost(indexed, limits.orders, costs) if limits.orders else best_orders(indexed, costs)
+    )
     reasons = [_index_reason(graph, indexed, limits, Priced(cost, costs), aliases)]
     tree = _cheaper_tree(indexed, limits, cost, costs)
     if tree is not None:
@@ -71,7 +73,9 @@ def least_work(graph: JoinGraph, limits: Limits, costs: UnitCosts) -> float:
     indexed = _indexed(graph, limits, costs)
     if limits.tree is not None:
         return tree_cost(indexed, limits.tree, costs).time * _NANO
-    cost = join_cost(indexed, limits.orders, costs) if limits.orders else best_orders(indexed, costs)
+    cost = (
+        join_cost(indexed, limits.orders, costs) if limits.orders else best_orders(indexed, costs)
+    )
     tree = _cheaper_tree(indexed, limits, cost, costs)
     return (tree.time if tree else cost.time) * _NANO
 
@@ -83,7 +87,9 @@ def _indexed(graph: JoinGraph, limits: Limits, costs: UnitCosts) -> JoinGraph:
     return without_needless(graph, costs) if limits.scan_allowed else graph
 
 
-def _cheaper_tree(graph: JoinGraph, limits: Limits, cost: JoinCost, costs: UnitCosts) -> TreeCost | None:
+def _cheaper_tree(
+    graph: JoinGraph, limits: Limits, cost: JoinCost, costs: UnitCosts
+) -> TreeCost | None:
     """The cheapest tree, if one may be chosen and is so much cheaper than the join without that it pays."""
     if not _tree_may_pay(graph, limits, cost, costs):
         return None
@@ -94,7 +100,12 @@ def _cheaper_tree(graph: JoinGraph, limits: Limits, cost: JoinCost, costs: UnitC
 def _tree_may_pay(graph: JoinGraph, limits: Limits, cost: JoinCost, costs: UnitCosts) -> bool:
     """Whether a tree could be so much cheaper: in any tree a new row looks at least into one other side."""
     least = sum(graph.rate(source) for source in range(graph.count)) * costs.probe
-    return limits.tree_allowed and limits.tree is None and not limits.orders and least <= _TREE_PAYS * cost.time
+    return (
+        limits.tree_allowed
+        and limits.tree is None
+        and not limits.orders
+        and least <= _TREE_PAYS * cost.time
+    )
 
 
 @dataclass(frozen=True)
@@ -105,10 +116,16 @@ class Priced:
     units: UnitCosts
 
 
-def _index_reason(before: JoinGraph, after: JoinGraph, limits: Limits, priced: Priced, aliases: Sequence[str]) -> str:
-    none = join_cost(before.having([1] * before.count), priced.cost.orders, priced.units).time * _NANO
+def _index_reason(
+    before: JoinGraph, after: JoinGraph, limits: Limits, priced: Priced, aliases: Sequence[str]
+) -> str:
+    none = (
+        join_cost(before.having([1] * before.count), priced.cost.orders, priced.units).time * _NANO
+    )
     text = f"indexes as chosen: {priced.cost.time * _NANO:.3g} seconds of work a second predicted; no index: {none:.3g}"
-    scanned = [aliases[s] for s in range(after.count) if after.buckets[s] == 1 and before.buckets[s] != 1]
+    scanned = [
+        aliases[s] for s in range(after.count) if after.buckets[s] == 1 and before.buckets[s] != 1
+    ]
     if scanned and limits.memory is None:
         text += f"; {', '.join(scanned)} cheaper to scan"
     if limits.memory is not None:
@@ -118,24 +135,33 @@ def _index_reason(before: JoinGraph, after: JoinGraph, limits: Limits, priced: P
 
 
 def _tree_reason(tree: TreeCost, cost: JoinCost, *, chosen: bool) -> str:
-    verdict = "tree with stored intermediate results" if chosen else "no stored intermediate results"
+    verdict = (
+        "tree with stored intermediate results" if chosen else "no stored intermediate results"
+    )
     return (
         f"{verdict}: best tree {tree.time * _NANO:.3g} seconds a second and {tree.kept:,.0f} combinations kept, "
         f"join without {cost.time * _NANO:.3g}"
     )
 
 
-def _others(graph: JoinGraph, chosen: JoinCost, costs: UnitCosts) -> tuple[tuple[float, Order], ...]:
+def _others(
+    graph: JoinGraph, chosen: JoinCost, costs: UnitCosts
+) -> tuple[tuple[float, Order], ...]:
     """The next best global orders with the rows they look at."""
     if not 3 <= graph.count <= MOST_ALTERNATIVES:
         return ()
     priced = [along(graph, order, costs) for order in permutations(range(graph.count))]
-    rest = {cost.orders: (cost.time, cost.looked, order) for cost, order in zip(priced, permutations(range(graph.count)), strict=True)}
+    rest = {
+        cost.orders: (cost.time, cost.looked, order)
+        for cost, order in zip(priced, permutations(range(graph.count)), strict=True)
+    }
     rest.pop(chosen.orders, None)
     return tuple((looked, order) for _, looked, order in sorted(rest.values())[:3])
 
 
-def choose_expiry(graph: JoinGraph, settings: Settings, lengths: Sequence[int | None], costs: UnitCosts) -> tuple[Expiry, int | None, str]:
+def choose_expiry(
+    graph: JoinGraph, settings: Settings, lengths: Sequence[int | None], costs: UnitCosts
+) -> tuple[Expiry, int | None, str]:
     """The expiry policy, its interval if it is lazy, and why; ``lengths`` are the time windows in microseconds.
 
     Letting go with each arrival costs a look at one row; eager expiry a look at every window; lazy expiry a pass over the windows
@@ -148,12 +174,16 @@ def choose_expiry(graph: JoinGraph, settings: Settings, lengths: Sequence[int | 
     times = {
         Expiry.OWN: rate * costs.expire,
         Expiry.EAGER: rate * (costs.expire + graph.count * costs.scanned),
-        Expiry.LAZY: rate * costs.expire + graph.count * costs.probe / interval + looks * interval / (length + interval),
+        Expiry.LAZY: rate * costs.expire
+        + graph.count * costs.probe / interval
+        + looks * interval / (length + interval),
     }
     if settings.expiry == "auto":
         policy = min(times, key=lambda known: (times[known], list(times).index(known)))
     else:
         policy = Expiry(settings.expiry)
     said = ", ".join(f"{known} {time * _NANO:.2g}" for known, time in times.items())
-    micros = settings.interval("expiry_interval") or (round(interval * 1e6) if policy is Expiry.LAZY else None)
+    micros = settings.interval("expiry_interval") or (
+        round(interval * 1e6) if policy is Expiry.LAZY else None
+    )
     return policy, micros, f"expiry {policy}; seconds of work a second predicted: {said}"

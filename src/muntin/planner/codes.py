@@ -15,11 +15,18 @@ from muntin.plan.join import CodeKind
 
 
 def _is_whole(kind: pa.DataType) -> bool:
-    return bool(pat.is_signed_integer(kind) or (pat.is_unsigned_integer(kind) and kind.bit_width < 64))
+    return bool(
+        pat.is_signed_integer(kind) or (pat.is_unsigned_integer(kind) and kind.bit_width < 64)
+    )
 
 
 def _is_fixed(kind: pa.DataType) -> bool:
-    return bool(pat.is_boolean(kind) or pat.is_date32(kind) or pat.is_time64(kind) or (pat.is_timestamp(kind) and kind.unit == "us"))
+    return bool(
+        pat.is_boolean(kind)
+        or pat.is_date32(kind)
+        or pat.is_time64(kind)
+        or (pat.is_timestamp(kind) and kind.unit == "us")
+    )
 
 
 def _is_hashable(kind: pa.DataType) -> bool:
@@ -39,7 +46,9 @@ def code_kind(left: pa.DataType, right: pa.DataType, operator: str) -> CodeKind 
         return CodeKind.WHOLE
     if all(pat.is_floating(kind) and kind.bit_width > 16 for kind in (left, right)):
         return CodeKind.REAL
-    if {_is_whole(left), _is_whole(right)} == {True, False} and any(pat.is_float64(kind) for kind in (left, right)):
+    if {_is_whole(left), _is_whole(right)} == {True, False} and any(
+        pat.is_float64(kind) for kind in (left, right)
+    ):
         return CodeKind.REAL
     if operator == "=" and left == right and _is_hashable(left):
         return CodeKind.HASH

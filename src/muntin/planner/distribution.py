@@ -1,10 +1,10 @@
-"""How the rows of a query are spread over buckets so that every result is made exactly once.
+"""How the rows of a query are spread over partitions so that every result is made exactly once.
 
-Rows with equal join keys meet in one bucket, their *home*: the sources of the equality that covers most of them are spread by
-it, the others go to every bucket, and stored tables are everywhere anyway. A query without such an equality spreads its first
-stream by time. A result is made in the home of its spread rows, which is one bucket: their keys are equal.
+Rows with equal join keys meet in one partition, their *home*: the sources of the equality that covers most of them are spread by
+it, the others go to every partition, and stored tables are everywhere anyway. A query without such an equality spreads its first
+stream by time. A result is made in the home of its spread rows, which is one partition: their keys are equal.
 
-Some streams go to every bucket although they are spread, each row marked as at home there or not: those that the query also
+Some streams go to every partition although they are spread, each row marked as at home there or not: those that the query also
 reads in another role, and those whose windows count rows, since every row has to be counted wherever it may push another out.
 A spread source takes only rows that are at home (the predicate on :data:`OWN`), after its window has counted them all.
 """
@@ -29,7 +29,7 @@ OWN = "_own"
 
 @dataclass(frozen=True)
 class Route:
-    """Where rows of a stream go: to the bucket of ``key`` (a code over source 0; None: of their time), or everywhere.
+    """Where rows of a stream go: to the partition of ``key`` (a code over source 0; None: of their time), or everywhere.
 
     ``counted``: rows that are not at home are only counted there, so nothing but their time is sent.
     """
@@ -40,7 +40,11 @@ class Route:
     counted: bool = False
 
     def __str__(self) -> str:
-        by = self.key.expression.sql.replace('"0.', f'"{self.stream}.').replace('"', "") if self.key else f"the time of {self.stream}"
+        by = (
+            self.key.expression.sql.replace('"0.', f'"{self.stream}.').replace('"', "")
+            if self.key
+            else f"the time of {self.stream}"
+        )
         if not self.everywhere:
             return f"by {by}"
         return f"{self.stream} {'counted' if self.counted else 'sent'} everywhere, at home by {by}"
@@ -58,21 +62,21 @@ class Distribution:
         return next(route for route in self.routes if route.stream == stream)
 
     def parts(self, query: Query) -> tuple[Query, ...]:
-        """The query as a bucket runs it: over streams that have the mark where they go everywhere."""
+        """The query as a partition runs it: over streams that have the mark where they go everywhere."""
         return (local_join(query, self.routes, self.spread),)
 
     @property
     def apart(self) -> bool:
-        """Whether rows of different buckets are never equal: nobody has looked."""
+        """Whether rows of different partitions are never equal: nobody has looked."""
         return False
 
     @property
     def last(self) -> None:
-        """Nothing is left to do where the buckets' results come together."""
+        """Nothing is left to do where the partitions' results come together."""
 
 
 def local_join(query: Query, routes: Iterable[Route], spread: AbstractSet[int]) -> Query:
-    """A join as a bucket runs it; sources that are ``spread`` take only rows at home."""
+    """A join as a partition runs it; sources that are ``spread`` take only rows at home."""
     everywhere = {route.stream for route in routes if route.everywhere}
     sources, predicates = [], list(query.predicates)
     for place, source in enumerate(query.sources):
@@ -82,7 +86,9 @@ def local_join(query: Query, routes: Iterable[Route], spread: AbstractSet[int]) 
         sources.append(replace(source, schema=marked(source.schema)))
         if place in spread:
             reference = ColumnRef(place, OWN)
-            predicates.append(Predicate(Expression(quote(reference.flat), (reference,), pa.bool_())))
+            predicates.append(
+                Predicate(Expression(quote(reference.flat), (reference,), pa.bool_()))
+            )
     return replace(query, sources=tuple(sources), predicates=tuple(predicates))
 
 
@@ -97,7 +103,10 @@ def distribute(query: Query) -> Distribution:
     first = next(place for place, source in enumerate(query.sources) if not source.stored)
     keys: Mapping[int, Code | None] = max(tied, key=len) if tied else {first: None}
     homes = {query.sources[place].relation: key for place, key in keys.items()}
-    return Distribution(routes_of([(source, place in keys) for place, source in enumerate(query.sources)], homes), frozenset(keys))
+    return Distribution(
+        routes_of([(source, place in keys) for place, source in enumerate(query.sources)], homes),
+        frozenset(keys),
+    )
 
 
 def home_keys(query: Query) -> list[dict[int, Code]]:
@@ -130,15 +139,23 @@ def over_first(source: int, code: Code) -> Code:
         moved = ColumnRef(0, reference.column)
         sql = sql.replace(quote(reference.flat), quote(moved.flat))
         references.append(moved)
-    assert all(reference.source == source for reference in code.expression.references), "a code is over one source"
+    assert all(reference.source == source for reference in code.expression.references), (
+        "a code is over one source"
+    )
     return Code(Expression(sql, tuple(references), code.expression.type), code.kind)
 
 
-def routes_of(sources: Sequence[tuple[Source, bool]], keys: Mapping[str, Code | None]) -> tuple[Route, ...]:
+def routes_of(
+    sources: Sequence[tuple[Source, bool]], keys: Mapping[str, Code | None]
+) -> tuple[Route, ...]:
     """The routes of all streams, given their sources, each with whether it is spread, and by what; streams without a key by time."""
     streams = dict.fromkeys(source.relation for source, _ in sources if not source.stored)
     return tuple(
-        _route(stream, [(source, spread) for source, spread in sources if source.relation == stream], keys.get(stream))
+        _route(
+            stream,
+            [(source, spread) for source, spread in sources if source.relation == stream],
+            keys.get(stream),
+        )
         for stream in streams
     )
 
@@ -147,7 +164,12 @@ def _route(stream: str, readers: Sequence[tuple[Source, bool]], key: Code | None
     elsewhere = not all(spread for _, spread in readers)
     counting = any(_counts_rows(source, key) for source, _ in readers)
     whole = any(isinstance(source.window, PartitionedWindow) for source, _ in readers)
-    return Route(stream, key, everywhere=elsewhere or counting, counted=counting and not elsewhere and not whole)
+    return Route(
+        stream,
+        key,
+        everywhere=elsewhere or counting,
+        counted=counting and not elsewhere and not whole,
+    )
 
 
 def _counts_rows(source: Source, key: Code | None) -> bool:

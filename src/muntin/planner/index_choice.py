@@ -27,12 +27,18 @@ _CLEARLY = 0.8
 
 def without_needless(graph: JoinGraph, costs: UnitCosts) -> JoinGraph:
     """The graph without indexes of windows that are cheaper to scan."""
-    small = [source for source in range(graph.count) if graph.buckets[source] == 0 and graph.rows(source) <= _SMALL]
+    small = [
+        source
+        for source in range(graph.count)
+        if graph.buckets[source] == 0 and graph.rows(source) <= _SMALL
+    ]
     if not small:
         return graph
     current = best_orders(graph, costs)
     for source in small:
-        scanned = graph.having([1 if place == source else buckets for place, buckets in enumerate(graph.buckets)])
+        scanned = graph.having(
+            [1 if place == source else buckets for place, buckets in enumerate(graph.buckets)]
+        )
         cost = join_cost(scanned, current.orders, costs)
         if cost.time < _CLEARLY * current.time:
             graph, current = scanned, cost
@@ -54,7 +60,9 @@ def within_memory(graph: JoinGraph, costs: UnitCosts, limit: int) -> JoinGraph:
             more = min(max(2, ceil(_GROWTH * buckets[source])), wanted[source])
             added = more - (buckets[source] if buckets[source] > 1 else 0)
             if more > buckets[source] and added <= room:
-                tried = [more if place == source else number for place, number in enumerate(buckets)]
+                tried = [
+                    more if place == source else number for place, number in enumerate(buckets)
+                ]
                 cost = join_cost(graph.having(tried), current.orders, costs)
                 options.append(((current.time - cost.time) / added, -source, tried, cost))
         if not options or max(options)[0] <= 0:

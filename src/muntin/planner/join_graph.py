@@ -75,10 +75,12 @@ class JoinGraph:
 
     @cached_property
     def _rates(self) -> tuple[float, ...]:
-        return tuple(sane(source.rate) if source.rate != 0 else 0.0 for source in self.statistics.sources)
+        return tuple(
+            sane(source.rate) if source.rate != 0 else 0.0 for source in self.statistics.sources
+        )
 
     def rate(self, source: int) -> float:
-        """New rows a second; 0 for a stored table."""
+        """New rows per second; 0 for a stored table."""
         return self._rates[source]
 
     @cached_property
@@ -112,7 +114,10 @@ class JoinGraph:
     def _linked(self) -> tuple[frozenset[int], ...]:
         """For each source those that an equality connects it with."""
         groups = [frozenset(node[0] for node in members) for members in self.classes]
-        return tuple(frozenset().union(*(group for group in groups if source in group)) for source in range(self.count))
+        return tuple(
+            frozenset().union(*(group for group in groups if source in group))
+            for source in range(self.count)
+        )
 
     def linked(self, sources: frozenset[int]) -> frozenset[int]:
         """All sources that an equality lets one of these look up; these may be among them."""
@@ -122,7 +127,10 @@ class JoinGraph:
     def _near(self) -> tuple[frozenset[int], ...]:
         """For each source those that any predicate connects it with."""
         pairs = [{left[0], right[0]} for left, _, right in self.comparisons]
-        return tuple(linked.union(*(pair for pair in pairs if source in pair)) for source, linked in enumerate(self._linked))
+        return tuple(
+            linked.union(*(pair for pair in pairs if source in pair))
+            for source, linked in enumerate(self._linked)
+        )
 
     @cached_property
     def _known(self) -> _Known:
@@ -148,14 +156,20 @@ class JoinGraph:
                     keyed = True
         passing = equal
         for left, operator, right in self.comparisons:
-            if (left[0] == source and right[0] in bound) or (right[0] == source and left[0] in bound):
+            if (left[0] == source and right[0] in bound) or (
+                right[0] == source and left[0] in bound
+            ):
                 passing *= self.selectivity(left, right, operator)
                 checks += 1
         rows, buckets = self.rows(source), self.buckets[source]
         if not keyed or buckets == 1:
             return Step(rows, rows * passing, max(checks, 1), indexed=False)
         # Rows of one value stay together, however many buckets there are.
-        share = max(equal, 1 / buckets) if buckets else min(1.0, equal + 1 / (OWN_BUCKETS * max(rows, _LEAST_PLACES)))
+        share = (
+            max(equal, 1 / buckets)
+            if buckets
+            else min(1.0, equal + 1 / (OWN_BUCKETS * max(rows, _LEAST_PLACES)))
+        )
         return Step(rows * share, rows * passing, max(checks, 1), indexed=True)
 
     def size(self, sources: frozenset[int]) -> float:
@@ -169,7 +183,9 @@ class JoinGraph:
         last = self._last(sources)
         before = sources - {last}
         # Without its last source the rest is gone through in the same order.
-        return sane(self.size(before) * self.step(before, last).matched if before else self.rows(last), 0.0)
+        return sane(
+            self.size(before) * self.step(before, last).matched if before else self.rows(last), 0.0
+        )
 
     def _last(self, sources: frozenset[int]) -> int:
         """The last of these sources, if one goes from the first one always to the first that is connected."""
@@ -187,6 +203,8 @@ class JoinGraph:
         found = self._known.births.get(sources)
         if found is None:
             size = self.size(sources)
-            found = sane(sum(self.rate(source) * size / self.rows(source) for source in sources), 0.0)
+            found = sane(
+                sum(self.rate(source) * size / self.rows(source) for source in sources), 0.0
+            )
             self._known.births[sources] = found
         return found

@@ -14,16 +14,16 @@ from muntin.model.settings import Settings, parse_buckets
 from muntin.model.statistics import JoinStatistics, SourceStatistics, StreamStatistics
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
 from muntin.plan.join import Algorithm, Expiry, Index, JoinPlan, SourcePlan, Step
-from muntin.plan.limiting import Limiting
+from muntin.plan.probe_limits import Limiting
 from muntin.plan.query import Emit, Query
 from muntin.planner.choices import Choice, Limits, choose, choose_expiry, least_work
 from muntin.planner.classes import Node, equality_classes
 from muntin.planner.join_graph import JoinGraph
-from muntin.planner.limiting import choose_shape, is_adapting, not_limited, plan_limiting
 from muntin.planner.local_orders import join_cost
 from muntin.planner.multi_join_cost import WindowStatistics
 from muntin.planner.order_search import local_orders
 from muntin.planner.orders import Connected, Wishes, along_graph, choose_orders
+from muntin.planner.overload_plan import choose_shape, is_adapting, not_limited, plan_limiting
 from muntin.planner.predicates import SortedPredicates, sort_predicates
 from muntin.planner.steps import chain_step, make_step
 from muntin.planner.strategies import choose_strategy, retracts
@@ -62,7 +62,10 @@ def plan_join(query: Query, settings: Settings, known: Knowledge | None = None) 
     aliases = [source.alias for source in query.sources]
 
     def connected(bound: int, source: int) -> bool:
-        return any(node[0] == source and any(other[0] == bound for other in members) for node, members in classes.items())
+        return any(
+            node[0] == source and any(other[0] == bound for other in members)
+            for node, members in classes.items()
+        )
 
     limiting: Limiting | None = None
     told: tuple[str, ...] = ()
@@ -71,20 +74,32 @@ def plan_join(query: Query, settings: Settings, known: Knowledge | None = None) 
     if limiting is not None and limits.tree is None:
         best, why = choose_shape(along_graph(len(aliases), 0, connected), graph, known.costs)
         limits, told = replace(limits, tree=best), (f"{told[0]}; this one: {why}",)
-    choice = choose(graph, limits, _weighed(settings, known.costs), aliases) if graph and len(query.sources) > 1 else None
+    choice = (
+        choose(graph, limits, _weighed(settings, known.costs), aliases)
+        if graph and len(query.sources) > 1
+        else None
+    )
     if choice:
         indexed = {source for source in indexed if choice.buckets[source] != 1}
 
     cheapest = choice.orders if choice else None
     if algorithm is Algorithm.GENERAL_LAZY and graph:
-        cheapest = _general_orders(graph, query.every or settings.interval("reevaluation")) or cheapest
+        cheapest = (
+            _general_orders(graph, query.every or settings.interval("reevaluation")) or cheapest
+        )
     orders = choose_orders(query, Wishes(settings.order, cheapest, connected), algorithm)
     indexes: list[list[tuple[int, ...]]] = [[] for _ in query.sources]
     shape = choice.shape if choice else limits.tree
     tree = None
     if shape is not None:
         tree = TreePlanner(parts, classes, indexes, indexed).plan(shape, aliases)
-    steps = _steps(parts, classes, orders, algorithm, [None if s not in indexed or tree else indexes[s] for s in range(len(query.sources))])
+    steps = _steps(
+        parts,
+        classes,
+        orders,
+        algorithm,
+        [None if s not in indexed or tree else indexes[s] for s in range(len(query.sources))],
+    )
     _check_hash(query, settings, steps if tree is None else ())
     if expiry.cleans_buckets:
         steps = [tuple(chain_step(step, indexes) for step in order) for order in steps]
@@ -108,12 +123,16 @@ def plan_join(query: Query, settings: Settings, known: Knowledge | None = None) 
     )  # fmt: skip
 
 
-def _limited(query: Query, settings: Settings, algorithm: Algorithm) -> tuple[Limiting | None, tuple[str, ...]]:
+def _limited(
+    query: Query, settings: Settings, algorithm: Algorithm
+) -> tuple[Limiting | None, tuple[str, ...]]:
     """How the join is limited under overload, and what there is to say about it."""
     obstacle = not_limited(query, settings, algorithm)
     if obstacle:
         return None, (f"not limited under overload: {obstacle}",)
-    return plan_limiting(query, settings), ("overload adapt: a tree, whose half-way joins may be told how many rows may probe",)
+    return plan_limiting(query, settings), (
+        "overload adapt: a tree, whose half joins may be told how many rows may probe",
+    )
 
 
 def compare_work(plan: JoinPlan, settings: Settings, known: Knowledge) -> tuple[float, float]:
@@ -123,7 +142,9 @@ def compare_work(plan: JoinPlan, settings: Settings, known: Knowledge) -> tuple[
     graph = _graph(query, settings, parts, equality_classes(parts.equalities), known)
     assert graph is not None, "a running query's statistics are whole"
     return _work(plan, graph, known.costs), least_work(
-        graph, _limits(query, settings, plan.algorithm, plan.expiry), _weighed(settings, known.costs)
+        graph,
+        _limits(query, settings, plan.algorithm, plan.expiry),
+        _weighed(settings, known.costs),
     )
 
 
@@ -132,7 +153,10 @@ def _work(plan: JoinPlan, graph: JoinGraph, costs: UnitCosts) -> float:
     if plan.tree is not None:
         time = tree_cost(graph, parse_shape(plan.tree.text, plan.query), costs).time
     else:
-        orders = [(origin, *(step.source for step in steps if step.source != origin)) for origin, steps in enumerate(plan.orders)]
+        orders = [
+            (origin, *(step.source for step in steps if step.source != origin))
+            for origin, steps in enumerate(plan.orders)
+        ]
         time = join_cost(graph, orders, costs).time
     return time * 1e-9
 
@@ -145,7 +169,9 @@ def _buckets_of(source: SourcePlan) -> int:
 # -- what is known -----------------------------------------------------------------------------------
 
 
-def _graph(query: Query, settings: Settings, parts: SortedPredicates, classes: Classes, known: Knowledge) -> JoinGraph | None:
+def _graph(
+    query: Query, settings: Settings, parts: SortedPredicates, classes: Classes, known: Knowledge
+) -> JoinGraph | None:
     """The join graph; None unless something is known of every stream."""
     statistics = known.measured or _declared(query, parts, known.declared or {})
     if statistics is None:
@@ -153,12 +179,20 @@ def _graph(query: Query, settings: Settings, parts: SortedPredicates, classes: C
     everywhere, single = _bucket_settings(query, settings)
     indexed = _indexed_sources(query, settings)
     buckets = tuple(
-        (single.get(source.alias.casefold(), everywhere) or 0) if place in indexed else 1 for place, source in enumerate(query.sources)
+        (single.get(source.alias.casefold(), everywhere) or 0) if place in indexed else 1
+        for place, source in enumerate(query.sources)
     )
-    return JoinGraph(statistics, tuple(sorted(set(classes.values()), key=sorted)), tuple(parts.comparisons), buckets)
+    return JoinGraph(
+        statistics,
+        tuple(sorted(set(classes.values()), key=sorted)),
+        tuple(parts.comparisons),
+        buckets,
+    )
 
 
-def _declared(query: Query, parts: SortedPredicates, declared: Mapping[str, StreamStatistics]) -> JoinStatistics | None:
+def _declared(
+    query: Query, parts: SortedPredicates, declared: Mapping[str, StreamStatistics]
+) -> JoinStatistics | None:
     sources = []
     for place, source in enumerate(query.sources):
         codes = len(parts.codes.codes[place])
@@ -190,7 +224,11 @@ def _choose_algorithm(query: Query, settings: Settings) -> Algorithm:
 
 
 def _choose_expiry(
-    query: Query, settings: Settings, algorithm: Algorithm, graph: JoinGraph | None, costs: UnitCosts
+    query: Query,
+    settings: Settings,
+    algorithm: Algorithm,
+    graph: JoinGraph | None,
+    costs: UnitCosts,
 ) -> tuple[Expiry, int | None, str]:
     """The expiry to use, its interval, and why: retractions need every expiry in its turn."""
     interval = settings.interval("expiry_interval")
@@ -199,14 +237,20 @@ def _choose_expiry(
     expiry = Expiry.OWN if settings.expiry == "auto" else Expiry(settings.expiry)
     if is_adapting(settings) and not not_limited(query, settings, algorithm):
         return expiry, interval, "expiry own: a tree lets rows go as others come"
-    if algorithm in {Algorithm.LAZY, Algorithm.GENERAL_LAZY} and expiry not in {Expiry.OWN, Expiry.LAZY}:
+    if algorithm in {Algorithm.LAZY, Algorithm.GENERAL_LAZY} and expiry not in {
+        Expiry.OWN,
+        Expiry.LAZY,
+    }:
         raise SettingError(
             f"algorithm {algorithm} cannot expire rows by {expiry}",
             hint="It needs old rows until it joins; use expiry 'own' or 'lazy', or algorithm 'eager'",
         )
     if graph is None or algorithm is not Algorithm.EAGER:
         return expiry, interval, ""
-    lengths = [source.window.micros if isinstance(source.window, TimeWindow) else None for source in query.sources]
+    lengths = [
+        source.window.micros if isinstance(source.window, TimeWindow) else None
+        for source in query.sources
+    ]
     return choose_expiry(graph, settings, lengths, costs)
 
 
@@ -230,11 +274,18 @@ def _limits(query: Query, settings: Settings, algorithm: Algorithm, expiry: Expi
                 "algorithm and expiry 'auto'",
             )
     return Limits(
-        orders=tuple(choose_orders(query, Wishes(settings.order, None, lambda _a, _b: True), Algorithm.EAGER)) if settings.order else None,
+        orders=tuple(
+            choose_orders(query, Wishes(settings.order, None, lambda _a, _b: True), Algorithm.EAGER)
+        )
+        if settings.order
+        else None,
         memory=settings.memory("index_memory"),
         scan_allowed=settings.join == "auto" and not settings.index and not settings.buckets,
         tree=shape,
-        tree_allowed=possible and text == "auto" and settings.join != "nested_loop" and not settings.index_memory,
+        tree_allowed=possible
+        and text == "auto"
+        and settings.join != "nested_loop"
+        and not settings.index_memory,
     )
 
 
@@ -245,12 +296,26 @@ def _weighed(settings: Settings, costs: UnitCosts) -> UnitCosts:
 
 def _general_orders(graph: JoinGraph, interval: int | None) -> tuple[tuple[int, ...], ...] | None:
     """The orders of GENERAL LAZY, new rows at any place; None unless one attribute is common to all and the interval is known."""
-    whole = next((members for members in graph.classes if len({node[0] for node in members}) == graph.count == len(members)), None)
-    if whole is None or interval is None or any(not graph.rate(source) for source in range(graph.count)):
+    whole = next(
+        (
+            members
+            for members in graph.classes
+            if len({node[0] for node in members}) == graph.count == len(members)
+        ),
+        None,
+    )
+    if (
+        whole is None
+        or interval is None
+        or any(not graph.rate(source) for source in range(graph.count))
+    ):
         return None
     windows = [
         WindowStatistics(
-            graph.rate(node[0]), graph.rows(node[0]), graph.distinct(node), graph.buckets[node[0]] or round(graph.distinct(node))
+            graph.rate(node[0]),
+            graph.rows(node[0]),
+            graph.distinct(node),
+            graph.buckets[node[0]] or round(graph.distinct(node)),
         )
         for node in sorted(whole)
     ]
@@ -268,7 +333,10 @@ def _buckets(query: Query, settings: Settings, choice: Choice | None) -> list[in
     everywhere, single = _bucket_settings(query, settings)
     given = [single.get(source.alias.casefold(), everywhere) for source in query.sources]
     if choice and settings.index_memory:
-        return [number or (choice.buckets[place] if choice.buckets[place] > 1 else None) for place, number in enumerate(given)]
+        return [
+            number or (choice.buckets[place] if choice.buckets[place] > 1 else None)
+            for place, number in enumerate(given)
+        ]
     return given
 
 
@@ -278,7 +346,11 @@ def _indexed_sources(query: Query, settings: Settings) -> set[int]:
         return set()
     named = {alias.strip().casefold() for alias in settings.index.split(",") if alias.strip()}
     _check_aliases(query, "index", named)
-    return {place for place, source in enumerate(query.sources) if not named or source.alias.casefold() in named}
+    return {
+        place
+        for place, source in enumerate(query.sources)
+        if not named or source.alias.casefold() in named
+    }
 
 
 def _check_aliases(query: Query, setting: str, named: set[str]) -> None:
@@ -286,7 +358,8 @@ def _check_aliases(query: Query, setting: str, named: set[str]) -> None:
     if unknown:
         aliases = ", ".join(source.alias for source in query.sources)
         raise SettingError(
-            f"setting {setting} names {', '.join(sorted(unknown))}, not in FROM of query {query.name}", hint=f"Use {aliases}"
+            f"setting {setting} names {', '.join(sorted(unknown))}, not in FROM of query {query.name}",
+            hint=f"Use {aliases}",
         )
 
 
@@ -313,7 +386,11 @@ def _steps(
 
 
 def _plan_snapshot(
-    query: Query, parts: SortedPredicates, classes: Classes, connected: Connected, indexes: list[list[tuple[int, ...]]]
+    query: Query,
+    parts: SortedPredicates,
+    classes: Classes,
+    connected: Connected,
+    indexes: list[list[tuple[int, ...]]],
 ) -> tuple[int, tuple[Step, ...]]:
     """Steps from the first stream to all other sources, with the indexes there are."""
     origin = next(place for place, source in enumerate(query.sources) if not source.stored)

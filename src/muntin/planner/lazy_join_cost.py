@@ -79,7 +79,11 @@ class Batch:
         passed = progress.partial * skipped / share
         work = progress.work + Work(met, met + passed)
         partial = progress.partial * rows / matching
-        distinct = window.distinct if progress.distinct is None else min(progress.distinct, window.distinct)
+        distinct = (
+            window.distinct
+            if progress.distinct is None
+            else min(progress.distinct, window.distinct)
+        )
         if place == self.origin:
             return Progress(work, partial * progress.inside, distinct, bound=True)
         inside = progress.inside if progress.bound else progress.inside * self._inside(window)
@@ -100,7 +104,9 @@ class Batch:
 
     def work(self, progress: Progress) -> Work:
         """The work a second of batches that have all come so far."""
-        return Work(self.a_second * progress.work.comparisons, self.a_second * progress.work.scanned)
+        return Work(
+            self.a_second * progress.work.comparisons, self.a_second * progress.work.scanned
+        )
 
 
 def batches_a_second(rate: float, interval: float) -> float:
@@ -165,7 +171,9 @@ def paper_interval_cost(origin: int, order: Order, windows: Windows, interval: f
     cost, partial, distinct = 0.0, 1.0, 0.0
     for place in order:
         window = windows[place]
-        rows = rows_of_a_batch(window.rate, interval) if place == origin else window.stored(interval)
+        rows = (
+            rows_of_a_batch(window.rate, interval) if place == origin else window.stored(interval)
+        )
         if distinct:
             cost += partial * rows / window.share(distinct)
         partial *= rows / (window.matching(distinct) if distinct else 1.0)
@@ -175,4 +183,10 @@ def paper_interval_cost(origin: int, order: Order, windows: Windows, interval: f
 
 def paper_general_cost(orders: Sequence[Order], windows: Windows, interval: float) -> float:
     """Comparisons a second of GENERAL LAZY by the paper's model; LAZY and NAIVE are special cases."""
-    return sum((paper_interval_cost(origin, order, windows, interval) for origin, order in enumerate(orders)), 0.0)
+    return sum(
+        (
+            paper_interval_cost(origin, order, windows, interval)
+            for origin, order in enumerate(orders)
+        ),
+        0.0,
+    )

@@ -62,15 +62,23 @@ def in_from_order(order: Sequence[int]) -> bool:
 
 def best_order(graph: JoinGraph, origin: int, costs: UnitCosts) -> OrderCost:
     """The cheapest order that begins with an origin."""
-    found = order_cost(graph, _greedy(graph, origin) if graph.count > MOST_EXACT else _exact(graph, origin, costs), costs)
-    straight = order_cost(graph, (origin, *(source for source in range(graph.count) if source != origin)), costs)
+    found = order_cost(
+        graph,
+        _greedy(graph, origin) if graph.count > MOST_EXACT else _exact(graph, origin, costs),
+        costs,
+    )
+    straight = order_cost(
+        graph, (origin, *(source for source in range(graph.count) if source != origin)), costs
+    )
     return straight if straight.time <= found.time else found
 
 
 def _exact(graph: JoinGraph, origin: int, costs: UnitCosts) -> Order:
     """The order that does the least work until results are found, by all sets of bound sources."""
     # For every set of bound sources: time, combinations alive, order. Ties go to the order of FROM.
-    best: dict[frozenset[int], tuple[float, float, Order]] = {frozenset({origin}): (0.0, 1.0, (origin,))}
+    best: dict[frozenset[int], tuple[float, float, Order]] = {
+        frozenset({origin}): (0.0, 1.0, (origin,))
+    }
     for _ in range(graph.count - 1):
         following: dict[frozenset[int], tuple[float, float, Order]] = {}
         for bound, (time, partial, order) in best.items():
@@ -78,7 +86,11 @@ def _exact(graph: JoinGraph, origin: int, costs: UnitCosts) -> Order:
                 if source in bound:
                     continue
                 step = graph.step(bound, source)
-                found = (time + partial * step_time(step, costs), partial * step.matched, (*order, source))
+                found = (
+                    time + partial * step_time(step, costs),
+                    partial * step.matched,
+                    (*order, source),
+                )
                 known = following.get(bound | {source})
                 if known is None or _is_better(found, known):
                     following[bound | {source}] = found
@@ -99,7 +111,15 @@ def _greedy(graph: JoinGraph, origin: int) -> Order:
         rest = [source for source in range(graph.count) if source not in bound]
         reached = graph.linked(bound)
         linked = [source for source in rest if source in reached] or rest
-        order.append(min(linked, key=lambda source: (graph.step(bound, source).matched, graph.step(bound, source).looked)))
+        order.append(
+            min(
+                linked,
+                key=lambda source: (
+                    graph.step(bound, source).matched,
+                    graph.step(bound, source).looked,
+                ),
+            )
+        )
     return tuple(order)
 
 
@@ -122,9 +142,15 @@ def join_cost(graph: JoinGraph, orders: Sequence[Sequence[int]], costs: UnitCost
 
 def best_orders(graph: JoinGraph, costs: UnitCosts) -> JoinCost:
     """The cheapest order of every origin, and what the join then costs a second."""
-    return join_cost(graph, [best_order(graph, origin, costs).order for origin in range(graph.count)], costs)
+    return join_cost(
+        graph, [best_order(graph, origin, costs).order for origin in range(graph.count)], costs
+    )
 
 
 def along(graph: JoinGraph, order: Sequence[int], costs: UnitCosts) -> JoinCost:
     """What a global order costs: every origin first, then the others in that order."""
-    return join_cost(graph, [(origin, *(s for s in order if s != origin)) for origin in range(graph.count)], costs)
+    return join_cost(
+        graph,
+        [(origin, *(s for s in order if s != origin)) for origin in range(graph.count)],
+        costs,
+    )

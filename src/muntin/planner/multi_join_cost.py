@@ -81,4 +81,10 @@ def eager_cost(order: Sequence[int], windows: Sequence[WindowStatistics]) -> flo
     >>> eager_cost([0, 1, 2, 3], table5)
     16000.0
     """
-    return sum((window.rate * origin_cost(origin, order, windows) for origin, window in enumerate(windows)), 0.0)
+    return sum(
+        (
+            window.rate * origin_cost(origin, order, windows)
+            for origin, window in enumerate(windows)
+        ),
+        0.0,
+    )

@@ -37,7 +37,9 @@ class Candidate:
 
 def by_window_size(windows: Sequence[WindowStatistics]) -> Order:
     """Ascending size of the windows, or of their buckets; best when all have equally many values."""
-    return tuple(sorted(range(len(windows)), key=lambda place: windows[place].rows / windows[place].buckets))
+    return tuple(
+        sorted(range(len(windows)), key=lambda place: windows[place].rows / windows[place].buckets)
+    )
 
 
 def by_selectivity(windows: Sequence[WindowStatistics]) -> Order:
@@ -58,7 +60,9 @@ def by_selectivity(windows: Sequence[WindowStatistics]) -> Order:
     distinct = min(windows[place].distinct for place in order)
     while len(order) < len(windows):
         rest = [place for place in places if place not in order]
-        chosen = min(rest, key=lambda place: windows[place].rows / max(distinct, windows[place].distinct))
+        chosen = min(
+            rest, key=lambda place: windows[place].rows / max(distinct, windows[place].distinct)
+        )
         distinct = min(distinct, windows[chosen].distinct)
         order.append(chosen)
     return tuple(order)
@@ -147,7 +151,7 @@ def search(windows: Sequence[WindowStatistics]) -> list[Candidate]:
 
 @dataclass(frozen=True)
 class LocalOrders:
-    """For each origin its order, the origin at its place in it, and the comparisons a second of them all."""
+    """For each origin its order, the origin at its place in it, and the comparisons per second of them all."""
 
     cost: float
     orders: tuple[Order, ...]
@@ -164,7 +168,10 @@ def local_orders(windows: Sequence[WindowStatistics], interval: float) -> LocalO
     """
     find = _cheapest_local if len(windows) <= MOST_EXHAUSTIVE else _likely_local
     found = [find(origin, windows, interval) for origin in range(len(windows))]
-    return LocalOrders(sum((candidate.cost for candidate in found), 0.0), tuple(candidate.order for candidate in found))
+    return LocalOrders(
+        sum((candidate.cost for candidate in found), 0.0),
+        tuple(candidate.order for candidate in found),
+    )
 
 
 def _cheapest_local(origin: int, windows: Sequence[WindowStatistics], interval: float) -> Candidate:
@@ -178,7 +185,9 @@ def _cheapest_local(origin: int, windows: Sequence[WindowStatistics], interval: 
             for last in members:
                 progress, order = best[frozenset(members) - {last}]
                 ways.append((batch.step(progress, last), (*order, last)))
-            best[frozenset(members)] = min(ways, key=lambda way: (way[0].work.comparisons, way[0].work.scanned, way[1]))
+            best[frozenset(members)] = min(
+                ways, key=lambda way: (way[0].work.comparisons, way[0].work.scanned, way[1])
+            )
     progress, order = best[frozenset(places)]
     return Candidate(batch.work(progress).comparisons, order)
 
@@ -189,7 +198,10 @@ def _likely_local(origin: int, windows: Sequence[WindowStatistics], interval: fl
     for start in (by_window_size(windows), by_selectivity(windows)):
         rest = tuple(place for place in start if place != origin)
         candidates += [(*rest[:at], origin, *rest[at:]) for at in range(len(windows))]
-    costs = [Candidate(interval_work(origin, order, windows, interval).comparisons, order) for order in candidates]
+    costs = [
+        Candidate(interval_work(origin, order, windows, interval).comparisons, order)
+        for order in candidates
+    ]
     return min(costs, key=lambda candidate: (candidate.cost, candidate.order))
 
 
@@ -203,7 +215,12 @@ def cheapest_tree(windows: Sequence[WindowStatistics]) -> Candidate:
     Candidate(cost=804.0, order=(0, 2, 1))
     """
     if len(windows) > MOST_EXHAUSTIVE:
-        return _sorted([Candidate(tree_cost(candidate.order, windows), candidate.order) for candidate in augmented(windows)])[0]
+        return _sorted(
+            [
+                Candidate(tree_cost(candidate.order, windows), candidate.order)
+                for candidate in augmented(windows)
+            ]
+        )[0]
     places = range(len(windows))
     best: dict[frozenset[int], tuple[float, Order, WindowStatistics]] = {
         frozenset({place}): (0.0, (place,), windows[place]) for place in places
@@ -214,7 +231,13 @@ def cheapest_tree(windows: Sequence[WindowStatistics]) -> Candidate:
             for last in members:
                 cost, order, stored = best[frozenset(members) - {last}]
                 inserted = stored.rate if size > 2 else 0.0
-                ways.append((cost + inserted + probe_cost(stored, windows[last]), (*order, last), joined(stored, windows[last])))
+                ways.append(
+                    (
+                        cost + inserted + probe_cost(stored, windows[last]),
+                        (*order, last),
+                        joined(stored, windows[last]),
+                    )
+                )
             best[frozenset(members)] = min(ways, key=lambda way: way[:2])
     cost, order, _ = best[frozenset(places)]
     return Candidate(cost, order)

@@ -45,7 +45,12 @@ def along_graph(count: int, origin: int, connected: Connected) -> Order:
     order = [origin]
     while len(order) < count:
         rest = [source for source in range(count) if source not in order]
-        order.append(next((source for source in rest if any(connected(bound, source) for bound in order)), rest[0]))
+        order.append(
+            next(
+                (source for source in rest if any(connected(bound, source) for bound in order)),
+                rest[0],
+            )
+        )
     return tuple(order)
 
 
@@ -57,7 +62,10 @@ def parse_orders(query: Query, text: str) -> dict[int | None, Order]:
         found = names.get(alias.strip().casefold())
         if found is None:
             aliases = ", ".join(source.alias for source in query.sources)
-            raise SettingError(f"the join order names {alias.strip()!r}, which is not in FROM of query {query.name}", hint=f"Use {aliases}")
+            raise SettingError(
+                f"the join order names {alias.strip()!r}, which is not in FROM of query {query.name}",
+                hint=f"Use {aliases}",
+            )
         return found
 
     orders: dict[int | None, Order] = {}
@@ -74,4 +82,7 @@ def _check(query: Query, order: Sequence[int], origin: int | None) -> None:
     wanted = set(range(len(query.sources)))
     if len(set(order)) != len(order) or set(order) | ({origin} - {None}) != wanted:
         aliases = ", ".join(source.alias for source in query.sources)
-        raise SettingError(f"the join order of query {query.name} must name every source once", hint=f"Its sources are {aliases}")
+        raise SettingError(
+            f"the join order of query {query.name} must name every source once",
+            hint=f"Its sources are {aliases}",
+        )

@@ -50,7 +50,9 @@ class PairWork:
     stale_rows: float
 
 
-def half_cost(arriving: WindowStatistics, opposite: WindowStatistics, costs: PairCosts = COUNTED_ALIKE) -> float:
+def half_cost(
+    arriving: WindowStatistics, opposite: WindowStatistics, costs: PairCosts = COUNTED_ALIKE
+) -> float:
     """What the rows of one side cost a second: half of equation (1) or (2), with the opposite side's own window and buckets."""
     return (
         opposite.rate * sane(costs.invalidate)
@@ -59,7 +61,9 @@ def half_cost(arriving: WindowStatistics, opposite: WindowStatistics, costs: Pai
     )  # fmt: skip
 
 
-def pair_cost(left: WindowStatistics, right: WindowStatistics, costs: PairCosts = COUNTED_ALIKE) -> float:
+def pair_cost(
+    left: WindowStatistics, right: WindowStatistics, costs: PairCosts = COUNTED_ALIKE
+) -> float:
     """Equations (1) and (2) for sides that may differ: the sum of both halves.
 
     >>> pair_cost(WindowStatistics(40, 1200, 100, 10), WindowStatistics(20, 600, 100, 10), PairCosts(0, 1, 0))
@@ -111,7 +115,9 @@ def _buckets_in_use(window: WindowStatistics) -> float:
     return min(window.buckets, window.distinct)
 
 
-def _cleanings_of_a_bucket(strategy: Expiry, own: WindowStatistics, other: WindowStatistics) -> float:
+def _cleanings_of_a_bucket(
+    strategy: Expiry, own: WindowStatistics, other: WindowStatistics
+) -> float:
     """How often a second one bucket of a side is cleaned."""
     assert strategy.cleans_buckets, "the paper's four strategies clean buckets"
     if strategy is Expiry.PROBE_ALL:

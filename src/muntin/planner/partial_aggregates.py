@@ -1,4 +1,4 @@
-"""A grouping in two: buckets group what they have, the last stage puts the groups of all buckets together.
+"""A grouping in two: partitions group what they have, the last stage puts the groups of all partitions together.
 
 Sound for aggregates that can be told from those of parts without rounding: counts, sums and means of whole numbers, sums of short
 decimals, least and greatest values; and distinct counts of what the rows are spread by. For others (floating sums, which are exact
@@ -27,17 +27,19 @@ class _Rule:
 
 
 def partial_groups(node: GroupBy, home: int | None = None) -> GroupBy | None:
-    """What buckets compute of a grouping, if that is enough; ``home`` is the column of its input by which rows are spread."""
+    """What partitions compute of a grouping, if that is enough; ``home`` is the column of its input by which rows are spread."""
     rules = _rules(node, home)
     if rules is None:
         return None
     aggregates = tuple(aggregate for rule in rules for aggregate in rule.partial)
     bare = GroupBy(node.input, node.keys, aggregates, None, ())
-    return GroupBy(node.input, node.keys, aggregates, None, tuple(_plain(field) for field in bare.groups))
+    return GroupBy(
+        node.input, node.keys, aggregates, None, tuple(_plain(field) for field in bare.groups)
+    )
 
 
 def combined_groups(node: GroupBy, partial: Node, home: int | None = None) -> Combine:
-    """The rows of a grouping from the partial groups of all buckets."""
+    """The rows of a grouping from the partial groups of all partitions."""
     rules = _rules(node, home)
     assert rules is not None, "there are partial groups"
     together: list[Aggregate] = []
@@ -56,13 +58,21 @@ def combined_groups(node: GroupBy, partial: Node, home: int | None = None) -> Co
 
 def counted_apart(node: GroupBy) -> list[int]:
     """The columns of the input whose different values are counted: none or one of them can be what rows are spread by."""
-    return sorted({aggregate.argument for aggregate in node.aggregates if aggregate.distinct and aggregate.argument is not None})
+    return sorted(
+        {
+            aggregate.argument
+            for aggregate in node.aggregates
+            if aggregate.distinct and aggregate.argument is not None
+        }
+    )
 
 
 def _rules(node: GroupBy, home: int | None) -> list[_Rule] | None:
     found = []
     for aggregate in node.aggregates:
-        kind = None if aggregate.argument is None else node.input.schema.field(aggregate.argument).type
+        kind = (
+            None if aggregate.argument is None else node.input.schema.field(aggregate.argument).type
+        )
         rule = _rule(aggregate, kind, apart=home is not None and aggregate.argument == home)
         if rule is None:
             return None
@@ -78,7 +88,10 @@ def _rule(aggregate: Aggregate, kind: pa.DataType | None, *, apart: bool) -> _Ru
     partial = function.partial(kind)
     if partial is None:
         return None
-    parts = [aggregate if kind is None else Aggregate(name, aggregate.argument, kind) for name, kind in partial.parts]
+    parts = [
+        aggregate if kind is None else Aggregate(name, aggregate.argument, kind)
+        for name, kind in partial.parts
+    ]
     return _Rule(tuple(parts), partial.form)
 
 

@@ -1,6 +1,6 @@
 """What a tree of binary joins that store their intermediate results costs a second (paper 5, appendix A).
 
-A join has two half-way joins: rows of one side *probe* the state of the other, are *inserted* into their own and *purge* what
+A join has two half joins: rows of one side *probe* the state of the other, are *inserted* into their own and *purge* what
 is old there::
 
     cost(a, S_B) = rate_a * (probe(S_B) + insert(S_A) + purge(S_A))
@@ -39,13 +39,19 @@ class StateCosts:
 COUNTED_ALIKE = StateCosts()
 
 
-def half_way_cost(arriving: WindowStatistics, partner: WindowStatistics, costs: StateCosts = COUNTED_ALIKE) -> float:
+def half_way_cost(
+    arriving: WindowStatistics, partner: WindowStatistics, costs: StateCosts = COUNTED_ALIKE
+) -> float:
     """Equation (14): the rows of one side probe the partner's state and bring their own up to date."""
-    return arriving.rate * (_probed(arriving, partner) * sane(costs.probe) + sane(costs.insert) + sane(costs.purge))
+    return arriving.rate * (
+        _probed(arriving, partner) * sane(costs.probe) + sane(costs.insert) + sane(costs.purge)
+    )
 
 
-def join_cost(left: WindowStatistics, right: WindowStatistics, costs: StateCosts = COUNTED_ALIKE) -> float:
-    """Equation (13): both half-way joins."""
+def join_cost(
+    left: WindowStatistics, right: WindowStatistics, costs: StateCosts = COUNTED_ALIKE
+) -> float:
+    """Equation (13): both half joins."""
     return half_way_cost(left, right, costs) + half_way_cost(right, left, costs)
 
 
@@ -64,8 +70,10 @@ def joined(left: WindowStatistics, right: WindowStatistics) -> WindowStatistics:
     )
 
 
-def plan_cost(tree: Tree, windows: Sequence[WindowStatistics], costs: StateCosts = COUNTED_ALIKE) -> float:
-    """What all joins of a tree cost, each with its two half-way joins; the result of the root is not stored.
+def plan_cost(
+    tree: Tree, windows: Sequence[WindowStatistics], costs: StateCosts = COUNTED_ALIKE
+) -> float:
+    """What all joins of a tree cost, each with its two half joins; the result of the root is not stored.
 
     >>> pair = [WindowStatistics(10, 1000, 500), WindowStatistics(1, 100, 50)]
     >>> plan_cost((0, 1), pair, StateCosts(probe=1, insert=0, purge=0))  # 10 rows look at 100, one at 1000
@@ -74,7 +82,9 @@ def plan_cost(tree: Tree, windows: Sequence[WindowStatistics], costs: StateCosts
     return _planned(tree, windows, costs)[1]
 
 
-def _planned(tree: Tree, windows: Sequence[WindowStatistics], costs: StateCosts) -> tuple[WindowStatistics, float]:
+def _planned(
+    tree: Tree, windows: Sequence[WindowStatistics], costs: StateCosts
+) -> tuple[WindowStatistics, float]:
     """The result of a tree as a window, and the cost of the joins in it."""
     if isinstance(tree, int):
         return windows[tree], 0.0
@@ -94,7 +104,9 @@ def linear_tree(order: Sequence[int]) -> Tree:
     return tree
 
 
-def tree_cost(order: Sequence[int], windows: Sequence[WindowStatistics], insert: float = 1.0) -> float:
+def tree_cost(
+    order: Sequence[int], windows: Sequence[WindowStatistics], insert: float = 1.0
+) -> float:
     """Comparisons a second of a linear tree, and ``insert`` for each row of an intermediate result that is stored.
 
     With ``I_k`` the stored join of ``o_1 .. o_k`` (``I_1`` is window ``o_1``), its rate and rows as in the module's formulas,

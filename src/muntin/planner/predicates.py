@@ -33,14 +33,20 @@ def sort_predicates(query: Query) -> SortedPredicates:
             parts.filters[min(expression.sources, default=0)].append(expression)
             continue
         comparison = predicate.comparison
-        if comparison is None or not len(comparison.left.sources) == len(comparison.right.sources) == 1:
+        if (
+            comparison is None
+            or not len(comparison.left.sources) == len(comparison.right.sources) == 1
+        ):
             parts.residuals.append(expression)
             continue
         kind = code_kind(comparison.left.type, comparison.right.type, comparison.operator)
         if kind is None:
             parts.residuals.append(expression)
             continue
-        left, right = (parts.codes.node(min(side.sources), Code(side, kind)) for side in (comparison.left, comparison.right))
+        left, right = (
+            parts.codes.node(min(side.sources), Code(side, kind))
+            for side in (comparison.left, comparison.right)
+        )
         if comparison.operator == "=":
             parts.equalities.append((left, right))
         else:

@@ -90,8 +90,13 @@ def swf(sizes: Sequence[float], burst: Burst) -> list[float]:
     [0.00255, 1.53245]
     """
     _check(sizes)
-    return [burst.probe * (burst.rows * before + (burst.rows + 1) / 2 * (size - before)) for before, size in pairwise([0, *sizes])]
+    return [
+        burst.probe * (burst.rows * before + (burst.rows + 1) / 2 * (size - before))
+        for before, size in pairwise([0, *sizes])
+    ]
 
 
 def _check(sizes: Sequence[float]) -> None:
-    assert all(before < size for before, size in pairwise([0, *sizes])), "windows differ, and come from the smallest to the largest"
+    assert all(before < size for before, size in pairwise([0, *sizes])), (
+        "windows differ, and come from the smallest to the largest"
+    )

@@ -20,9 +20,9 @@ from itertools import islice
 from typing import TypeAlias
 
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Window
+from muntin.plan.column_rename import pieces_of, renamed
 from muntin.plan.join import CodeKind
 from muntin.plan.query import ColumnRef, Expression, Predicate, Query, quote
-from muntin.plan.renaming import pieces_of, renamed
 from muntin.planner.classes import equality_classes
 from muntin.planner.codes import code_kind
 from muntin.planner.steps import FLIPPED
@@ -42,7 +42,10 @@ class Text:
 
     def show(self, names: Sequence[str]) -> str:
         """The text, sources called by these names."""
-        return "".join(piece if isinstance(piece, str) else f"{names[piece[0]]}.{quote(piece[1])}" for piece in self.pieces)
+        return "".join(
+            piece if isinstance(piece, str) else f"{names[piece[0]]}.{quote(piece[1])}"
+            for piece in self.pieces
+        )
 
 
 @dataclass(frozen=True)
@@ -106,9 +109,14 @@ class Signature:
     def colours(self, marked: Places) -> tuple[str, ...]:
         """A colour for each source; those that conditions tell apart differ, and so do the marked ones."""
         marks = {place: str(number) for number, place in enumerate(marked)}
-        colours = [_digest(*source, marks.get(place, "")) for place, source in enumerate(self.sources)]
+        colours = [
+            _digest(*source, marks.get(place, "")) for place, source in enumerate(self.sources)
+        ]
         while True:
-            finer = [_digest(colour, *sorted(self._seen_from(place, colours))) for place, colour in enumerate(colours)]
+            finer = [
+                _digest(colour, *sorted(self._seen_from(place, colours)))
+                for place, colour in enumerate(colours)
+            ]
             if len(set(finer)) == len(set(colours)):
                 return tuple(finer)
             colours = finer
@@ -136,13 +144,21 @@ def signature_of(query: Query) -> Signature:
             conditions.append(Compared(comparison.operator, left, right))
         else:
             equalities.append(((left, kind), (right, kind)))
-    numbers = {node: (number, 0) for number, node in enumerate(dict.fromkeys(node for pair in equalities for node in pair))}
+    numbers = {
+        node: (number, 0)
+        for number, node in enumerate(dict.fromkeys(node for pair in equalities for node in pair))
+    }
     nodes = {number: node for node, number in numbers.items()}
     classes = equality_classes((numbers[left], numbers[right]) for left, right in equalities)
-    conditions += [Equal(frozenset(nodes[number] for number in members)) for members in set(classes.values())]
+    conditions += [
+        Equal(frozenset(nodes[number] for number in members)) for members in set(classes.values())
+    ]
     names = [str(place) for place in range(len(query.sources))]
     different = {condition.show(names): condition for condition in conditions}
-    return Signature(tuple((source.relation, window_kind(source.window)) for source in query.sources), frozenset(different.values()))
+    return Signature(
+        tuple((source.relation, window_kind(source.window)) for source in query.sources),
+        frozenset(different.values()),
+    )
 
 
 def is_selection(predicate: Predicate) -> bool:
@@ -153,7 +169,11 @@ def is_selection(predicate: Predicate) -> bool:
 def _equality_kind(predicate: Predicate) -> CodeKind | None:
     """The kind of codes on which an equality of two sources is decided; None for conditions of other forms."""
     comparison = predicate.comparison
-    if comparison is None or comparison.operator != "=" or not len(comparison.left.sources) == len(comparison.right.sources) == 1:
+    if (
+        comparison is None
+        or comparison.operator != "="
+        or not len(comparison.left.sources) == len(comparison.right.sources) == 1
+    ):
         return None
     return code_kind(comparison.left.type, comparison.right.type, "=")
 
@@ -177,7 +197,9 @@ def window_kind(window: Window) -> str:
 
 def text_of(expression: Expression) -> Text:
     """The expression in pieces: even spaces, lower case but for texts and names in quotes, columns apart."""
-    columns: dict[str, str | tuple[int, str]] = {quote(known.flat): (known.source, known.column) for known in expression.references}
+    columns: dict[str, str | tuple[int, str]] = {
+        quote(known.flat): (known.source, known.column) for known in expression.references
+    }
     return Text(tuple(columns.get(token) or _plain(token) for token in pieces_of(expression.sql)))
 
 
@@ -189,12 +211,18 @@ def _plain(token: str) -> str:
 
 def moved(expression: Expression, places: Places) -> Expression:
     """The expression over other places: its source ``i`` is ``places[i]`` there."""
-    return renamed(expression, {known: ColumnRef(places[known.source], known.column) for known in expression.references})
+    return renamed(
+        expression,
+        {known: ColumnRef(places[known.source], known.column) for known in expression.references},
+    )
 
 
 def readable(expression: Expression, aliases: Sequence[str]) -> str:
     """The expression with columns as users write them."""
-    names = {quote(known.flat): f"{aliases[known.source]}.{known.column}" for known in expression.references}
+    names = {
+        quote(known.flat): f"{aliases[known.source]}.{known.column}"
+        for known in expression.references
+    }
     return "".join(names.get(token, token) for token in pieces_of(expression.sql))
 
 

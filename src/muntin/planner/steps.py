@@ -13,7 +13,11 @@ FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def make_step(
-    parts: SortedPredicates, classes: Mapping[Node, frozenset[Node]], bound: Order, source: int, indexes: list[tuple[int, ...]] | None
+    parts: SortedPredicates,
+    classes: Mapping[Node, frozenset[Node]],
+    bound: Order,
+    source: int,
+    indexes: list[tuple[int, ...]] | None,
 ) -> Step:
     """The step that finds rows of ``source`` for the sources bound before it; notes the index it wants."""
     keys: dict[int, Node] = {}

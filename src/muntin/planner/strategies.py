@@ -29,14 +29,30 @@ def choose_strategy(query: Query, settings: Settings) -> tuple[Strategy, str]:
     """
     streams = [source for source in query.sources if not source.stored]
     if not all(isinstance(source.window, TimeWindow) for source in streams):
-        return _told(Strategy.NEGATIVE, "a window in rows does not tell in advance when a row leaves it")
+        return _told(
+            Strategy.NEGATIVE, "a window in rows does not tell in advance when a row leaves it"
+        )
     if settings.pipeline in {"auto", "hybrid"}:
         if len(query.sources) < 2:
-            return _told(Strategy.NEGATIVE, "one source has no join in which a look-up could be saved")
-        limited = settings.overload == "adapt"  # a join that takes back what it found must have found everything
-        if settings.pipeline == "auto" and not limited and _equalities(query) < len(query.sources) - 1:
-            return _told(Strategy.NEGATIVE, "a join without equalities has more results than one would remember")
-        return _told(Strategy.HYBRID, "results are kept until they end, and rows that leave are not looked up again")
+            return _told(
+                Strategy.NEGATIVE, "one source has no join in which a look-up could be saved"
+            )
+        limited = (
+            settings.overload == "adapt"
+        )  # a join that takes back what it found must have found everything
+        if (
+            settings.pipeline == "auto"
+            and not limited
+            and _equalities(query) < len(query.sources) - 1
+        ):
+            return _told(
+                Strategy.NEGATIVE,
+                "a join without equalities has more results than one would remember",
+            )
+        return _told(
+            Strategy.HYBRID,
+            "results are kept until they end, and rows that leave are not looked up again",
+        )
     return _told(Strategy(settings.pipeline), "")
 
 
@@ -51,10 +67,18 @@ def _told(strategy: Strategy, why: str) -> tuple[Strategy, str]:
 
 def _equalities(query: Query) -> int:
     """How many sources are tied to others by equalities, counted by the conditions that do."""
-    comparisons = [predicate.comparison for predicate in query.predicates if len(predicate.expression.sources) > 1]
+    comparisons = [
+        predicate.comparison
+        for predicate in query.predicates
+        if len(predicate.expression.sources) > 1
+    ]
     return sum(comparison is not None and comparison.operator == "=" for comparison in comparisons)
 
 
 def drive_strategy(settings: Settings) -> Strategy:
     """The strategy by which the operators above joins are run; where joins are Hybrid or take back themselves, they see signed rows."""
-    return Strategy(settings.pipeline) if settings.pipeline in {Strategy.PROBING, Strategy.INPUT} else Strategy.NEGATIVE
+    return (
+        Strategy(settings.pipeline)
+        if settings.pipeline in {Strategy.PROBING, Strategy.INPUT}
+        else Strategy.NEGATIVE
+    )

@@ -47,10 +47,15 @@ def tree_cost(graph: JoinGraph, shape: Shape, costs: UnitCosts) -> TreeCost:
 def _joined(graph: JoinGraph, left: TreeCost, right: TreeCost, costs: UnitCosts) -> TreeCost:
     mine, others = frozenset(sources_of(left.shape)), frozenset(sources_of(right.shape))
     both = mine | others
-    time = left.time + right.time + _looking(graph, mine, others, costs) + _looking(graph, others, mine, costs)
+    time = (
+        left.time
+        + right.time
+        + _looking(graph, mine, others, costs)
+        + _looking(graph, others, mine, costs)
+    )
     kept = left.kept + right.kept
     if len(both) < graph.count:
-        time += graph.birth_rate(both) * costs.composite
+        time += graph.birth_rate(both) * costs.partial_match
         kept += graph.size(both)
     else:
         rows = sum(graph.rate(source) for source in both)
@@ -58,7 +63,9 @@ def _joined(graph: JoinGraph, left: TreeCost, right: TreeCost, costs: UnitCosts)
     return TreeCost((left.shape, right.shape), time, kept)
 
 
-def _looking(graph: JoinGraph, mine: frozenset[int], others: frozenset[int], costs: UnitCosts) -> float:
+def _looking(
+    graph: JoinGraph, mine: frozenset[int], others: frozenset[int], costs: UnitCosts
+) -> float:
     """Nanoseconds a second in which new combinations of one side look into the other."""
     births = graph.birth_rate(mine)
     if len(others) == 1:
@@ -67,7 +74,7 @@ def _looking(graph: JoinGraph, mine: frozenset[int], others: frozenset[int], cos
     size = graph.size(others)
     found = graph.size(mine | others) / max(graph.size(mine), 1e-9)
     looked = found + 1 / OWN_BUCKETS if graph.linked(mine) & others else size
-    # Every member of a composite is looked at to see whether it is alive.
+    # Every member of a partial match is looked at to see whether it is alive.
     return births * (costs.probe + looked * len(others) * costs.chained)
 
 
@@ -88,14 +95,22 @@ def best_tree(graph: JoinGraph, costs: UnitCosts, worth: Worth | None = None) ->
     if not 3 <= graph.count <= MOST_SOURCES:
         return None
     worth = worth or Worth()
-    best: dict[frozenset[int], TreeCost] = {frozenset({source}): TreeCost(source, 0.0, 0.0) for source in range(graph.count)}
+    best: dict[frozenset[int], TreeCost] = {
+        frozenset({source}): TreeCost(source, 0.0, 0.0) for source in range(graph.count)
+    }
     for size in range(2, graph.count + 1):
         for members in combinations(range(graph.count), size):
             whole = frozenset(members)
             trees = [
-                _joined(graph, best[half], best[whole - half], costs) for half in _halves(members) if half in best and whole - half in best
+                _joined(graph, best[half], best[whole - half], costs)
+                for half in _halves(members)
+                if half in best and whole - half in best
             ]
-            found = min((tree for tree in trees if worth.allows(tree)), key=lambda tree: tree.time, default=None)
+            found = min(
+                (tree for tree in trees if worth.allows(tree)),
+                key=lambda tree: tree.time,
+                default=None,
+            )
             if found is not None:
                 best[whole] = found
     return best.get(frozenset(range(graph.count)))

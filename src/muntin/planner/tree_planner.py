@@ -38,7 +38,10 @@ def parse_shape(text: str, query: Query) -> Shape:
 
     def take(expected: str | None = None) -> str:
         if not tokens or (expected and tokens[0] != expected):
-            raise fail(f"lacks {expected or 'a source'!r}" + (f" before {tokens[0]!r}" if tokens else " at its end"))
+            raise fail(
+                f"lacks {expected or 'a source'!r}"
+                + (f" before {tokens[0]!r}" if tokens else " at its end")
+            )
         return tokens.pop(0)
 
     def read(depth: int) -> Shape:
@@ -73,7 +76,13 @@ def _left_deep(count: int) -> Shape:
 class TreePlanner:
     """Builds the plan of one shape; notes the indexes that leaves need."""
 
-    def __init__(self, parts: SortedPredicates, classes: Mapping[Node, frozenset[Node]], indexes: Indexes, indexed: set[int]) -> None:
+    def __init__(
+        self,
+        parts: SortedPredicates,
+        classes: Mapping[Node, frozenset[Node]],
+        indexes: Indexes,
+        indexed: set[int],
+    ) -> None:
         self._parts = parts
         self._classes = classes
         self._indexes = indexes
@@ -85,7 +94,11 @@ class TreePlanner:
         """The plan of a shape over all sources."""
         self._climbs = [[] for _ in aliases]
         self._build(shape, root=True)
-        return TreePlan(shape_text(shape, aliases), tuple(self._nodes), tuple(tuple(path) for path in self._climbs))
+        return TreePlan(
+            shape_text(shape, aliases),
+            tuple(self._nodes),
+            tuple(tuple(path) for path in self._climbs),
+        )
 
     def _build(self, shape: Shape, *, root: bool = False) -> int:
         """Plan a shape from below and return its number: of the source, or of the node (-1 for the root)."""
@@ -93,7 +106,10 @@ class TreePlanner:
             return shape
         sides = [(side, self._build(side)) for side in shape]
         parent = None if root else len(self._nodes)
-        climbs = [self._climb(sides[1 - place], sources_of(side), parent) for place, (side, _) in enumerate(sides)]
+        climbs = [
+            self._climb(sides[1 - place], sources_of(side), parent)
+            for place, (side, _) in enumerate(sides)
+        ]
         for (side, _), climb in zip(sides, climbs, strict=True):
             for leaf in sources_of(side):
                 self._climbs[leaf].append(climb)
@@ -102,11 +118,22 @@ class TreePlanner:
         self._nodes.append(TreeNode(tuple(sorted(sources_of(shape))), ()))
         return len(self._nodes) - 1
 
-    def _climb(self, sibling: tuple[Shape, int], bound: tuple[int, ...], parent: int | None) -> Climb:
+    def _climb(
+        self, sibling: tuple[Shape, int], bound: tuple[int, ...], parent: int | None
+    ) -> Climb:
         shape, number = sibling
         if isinstance(shape, int):
-            step = make_step(self._parts, self._classes, bound, shape, self._indexes[shape] if shape in self._indexed else None)
-            checks = tuple(TreeCheck(check.operator, (shape, check.code), (check.source, check.source_code)) for check in step.checks)
+            step = make_step(
+                self._parts,
+                self._classes,
+                bound,
+                shape,
+                self._indexes[shape] if shape in self._indexed else None,
+            )
+            checks = tuple(
+                TreeCheck(check.operator, (shape, check.code), (check.source, check.source_code))
+                for check in step.checks
+            )
             return Climb(shape, None, step.index, step.keys, checks, parent)
         own = sources_of(shape)
         key, keys, found = self._equalities(own, bound)
@@ -114,7 +141,9 @@ class TreePlanner:
         self._nodes[number] = TreeNode(self._nodes[number].sources, tuple(key))
         return Climb(None, number, None, tuple(keys), tuple(found), parent)
 
-    def _equalities(self, own: tuple[int, ...], bound: tuple[int, ...]) -> tuple[list[Node], list[Node], list[TreeCheck]]:
+    def _equalities(
+        self, own: tuple[int, ...], bound: tuple[int, ...]
+    ) -> tuple[list[Node], list[Node], list[TreeCheck]]:
         key, keys, checks = [], [], []
         for members in sorted(set(self._classes.values()), key=sorted):
             mine = sorted(node for node in members if node[0] in own)

@@ -19,21 +19,29 @@ _TEXT = 32
 """Bytes of a value whose length is not fixed, for want of better."""
 _SECOND = 1_000_000
 _PLAUSIBLE = 1e9
-"""Rows a second above which a declared rate is a slip, which the data will overrule."""
+"""Rows per second above which a declared rate is a slip, which the data will overrule."""
 
 
-def check_windows(query: Query, settings: Settings, declared: Mapping[str, StreamStatistics] | None) -> None:
+def check_windows(
+    query: Query, settings: Settings, declared: Mapping[str, StreamStatistics] | None
+) -> None:
     """Raise when the windows of a query surely take more memory than there is.
 
     Counted are windows in rows, and windows in time over streams that are declared with a rate. Windows per partition are not: nobody
     knows the number of partitions.
     """
     limit = settings.memory("window_memory") or _machine()
-    sizes = {source.alias: _rows(source, declared or {}) * _row_bytes(source) for source in query.sources if not source.stored}
+    sizes = {
+        source.alias: _rows(source, declared or {}) * _row_bytes(source)
+        for source in query.sources
+        if not source.stored
+    }
     total = sum(sizes.values())
     if total > limit:
         largest = max(sizes, key=sizes.__getitem__)
-        rows = _rows(next(source for source in query.sources if source.alias == largest), declared or {})
+        rows = _rows(
+            next(source for source in query.sources if source.alias == largest), declared or {}
+        )
         raise InputError(
             f"query {query.name}: its windows take about {_shown(total)}, more than the {_shown(limit)} there are; "
             f"that of {largest} has {rows:,.0f} rows",

@@ -48,7 +48,12 @@ class Levels:
         return len(self.sizes)
 
     @classmethod
-    def of_two(cls, sizes: Sequence[tuple[int, int]], queries: Sequence[int], weights: tuple[int, int] = (1, 1)) -> Levels:
+    def of_two(
+        cls,
+        sizes: Sequence[tuple[int, int]],
+        queries: Sequence[int],
+        weights: tuple[int, int] = (1, 1),
+    ) -> Levels:
         """The levels of a join of two sources, each of which looks into the other.
 
         >>> Levels.of_two([(2, 2), (3, 3), (6, 6)], [1, 1, 1]).ratios(0)
@@ -74,7 +79,9 @@ class Levels:
     @cached_property
     def tables(self) -> Integers:
         """For each origin which of the different costs and tables are its own."""
-        return np.array([self._costs.index(self._cost(origin)) for origin in range(len(self.looks))], np.int64)
+        return np.array(
+            [self._costs.index(self._cost(origin)) for origin in range(len(self.looks))], np.int64
+        )
 
     @cached_property
     def reach(self) -> Integers:
@@ -97,7 +104,9 @@ class Levels:
 
         It is told by its last level.
         """
-        return np.array([_best_ways(self.served, reach) for reach in self.reach], np.int32).reshape(len(self.reach), -1)
+        return np.array([_best_ways(self.served, reach) for reach in self.reach], np.int32).reshape(
+            len(self.reach), -1
+        )
 
     @cached_property
     def quotients(self) -> npt.NDArray[np.float64]:
@@ -116,7 +125,11 @@ class Levels:
         table, count = int(self.tables[origin]), len(self)
         best = self.best[table].reshape(count, count)
         return [
-            [self._ratio(table, done, int(best[done, limit])) if limit >= done else None for limit in range(count)] for done in range(count)
+            [
+                self._ratio(table, done, int(best[done, limit])) if limit >= done else None
+                for limit in range(count)
+            ]
+            for done in range(count)
         ]
 
     def _ratio(self, table: int, done: int, until: int) -> tuple[int, int]:

@@ -100,9 +100,17 @@ class Java:
         for name, value in self._conf.getAll():
             command += ["--conf", f"{name}={value}"]
         command += shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
-        environment = {**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)}
+        environment = {
+            **os.environ,
+            "SPARK_CONNECT_MODE": "0",
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
+        }
         return subprocess.Popen(  # noqa: S603
-            command, stdin=subprocess.PIPE, stderr=self._log, env=environment, start_new_session=True
+            command,
+            stdin=subprocess.PIPE,
+            stderr=self._log,
+            env=environment,
+            start_new_session=True,
         )
 
     def _kill(self) -> None:

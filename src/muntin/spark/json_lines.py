@@ -20,8 +20,17 @@ def write_json(rows: pa.Table, file: IO[bytes]) -> None:
         return
     # Columns under numbers: names that differ only in case are one name to DuckDB.
     numbered = rows.rename_columns([f"c{number}" for number in range(rows.num_columns)])
-    fields = [(name, f"c{number}", kind) for number, (name, kind) in enumerate(zip(rows.column_names, rows.schema.types, strict=True))]
-    lines = Duck().run(f"SELECT {_object(fields)} || chr(10) AS line FROM results", results=numbered).column("line")
+    fields = [
+        (name, f"c{number}", kind)
+        for number, (name, kind) in enumerate(
+            zip(rows.column_names, rows.schema.types, strict=True)
+        )
+    ]
+    lines = (
+        Duck()
+        .run(f"SELECT {_object(fields)} || chr(10) AS line FROM results", results=numbered)
+        .column("line")
+    )
     for chunk in lines.cast(pa.large_string()).chunks:
         # The texts of an Arrow array lie one behind the other.
         _, offsets, texts = chunk.buffers()
@@ -31,7 +40,9 @@ def write_json(rows: pa.Table, file: IO[bytes]) -> None:
 
 def _object(fields: list[tuple[str, str, pa.DataType]]) -> str:
     """SQL for the text of an object; ``fields`` are keys, SQL of the values, and their types."""
-    pieces = [f"to_json({_quoted(key)}) || ':' || {_text(value, kind)}" for key, value, kind in fields]
+    pieces = [
+        f"to_json({_quoted(key)}) || ':' || {_text(value, kind)}" for key, value, kind in fields
+    ]
     return "'{' || " + " || ',' || ".join(pieces) + " || '}'" if pieces else "'{}'"
 
 
@@ -45,10 +56,17 @@ def _known(value: str, kind: pa.DataType, depth: int) -> str:
         return value
     if pa.types.is_floating(kind):
         return f"CASE WHEN isfinite({value}) THEN CAST(to_json({value}) AS VARCHAR) ELSE '\"' || to_json({value}) || '\"' END"
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+    if (
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    ):
         return f"to_json(base64({value}))"
     if pa.types.is_struct(kind):
-        fields = [(field.name, f"struct_extract({value}, {_quoted(field.name)})", field.type) for field in kind.fields]
+        fields = [
+            (field.name, f"struct_extract({value}, {_quoted(field.name)})", field.type)
+            for field in kind.fields
+        ]
         return f"CASE WHEN {value} IS NOT NULL THEN {_object(fields)} END"
     inner = f"e{depth}"
     if pa.types.is_map(kind):

@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from muntin.errors import RunError
 from muntin.spark.gateway import Java
-from muntin.spark.temporary import HeldFolder
+from muntin.spark.temp_files import HeldFolder
 
 LEAST_JAVA = 17
 _RETRIES = 4
@@ -51,7 +51,9 @@ STREAMING = {
 }
 """What every session needs that runs our pipeline."""
 
-_LOCAL_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_LOCAL_FILES = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 """For local disks: Spark's default forks a process for every file it makes, about 65 a micro-batch; this one about 14."""
 
 
@@ -97,7 +99,7 @@ java_log = JavaLog()
 
 
 def local_session(
-    buckets: int,
+    partitions: int,
     settings: Mapping[str, str] | None = None,
     master: str | None = None,
     interrupted: Callable[[], bool] = lambda: False,
@@ -120,7 +122,7 @@ def local_session(
         **_SETTINGS,
         **STREAMING,
         "spark.sql.streaming.checkpointFileManagerClass": _LOCAL_FILES,
-        "spark.sql.shuffle.partitions": str(buckets),
+        "spark.sql.shuffle.partitions": str(partitions),
         **_own_files(master),
         **({"spark.default.parallelism": str(cores)} if master is None else {}),
         **(settings or {}),
@@ -149,7 +151,10 @@ def _quiet_session(conf: SparkConf, interrupted: Callable[[], bool]) -> SparkSes
         try:
             Java(conf, descriptor, interrupted).start_spark()
         except (PySparkRuntimeError, Py4JJavaError) as error:
-            raise JavaError(f"Spark does not start: {_first_line(error)}{java_log.keep()}", hint="Check master and Java") from error
+            raise JavaError(
+                f"Spark does not start: {_first_line(error)}{java_log.keep()}",
+                hint="Check master and Java",
+            ) from error
         finally:
             os.close(descriptor)
     return SparkSession.builder.config(conf=conf).getOrCreate()
@@ -179,7 +184,10 @@ def polling_less(spark: SparkSession) -> Iterator[None]:
 
 def _first_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return next((line for line in lines if "Exception:" in line), lines[0] if lines else type(error).__name__).rstrip(".")
+    return next(
+        (line for line in lines if "Exception:" in line),
+        lines[0] if lines else type(error).__name__,
+    ).rstrip(".")
 
 
 def driver_host(spark: SparkSession) -> tuple[str, str]:
@@ -200,13 +208,17 @@ def check_java() -> None:
         where = f"JAVA_HOME={home} has no bin/java" if home else "there is no java on the PATH"
         raise JavaError(f"Spark needs Java, and {where}", hint=remedy)
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+        said = subprocess.run(  # noqa: S603
+            [java, "-version"], capture_output=True, text=True, timeout=60, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise JavaError(f"{java} does not run: {error}", hint=remedy) from error
     version = java_version(said.stderr + said.stdout)
     if version is None or version < LEAST_JAVA:
         found = f"version {version}" if version else "no version that we understand"
-        raise JavaError(f"Spark needs Java {LEAST_JAVA} or later, and {java} is {found}", hint=remedy)
+        raise JavaError(
+            f"Spark needs Java {LEAST_JAVA} or later, and {java} is {found}", hint=remedy
+        )
 
 
 def java_version(text: str) -> int | None:

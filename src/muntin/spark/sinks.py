@@ -16,12 +16,17 @@ import pyarrow.csv
 import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 
-from muntin.engine.declaration_checks import column_mistakes, folder_mistakes, sink_format_mistake, sink_option_mistakes
+from muntin.engine.declaration_checks import (
+    column_mistakes,
+    folder_mistakes,
+    sink_format_mistake,
+    sink_option_mistakes,
+)
 from muntin.errors import RunError, SettingError
 from muntin.model.allowed_paths import local_path
 from muntin.model.printable import printable
 from muntin.plan.query import Query
-from muntin.spark.claims import Folder, HadoopFolder, LocalFolder, Owner
+from muntin.spark.driver.sink_ownership import Folder, HadoopFolder, LocalFolder, Owner
 from muntin.spark.json_lines import write_json
 
 _FILES = ("parquet", "csv", "json")
@@ -108,7 +113,9 @@ def _repeating(schema: pa.Schema) -> list[str]:
 def read_batches(folder: Path, schema: pa.Schema) -> pa.Table:
     """All that a parquet sink wrote into a folder, in the order of the batches."""
     files = sorted(folder.glob("batch-*.parquet")) if folder.is_dir() else []
-    return pa.concat_tables([schema.empty_table(), *(pa.parquet.read_table(file, schema=schema) for file in files)])
+    return pa.concat_tables(
+        [schema.empty_table(), *(pa.parquet.read_table(file, schema=schema) for file in files)]
+    )
 
 
 @dataclass
@@ -170,7 +177,12 @@ class ConsoleSink(Sink):
         if self.as_json:
             told = [pa.repeat(self.name, len(results)), pa.repeat(batch, len(results))]
             text = io.BytesIO()
-            write_json(pa.table([*told, *results.columns], names=["query", "batch", *results.column_names]), text)
+            write_json(
+                pa.table(
+                    [*told, *results.columns], names=["query", "batch", *results.column_names]
+                ),
+                text,
+            )
             print(text.getvalue().decode(), end="", flush=True)  # noqa: T201 (that is the sink)
             return
         lines = ["  ".join(map(printable, results.column_names))]
@@ -199,7 +211,11 @@ class SparkSink(Sink):
     def place(self) -> Folder | None:
         """Return the folder of its batches, if it has one; other formats append."""
         path = self.options.get("path")
-        return HadoopFolder(self.spark, path.rstrip("/")) if path is not None and self.kind in _SPARK_FILES else None
+        return (
+            HadoopFolder(self.spark, path.rstrip("/"))
+            if path is not None and self.kind in _SPARK_FILES
+            else None
+        )
 
     def claim(self, owner: Owner, *, replace: bool) -> None:
         """Take the folder, if it has one."""
@@ -223,7 +239,11 @@ class SparkSink(Sink):
 
     def _application(self) -> str:
         """Return the name under which Delta counts batches: one per query and run, since every run starts with batch 0."""
-        return f"muntin-{self.name}" if self.owner is None else f"muntin-{self.owner.run}-{self.owner.incarnation}"
+        return (
+            f"muntin-{self.name}"
+            if self.owner is None
+            else f"muntin-{self.owner.run}-{self.owner.incarnation}"
+        )
 
 
 @dataclass
@@ -295,7 +315,10 @@ class SinkMaker:
         options = {str(key).lower(): str(value) for key, value in choice.items()}
         kind = options.pop("format", options.pop("sink", "")).lower()
         if not kind:
-            raise SettingError(f"the sink of query {name} has no format", hint="For example {'format': 'parquet', 'path': '...'}")
+            raise SettingError(
+                f"the sink of query {name} has no format",
+                hint="For example {'format': 'parquet', 'path': '...'}",
+            )
         path = options.get("path")
         mistake = sink_format_mistake(name, kind)
         if mistake is not None:
@@ -305,12 +328,16 @@ class SinkMaker:
         local = local_path(path) if path is not None else None
         for mistake in sink_option_mistakes(name, kind, options, local=local is not None):
             raise mistake
-        for mistake in folder_mistakes(name, local) if kind in _SPARK_FILES and local is not None else ():
+        for mistake in (
+            folder_mistakes(name, local) if kind in _SPARK_FILES and local is not None else ()
+        ):
             raise mistake
         if kind in _FILES and local is not None:
             sink = FileSink(Path(local), kind)
             sink.check(query.output_schema)
             return sink
         if kind in _SPARK_FILES and path is not None and local == path:
-            options["path"] = str(Path(path).absolute())  # Java may have been started in another folder than this process is in now
+            options["path"] = str(
+                Path(path).absolute()
+            )  # Java may have been started in another folder than this process is in now
         return SparkSink(self.spark, name, kind, options)

@@ -23,7 +23,7 @@ from muntin.engine.declaration_checks import without_source
 from muntin.engine.input_rows import UNFIT
 from muntin.errors import InputError
 from muntin.model.catalog import Stream, find_column
-from muntin.spark.failures import plain
+from muntin.spark.driver.failures import plain
 
 _OURS = {"format", "path", "time", "slack", "rate", "distinct", "reader"}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -63,7 +63,9 @@ class Source:
 
 def check_repeatable(sources: Mapping[str, Source], *, begun: bool, live: bool) -> None:
     """Raise where rows that come by once would have to be read to an end, or again; ``begun``: the checkpoint has batches."""
-    for name in [name for name, source in sources.items() if (begun or not live) and source.passes()]:
+    for name in [
+        name for name, source in sources.items() if (begun or not live) and source.passes()
+    ]:
         if not live:
             raise InputError(
                 f"stream {name} reads a socket, of which nobody knows whether all has come",
@@ -110,12 +112,18 @@ def decode_file(content: bytes, path: str, stream: Stream) -> pa.Table:
         missing = [name for name, found in names.items() if found is None]
         if missing:
             raise InputError(
-                f"{where} has no column {', '.join(missing)}, it has {', '.join(file.schema_arrow.names)}", hint="Replace the file"
+                f"{where} has no column {', '.join(missing)}, it has {', '.join(file.schema_arrow.names)}",
+                hint="Replace the file",
             )
         table = file.read(columns=[found for found in names.values() if found is not None])
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{where} cannot be read: {_first_line(error)}", hint="Replace the file") from error
-    return pa.table([_cast(table.column(names[field.name]), field, where) for field in stream.schema], schema=stream.schema)
+        raise InputError(
+            f"{where} cannot be read: {_first_line(error)}", hint="Replace the file"
+        ) from error
+    return pa.table(
+        [_cast(table.column(names[field.name]), field, where) for field in stream.schema],
+        schema=stream.schema,
+    )
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.ChunkedArray:
@@ -128,7 +136,9 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.ChunkedArr
         ) from error
 
 
-def _read_rows(spark: SparkSession, stream: Stream, options: dict[str, str], kind: str | None) -> DataFrame:
+def _read_rows(
+    spark: SparkSession, stream: Stream, options: dict[str, str], kind: str | None
+) -> DataFrame:
     if kind is None:
         raise without_source(stream)
     reader = spark.readStream.format(kind).options(**_DEFAULTS.get(kind.lower(), {}))
@@ -141,7 +151,10 @@ def _read_rows(spark: SparkSession, stream: Stream, options: dict[str, str], kin
     try:
         frame = reader.load(options["path"]) if "path" in options else reader.load()
     except (PySparkException, ValueError, Py4JJavaError) as error:
-        raise InputError(f"stream {stream.name} cannot be read as {kind!r}: {_first_line(error)}", hint=_remedy(kind)) from error
+        raise InputError(
+            f"stream {stream.name} cannot be read as {kind!r}: {_first_line(error)}",
+            hint=_remedy(kind),
+        ) from error
     return fitted(frame, stream)
 
 
@@ -166,12 +179,20 @@ def _file_schema(spark: SparkSession, stream: Stream, kind: str, path: str) -> S
 
 def _checked_path(stream: Stream, kind: str, path: str | None) -> str:
     if path is None:
-        raise InputError(f"stream {stream.name} of format {kind!r} has no path", hint="Add path = '...' to its WITH")
+        raise InputError(
+            f"stream {stream.name} of format {kind!r} has no path",
+            hint="Add path = '...' to its WITH",
+        )
     if _SCHEME.match(path):
         return path
     if not any(sign in path for sign in "*?[{") and not os.path.exists(path):  # noqa: PTH110 (a name too long is absent)
-        raise InputError(f"stream {stream.name} reads {path!r}, where there is nothing", hint="Check the path; make the folder first")
-    return str(Path(path).absolute())  # Java may have been started in another folder than this process is in now
+        raise InputError(
+            f"stream {stream.name} reads {path!r}, where there is nothing",
+            hint="Check the path; make the folder first",
+        )
+    return str(
+        Path(path).absolute()
+    )  # Java may have been started in another folder than this process is in now
 
 
 def fitted(frame: DataFrame, stream: Stream) -> DataFrame:
@@ -181,7 +202,11 @@ def fitted(frame: DataFrame, stream: Stream) -> DataFrame:
     for field in stream.schema:
         name = find_column(there, field.name)
         if name is None:
-            more = "; with includeTimestamp = 'true' also timestamp" if there.names == ["value"] and Source(frame).passes() else ""
+            more = (
+                "; with includeTimestamp = 'true' also timestamp"
+                if there.names == ["value"] and Source(frame).passes()
+                else ""
+            )
             raise InputError(
                 f"stream {stream.name} declares column {field.name}, which its source does not have",
                 hint=f"The source has {', '.join(there.names)}{more}",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from muntin.engine.subscription import BUFFER, Subscription
-from muntin.spark.subscribing import Subscriber
+from muntin.spark.driver.subscriptions import Subscriber
 
 if TYPE_CHECKING:
-    from muntin.spark.engine import SparkEngine
+    from muntin.spark.api import SparkEngine
 
 
 class SparkQuery:
@@ -30,10 +30,10 @@ class SparkQuery:
         return self._engine.results(self.name)
 
     def subscribe(self, callback: Subscriber, *, buffer: int = BUFFER) -> Subscription:
-        """Call ``callback(batch, mark)`` with results as buckets release them, before their micro-batch is complete.
+        """Call ``callback(batch, mark)`` with results as partitions release them, before their micro-batch is complete.
 
         The sink still gets all of them, once, when the batch is. The callback has a thread of its own: one that is slow or fails
-        disturbs nobody. It is called from the next batch on, for each bucket in the order of results. After a failure a batch is
+        disturbs nobody. It is called from the next batch on, for each partition in the order of results. After a failure a batch is
         tried again, and results come again under the same marks, see :class:`muntin.spark.Mark`; :class:`muntin.spark.Once`
         leaves them out.
 

@@ -42,7 +42,9 @@ def is_aggregate(tokens: Tokens, index: int) -> bool:
     before = tokens[index - 1] if index else None
     name = tokens[index].text.lower()
     # DuckDB's catalogue does not list what its parser turns into something else.
-    return (function_called(name) is not None or refused_functions().get(name) is Ban.AGGREGATE) and is_called(tokens[index], before)
+    return (
+        function_called(name) is not None or refused_functions().get(name) is Ban.AGGREGATE
+    ) and is_called(tokens[index], before)
 
 
 def _known() -> str:
@@ -75,12 +77,20 @@ def _read_call(tokens: Tokens, start: int) -> Call:
     spelling = name.text.lower()
     function = function_called(spelling)
     if start > 0 and is_symbol(tokens[start - 1], "."):
-        raise tokens.error(name, f"the aggregate {name.text} cannot be called with a dot", f"Write {name.text}(...)")
+        raise tokens.error(
+            name,
+            f"the aggregate {name.text} cannot be called with a dot",
+            f"Write {name.text}(...)",
+        )
     if function is None:
-        raise tokens.error(name, f"the aggregate {name.text} is not supported", f"There are {_known()}")
+        raise tokens.error(
+            name, f"the aggregate {name.text} is not supported", f"There are {_known()}"
+        )
     end = closing(tokens, start + 1)
     if end is None:
-        raise tokens.error(tokens[start + 1], "the parenthesis is not closed", f"Write {name.text}(...)")
+        raise tokens.error(
+            tokens[start + 1], "the parenthesis is not closed", f"Write {name.text}(...)"
+        )
     inside = tokens.part(start + 2, end)
     if spelling == function.within_group:
         return _read_within(tokens, start, end, function)
@@ -89,27 +99,55 @@ def _read_call(tokens: Tokens, start: int) -> Call:
         inside = inside.part(1)
     for token in inside:
         if word(token) in {"ORDER BY", "ORDER"}:
-            hint = "FIRST and LAST go by time" if function.by_time else "The order of rows does not change this aggregate"
-            raise tokens.error(token, f"ORDER BY inside {name.text} is not supported", f"{hint}; leave it out")
+            hint = (
+                "FIRST and LAST go by time"
+                if function.by_time
+                else "The order of rows does not change this aggregate"
+            )
+            raise tokens.error(
+                token, f"ORDER BY inside {name.text} is not supported", f"{hint}; leave it out"
+            )
     refuse_aggregates(inside, "inside another one", _NEST)
     argument, fraction, key = _read_arguments(inside, function, tokens.source(name))
     if distinct and function.by_time:
-        raise tokens.error(name, f"{name.text} with DISTINCT is not supported", f"It is one value already: write {name.text}(expression)")
+        raise tokens.error(
+            name,
+            f"{name.text} with DISTINCT is not supported",
+            f"It is one value already: write {name.text}(expression)",
+        )
     if distinct and argument is None:
-        raise tokens.error(name, "DISTINCT needs an expression", f"Write {name.text}(DISTINCT expression)")
+        raise tokens.error(
+            name, "DISTINCT needs an expression", f"Write {name.text}(DISTINCT expression)"
+        )
     condition, stop = _read_filter(tokens, end + 1)
     distinct = distinct and not function.ignores_duplicates
-    return Call(start, stop, tokens.part(start, stop), function, distinct, argument, fraction, condition, key)
+    return Call(
+        start,
+        stop,
+        tokens.part(start, stop),
+        function,
+        distinct,
+        argument,
+        fraction,
+        condition,
+        key,
+    )
 
 
 def _read_filter(tokens: Tokens, stop: int) -> tuple[Tokens | None, int]:
     """The condition of a FILTER that may begin here, and where the call then ends."""
     condition = None
-    if stop + 1 < len(tokens) and word(tokens[stop]) == "FILTER" and is_symbol(tokens[stop + 1], "("):
+    if (
+        stop + 1 < len(tokens)
+        and word(tokens[stop]) == "FILTER"
+        and is_symbol(tokens[stop + 1], "(")
+    ):
         close = closing(tokens, stop + 1)
         condition = tokens.part(stop + 2, close)
         if close is None or not len(condition) or word(condition[0]) != "WHERE":
-            raise tokens.error(tokens[stop], "FILTER needs a condition", "Write FILTER (WHERE condition)")
+            raise tokens.error(
+                tokens[stop], "FILTER needs a condition", "Write FILTER (WHERE condition)"
+            )
         condition = condition.part(1)
         refuse_aggregates(condition, "in FILTER", _NEST)
         stop = close + 1
@@ -121,12 +159,28 @@ def _read_within(tokens: Tokens, start: int, end: int, function: AggregateFuncti
     name = tokens[start].text
     form = f"Write {name}(fraction) WITHIN GROUP (ORDER BY expression), or QUANTILE_CONT(expression, fraction)"
     parts = split_commas(tokens.part(start + 2, end))
-    begin = next((at + 1 for at in (end + 1, end + 2) if at < len(tokens) and word(tokens[at]) in {"WITHIN GROUP", "GROUP"}), None)
-    close = closing(tokens, begin) if begin is not None and begin < len(tokens) and is_symbol(tokens[begin], "(") else None
+    begin = next(
+        (
+            at + 1
+            for at in (end + 1, end + 2)
+            if at < len(tokens) and word(tokens[at]) in {"WITHIN GROUP", "GROUP"}
+        ),
+        None,
+    )
+    close = (
+        closing(tokens, begin)
+        if begin is not None and begin < len(tokens) and is_symbol(tokens[begin], "(")
+        else None
+    )
     if len(parts) != 1 or begin is None or close is None:
-        raise tokens.error(tokens[start], f"{name} takes one fraction, and WITHIN GROUP what it is over", form)
+        raise tokens.error(
+            tokens[start], f"{name} takes one fraction, and WITHIN GROUP what it is over", form
+        )
     inside = tokens.part(begin + 1, close)
-    at = next((number + 1 for number, token in enumerate(inside) if word(token) in {"ORDER BY", "BY"}), None)
+    at = next(
+        (number + 1 for number, token in enumerate(inside) if word(token) in {"ORDER BY", "BY"}),
+        None,
+    )
     argument = None if at is None else inside.part(at)
     if argument is None or not len(argument) or len(split_commas(argument)) != 1:
         raise tokens.error(tokens[begin], f"{name} needs one expression to go by", form)
@@ -138,27 +192,48 @@ def _read_within(tokens: Tokens, start: int, end: int, function: AggregateFuncti
     if down:
         fraction = str(1 - Decimal(fraction))
     condition, stop = _read_filter(tokens, close + 1)
-    return Call(start, stop, tokens.part(start, stop), function, distinct=False, argument=argument, fraction=fraction, condition=condition)
+    return Call(
+        start,
+        stop,
+        tokens.part(start, stop),
+        function,
+        distinct=False,
+        argument=argument,
+        fraction=fraction,
+        condition=condition,
+    )
 
 
 def _read_fraction(tokens: Tokens, name: str, form: str) -> str:
     text = plain_text(tokens)
     if len(tokens) != 1 or not is_number(tokens[0]) or not 0 <= Decimal(text) <= 1:
-        raise tokens.error(tokens.start, f"the fraction of {name} must be a number from 0 to 1", form)
+        raise tokens.error(
+            tokens.start, f"the fraction of {name} must be a number from 0 to 1", form
+        )
     return text
 
 
-def _read_arguments(inside: Tokens, function: AggregateFunction, name: str) -> tuple[Tokens | None, str, Tokens | None]:
+def _read_arguments(
+    inside: Tokens, function: AggregateFunction, name: str
+) -> tuple[Tokens | None, str, Tokens | None]:
     """Return the expression, None for ``COUNT(*)`` and ``COUNT()``; the fraction of a quantile; the key to go by."""
-    if function.arguments is Arguments.OPTIONAL and (not len(inside) or (len(inside) == 1 and is_symbol(inside[0], "*"))):
+    if function.arguments is Arguments.OPTIONAL and (
+        not len(inside) or (len(inside) == 1 and is_symbol(inside[0], "*"))
+    ):
         return None, "", None
     parts = split_commas(inside)
     wanted = 2 if function.arguments in {Arguments.WITH_FRACTION, Arguments.WITH_KEY} else 1
     if len(parts) != wanted or not all(len(part) for part in parts):
         form = f"{name}({function.arguments if wanted == 2 else 'expression'})"
-        raise inside.error(inside.start, f"{name} takes {'two arguments' if wanted == 2 else 'one argument'}", f"Write {form}")
+        raise inside.error(
+            inside.start,
+            f"{name} takes {'two arguments' if wanted == 2 else 'one argument'}",
+            f"Write {form}",
+        )
     if len(parts[0]) == 1 and is_symbol(parts[0][0], "*"):
-        raise inside.error(inside.start, f"{name} needs an expression, not *", f"Write {name}(expression)")
+        raise inside.error(
+            inside.start, f"{name} needs an expression, not *", f"Write {name}(expression)"
+        )
     if function.arguments is Arguments.WITH_KEY:
         return parts[0], "", parts[1]
     if wanted == 1:
@@ -172,12 +247,18 @@ def result_type(call: Call, argument: pa.DataType | None) -> pa.DataType:
         return pa.int64()
     if not call.function.accepts(argument):
         fact = f"{plain_text(call.tokens)} is over the type {argument}, which is not supported"
-        raise call.tokens.error(call.tokens.start, fact, "Cast it to a number, for example CAST(x AS DOUBLE)")
+        raise call.tokens.error(
+            call.tokens.start, fact, "Cast it to a number, for example CAST(x AS DOUBLE)"
+        )
     fraction = f", {call.fraction}" if call.fraction else ", 1" if call.key is not None else ""
     try:
-        return _ask_type(f"{call.function.name}({'DISTINCT ' if call.distinct else ''}x{fraction})", argument)
+        return _ask_type(
+            f"{call.function.name}({'DISTINCT ' if call.distinct else ''}x{fraction})", argument
+        )
     except DuckRefusalError as refusal:
-        raise call.tokens.error(call.tokens.start, refusal.fact, refusal.advice or "Correct the argument") from refusal
+        raise call.tokens.error(
+            call.tokens.start, refusal.fact, refusal.advice or "Correct the argument"
+        ) from refusal
 
 
 @lru_cache(maxsize=1_024)

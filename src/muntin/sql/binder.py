@@ -8,7 +8,17 @@ import pyarrow as pa
 from sqlglot import exp
 
 from muntin.model.catalog import Catalog
-from muntin.plan.query import ColumnRef, Comparison, Emit, Expression, OutputColumn, Predicate, Query, Source, quote
+from muntin.plan.query import (
+    ColumnRef,
+    Comparison,
+    Emit,
+    Expression,
+    OutputColumn,
+    Predicate,
+    Query,
+    Source,
+    quote,
+)
 from muntin.sql.clauses import cut_clauses
 from muntin.sql.conjuncts import split_conjuncts, unwrap
 from muntin.sql.cursor import Cursor
@@ -51,10 +61,16 @@ def bind_query(tokens: Tokens, name: str, catalog: Catalog) -> Query:
     )
 
 
-def outputs_of(shape: Shape, tree: exp.Select, writer: Writer, scope: Scope) -> Iterator[tuple[str, Draft]]:
+def outputs_of(
+    shape: Shape, tree: exp.Select, writer: Writer, scope: Scope
+) -> Iterator[tuple[str, Draft]]:
     """The names and expressions of the select list, stars spelled out."""
     if len(shape.items) != len(tree.expressions):
-        raise shape.plain.error(shape.plain.start, "the select list cannot be understood", "Separate its items by commas")
+        raise shape.plain.error(
+            shape.plain.start,
+            "the select list cannot be understood",
+            "Separate its items by commas",
+        )
     for tokens, item in zip(shape.items, tree.expressions, strict=True):
         star = item.this if isinstance(item, exp.Column) else item
         if isinstance(star, exp.Star):
@@ -66,19 +82,29 @@ def outputs_of(shape: Shape, tree: exp.Select, writer: Writer, scope: Scope) -> 
         draft = writer.write(unwrap(body), scope)
         name = name or default_name(body, draft)
         if name.casefold() in RESERVED:
-            raise tokens.error(tokens[-1], f"a column of the result cannot be called {name!r}", "Results use that name; give it an alias")
+            raise tokens.error(
+                tokens[-1],
+                f"a column of the result cannot be called {name!r}",
+                "Results use that name; give it an alias",
+            )
         yield name, draft
 
 
 def _star(tokens: Tokens, star: exp.Star, scope: Scope) -> Iterator[tuple[str, Draft]]:
     if any(star.args.values()) or len(tokens) not in {1, 3}:
-        raise tokens.error(tokens.start, "* cannot be changed by EXCLUDE, REPLACE or RENAME", "List the columns instead")
+        raise tokens.error(
+            tokens.start,
+            "* cannot be changed by EXCLUDE, REPLACE or RENAME",
+            "List the columns instead",
+        )
     columns = scope.columns()
     if len(tokens) == 3:
         place = scope.find(tokens[0].text)
         if place is None:
             aliases = ", ".join(source.alias for source in scope.sources)
-            raise tokens.error(tokens[0], f"there is no {tokens[0].text!r} in FROM", f"FROM has {aliases}")
+            raise tokens.error(
+                tokens[0], f"there is no {tokens[0].text!r} in FROM", f"FROM has {aliases}"
+            )
         columns = [ColumnRef(place, column) for column in scope.sources[place].schema.names]
     for reference in columns:
         yield reference.column, Draft(quote(reference.flat), (reference,), tokens)
@@ -92,7 +118,9 @@ def cut_alias(tokens: Tokens, item: exp.Expression) -> tuple[Tokens, str]:
     if len(tokens) > 2 and is_symbol(tokens[1], ":") and tokens[0].text == alias:
         return tokens.part(2), alias
     if len(tokens) < 2 or tokens[-1].text != alias:
-        raise tokens.error(tokens.start, "this alias cannot be understood", "Write expression AS name")
+        raise tokens.error(
+            tokens.start, "this alias cannot be understood", "Write expression AS name"
+        )
     end = len(tokens) - (2 if word(tokens[-2]) == "AS" else 1)
     return tokens.part(0, end), alias
 
@@ -141,7 +169,11 @@ def split_condition(tokens: Tokens, writer: Writer, scope: Scope) -> Iterator[Co
         left, right = (writer.write(side, scope) for side in conjunct.sides)
         references = tuple(dict.fromkeys(left.references + right.references))
         whole = Draft(f"{left.sql} {conjunct.operator} {right.sql}", references, conjunct.tokens)
-        yield Condition(whole, conjunct.operator, tuple(writer.write(unwrap(side), scope) for side in conjunct.sides))
+        yield Condition(
+            whole,
+            conjunct.operator,
+            tuple(writer.write(unwrap(side), scope) for side in conjunct.sides),
+        )
 
 
 def predicate_of(condition: Condition, types: Mapping[str, pa.DataType]) -> Predicate:
@@ -153,7 +185,11 @@ def predicate_of(condition: Condition, types: Mapping[str, pa.DataType]) -> Pred
         return Predicate(whole, Comparison(condition.operator, left, right))
     if pa.types.is_boolean(whole.type):
         return Predicate(whole)
-    if not (pa.types.is_integer(whole.type) or pa.types.is_floating(whole.type) or pa.types.is_decimal(whole.type)):
+    if not (
+        pa.types.is_integer(whole.type)
+        or pa.types.is_floating(whole.type)
+        or pa.types.is_decimal(whole.type)
+    ):
         tokens = condition.whole.tokens
         fact = f"the condition {plain_text(tokens)} has type {whole.type}, not boolean"
         raise tokens.error(tokens.start, fact, "Compare it with something")
@@ -165,12 +201,23 @@ def _check_comparable(left: Expression, right: Expression, tokens: Tokens) -> No
     temporal = [pa.types.is_temporal(side.type) for side in (left, right)]
     if temporal[0] != temporal[1] and left.references and right.references:
         other = right.type if temporal[0] else left.type
-        if pa.types.is_boolean(other) or pa.types.is_integer(other) or pa.types.is_floating(other) or pa.types.is_decimal(other):
+        if (
+            pa.types.is_boolean(other)
+            or pa.types.is_integer(other)
+            or pa.types.is_floating(other)
+            or pa.types.is_decimal(other)
+        ):
             fact = f"{plain_text(tokens)} compares {left.type} with {right.type}"
-            raise tokens.error(tokens.start, fact, "Make both sides times or both numbers, for example with epoch_us(ts)")
+            raise tokens.error(
+                tokens.start,
+                fact,
+                "Make both sides times or both numbers, for example with epoch_us(ts)",
+            )
 
 
-def bind_using(shape: Shape, sources: tuple[Source, ...]) -> tuple[frozenset[ColumnRef], list[Condition]]:
+def bind_using(
+    shape: Shape, sources: tuple[Source, ...]
+) -> tuple[frozenset[ColumnRef], list[Condition]]:
     """The columns that USING merges into columns to their left, and the equalities it stands for."""
     merged: set[ColumnRef] = set()
     conditions: list[Condition] = []
@@ -188,7 +235,11 @@ def bind_using(shape: Shape, sources: tuple[Source, ...]) -> tuple[frozenset[Col
 
 
 def _using_pair(
-    tokens: Tokens, entry: Entry, span: tuple[int, int], sources: tuple[Source, ...], merged: frozenset[ColumnRef]
+    tokens: Tokens,
+    entry: Entry,
+    span: tuple[int, int],
+    sources: tuple[Source, ...],
+    merged: frozenset[ColumnRef],
 ) -> tuple[Draft, Draft]:
     cursor = Cursor(tokens)
     name = cursor.name("a column")

@@ -37,8 +37,16 @@ def cut_clauses(tokens: Tokens) -> tuple[Tokens, Clauses]:
     while (token := cursor.look()) is not None:
         name = word(token)
         if name not in _WORDS:
-            before = f"{name} must stand before {', '.join(sorted(seen))}" if name in {"WHERE", "FROM", "JOIN", "AND", "OR"} else ""
-            raise tokens.error(token, before or f"unexpected {tokens.source(token)!r} after the clauses of the query", _HINT)
+            before = (
+                f"{name} must stand before {', '.join(sorted(seen))}"
+                if name in {"WHERE", "FROM", "JOIN", "AND", "OR"}
+                else ""
+            )
+            raise tokens.error(
+                token,
+                before or f"unexpected {tokens.source(token)!r} after the clauses of the query",
+                _HINT,
+            )
         if name in seen:
             raise tokens.error(token, f"{name} is given twice", _HINT)
         seen.add(name)
@@ -51,7 +59,11 @@ def _first_clause(tokens: Tokens) -> int:
     after_from = len(tokens) > 0 and is_symbol(tokens[0], "(")
     for index in top_level(tokens):
         name = word(tokens[index])
-        if after_from and name in _WORDS and (ends_operand(tokens[index - 1]) or _groups_all(tokens, index)):
+        if (
+            after_from
+            and name in _WORDS
+            and (ends_operand(tokens[index - 1]) or _groups_all(tokens, index))
+        ):
             after = tokens[index + 1] if index + 1 < len(tokens) else None
             if name != "WITH" or after is None or is_symbol(after, "("):
                 return index

@@ -11,13 +11,46 @@ from dataclasses import dataclass
 
 from sqlglot import TokenType
 
-from muntin.sql.lexer import Tokens, closing, is_number, is_symbol, is_text, split_commas, top_level, word
+from muntin.sql.lexer import (
+    Tokens,
+    closing,
+    is_number,
+    is_symbol,
+    is_text,
+    split_commas,
+    top_level,
+    word,
+)
 
 _LOOSE = {"->", "=>", ":", ":=", "OR", "LAMBDA"}
 """What binds as loosely as AND or more so. DuckDB reads ``a -> b AND c`` as ``a -> (b AND c)``."""
-_OPERATORS = {"=": "=", "==": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_OPERATORS = {
+    "=": "=",
+    "==": "=",
+    "<>": "<>",
+    "!=": "<>",
+    "<": "<",
+    "<=": "<=",
+    ">": ">",
+    ">=": ">=",
+}
 _TIGHT = set(re.findall(r"\S+", "+ - * / // % ^ ** || & | ->> :: . ( [ { , @ && @> <@ ^@ <->"))
-_WORDS = {"NOT", "IS", "ISNULL", "NOTNULL", "AND", "OR", "BETWEEN", "IN", "LIKE", "ILIKE", "GLOB", "SIMILAR TO", "ESCAPE", "LAMBDA"}
+_WORDS = {
+    "NOT",
+    "IS",
+    "ISNULL",
+    "NOTNULL",
+    "AND",
+    "OR",
+    "BETWEEN",
+    "IN",
+    "LIKE",
+    "ILIKE",
+    "GLOB",
+    "SIMILAR TO",
+    "ESCAPE",
+    "LAMBDA",
+}
 _QUANTIFIERS = {"ANY", "ALL", "SOME"}
 
 
@@ -40,7 +73,11 @@ def split_conjuncts(tokens: Tokens) -> list[Conjunct]:
     cuts = _cuts(marks)
     if cuts:
         bounds = zip([0, *(cut + 1 for cut in cuts)], [*cuts, len(tokens)], strict=True)
-        return [conjunct for start, end in bounds for conjunct in split_conjuncts(tokens.part(start, end))]
+        return [
+            conjunct
+            for start, end in bounds
+            for conjunct in split_conjuncts(tokens.part(start, end))
+        ]
     if any(word(token) == "COLLATE" for token in tokens):
         return [Conjunct(tokens)]  # the two sides alone would not know how to compare
     return _split_between(tokens, marks) or [_split_comparison(tokens, marks)]
@@ -85,7 +122,11 @@ def _split_between(tokens: Tokens, marks: dict[int, str]) -> list[Conjunct]:
     if len(places) != 2:
         return []
     between, middle = places
-    value, low, high = tokens.part(0, between), tokens.part(between + 1, middle), tokens.part(middle + 1)
+    value, low, high = (
+        tokens.part(0, between),
+        tokens.part(between + 1, middle),
+        tokens.part(middle + 1),
+    )
     rest = [mark for index, mark in marks.items() if index not in places]
     if not (_all_tight(rest) and len(value) and len(low) and len(high)) or "SYMMETRIC" in rest:
         return []
@@ -105,4 +146,7 @@ def _split_comparison(tokens: Tokens, marks: dict[int, str]) -> Conjunct:
 
 def _all_tight(marks: list[str]) -> bool:
     """Whether all these bind more tightly than a comparison."""
-    return all(mark in _TIGHT or (mark not in _WORDS and (mark[:1].isalpha() or mark[:1] in {"", "_"})) for mark in marks)
+    return all(
+        mark in _TIGHT or (mark not in _WORDS and (mark[:1].isalpha() or mark[:1] in {"", "_"}))
+        for mark in marks
+    )

@@ -24,7 +24,10 @@ class Cursor:
     def sees(self, *words: str) -> bool:
         """Whether the next tokens are these words."""
         seen = [self.look(ahead) for ahead in range(len(words))]
-        return all(token is not None and word(token) == wanted for token, wanted in zip(seen, words, strict=True))
+        return all(
+            token is not None and word(token) == wanted
+            for token, wanted in zip(seen, words, strict=True)
+        )
 
     def match(self, *words: str) -> bool:
         """Step over these words if they come next."""

@@ -18,7 +18,10 @@ class Ban(Enum):
     """Why a function is refused: the fact, and the advice to give."""
 
     AGGREGATE = ("is an aggregate", "Aggregates can stand in the select list and in HAVING")
-    WINDOW = ("is a window function", "Window functions are not supported; use WINDOW or [ROWS n] to bound a stream")
+    WINDOW = (
+        "is a window function",
+        "Window functions are not supported; use WINDOW or [ROWS n] to bound a stream",
+    )
     TABLE = ("makes rows", "Only functions that make one value of each row can be used")
     VOLATILE = (
         "does not depend on the rows alone",

@@ -27,7 +27,8 @@ _TEXTS = {kind for kind in TokenType if kind.name.endswith("STRING")}
 _NOT_WORDS = {TokenType.IDENTIFIER, TokenType.NUMBER} | _TEXTS
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")
 _CLOSED = re.compile(
-    r"--[^\n]*|/\*.*?\*/|\{#.*?#\}|[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\w*)\$.*?\$\1\$", re.DOTALL
+    r"--[^\n]*|/\*.*?\*/|\{#.*?#\}|[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\w*)\$.*?\$\1\$",
+    re.DOTALL,
 )
 _OPENING = re.compile(r"/\*|\{#|'|\"|\$\w*\$")
 _QUOTES = {"/*": "comment", "{#": "comment", '"': "quoted name"}
@@ -104,20 +105,34 @@ def tokenize(text: str, query: str | None = None) -> Tokens:
     ['SELECT', 'x']
     """
     if not isinstance(text, str):
-        raise InputError(f"SQL must be text, not {type(text).__name__}", hint="Pass the statements as one str")
+        raise InputError(
+            f"SQL must be text, not {type(text).__name__}", hint="Pass the statements as one str"
+        )
     text = text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text
     empty = Tokens(text, (), len(text), query)
     if odd := _UNUSABLE.search(text):
-        raise empty.error(odd.start(), f"the character {odd.group()!r} cannot be part of a script", "Remove it; scripts are Unicode text")
+        raise empty.error(
+            odd.start(),
+            f"the character {odd.group()!r} cannot be part of a script",
+            "Remove it; scripts are Unicode text",
+        )
     try:
         items = tuple(DIALECT.tokenize(text))
-    except Exception as error:  # sqlglot's tokenizer meets broken text with exceptions of many kinds
+    except (
+        Exception
+    ) as error:  # sqlglot's tokenizer meets broken text with exceptions of many kinds
         rest = _CLOSED.sub(lambda closed: " " * len(closed.group()), text)
         opening = _OPENING.search(rest)
         if opening is None:
-            raise empty.error(0, "the text cannot be cut into words", "Look for stray quotes and unusual characters") from error
+            raise empty.error(
+                0,
+                "the text cannot be cut into words",
+                "Look for stray quotes and unusual characters",
+            ) from error
         what = _QUOTES.get(opening.group(), "string")
-        raise empty.error(opening.start(), f"the {what} that begins here has no end", f"Close the {what}") from error
+        raise empty.error(
+            opening.start(), f"the {what} that begins here has no end", f"Close the {what}"
+        ) from error
     if (offset := find_invisible(text, items)) is not None:
         name = unicodedata.name(text[offset], "control character").lower()
         fact = f"an invisible character (U+{ord(text[offset]):04X}, {name}) stands outside quotes"
@@ -156,7 +171,9 @@ def is_number(token: Token) -> bool:
 
 def is_name(token: Token) -> bool:
     """Whether the token can name something: a quoted name, or a word that is not reserved."""
-    return token.token_type == TokenType.IDENTIFIER or (token.token_type in _NAMES and bool(word(token)))
+    return token.token_type == TokenType.IDENTIFIER or (
+        token.token_type in _NAMES and bool(word(token))
+    )
 
 
 def is_symbol(token: Token, symbol: str) -> bool:
@@ -198,4 +215,7 @@ def closing(tokens: Tokens, opening: int) -> int | None:
 def split_commas(tokens: Tokens) -> list[Tokens]:
     """The parts between the commas that stand outside all parentheses."""
     cuts = [index for index in top_level(tokens) if tokens[index].token_type == TokenType.COMMA]
-    return [tokens.part(start, end) for start, end in zip([0, *(cut + 1 for cut in cuts)], [*cuts, len(tokens)], strict=True)]
+    return [
+        tokens.part(start, end)
+        for start, end in zip([0, *(cut + 1 for cut in cuts)], [*cuts, len(tokens)], strict=True)
+    ]

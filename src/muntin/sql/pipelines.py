@@ -19,11 +19,17 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
     if is_plain(select) and clauses.emit is not Emit.SNAPSHOT:
         return bind_query(tokens, name, catalog)
     if clauses.emit is Emit.SNAPSHOT and clauses.every is None:
-        raise tokens.error(tokens.start, "EMIT SNAPSHOT needs EVERY", "Say how often the whole answer is wanted: EVERY 10 SECONDS")
+        raise tokens.error(
+            tokens.start,
+            "EMIT SNAPSHOT needs EVERY",
+            "Say how often the whole answer is wanted: EVERY 10 SECONDS",
+        )
     if clauses.freshness:
         token = clauses.freshness[0][0] or clauses.freshness[0][1].token
         hint = "Leave FRESHNESS out; it is kept for joins only so far"
-        raise tokens.error(token, "FRESHNESS is not supported above DISTINCT, GROUP BY and set operators", hint)
+        raise tokens.error(
+            token, "FRESHNESS is not supported above DISTINCT, GROUP BY and set operators", hint
+        )
     selects = Selects(name, clauses, catalog)
     try:
         root = selects.bind(select)
@@ -32,7 +38,9 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
     columns = []
     for column in root.schema:
         reference = ColumnRef(0, column.name)
-        columns.append(OutputColumn(column.name, Expression(quote(reference.flat), (reference,), column.type)))
+        columns.append(
+            OutputColumn(column.name, Expression(quote(reference.flat), (reference,), column.type))
+        )
     return Pipeline(
         name=name,
         text=tokens.original,

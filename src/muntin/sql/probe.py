@@ -28,11 +28,19 @@ class DuckRefusalError(Exception):
         text = re.sub(r"^(?:[A-Z]\w* )+Error: ", "", text)
         text = text.split("\n\tCandidate functions")[0].replace("_LITERAL", "")
         fact, _, advice = text.partition("\n")
-        fact = re.sub(r"^Scalar Function with name (\S+) does not exist", r"there is no function \1", fact)
+        fact = re.sub(
+            r"^Scalar Function with name (\S+) does not exist", r"there is no function \1", fact
+        )
         if fact.startswith("Deprecated lambda arrow"):
-            fact, advice = "the arrow of a lambda is out of use", "Write lambda x: x + 1 instead of x -> x + 1"
+            fact, advice = (
+                "the arrow of a lambda is out of use",
+                "Write lambda x: x + 1 instead of x -> x + 1",
+            )
         if "You might need to add explicit type casts" in fact:
-            fact, advice = fact.split(". You might need")[0], "Check the types, or add a cast such as CAST(x AS DOUBLE)"
+            fact, advice = (
+                fact.split(". You might need")[0],
+                "Check the types, or add a cast such as CAST(x AS DOUBLE)",
+            )
         self.fact = fact.strip().rstrip(".!")
         self.advice = " ".join(advice.split()).rstrip(".!")
         super().__init__(self.fact)

@@ -31,10 +31,48 @@ _CLAUSES = {
     "TABLESAMPLE": "Use a condition in WHERE to take fewer rows",
 }
 _JOIN_KINDS = {"LEFT", "RIGHT", "FULL", "OUTER", "NATURAL", "SEMI", "ANTI", "ASOF", "POSITIONAL"}
-_NESTED = {"SELECT", "FROM", "WITH", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE", "SHOW"}
+_NESTED = {
+    "SELECT",
+    "FROM",
+    "WITH",
+    "VALUES",
+    "TABLE",
+    "PIVOT",
+    "UNPIVOT",
+    "DESCRIBE",
+    "SUMMARIZE",
+    "SHOW",
+}
 _NOT_OPERANDS = {"SIMILAR TO", "GROUP BY", "HAVING", "UNION", "INTERSECT", "EXCEPT", *_CLAUSES}
-_NOT_OPERANDS |= {"SELECT", "DISTINCT", "ALL", "FROM", "WHERE", "ON", "USING", "JOIN", "AS", "BY", "FOR", "IF"}
-_NOT_OPERANDS |= {"AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "GLOB", "BETWEEN", "ESCAPE", "COLLATE", "INTERVAL", "LAMBDA"}
+_NOT_OPERANDS |= {
+    "SELECT",
+    "DISTINCT",
+    "ALL",
+    "FROM",
+    "WHERE",
+    "ON",
+    "USING",
+    "JOIN",
+    "AS",
+    "BY",
+    "FOR",
+    "IF",
+}
+_NOT_OPERANDS |= {
+    "AND",
+    "OR",
+    "NOT",
+    "IN",
+    "IS",
+    "LIKE",
+    "ILIKE",
+    "GLOB",
+    "BETWEEN",
+    "ESCAPE",
+    "COLLATE",
+    "INTERVAL",
+    "LAMBDA",
+}
 _NOT_OPERANDS |= {"CASE", "WHEN", "THEN", "ELSE"}
 _OPERAND_ENDS = {")", "]", "}", "*"}
 
@@ -47,7 +85,11 @@ def refuse(tokens: Tokens) -> None:
     for index, token in enumerate(tokens):
         before = tokens[index - 1] if index else None
         after = tokens[index + 1] if index + 1 < len(tokens) else None
-        if before is not None and (is_symbol(before, ".") or word(before) == "AS") and not (after and is_symbol(after, "(")):
+        if (
+            before is not None
+            and (is_symbol(before, ".") or word(before) == "AS")
+            and not (after and is_symbol(after, "("))
+        ):
             continue
         for error in _findings(tokens, index, before, after):
             raise error
@@ -60,10 +102,16 @@ def ends_operand(token: Token) -> bool:
     """Whether an expression or an entry of FROM can end with this token."""
     if word(token):
         return word(token) not in _NOT_OPERANDS
-    return token.text in _OPERAND_ENDS or token.token_type in {TokenType.IDENTIFIER, TokenType.NUMBER} or is_text(token)
+    return (
+        token.text in _OPERAND_ENDS
+        or token.token_type in {TokenType.IDENTIFIER, TokenType.NUMBER}
+        or is_text(token)
+    )
 
 
-def _findings(tokens: Tokens, index: int, before: Token | None, after: Token | None) -> Iterator[SqlError]:
+def _findings(
+    tokens: Tokens, index: int, before: Token | None, after: Token | None
+) -> Iterator[SqlError]:
     """What is refused at any depth."""
     token = tokens[index]
     name = word(token)
@@ -71,10 +119,21 @@ def _findings(tokens: Tokens, index: int, before: Token | None, after: Token | N
     if token.token_type == TokenType.PLACEHOLDER or (is_symbol(token, "$") and after is not None):
         yield tokens.error(token, "parameters are not supported", "Write the value itself")
     elif is_symbol(token, "#") and after is not None and after.token_type == TokenType.NUMBER:
-        yield tokens.error(token, "columns cannot be named by their position", "Write the name of the column")
-    elif is_symbol(token, "(") and after is not None and word(after) in _NESTED and not _holds_select(before, after):
+        yield tokens.error(
+            token, "columns cannot be named by their position", "Write the name of the column"
+        )
+    elif (
+        is_symbol(token, "(")
+        and after is not None
+        and word(after) in _NESTED
+        and not _holds_select(before, after)
+    ):
         yield tokens.error(after, _NO_SELECTS, _SELECTS)
-    elif name == "SELECT" and before is not None and not (_joins_selects(before) or is_symbol(before, "(")):
+    elif (
+        name == "SELECT"
+        and before is not None
+        and not (_joins_selects(before) or is_symbol(before, "("))
+    ):
         yield tokens.error(token, _NO_SELECTS, _SELECTS)
     elif name == "OVER" and before is not None and is_symbol(before, ")"):
         yield tokens.error(token, "window functions are not supported", Ban.WINDOW.value[1])
@@ -84,7 +143,11 @@ def _findings(tokens: Tokens, index: int, before: Token | None, after: Token | N
         yield from _call_findings(tokens, index)
     elif name in WITHOUT_PARENTHESES and not opens:
         fact, hint = refused_functions()[name.lower()].value
-        yield tokens.error(token, f"{token.text} {fact}", f'{hint}. A column of that name is written "{token.text}"')
+        yield tokens.error(
+            token,
+            f"{token.text} {fact}",
+            f'{hint}. A column of that name is written "{token.text}"',
+        )
 
 
 def _call_findings(tokens: Tokens, index: int) -> Iterator[SqlError]:
@@ -98,16 +161,28 @@ def _call_findings(tokens: Tokens, index: int) -> Iterator[SqlError]:
         yield tokens.error(token, f"the function {token.text} {fact}", hint)
 
 
-def _clause_findings(tokens: Tokens, token: Token, before: Token | None, after: Token | None) -> Iterator[SqlError]:
+def _clause_findings(
+    tokens: Tokens, token: Token, before: Token | None, after: Token | None
+) -> Iterator[SqlError]:
     """What is refused outside parentheses."""
     name = word(token)
     follower = word(after) if after is not None else ""
     if name in _CLAUSES:
         yield tokens.error(token, f"{name} is not supported", _CLAUSES[name])
-    elif name == "DISTINCT" and before is not None and word(before) == "SELECT" and follower == "ON":
-        yield tokens.error(token, "DISTINCT ON is not supported", "It depends on an order; write GROUP BY with MIN or MAX")
+    elif (
+        name == "DISTINCT" and before is not None and word(before) == "SELECT" and follower == "ON"
+    ):
+        yield tokens.error(
+            token,
+            "DISTINCT ON is not supported",
+            "It depends on an order; write GROUP BY with MIN or MAX",
+        )
     elif name in _SET_WORDS and follower == "BY":
-        yield tokens.error(token, f"{name} BY NAME is not supported", "List the columns of both selects in the same order")
+        yield tokens.error(
+            token,
+            f"{name} BY NAME is not supported",
+            "List the columns of both selects in the same order",
+        )
     elif name == "USING" and follower == "SAMPLE":
         yield tokens.error(token, "USING SAMPLE is not supported", _CLAUSES["TABLESAMPLE"])
     elif name == "FETCH" and follower in {"FIRST", "NEXT"}:
@@ -124,7 +199,12 @@ def _holds_select(before: Token | None, opened: Token) -> bool:
     """Whether a parenthesis that begins with this word can be an entry of FROM or one side of a set operator."""
     if word(opened) != "SELECT":
         return False
-    return before is None or word(before) in {"FROM", "JOIN"} or _joins_selects(before) or before.text in {",", "("}
+    return (
+        before is None
+        or word(before) in {"FROM", "JOIN"}
+        or _joins_selects(before)
+        or before.text in {",", "("}
+    )
 
 
 def is_called(token: Token, before: Token | None) -> bool:

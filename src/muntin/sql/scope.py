@@ -44,12 +44,16 @@ class Scope:
             column = self._columns[source].get(use.names[1].casefold())
             if column is not None:
                 return ColumnRef(source, column), 2
-        found = self._bare(first, range(self.start, self.end)) or self._bare(first, range(self.start))
+        found = self._bare(first, range(self.start, self.end)) or self._bare(
+            first, range(self.start)
+        )
         if len(found) == 1:
             return found[0], 1
         if found:
             candidates = " or ".join(self.show(reference) for reference in found)
-            raise tokens.error(use.offsets[0], f"the column {first!r} is ambiguous", f"Write {candidates}")
+            raise tokens.error(
+                use.offsets[0], f"the column {first!r} is ambiguous", f"Write {candidates}"
+            )
         if source is not None:
             raise self._no_column(source, use, tokens)
         raise self._unknown(use, tokens)
@@ -57,11 +61,18 @@ class Scope:
     def find(self, alias: str) -> int | None:
         """The place in FROM of the source that goes by that name."""
         wanted = alias.casefold()
-        return next((place for place in range(self.end) if self.sources[place].alias.casefold() == wanted), None)
+        return next(
+            (place for place in range(self.end) if self.sources[place].alias.casefold() == wanted),
+            None,
+        )
 
     def columns(self) -> list[ColumnRef]:
         """The columns that ``*`` stands for."""
-        every = (ColumnRef(place, name) for place, source in enumerate(self.sources) for name in source.schema.names)
+        every = (
+            ColumnRef(place, name)
+            for place, source in enumerate(self.sources)
+            for name in source.schema.names
+        )
         return [reference for reference in every if reference not in self.merged]
 
     def show(self, reference: ColumnRef) -> str:
@@ -77,7 +88,9 @@ class Scope:
     def _no_column(self, source: int, use: ColumnUse, tokens: Tokens) -> SqlError:
         names = self.sources[source].schema.names
         fact = f"{describe(self.sources[source])} has no column {use.names[1]!r}"
-        return tokens.error(use.offsets[1], fact, f"{guess_name(use.names[1], names)}It has {list_names(names)}")
+        return tokens.error(
+            use.offsets[1], fact, f"{guess_name(use.names[1], names)}It has {list_names(names)}"
+        )
 
     def _unknown(self, use: ColumnUse, tokens: Tokens) -> SqlError:
         name, offset = use.names[0], use.offsets[0]
@@ -85,11 +98,26 @@ class Scope:
         if len(use.names) == 1:
             return self._unknown_column(name, offset, tokens)
         if name.casefold() in {alias.casefold() for alias in aliases[self.end :]}:
-            return tokens.error(offset, f"{name} comes only later in FROM", f"Move the condition to WHERE or to the ON of {name}")
-        hidden = next((source for source in self.sources if source.relation.casefold() == name.casefold()), None)
+            return tokens.error(
+                offset,
+                f"{name} comes only later in FROM",
+                f"Move the condition to WHERE or to the ON of {name}",
+            )
+        hidden = next(
+            (source for source in self.sources if source.relation.casefold() == name.casefold()),
+            None,
+        )
         if hidden is not None:
-            return tokens.error(offset, f"{name} goes by the name {hidden.alias} here", f"Write {hidden.alias}.{use.names[1]}")
-        return tokens.error(offset, f"there is no {name!r} in FROM", f"{guess_name(name, aliases)}FROM has {list_names(aliases)}")
+            return tokens.error(
+                offset,
+                f"{name} goes by the name {hidden.alias} here",
+                f"Write {hidden.alias}.{use.names[1]}",
+            )
+        return tokens.error(
+            offset,
+            f"there is no {name!r} in FROM",
+            f"{guess_name(name, aliases)}FROM has {list_names(aliases)}",
+        )
 
     def _unknown_column(self, name: str, offset: int, tokens: Tokens) -> SqlError:
         if name.casefold() in self.outputs:
@@ -98,7 +126,11 @@ class Scope:
         near = self.sources[: self.end]
         names = list(dict.fromkeys(column for source in near for column in source.schema.names))
         relations = ", ".join(describe(source) for source in near)
-        return tokens.error(offset, f"{relations} has no column {name!r}", f"{guess_name(name, names)}The columns are {list_names(names)}")
+        return tokens.error(
+            offset,
+            f"{relations} has no column {name!r}",
+            f"{guess_name(name, names)}The columns are {list_names(names)}",
+        )
 
 
 def describe(source: Source) -> str:

@@ -58,7 +58,11 @@ class Mistakes:
 
     def add(self, error: MuntinError, place: Place) -> None:
         """Note an error; ``place`` is where it stands unless it knows better."""
-        located = error if isinstance(error, SqlError) else SqlError(error.fact, place=place, hint=error.hint)
+        located = (
+            error
+            if isinstance(error, SqlError)
+            else SqlError(error.fact, place=place, hint=error.hint)
+        )
         self.errors.append(located)
 
     def in_order(self) -> list[SqlError]:
@@ -80,7 +84,9 @@ def read_all(text: str, catalog: Catalog, mistakes: Mistakes) -> Iterator[Statem
         try:
             statement = read_statement(part, catalog)
         except MuntinError as error:
-            if not any(token.text.casefold() in mistakes.broken for token in part if is_name(token)):
+            if not any(
+                token.text.casefold() in mistakes.broken for token in part if is_name(token)
+            ):
                 mistakes.add(error, part.place(part.start))
             mistakes.broken |= _declared_names(part)
             continue
@@ -149,10 +155,20 @@ def read_query(text: str, name: str, catalog: Catalog) -> Query:
     everything = tokenize(text, name)
     statements = list(split_statements(everything))
     if not statements:
-        raise everything.error(everything.start, "the query is empty", "Write SELECT ... FROM ... WINDOW ...")
+        raise everything.error(
+            everything.start, "the query is empty", "Write SELECT ... FROM ... WINDOW ..."
+        )
     if len(statements) > 1:
-        raise everything.error(statements[1][0], "there is more than one statement", "Pass one SELECT; scripts go to execute()")
+        raise everything.error(
+            statements[1][0],
+            "there is more than one statement",
+            "Pass one SELECT; scripts go to execute()",
+        )
     if word(statements[0][0]) in {"CREATE", "DROP", "SET"}:
         first = statements[0][0]
-        raise everything.error(first, f"{word(first)} is not part of a query", "Pass the SELECT alone; statements go to execute()")
+        raise everything.error(
+            first,
+            f"{word(first)} is not part of a query",
+            "Pass the SELECT alone; statements go to execute()",
+        )
     return bind_standing(statements[0], name, catalog)

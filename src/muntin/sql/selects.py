@@ -12,13 +12,23 @@ from muntin.errors import SqlError
 from muntin.model.catalog import Catalog, Stream
 from muntin.model.window import Unbounded
 from muntin.plan.pipeline import Distinct, Leaf, Node
-from muntin.plan.query import POSITION, ColumnRef, Emit, Expression, OutputColumn, Predicate, Query, Source, quote
+from muntin.plan.query import (
+    POSITION,
+    ColumnRef,
+    Emit,
+    Expression,
+    OutputColumn,
+    Predicate,
+    Query,
+    Source,
+    quote,
+)
 from muntin.sql.aggregates import Call, is_aggregate, refuse_aggregates
 from muntin.sql.binder import bind_using, conditions_of, name_outputs, outputs_of, predicate_of
 from muntin.sql.clauses import Clauses
-from muntin.sql.grouping import Grouping
+from muntin.sql.from_joins import Entries, combine_entries
+from muntin.sql.group_by import Grouping
 from muntin.sql.lexer import Tokens, closing, is_symbol, top_level, word
-from muntin.sql.neighbours import Entries, combine_entries
 from muntin.sql.refusals import refuse
 from muntin.sql.scope import Scope
 from muntin.sql.set_operators import combine_selects, split_selects
@@ -42,7 +52,9 @@ def is_plain(tokens: Tokens) -> bool:
         if is_aggregate(tokens, index):
             return False
     names = {word(tokens[index]) for index in top_level(tokens)}
-    return not (names & {"GROUP BY", "HAVING"} or (len(tokens) > 1 and word(tokens[1]) == "DISTINCT"))
+    return not (
+        names & {"GROUP BY", "HAVING"} or (len(tokens) > 1 and word(tokens[1]) == "DISTINCT")
+    )
 
 
 def too_deep(tokens: Tokens) -> SqlError:
@@ -73,7 +85,9 @@ class Selects:
     def bind(self, tokens: Tokens) -> Node:
         """The node of selects with set operators between them."""
         operands, operators = split_selects(tokens)
-        node = combine_selects([self._bind_operand(operand) for operand in operands], operators, operands)
+        node = combine_selects(
+            [self._bind_operand(operand) for operand in operands], operators, operands
+        )
         if _levels(node) > MOST_LEVELS:
             raise too_deep(tokens)
         return node
@@ -86,15 +100,25 @@ class Selects:
                 return self.bind(tokens)
         refuse(tokens)
         for index in top_level(tokens)[1:]:
-            if word(tokens[index]) in _INSIDE and word(tokens[index - 1]) not in {"AS", "SELECT"} and self._ends_select(tokens, index):
+            if (
+                word(tokens[index]) in _INSIDE
+                and word(tokens[index - 1]) not in {"AS", "SELECT"}
+                and self._ends_select(tokens, index)
+            ):
                 name = word(tokens[index])
-                raise tokens.error(tokens[index], f"{name} cannot stand inside a query", f"Write {name} at the end, for the whole query")
+                raise tokens.error(
+                    tokens[index],
+                    f"{name} cannot stand inside a query",
+                    f"Write {name} at the end, for the whole query",
+                )
         return self._bind_select(tokens)
 
     @staticmethod
     def _ends_select(tokens: Tokens, index: int) -> bool:
         """Whether a word stands behind FROM, where it is no name of a column."""
-        return any(word(tokens[at]) == "FROM" for at in top_level(tokens) if at < index) and not is_symbol(tokens[index - 1], ".")
+        return any(
+            word(tokens[at]) == "FROM" for at in top_level(tokens) if at < index
+        ) and not is_symbol(tokens[index - 1], ".")
 
     def _bind_select(self, tokens: Tokens) -> Node:
         shape = read_shape(tokens)
@@ -107,7 +131,10 @@ class Selects:
         aliases = frozenset(item.alias.casefold() for item in tree.expressions if item.alias)
         scope = Scope(sources, len(sources), merged=merged, outputs=aliases)
         writer = Writer(find_columns(tree))
-        for place, condition in [("in WHERE", shape.where), *(("in ON", entry.on) for entry in shape.entries)]:
+        for place, condition in [
+            ("in WHERE", shape.where),
+            *(("in ON", entry.on) for entry in shape.entries),
+        ]:
             refuse_aggregates(condition, place, _HAVING)
         conditions = [*using, *conditions_of(shape, writer, scope)]
         inputs = [node for _, node in entries]
@@ -124,21 +151,39 @@ class Selects:
             grouping = Grouping(shape, tree, writer, scope)
             drafts = grouping.columns()
             types = find_types(drafts, conditions, scope)
-            columns = [OutputColumn(f"c{place}", typed(draft, types)) for place, draft in enumerate(drafts)]
+            columns = [
+                OutputColumn(f"c{place}", typed(draft, types)) for place, draft in enumerate(drafts)
+            ]
             predicates = self._predicates(conditions, types)
-            order = [] if grouping.by_time is None else self._order(grouping.by_time, inputs, sources)
-            rows = grouping.node(lambda select: self._rows(inputs, sources, predicates, select, tokens), columns, order)
+            order = (
+                [] if grouping.by_time is None else self._order(grouping.by_time, inputs, sources)
+            )
+            rows = grouping.node(
+                lambda select: self._rows(inputs, sources, predicates, select, tokens),
+                columns,
+                order,
+            )
         return Distinct(rows) if shape.distinct else rows
 
-    def _order(self, call: Call, inputs: Sequence[Node | None], sources: tuple[Source, ...]) -> list[OutputColumn]:
+    def _order(
+        self, call: Call, inputs: Sequence[Node | None], sources: tuple[Source, ...]
+    ) -> list[OutputColumn]:
         """What puts rows in order for FIRST and LAST: the time of the newest member, then the places of all in their streams."""
         if any(inputs):
             hint = "Take it inside the sub-select, over streams and tables"
-            raise call.tokens.error(call.tokens.start, f"{call.tokens[0].text} over a sub-select is not supported", hint)
+            raise call.tokens.error(
+                call.tokens.start, f"{call.tokens[0].text} over a sub-select is not supported", hint
+            )
         places = [ColumnRef(place, POSITION) for place in range(len(sources))]
-        order = [Expression(quote(reference.flat), (reference,), pa.int64()) for reference in places]
+        order = [
+            Expression(quote(reference.flat), (reference,), pa.int64()) for reference in places
+        ]
         relations = [self.catalog.find(source.relation) for source in sources]
-        times = tuple(ColumnRef(place, relation.time) for place, relation in enumerate(relations) if isinstance(relation, Stream))
+        times = tuple(
+            ColumnRef(place, relation.time)
+            for place, relation in enumerate(relations)
+            if isinstance(relation, Stream)
+        )
         if len(times) == 1:
             kind = sources[times[0].source].schema.field(times[0].column).type
             order.insert(0, Expression(quote(times[0].flat), times, kind))
@@ -167,9 +212,17 @@ class Selects:
         seen: set[str] = set()
         for number, (entry, source) in enumerate(zip(entries, sources, strict=True)):
             if source.alias.casefold() in seen:
-                raise entry.tokens.error(entry.tokens[0], f"FROM has two entries named {source.alias}", "Give one of them another alias")
+                raise entry.tokens.error(
+                    entry.tokens[0],
+                    f"FROM has two entries named {source.alias}",
+                    "Give one of them another alias",
+                )
             if number == MOST_SOURCES:
-                raise entry.tokens.error(entry.tokens[0], f"FROM has more than {MOST_SOURCES} entries", "Split the query into smaller ones")
+                raise entry.tokens.error(
+                    entry.tokens[0],
+                    f"FROM has more than {MOST_SOURCES} entries",
+                    "Split the query into smaller ones",
+                )
             check_condition(entry)
             seen.add(source.alias.casefold())
 
@@ -196,13 +249,27 @@ class Selects:
         """The rows of a select before anything is grouped: a join of streams and tables, or one over sub-selects too."""
         if not any(inputs):
             if all(source.stored for source in sources):
-                raise tokens.error(tokens.start, "a select reads no stream", "Stored tables do not change; join them with a stream")
+                raise tokens.error(
+                    tokens.start,
+                    "a select reads no stream",
+                    "Stored tables do not change; join them with a stream",
+                )
             return self._leaf(tokens, sources, predicates, select)
-        self.tables += [source for source, node in zip(sources, inputs, strict=True) if node is None and source.stored]
-        return combine_entries(Entries(sources, inputs), predicates, select, partial(self._leaf, tokens))
+        self.tables += [
+            source
+            for source, node in zip(sources, inputs, strict=True)
+            if node is None and source.stored
+        ]
+        return combine_entries(
+            Entries(sources, inputs), predicates, select, partial(self._leaf, tokens)
+        )
 
     def _leaf(
-        self, tokens: Tokens, sources: tuple[Source, ...], predicates: tuple[Predicate, ...], select: tuple[OutputColumn, ...]
+        self,
+        tokens: Tokens,
+        sources: tuple[Source, ...],
+        predicates: tuple[Predicate, ...],
+        select: tuple[OutputColumn, ...],
     ) -> Leaf:
         query = Query(
             name=f"{self.name}/{len(self.leaves) + 1}",

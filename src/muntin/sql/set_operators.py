@@ -46,7 +46,9 @@ def split_selects(tokens: Tokens) -> tuple[list[Tokens], list[Joint]]:
         every = follower is not None and word(follower) == "ALL"
         if every and name == "MINUS":
             raise tokens.error(
-                tokens[index], "MINUS ALL is not supported", "MINUS keeps duplicates already; EXCEPT ALL takes them one by one"
+                tokens[index],
+                "MINUS ALL is not supported",
+                "MINUS keeps duplicates already; EXCEPT ALL takes them one by one",
             )
         start = index + (2 if follower is not None and word(follower) in {"ALL", "DISTINCT"} else 1)
         joints.append(Joint(SetOperator(f"{name} ALL" if every else name), tokens[index]))
@@ -58,15 +60,23 @@ def split_selects(tokens: Tokens) -> tuple[list[Tokens], list[Joint]]:
 
 
 def _is_operator(tokens: Tokens, index: int) -> bool:
-    if not index or word(tokens[index]) not in {"UNION", "INTERSECT", "EXCEPT", "MINUS"} or not ends_operand(tokens[index - 1]):
+    if (
+        not index
+        or word(tokens[index]) not in {"UNION", "INTERSECT", "EXCEPT", "MINUS"}
+        or not ends_operand(tokens[index - 1])
+    ):
         return False
     follower = tokens[index + 1] if index + 1 < len(tokens) else None
     if word(tokens[index]) != "MINUS":
         return True
-    return follower is not None and (word(follower) in {"SELECT", "ALL"} or is_symbol(follower, "("))
+    return follower is not None and (
+        word(follower) in {"SELECT", "ALL"} or is_symbol(follower, "(")
+    )
 
 
-def combine_selects(nodes: Sequence[Node], joints: Sequence[Joint], operands: Sequence[Tokens]) -> Node:
+def combine_selects(
+    nodes: Sequence[Node], joints: Sequence[Joint], operands: Sequence[Tokens]
+) -> Node:
     """The node of selects with operators between them."""
     terms, loose = [nodes[0]], []
     factors: list[tuple[Joint, Node, Tokens]] = []
@@ -79,7 +89,10 @@ def combine_selects(nodes: Sequence[Node], joints: Sequence[Joint], operands: Se
         terms.append(node)
         loose.append((joint, tokens))
     terms[-1] = _fold(terms[-1], factors)
-    return _fold(terms[0], [(joint, term, tokens) for (joint, tokens), term in zip(loose, terms[1:], strict=True)])
+    return _fold(
+        terms[0],
+        [(joint, term, tokens) for (joint, tokens), term in zip(loose, terms[1:], strict=True)],
+    )
 
 
 def _fold(first: Node, rest: Sequence[tuple[Joint, Node, Tokens]]) -> Node:
@@ -103,7 +116,9 @@ def _balanced(operator: SetOperator, nodes: Sequence[Node]) -> Node:
     if len(nodes) == 1:
         return nodes[0]
     middle = (len(nodes) + 1) // 2
-    return SetOperation(operator, _balanced(operator, nodes[:middle]), _balanced(operator, nodes[middle:]))
+    return SetOperation(
+        operator, _balanced(operator, nodes[:middle]), _balanced(operator, nodes[middle:])
+    )
 
 
 def _common_types(joint: Joint, left: Node, right: Node, tokens: Tokens) -> list[pa.DataType]:
@@ -115,16 +130,29 @@ def _common_types(joint: Joint, left: Node, right: Node, tokens: Tokens) -> list
     return [_common(joint, number, pair, tokens) for number, pair in pairs]
 
 
-def _common(joint: Joint, number: int, fields: tuple[pa.Field, pa.Field], tokens: Tokens) -> pa.DataType:
+def _common(
+    joint: Joint, number: int, fields: tuple[pa.Field, pa.Field], tokens: Tokens
+) -> pa.DataType:
     """The type that a column has after both sides were made alike."""
     left, right = (field.type for field in fields)
     if left == right:
         return left
-    if not all(pat.is_integer(kind) or pat.is_floating(kind) or pat.is_decimal128(kind) for kind in (left, right)):
+    if not all(
+        pat.is_integer(kind) or pat.is_floating(kind) or pat.is_decimal128(kind)
+        for kind in (left, right)
+    ):
         fact = f"column {number} of the selects around {joint.operator} is {left} on the left and {right} on the right"
-        raise tokens.error(joint.token, fact, f"Cast {fields[0].name} or {fields[1].name} so that both have the same type")
+        raise tokens.error(
+            joint.token,
+            fact,
+            f"Cast {fields[0].name} or {fields[1].name} so that both have the same type",
+        )
     one, other = (pa.table({"x": pa.nulls(0, kind)}) for kind in (left, right))
-    return ask("SELECT x FROM one UNION ALL SELECT x FROM other", one=one, other=other).schema.field(0).type
+    return (
+        ask("SELECT x FROM one UNION ALL SELECT x FROM other", one=one, other=other)
+        .schema.field(0)
+        .type
+    )
 
 
 def _cast(node: Node, types: Sequence[pa.DataType]) -> Node:
@@ -134,10 +162,18 @@ def _cast(node: Node, types: Sequence[pa.DataType]) -> Node:
     columns = []
     for field, kind in zip(node.schema, types, strict=True):
         reference = ColumnRef(0, field.name)
-        sql = quote(reference.flat) if field.type == kind else f"CAST({quote(reference.flat)} AS {_sql_name(kind)})"
+        sql = (
+            quote(reference.flat)
+            if field.type == kind
+            else f"CAST({quote(reference.flat)} AS {_sql_name(kind)})"
+        )
         columns.append(OutputColumn(field.name, Expression(sql, (reference,), kind)))
     return Combine((node,), (), tuple(columns))
 
 
 def _sql_name(kind: pa.DataType) -> str:
-    return f"DECIMAL({kind.precision}, {kind.scale})" if pat.is_decimal128(kind) else _SQL_NAMES[str(kind)]
+    return (
+        f"DECIMAL({kind.precision}, {kind.scale})"
+        if pat.is_decimal128(kind)
+        else _SQL_NAMES[str(kind)]
+    )

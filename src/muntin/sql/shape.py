@@ -48,16 +48,31 @@ class Shape:
 def read_shape(tokens: Tokens) -> Shape:
     """Cut a select into its parts, without judging what is in them."""
     if not len(tokens) or word(tokens[0]) != "SELECT":
-        raise tokens.error(tokens.start, "a query begins with SELECT", "Write SELECT ... FROM ... WINDOW ...")
+        raise tokens.error(
+            tokens.start, "a query begins with SELECT", "Write SELECT ... FROM ... WINDOW ..."
+        )
     top = top_level(tokens)
-    source = next((index for index in top if word(tokens[index]) == "FROM" and word(tokens[index - 1]) != "DISTINCT"), None)
+    source = next(
+        (
+            index
+            for index in top
+            if word(tokens[index]) == "FROM" and word(tokens[index - 1]) != "DISTINCT"
+        ),
+        None,
+    )
     if source is None:
-        raise tokens.error(tokens[0], "the query has no FROM", "Name the streams to select from: SELECT ... FROM stream WINDOW ...")
+        raise tokens.error(
+            tokens[0],
+            "the query has no FROM",
+            "Name the streams to select from: SELECT ... FROM stream WINDOW ...",
+        )
     clauses = [index for index in top if index > source and word(tokens[index]) in _CLAUSES]
     cuts = dict(zip(clauses, [*clauses[1:], len(tokens)], strict=False))
     parts = {word(tokens[start]): tokens.part(start + 1, end) for start, end in cuts.items()}
     if [word(tokens[index]) for index in clauses] != [name for name in _CLAUSES if name in parts]:
-        raise tokens.error(tokens[clauses[-1]], f"{word(tokens[clauses[-1]])} stands at the wrong place", _ORDER)
+        raise tokens.error(
+            tokens[clauses[-1]], f"{word(tokens[clauses[-1]])} stands at the wrong place", _ORDER
+        )
     entries = _read_entries(tokens.part(source + 1, clauses[0] if clauses else None))
     distinct = word(tokens[1]) == "DISTINCT"
     first = 2 if distinct or word(tokens[1]) == "ALL" else 1
@@ -66,7 +81,11 @@ def read_shape(tokens: Tokens) -> Shape:
         items.pop()  # DuckDB allows a comma after the last item
     for item in items:
         if not len(item):
-            raise tokens.error(item.stop, "an expression is missing here", "Write expressions with commas between them")
+            raise tokens.error(
+                item.stop,
+                "an expression is missing here",
+                "Write expressions with commas between them",
+            )
     return Shape(
         tuple(items),
         entries,
@@ -90,7 +109,11 @@ def _read_entries(region: Tokens) -> tuple[Entry, ...]:
             start, join = index + 1, ","
         elif name == "JOIN" and not is_symbol(region[index - 1], "."):
             end = index
-            while end > start and word(region[end - 1]) in _JOIN_WORDS and not is_symbol(region[end - 2], "."):
+            while (
+                end > start
+                and word(region[end - 1]) in _JOIN_WORDS
+                and not is_symbol(region[end - 2], ".")
+            ):
                 end -= 1
             entries.append(_read_entry(region.part(start, end), join))
             start, join = index + 1, " ".join(word(region[at]) for at in range(end, index + 1))
@@ -99,7 +122,9 @@ def _read_entries(region: Tokens) -> tuple[Entry, ...]:
 
 def _read_entry(body: Tokens, join: str) -> Entry:
     top = top_level(body)
-    on = next((index for index in top if word(body[index]) in {"ON", "USING"} and index > 0), len(body))
+    on = next(
+        (index for index in top if word(body[index]) in {"ON", "USING"} and index > 0), len(body)
+    )
     window, rest = _cut_window(body.part(0, on))
     select, rest = _cut_select(rest)
     if on == len(body):
@@ -122,13 +147,19 @@ def _cut_select(tokens: Tokens) -> tuple[Tokens | None, Tokens]:
         return None, tokens
     end = closing(tokens, 0)
     if end is None:
-        raise tokens.error(tokens[0], "the parenthesis of the sub-select is not closed", "Write (SELECT ...) AS name")
+        raise tokens.error(
+            tokens[0],
+            "the parenthesis of the sub-select is not closed",
+            "Write (SELECT ...) AS name",
+        )
     alias = tokens.part(end + 1)
     if len(alias) and word(alias[0]) == "AS":
         alias = alias.part(1)
     if len(alias) != 1 or not is_name(alias[0]):
         where = alias[1] if len(alias) > 1 else tokens[0]
-        raise tokens.error(where, "a sub-select needs a name, and nothing after it", "Write (SELECT ...) AS name")
+        raise tokens.error(
+            where, "a sub-select needs a name, and nothing after it", "Write (SELECT ...) AS name"
+        )
     return tokens.part(1, end), alias
 
 
@@ -142,7 +173,9 @@ def _cut_window(tokens: Tokens) -> tuple[Tokens | None, Tokens]:
     end = closing(tokens, start)
     if end is None:
         raise tokens.error(tokens[start], "the bracket of the window is not closed", BRACKET_HINT)
-    return tokens.part(start, end + 1), replace(tokens, items=tokens.items[:start] + tokens.items[end + 1 :])
+    return tokens.part(start, end + 1), replace(
+        tokens, items=tokens.items[:start] + tokens.items[end + 1 :]
+    )
 
 
 def _without_windows(tokens: Tokens, entries: tuple[Entry, ...]) -> Tokens:
@@ -150,6 +183,10 @@ def _without_windows(tokens: Tokens, entries: tuple[Entry, ...]) -> Tokens:
     for entry in entries:
         if entry.select is not None:
             # All tokens from before the parenthesis that opens it up to the alias.
-            inside = [place for place, token in enumerate(tokens) if entry.select.start <= token.start < entry.tokens.start]
+            inside = [
+                place
+                for place, token in enumerate(tokens)
+                if entry.select.start <= token.start < entry.tokens.start
+            ]
             taken.update(tokens[place].start for place in (inside[0] - 1, *inside))
     return replace(tokens, items=tuple(token for token in tokens if token.start not in taken))

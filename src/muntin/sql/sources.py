@@ -21,36 +21,73 @@ MOST_SOURCES = 16
 """How many entries FROM may have; join orders are searched exhaustively up to there."""
 
 
-def bind_sources(entries: Sequence[Entry], clauses: Clauses, catalog: Catalog) -> tuple[Source, ...]:
+def bind_sources(
+    entries: Sequence[Entry], clauses: Clauses, catalog: Catalog
+) -> tuple[Source, ...]:
     """The sources of a query, in the order of FROM."""
     sources: list[Source] = []
     for entry in entries:
         source = bind_entry(entry, clauses, catalog)
         if any(known.alias.casefold() == source.alias.casefold() for known in sources):
-            raise entry.tokens.error(entry.tokens[0], f"FROM has two entries named {source.alias}", "Give one of them another alias")
+            raise entry.tokens.error(
+                entry.tokens[0],
+                f"FROM has two entries named {source.alias}",
+                "Give one of them another alias",
+            )
         if len(sources) == MOST_SOURCES:
-            raise entry.tokens.error(entry.tokens[0], f"FROM has more than {MOST_SOURCES} entries", "Split the query into smaller ones")
+            raise entry.tokens.error(
+                entry.tokens[0],
+                f"FROM has more than {MOST_SOURCES} entries",
+                "Split the query into smaller ones",
+            )
         check_condition(entry)
         sources.append(source)
     if all(source.stored for source in sources):
         first = entries[0].tokens
-        raise first.error(first[0], "the query reads no stream", "Stored tables do not change; join them with a stream")
+        raise first.error(
+            first[0],
+            "the query reads no stream",
+            "Stored tables do not change; join them with a stream",
+        )
     return tuple(sources)
 
 
-def bind_freshness(clauses: Clauses, sources: Sequence[Source], tokens: Tokens) -> tuple[tuple[int, Window], ...]:
+def bind_freshness(
+    clauses: Clauses, sources: Sequence[Source], tokens: Tokens
+) -> tuple[tuple[int, Window], ...]:
     """How old the rows of each stream may be, by its place in FROM."""
     bound: dict[int, Window] = {}
     for alias, extent in clauses.freshness:
         if alias is None:
-            return tuple((place, _freshness(source, extent, tokens)) for place, source in enumerate(sources) if not source.stored)
-        place = next((place for place, source in enumerate(sources) if source.alias.casefold() == alias.text.casefold()), None)
+            return tuple(
+                (place, _freshness(source, extent, tokens))
+                for place, source in enumerate(sources)
+                if not source.stored
+            )
+        place = next(
+            (
+                place
+                for place, source in enumerate(sources)
+                if source.alias.casefold() == alias.text.casefold()
+            ),
+            None,
+        )
         if place is None:
-            raise tokens.error(alias, f"there is no {alias.text!r} in FROM", f"FROM has {', '.join(source.alias for source in sources)}")
+            raise tokens.error(
+                alias,
+                f"there is no {alias.text!r} in FROM",
+                f"FROM has {', '.join(source.alias for source in sources)}",
+            )
         if sources[place].stored:
-            raise tokens.error(alias, f"{describe(sources[place])} has no freshness", "Name streams only; stored tables do not grow old")
+            raise tokens.error(
+                alias,
+                f"{describe(sources[place])} has no freshness",
+                "Name streams only; stored tables do not grow old",
+            )
         if place in bound:
-            raise tokens.error(alias, f"the freshness of {alias.text} is given twice", "Give it once")
+            raise tokens.error(
+                alias, f"the freshness of {alias.text} is given twice", "Give it once"
+            )
         bound[place] = _freshness(sources[place], extent, tokens)
     return tuple(sorted(bound.items()))
 
@@ -65,33 +102,63 @@ def bind_entry(entry: Entry, clauses: Clauses, catalog: Catalog) -> Source:
     if isinstance(relation, Table):
         if entry.window is not None:
             raise entry.window.error(
-                entry.window[0], f"table {relation.name} cannot have a window", "Remove the brackets; all its rows count"
+                entry.window[0],
+                f"table {relation.name} cannot have a window",
+                "Remove the brackets; all its rows count",
             )
         return Source(shown, relation.name, stored=True, window=Unbounded(), schema=relation.schema)
-    return Source(shown, relation.name, stored=False, window=_window(entry, relation, clauses, name), schema=relation.schema)
+    return Source(
+        shown,
+        relation.name,
+        stored=False,
+        window=_window(entry, relation, clauses, name),
+        schema=relation.schema,
+    )
 
 
 def _read_names(tokens: Tokens) -> tuple[Token, Token | None]:
     cursor = Cursor(tokens)
     first, second = cursor.look(), cursor.look(1)
     if first is not None and is_text(first):
-        raise tokens.error(first, "FROM cannot read files", "Declare the file with CREATE TABLE or CREATE STREAM and name that")
+        raise tokens.error(
+            first,
+            "FROM cannot read files",
+            "Declare the file with CREATE TABLE or CREATE STREAM and name that",
+        )
     if first is not None and is_symbol(first, "("):
-        raise tokens.error(first, "parentheses in FROM are not supported", "Write the joins one after the other, without parentheses")
+        raise tokens.error(
+            first,
+            "parentheses in FROM are not supported",
+            "Write the joins one after the other, without parentheses",
+        )
     name = cursor.name("the name of a stream or table")
     if second is not None and is_symbol(second, "("):
-        raise tokens.error(name, f"FROM cannot call the function {name.text}", "Name declared streams and tables only")
+        raise tokens.error(
+            name,
+            f"FROM cannot call the function {name.text}",
+            "Name declared streams and tables only",
+        )
     if second is not None and is_symbol(second, "."):
-        raise tokens.error(name, f"{name.text} is a schema, and Muntin has none", "Name the stream or table alone")
+        raise tokens.error(
+            name, f"{name.text} is a schema, and Muntin has none", "Name the stream or table alone"
+        )
     alias = cursor.name("an alias") if cursor.match("AS") or cursor.look() is not None else None
     cursor.end("An entry of FROM is a name with an alias and a window: stream AS alias [ROWS 100]")
     return name, alias
 
 
 def _unknown_relation(name: Token, tokens: Tokens, catalog: Catalog) -> SqlError:
-    known = [relation.name for relation in catalog.streams()] + [relation.name for relation in catalog.tables()]
-    listed = f"There are {list_names(known)}" if known else "Declare it with CREATE STREAM or CREATE TABLE"
-    return tokens.error(name, f"there is no stream or table {name.text!r}", guess_name(name.text, known) + listed)
+    known = [relation.name for relation in catalog.streams()] + [
+        relation.name for relation in catalog.tables()
+    ]
+    listed = (
+        f"There are {list_names(known)}"
+        if known
+        else "Declare it with CREATE STREAM or CREATE TABLE"
+    )
+    return tokens.error(
+        name, f"there is no stream or table {name.text!r}", guess_name(name.text, known) + listed
+    )
 
 
 def _window(entry: Entry, stream: Stream, clauses: Clauses, name: Token) -> Window:
@@ -108,9 +175,13 @@ def _window(entry: Entry, stream: Stream, clauses: Clauses, name: Token) -> Wind
         column = stream.column(token.text)
         if column is None:
             hint = f"It has {', '.join(stream.schema.names)}"
-            raise entry.window.error(token, f"stream {stream.name} has no column {token.text!r}", hint)
+            raise entry.window.error(
+                token, f"stream {stream.name} has no column {token.text!r}", hint
+            )
         if column in found:
-            raise entry.window.error(token, f"the window is partitioned by {column} twice", "Name each column once")
+            raise entry.window.error(
+                token, f"the window is partitioned by {column} twice", "Name each column once"
+            )
         found.append(column)
     return PartitionedWindow(tuple(found), window.rows)
 
@@ -125,7 +196,9 @@ def check_condition(entry: Entry) -> None:
         raise entry.tokens.error(condition.start, fact, "Write JOIN ... ON, or use WHERE")
     if entry.join not in {"", ",", "CROSS JOIN"} and not conditional:
         hint = "Add ON condition or USING (columns), or write CROSS JOIN"
-        raise entry.tokens.error(entry.tokens[0], f"the JOIN of {entry.tokens[0].text} has no condition", hint)
+        raise entry.tokens.error(
+            entry.tokens[0], f"the JOIN of {entry.tokens[0].text} has no condition", hint
+        )
 
 
 def _freshness(source: Source, extent: Extent, tokens: Tokens) -> Window:
@@ -134,11 +207,23 @@ def _freshness(source: Source, extent: Extent, tokens: Tokens) -> Window:
         kind = "an interval" if isinstance(window, TimeWindow) else "a number of rows"
         fact = f"the window of {describe(source)} is {window}, so its freshness must be {kind}"
         raise tokens.error(extent.token, fact, "Change one of them")
-    smaller = isinstance(given, TimeWindow) and isinstance(window, TimeWindow) and given.micros < window.micros
-    smaller |= isinstance(given, RowsWindow) and isinstance(window, (RowsWindow, PartitionedWindow)) and given.rows < window.rows
+    smaller = (
+        isinstance(given, TimeWindow)
+        and isinstance(window, TimeWindow)
+        and given.micros < window.micros
+    )
+    smaller |= (
+        isinstance(given, RowsWindow)
+        and isinstance(window, (RowsWindow, PartitionedWindow))
+        and given.rows < window.rows
+    )
     if smaller:
         fact = f"the freshness {given} of {describe(source)} is smaller than its window {window}"
-        raise tokens.error(extent.token, fact, "Rows inside the window are never too old; make the freshness at least as large")
+        raise tokens.error(
+            extent.token,
+            fact,
+            "Rows inside the window are never too old; make the freshness at least as large",
+        )
     if isinstance(window, PartitionedWindow) and isinstance(given, RowsWindow):
         return PartitionedWindow(window.columns, given.rows)
     return given

@@ -28,7 +28,11 @@ def read_statement(tokens: Tokens, catalog: Catalog) -> Statement:
     if cursor.match("SET"):
         return _read_set(cursor)
     if word(tokens[0]) in {"SELECT", "WITH", "FROM"}:
-        raise tokens.error(tokens[0], "a script has no place for a bare SELECT", "Give it a name: CREATE QUERY name AS SELECT ...")
+        raise tokens.error(
+            tokens[0],
+            "a script has no place for a bare SELECT",
+            "Give it a name: CREATE QUERY name AS SELECT ...",
+        )
     raise tokens.error(tokens[0], f"{tokens.source(tokens[0])!r} does not begin a statement", _HINT)
 
 
@@ -48,7 +52,9 @@ def _read_create(cursor: Cursor, catalog: Catalog) -> Statement:
     cursor.end("After the columns only WITH (...) can follow")
     if kind == "TABLE":
         return CreateTable(
-            make_table(name, schema, tuple((option, value) for option, value, _ in given), place), place, _option_places(tokens)
+            make_table(name, schema, tuple((option, value) for option, value, _ in given), place),
+            place,
+            _option_places(tokens),
         )
     time: str | None = None
     slack, options = 0, []
@@ -60,10 +66,16 @@ def _read_create(cursor: Cursor, catalog: Catalog) -> Statement:
             with tokens.blame(token):
                 slack = parse_interval(value)
             if slack < 0:
-                raise tokens.error(token, "the slack cannot be negative", "Give the longest delay to wait for, such as '2 seconds'")
+                raise tokens.error(
+                    token,
+                    "the slack cannot be negative",
+                    "Give the longest delay to wait for, such as '2 seconds'",
+                )
         else:
             options.append((option, value))
-    return CreateStream(make_stream(name, schema, time, slack, tuple(options), where), place, _option_places(tokens))
+    return CreateStream(
+        make_stream(name, schema, time, slack, tuple(options), where), place, _option_places(tokens)
+    )
 
 
 def _option_places(tokens: Tokens) -> dict[str, Place]:

@@ -66,7 +66,9 @@ def make_stream(  # noqa: PLR0913 - these are the parts of a declaration, and SQ
     return Stream(name, schema, column, slack, options)
 
 
-def make_table(name: str, schema: pa.Schema, options: Options = (), place: Place | None = None) -> Table:
+def make_table(
+    name: str, schema: pa.Schema, options: Options = (), place: Place | None = None
+) -> Table:
     """A stored table that was checked; parameters and errors are those of :func:`make_stream`."""
     try:
         check_name(name, "the name of a table")
@@ -84,7 +86,10 @@ def read_slack(stream: str, slack: object) -> int:
     if isinstance(slack, str):
         return parse_interval(slack)
     if isinstance(slack, bool) or not isinstance(slack, int) or slack >= AFTER_ALL:
-        raise InputError(f"the slack of stream {stream} cannot be {slack!r}", hint="Give an interval such as '2 seconds', or microseconds")
+        raise InputError(
+            f"the slack of stream {stream} cannot be {slack!r}",
+            hint="Give an interval such as '2 seconds', or microseconds",
+        )
     return slack
 
 
@@ -108,7 +113,10 @@ def _check_types(schema: pa.Schema) -> None:
 
 def _check_slack(name: str, slack: int) -> None:
     if slack < 0:
-        raise InputError(f"the slack of stream {name} is negative", hint="Give the longest delay to wait for, such as '2 seconds'")
+        raise InputError(
+            f"the slack of stream {name} is negative",
+            hint="Give the longest delay to wait for, such as '2 seconds'",
+        )
 
 
 def _time_column(name: str, schema: pa.Schema, time: str | None) -> str:
@@ -118,14 +126,25 @@ def _time_column(name: str, schema: pa.Schema, time: str | None) -> str:
         if len(timestamps) == 1:
             return str(timestamps[0])
         if not timestamps:
-            raise InputError(f"stream {name} has no time column", hint="Every stream needs a column of type TIMESTAMP")
+            raise InputError(
+                f"stream {name} has no time column",
+                hint="Every stream needs a column of type TIMESTAMP",
+            )
         hint = f"Choose one with time = '{timestamps[0]}'"
-        raise InputError(f"stream {name} has several columns that could be its time: {', '.join(timestamps)}", hint=hint)
+        raise InputError(
+            f"stream {name} has several columns that could be its time: {', '.join(timestamps)}",
+            hint=hint,
+        )
     check_name(time, f"the time column of stream {name}")
     column = find_column(schema, time)
     if column is None:
-        raise InputError(f"stream {name} has no column {time!r} to take the time from", hint=f"It has {columns}")
+        raise InputError(
+            f"stream {name} has no column {time!r} to take the time from", hint=f"It has {columns}"
+        )
     if column not in timestamps:
         found = schema.field(column).type
-        raise InputError(f"the time column {column} of stream {name} has type {found}", hint="Declare it as TIMESTAMP")
+        raise InputError(
+            f"the time column {column} of stream {name} has type {found}",
+            hint="Declare it as TIMESTAMP",
+        )
     return column

@@ -34,19 +34,35 @@ def parse_select(tokens: Tokens) -> exp.Select:
     except ParseError as error:
         raise _translate(error, tokens) from error
     except RecursionError as error:
-        raise tokens.error(tokens.start, "the query is nested too deeply", "Write it with fewer parentheses") from error
-    except Exception as error:  # sqlglot's parser meets some broken texts with exceptions of other kinds
-        raise tokens.error(tokens.start, "the query cannot be understood", "Check it for missing or misplaced words") from error
+        raise tokens.error(
+            tokens.start, "the query is nested too deeply", "Write it with fewer parentheses"
+        ) from error
+    except (
+        Exception
+    ) as error:  # sqlglot's parser meets some broken texts with exceptions of other kinds
+        raise tokens.error(
+            tokens.start,
+            "the query cannot be understood",
+            "Check it for missing or misplaced words",
+        ) from error
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Select):
-        raise tokens.error(tokens.start, "the query cannot be understood", "Write SELECT ... FROM ... WHERE ...")
+        raise tokens.error(
+            tokens.start, "the query cannot be understood", "Write SELECT ... FROM ... WHERE ..."
+        )
     for part, value in tree.args.items():
         if value and part not in _KNOWN_PARTS:
             name = part.rstrip("_").replace("_", " ").upper()
-            raise tokens.error(tokens.start, f"{name} is not supported", "Write SELECT ... FROM ... WHERE ...")
+            raise tokens.error(
+                tokens.start, f"{name} is not supported", "Write SELECT ... FROM ... WHERE ..."
+            )
     for expression in _expressions(tree):
         if next(expression.find_all(*_NESTED), None) is not None:
-            raise tokens.error(tokens.start, "sub-selects can only stand in FROM", "Write it as an entry of FROM, (SELECT ...) AS name")
+            raise tokens.error(
+                tokens.start,
+                "sub-selects can only stand in FROM",
+                "Write it as an entry of FROM, (SELECT ...) AS name",
+            )
     return tree
 
 
@@ -60,7 +76,10 @@ def find_columns(tree: exp.Select) -> dict[int, ColumnUse]:
             names = _leading_names(node)
             if names and "start" in names[0].meta and names[0].name.casefold() not in local:
                 offset = names[0].meta["start"]
-                use = ColumnUse(tuple(name.name for name in names), tuple(name.meta.get("start", offset) for name in names))
+                use = ColumnUse(
+                    tuple(name.name for name in names),
+                    tuple(name.meta.get("start", offset) for name in names),
+                )
                 if offset not in uses or len(uses[offset].names) < len(names):
                     uses[offset] = use
     return uses
@@ -102,7 +121,11 @@ def _leading_names(node: exp.Expression) -> list[exp.Identifier]:
     """The identifiers that a column, or a chain of dots such as ``alias.column.lower()``, begins with."""
     if isinstance(node, exp.Dot):
         base = _chain(node.this) or []
-        return [*base, node.expression] if base and isinstance(node.expression, exp.Identifier) else base
+        return (
+            [*base, node.expression]
+            if base and isinstance(node.expression, exp.Identifier)
+            else base
+        )
     return _chain(node) or []
 
 
@@ -125,12 +148,18 @@ def _translate(error: ParseError, tokens: Tokens) -> SqlError:
     text = tokens.source(token)
     description = str(detail.get("description") or "")
     if description.startswith(("Required keyword", "Expected table name")):
-        fact = f"something is missing after {text!r}" if token is tokens[-1] else f"something is missing before {text!r}"
+        fact = (
+            f"something is missing after {text!r}"
+            if token is tokens[-1]
+            else f"something is missing before {text!r}"
+        )
     elif description.startswith("Expecting "):
         fact = f"a {description.removeprefix('Expecting ')} is missing at {text!r}"
     else:
         fact = f"unexpected {text!r}"
-    return tokens.error(token, fact, "Write SELECT ... FROM ... WHERE ..., with commas between the items")
+    return tokens.error(
+        token, fact, "Write SELECT ... FROM ... WHERE ..., with commas between the items"
+    )
 
 
 def _blamed(line: int | None, column: int | None, tokens: Tokens) -> Token:

@@ -38,11 +38,16 @@ class Condition:
     sides: tuple[Draft, ...] = ()
 
 
-def find_types(outputs: Sequence[Draft], conditions: Sequence[Condition], scope: Scope) -> Mapping[str, pa.DataType]:
+def find_types(
+    outputs: Sequence[Draft], conditions: Sequence[Condition], scope: Scope
+) -> Mapping[str, pa.DataType]:
     """The types of all expressions, by their text."""
     types: dict[str, pa.DataType] = {}
     unknown: dict[str, Draft] = {}
-    for draft in (*outputs, *(draft for condition in conditions for draft in (condition.whole, *condition.sides))):
+    for draft in (
+        *outputs,
+        *(draft for condition in conditions for draft in (condition.whole, *condition.sides)),
+    ):
         if len(draft.references) == 1 and draft.sql == quote(draft.references[0].flat):
             types[draft.sql] = _column_type(draft.references[0], scope)
         else:
@@ -93,7 +98,9 @@ def _not_allowed(draft: Draft, error: NotAllowedError) -> SqlError:
         return tokens.error(where, f"{error.what} cannot be part of an expression", hint)
     reason = why_refused(error.function, error.arguments)
     if reason is not None:
-        return tokens.error(where, f"the function {error.function} {reason.value[0]}", reason.value[1])
+        return tokens.error(
+            where, f"the function {error.function} {reason.value[0]}", reason.value[1]
+        )
     near = get_close_matches(blamed, ALLOWED, n=1)
     hint = f'Did you mean "{near[0]}"?' if near else "Functions are those of DuckDB"
     return tokens.error(where, f"there is no function {error.function}", hint)
@@ -111,7 +118,9 @@ def _column_type(reference: ColumnRef, scope: Scope) -> pa.DataType:
 
 def _run(drafts: Sequence[Draft], scope: Scope, rows: int) -> pa.Table:
     references = dict.fromkeys(reference for draft in drafts for reference in draft.references)
-    columns = {reference.flat: pa.nulls(rows, _column_type(reference, scope)) for reference in references}
+    columns = {
+        reference.flat: pa.nulls(rows, _column_type(reference, scope)) for reference in references
+    }
     batch = pa.table(columns or {"": pa.nulls(rows, pa.bool_())})
     result = ask(select_text([draft.sql for draft in drafts]), batch=batch)
     assert len(result.schema) == len(drafts), "every expression makes one column"
@@ -121,7 +130,11 @@ def _run(drafts: Sequence[Draft], scope: Scope, rows: int) -> pa.Table:
 def _run_types(drafts: Sequence[Draft], scope: Scope, rows: int) -> list[pa.DataType]:
     """Return the types of the expressions. DuckDB's optimizer is quadratic in their number, so they run in groups."""
     starts = range(0, len(drafts), _GROUP)
-    return [kind for start in starts for kind in _run(drafts[start : start + _GROUP], scope, rows).schema.types]
+    return [
+        kind
+        for start in starts
+        for kind in _run(drafts[start : start + _GROUP], scope, rows).schema.types
+    ]
 
 
 def _find_types_apart(drafts: Sequence[Draft], scope: Scope) -> dict[str, pa.DataType]:
@@ -134,11 +147,15 @@ def _find_types_apart(drafts: Sequence[Draft], scope: Scope) -> dict[str, pa.Dat
         for draft, refusal in _failing(group, scope, rows):
             raise _error(draft, refusal, scope) from refusal
         if group:
-            types |= zip((draft.sql for draft in group), _run_types(group, scope, rows), strict=True)
+            types |= zip(
+                (draft.sql for draft in group), _run_types(group, scope, rows), strict=True
+            )
     return types
 
 
-def _failing(drafts: Sequence[Draft], scope: Scope, rows: int) -> Iterator[tuple[Draft, DuckRefusalError]]:
+def _failing(
+    drafts: Sequence[Draft], scope: Scope, rows: int
+) -> Iterator[tuple[Draft, DuckRefusalError]]:
     """Find the expressions that fail, by halves: a few among many take only a few runs."""
     if not drafts:
         return

@@ -21,7 +21,19 @@ _HINT = "Types are DuckDB's, for example BIGINT, DOUBLE, VARCHAR, TIMESTAMP, DEC
 UNSUPPORTED_HINT = "Use a STRUCT with one field per case, or cast to VARCHAR or a number"
 _FOREIGN = re.compile(r"\b(?:BIT|GEOMETRY|VARIANT|TIME WITH TIME ZONE)\b|\"NULL\"")
 """Types whose values change when they travel as Arrow: BIT arrives as BLOB, TIMETZ as TIME."""
-_CONSTRAINTS = {"NOT", "NULL", "PRIMARY KEY", "PRIMARY", "UNIQUE", "DEFAULT", "CHECK", "REFERENCES", "COLLATE", "GENERATED", "AS"}
+_CONSTRAINTS = {
+    "NOT",
+    "NULL",
+    "PRIMARY KEY",
+    "PRIMARY",
+    "UNIQUE",
+    "DEFAULT",
+    "CHECK",
+    "REFERENCES",
+    "COLLATE",
+    "GENERATED",
+    "AS",
+}
 
 
 def arrow_type(sql_type: str) -> pa.DataType:
@@ -60,7 +72,9 @@ def unsupported_type(kind: pa.DataType) -> str | None:
     if isinstance(kind, pa.OpaqueType):
         return str(kind.type_name).upper()
     fields = (kind.field(place) for place in range(kind.num_fields))
-    return next((name for field in fields if (name := unsupported_type(field.type)) is not None), None)
+    return next(
+        (name for field in fields if (name := unsupported_type(field.type)) is not None), None
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -71,14 +85,18 @@ def _read_type(sql_type: str) -> pa.DataType:
         raise InputError(f"{sql_type!r} is not a type", hint=_HINT) from error
     if not _is_plain(tokens):
         raise InputError(f"{sql_type!r} is not a type", hint=_HINT)
-    constraint = next((tokens[index] for index in top_level(tokens) if word(tokens[index]) in _CONSTRAINTS), None)
+    constraint = next(
+        (tokens[index] for index in top_level(tokens) if word(tokens[index]) in _CONSTRAINTS), None
+    )
     if constraint is not None:
         fact = f"{constraint.text} in {sql_type!r} is not part of a type"
         raise InputError(fact, hint="Columns have a name and a type only; any column may hold NULL")
     try:
         return _ask_type(" ".join(tokens.source(token) for token in tokens))
     except DuckRefusalError as refusal:
-        raise InputError(f"{sql_type!r} is not a type", hint=f"{refusal.advice} {_HINT}".strip()) from refusal
+        raise InputError(
+            f"{sql_type!r} is not a type", hint=f"{refusal.advice} {_HINT}".strip()
+        ) from refusal
 
 
 def build_schema(columns: Mapping[str, str]) -> pa.Schema:
@@ -123,7 +141,10 @@ def add_column(name: str, seen: dict[str, str]) -> None:
         raise InputError("a column has an empty name", hint="Give every column a name")
     folded = name.casefold()
     if folded in RESERVED:
-        raise InputError(f"a column cannot be called {name!r}", hint="Results use _op and _ts themselves; choose another name")
+        raise InputError(
+            f"a column cannot be called {name!r}",
+            hint="Results use _op and _ts themselves; choose another name",
+        )
     if folded in seen:
         fact = f"the columns {seen[folded]!r} and {name!r} have the same name"
         raise InputError(fact, hint="Names ignore case; rename one of them")
@@ -135,8 +156,17 @@ def _is_plain(tokens: Tokens) -> bool:
     depth = 0
     for token in tokens:
         depth += (token.text in {"(", "["}) - (token.text in {")", "]"})
-        symbol = not (word(token) or is_number(token) or is_text(token) or token.token_type.name == "IDENTIFIER")
-        if depth < 0 or (symbol and token.text not in {"(", ")", "[", "]", ","}) or (is_text(token) and depth == 0):
+        symbol = not (
+            word(token)
+            or is_number(token)
+            or is_text(token)
+            or token.token_type.name == "IDENTIFIER"
+        )
+        if (
+            depth < 0
+            or (symbol and token.text not in {"(", ")", "[", "]", ","})
+            or (is_text(token) and depth == 0)
+        ):
             return False
     return depth == 0 and len(tokens) > 0
 
@@ -149,7 +179,9 @@ def _ask_type(sql_type: str) -> pa.DataType:
         raise InputError(f"{sql_type!r} is not a type", hint=_HINT) from error
     if tree["class"] != "CAST" or tree["child"]["class"] != "CONSTANT":
         raise InputError(f"{sql_type!r} is not a type", hint=_HINT)
-    name = re.sub(r"'[^']*'|\"(?!NULL\")[^\"]*\"", "", ask(f"SELECT typeof({text}) AS x").column(0)[0].as_py())
+    name = re.sub(
+        r"'[^']*'|\"(?!NULL\")[^\"]*\"", "", ask(f"SELECT typeof({text}) AS x").column(0)[0].as_py()
+    )
     foreign = _FOREIGN.search(name)
     if foreign:
         raise InputError(f"a column cannot have type {foreign.group()}", hint=_HINT)

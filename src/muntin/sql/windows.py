@@ -30,7 +30,13 @@ def begins_extent(token: Token | None) -> bool:
     """Whether an interval or a number of rows can begin with this token."""
     if token is None:
         return False
-    return is_number(token) or is_text(token) or word(token) == "INTERVAL" or is_symbol(token, "-") or is_symbol(token, "+")
+    return (
+        is_number(token)
+        or is_text(token)
+        or word(token) == "INTERVAL"
+        or is_symbol(token, "-")
+        or is_symbol(token, "+")
+    )
 
 
 def read_extent(cursor: Cursor, what: str) -> Extent:
@@ -50,7 +56,12 @@ def is_count(cursor: Cursor) -> bool:
     token = cursor.look()
     ahead = 1 if token is not None and (is_symbol(token, "-") or is_symbol(token, "+")) else 0
     number, unit = cursor.look(ahead), cursor.look(ahead + 1)
-    return number is not None and unit is not None and is_number(number) and word(unit) in {"ROW", "ROWS"}
+    return (
+        number is not None
+        and unit is not None
+        and is_number(number)
+        and word(unit) in {"ROW", "ROWS"}
+    )
 
 
 def read_interval(cursor: Cursor, what: str) -> tuple[int, Token]:
@@ -72,11 +83,17 @@ def read_interval(cursor: Cursor, what: str) -> tuple[int, Token]:
     with cursor.tokens.blame(token):
         micros = parse_interval(" ".join(pieces))
     if micros <= 0:
-        raise cursor.tokens.error(token, f"{what} must be longer than nothing, not {' '.join(pieces)}", "Give a positive interval")
+        raise cursor.tokens.error(
+            token,
+            f"{what} must be longer than nothing, not {' '.join(pieces)}",
+            "Give a positive interval",
+        )
     return micros, token
 
 
-def read_bracket(tokens: Tokens) -> tuple[TimeWindow | RowsWindow | PartitionedWindow, tuple[Token, ...]]:
+def read_bracket(
+    tokens: Tokens,
+) -> tuple[TimeWindow | RowsWindow | PartitionedWindow, tuple[Token, ...]]:
     """The window written in a pair of brackets, and the tokens of the columns it is partitioned by."""
     cursor = Cursor(tokens.part(1, len(tokens) - 1))
     columns: list[Token] = []
@@ -99,10 +116,18 @@ def read_bracket(tokens: Tokens) -> tuple[TimeWindow | RowsWindow | PartitionedW
 
 def _rows(cursor: Cursor, text: str, token: Token) -> RowsWindow:
     if not text.lstrip("-").isdecimal():
-        raise cursor.tokens.error(token, f"a number of rows must be a whole number, not {text}", "Write for example 100")
+        raise cursor.tokens.error(
+            token, f"a number of rows must be a whole number, not {text}", "Write for example 100"
+        )
     rows = int(text)
     if rows <= 0:
-        raise cursor.tokens.error(token, f"a window must hold at least one row, not {text}", "Give a positive number of rows")
+        raise cursor.tokens.error(
+            token,
+            f"a window must hold at least one row, not {text}",
+            "Give a positive number of rows",
+        )
     if rows >= AFTER_ALL:
-        raise cursor.tokens.error(token, f"a window of {text} rows is too large", "Windows hold up to 4 * 10^18 rows")
+        raise cursor.tokens.error(
+            token, f"a window of {text} rows is too large", "Windows hold up to 4 * 10^18 rows"
+        )
     return RowsWindow(rows)

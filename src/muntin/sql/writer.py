@@ -16,7 +16,30 @@ from muntin.sql.refusals import ends_operand
 from muntin.sql.scope import Scope
 from muntin.sql.syntax import ColumnUse
 
-_BINARY = {"+", "-", "*", "/", "//", "%", "^", "**", "||", "&", "|", "=", "==", "<>", "!=", "<", "<=", ">", ">=", "->", "->>", "&&"}
+_BINARY = {
+    "+",
+    "-",
+    "*",
+    "/",
+    "//",
+    "%",
+    "^",
+    "**",
+    "||",
+    "&",
+    "|",
+    "=",
+    "==",
+    "<>",
+    "!=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "->",
+    "->>",
+    "&&",
+}
 
 
 @dataclass(frozen=True)
@@ -71,7 +94,9 @@ def _join(pieces: list[tuple[str, Token, Token]]) -> str:
             text += " " if _has_gap(pieces[index - 1][2], first, unary=unary) else ""
         text += piece
         before = pieces[index - 1][2] if index else None
-        unary = _is_sign(first) and (before is None or _is_binary(before) or not ends_operand(before))
+        unary = _is_sign(first) and (
+            before is None or _is_binary(before) or not ends_operand(before)
+        )
     return text
 
 
@@ -86,7 +111,9 @@ def _has_gap(before: Token, after: Token, *, unary: bool) -> bool:
         return True
     if _is_binary(before) and not unary:
         return True
-    if any(is_symbol(before, symbol) for symbol in ("(", "[")) or any(is_symbol(after, symbol) for symbol in (")", "]", ",")):
+    if any(is_symbol(before, symbol) for symbol in ("(", "[")) or any(
+        is_symbol(after, symbol) for symbol in (")", "]", ",")
+    ):
         return False
     return is_symbol(before, ",") or not adjacent
 
@@ -96,4 +123,9 @@ def _is_sign(token: Token) -> bool:
 
 
 def _is_binary(token: Token) -> bool:
-    return token.text in _BINARY and not (word(token) or is_number(token) or is_text(token) or token.token_type == TokenType.IDENTIFIER)
+    return token.text in _BINARY and not (
+        word(token)
+        or is_number(token)
+        or is_text(token)
+        or token.token_type == TokenType.IDENTIFIER
+    )

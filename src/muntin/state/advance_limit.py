@@ -59,7 +59,9 @@ class AdvanceLimit:
             place = self._take_run(times, place, limit, reached, inside)
         return None if inside.all() else inside
 
-    def _take_run(self, times: Times, start: int, limit: int, reached: int, inside: npt.NDArray[np.bool_]) -> int:
+    def _take_run(
+        self, times: Times, start: int, limit: int, reached: int, inside: npt.NDArray[np.bool_]
+    ) -> int:
         """Take the rows in range from ``start`` on, and the run of rows ahead after them; return where that ends.
 
         Pieces double, so a run costs as much as it is long.
@@ -87,7 +89,9 @@ class AdvanceLimit:
             self.newest, self.ahead = int(times[place - 1]), 0
         return place
 
-    def take_batch(self, segments: Iterable[Segment], limit: int | None, reached: int) -> int | None:
+    def take_batch(
+        self, segments: Iterable[Segment], limit: int | None, reached: int
+    ) -> int | None:
         """Take a batch as a unit; return the newest time that is in range, or None if all are.
 
         A segment is in range when it begins within the limit of all before it. A batch without
@@ -124,7 +128,10 @@ def segments_of(times: Times, limit: int | None) -> list[Segment]:
     ordered = np.sort(times)
     starts = np.append(0, np.flatnonzero(ordered[1:] - ordered[:-1] > limit) + 1)
     stops = np.append(starts[1:], len(ordered))
-    return [(int(ordered[start]), int(ordered[stop - 1]), int(stop - start)) for start, stop in zip(starts, stops, strict=True)]
+    return [
+        (int(ordered[start]), int(ordered[stop - 1]), int(stop - start))
+        for start, stop in zip(starts, stops, strict=True)
+    ]
 
 
 def merge_segments(segments: Iterable[Segment], limit: int | None) -> list[Segment]:
@@ -146,4 +153,7 @@ def pack_segments(segments: Sequence[Segment]) -> bytes:
 
 def unpack_segments(blob: bytes) -> list[Segment]:
     """Return the segments that :func:`pack_segments` was given."""
-    return [(int(first), int(last), int(rows)) for first, last, rows in np.frombuffer(blob, np.int64).reshape(-1, 3)]
+    return [
+        (int(first), int(last), int(rows))
+        for first, last, rows in np.frombuffer(blob, np.int64).reshape(-1, 3)
+    ]

@@ -23,7 +23,9 @@ class Batch:
 
     def part(self, start: int, stop: int) -> Batch:
         """Rows ``start`` to ``stop - 1``, without a copy."""
-        return Batch(self.rows.slice(start, stop - start), self.times[start:stop], self.arrivals[start:stop])
+        return Batch(
+            self.rows.slice(start, stop - start), self.times[start:stop], self.arrivals[start:stop]
+        )
 
     def take(self, order: npt.NDArray[np.int64]) -> Batch:
         """The rows at the given indexes."""

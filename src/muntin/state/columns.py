@@ -13,9 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from muntin.kernels.gathering import BLOCK_BITS, gather_halves, gather_words
+from muntin.kernels.chunked_take import BLOCK_BITS, gather_halves, gather_words
 
-_KERNELS: dict[int, tuple[Callable[..., None], type[np.signedinteger]]] = {64: (gather_words, np.int64), 32: (gather_halves, np.int32)}
+_KERNELS: dict[int, tuple[Callable[..., None], type[np.signedinteger]]] = {
+    64: (gather_words, np.int64),
+    32: (gather_halves, np.int32),
+}
 _FEW = 4
 """So many chunks are not few any more."""
 _SPARSE = 11
@@ -41,24 +44,36 @@ def take(column: pa.ChunkedArray, ranks: npt.NDArray[np.int64]) -> pa.ChunkedArr
     """The values of a column at the given places."""
     kind = column.type
     width = kind.bit_width if _is_plain(kind) else 0
-    together = column.num_chunks < 2 or (column.num_chunks < _FEW and _SPARSE * len(ranks) > len(column))
+    together = column.num_chunks < 2 or (
+        column.num_chunks < _FEW and _SPARSE * len(ranks) > len(column)
+    )
     if width not in _KERNELS or together or column.null_count:
         return _take_by_arrow(column, ranks)
     kernel, number = _KERNELS[width]
     chunks = [chunk for chunk in column.chunks if len(chunk)]
     pieces = Pieces.of([len(chunk) for chunk in chunks])
-    addresses = np.array([chunk.buffers()[1].address + chunk.offset * (width // 8) for chunk in chunks], np.int64)
+    addresses = np.array(
+        [chunk.buffers()[1].address + chunk.offset * (width // 8) for chunk in chunks], np.int64
+    )
     out = np.empty(len(ranks), number)
     kernel(addresses, pieces.starts, pieces.table, ranks, out)
     return pa.chunked_array([pa.Array.from_buffers(kind, len(ranks), [None, pa.py_buffer(out)])])
 
 
-def gather_numbers(pieces: Sequence[npt.NDArray[np.int64]], ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def gather_numbers(
+    pieces: Sequence[npt.NDArray[np.int64]], ranks: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
     """The numbers at the given places of an array that lies in pieces; none of them is empty."""
     pieces = [np.ascontiguousarray(piece) for piece in pieces]
     cut = Pieces.of([len(piece) for piece in pieces])
     out = np.empty(len(ranks), np.int64)
-    gather_words(np.array([piece.ctypes.data for piece in pieces], np.int64), cut.starts, cut.table, ranks, out)
+    gather_words(
+        np.array([piece.ctypes.data for piece in pieces], np.int64),
+        cut.starts,
+        cut.table,
+        ranks,
+        out,
+    )
     return out
 
 
@@ -80,4 +95,9 @@ def _take_by_arrow(column: pa.ChunkedArray, ranks: npt.NDArray[np.int64]) -> pa.
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_timestamp(kind)
+        or pa.types.is_date32(kind)
+    )

@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from muntin.kernels.reporting import UNSAID, report_slots
+from muntin.kernels.distinct_changes import UNSAID, report_slots
 from muntin.state.group_table import Integers, Slots, grown
 
 
 class GroupEnds:
-    """What was said of groups; ``rule`` is how an end follows from those of both sides, see :mod:`muntin.kernels.reporting`."""
+    """What was said of groups; ``rule`` is how an end follows from those of both sides, see :mod:`muntin.kernels.distinct_changes`."""
 
     def __init__(self, rule: int) -> None:
         self._rule = rule
@@ -22,10 +22,16 @@ class GroupEnds:
     def reserve(self, capacity: int) -> None:
         """Make room for so many groups."""
         if len(self._said) < capacity:
-            self._left, self._right, self._said = (grown(array, capacity, UNSAID) for array in (self._left, self._right, self._said))
+            self._left, self._right, self._said = (
+                grown(array, capacity, UNSAID) for array in (self._left, self._right, self._said)
+            )
 
     def report(
-        self, slots: Slots, changes: tuple[Integers, Integers, Integers], lefts: npt.NDArray[np.bool_], present: npt.NDArray[np.bool_]
+        self,
+        slots: Slots,
+        changes: tuple[Integers, Integers, Integers],
+        lefts: npt.NDArray[np.bool_],
+        present: npt.NDArray[np.bool_],
     ) -> tuple[Integers, Integers]:
         """Signs (0: nothing) and ends of what is to be said of slots; changes are given by times, signs and ends."""
         times, signs, ends = changes

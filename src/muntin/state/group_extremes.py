@@ -10,8 +10,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from muntin.kernels.extremes import BLOCK, FIRST, HELD, PER_GROUP, PER_QUEUE, ROOM, extreme_slots, forget_extremes
-from muntin.kernels.ordering import GREATEST, NONE, SIZES
+from muntin.kernels.monotonic_queue import (
+    BLOCK,
+    FIRST,
+    HELD,
+    PER_GROUP,
+    PER_QUEUE,
+    ROOM,
+    extreme_slots,
+    forget_extremes,
+)
+from muntin.kernels.order_statistics import GREATEST, NONE, SIZES
 from muntin.state.group_table import Integers, Slots, grown
 from muntin.state.group_values import Question
 
@@ -48,7 +57,9 @@ class GroupExtremes:
 
     def _places(self, question: int) -> Integers:
         """The places of the pool that hold the values for a question."""
-        queue = self._queues[:, PER_GROUP + question * PER_QUEUE : PER_GROUP + (question + 1) * PER_QUEUE]
+        queue = self._queues[
+            :, PER_GROUP + question * PER_QUEUE : PER_GROUP + (question + 1) * PER_QUEUE
+        ]
         held = queue[:, HELD]
         number = np.arange(int(held.sum())) - np.repeat(np.cumsum(held) - held, held)
         block, first, room = (np.repeat(queue[:, field], held) for field in (BLOCK, FIRST, ROOM))
@@ -61,11 +72,18 @@ class GroupExtremes:
 
     def __len__(self) -> int:
         """How many values are kept."""
-        return int(sum(self._queues[:, PER_GROUP + question * PER_QUEUE + HELD].sum() for question in range(len(self._kinds))))
+        return int(
+            sum(
+                self._queues[:, PER_GROUP + question * PER_QUEUE + HELD].sum()
+                for question in range(len(self._kinds))
+            )
+        )
 
     def known(self) -> Integers:
         """All values that are kept, ascending."""
-        return np.unique(np.concatenate([self._values(question) for question in range(len(self._kinds))]))
+        return np.unique(
+            np.concatenate([self._values(question) for question in range(len(self._kinds))])
+        )
 
     def rename(self, before: Integers, after: Integers) -> None:
         """Let other integers stand for the values; ``before`` is ascending and ``after`` in the same order, so order stays as it is."""

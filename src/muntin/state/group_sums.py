@@ -11,8 +11,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from muntin.kernels.grouping import count_slots
-from muntin.kernels.summing import real_slots, sum_slots
+from muntin.kernels.exact_sum import real_slots, sum_slots
+from muntin.kernels.group_ids import count_slots
 from muntin.state.group_table import Integers, Slots, grown
 
 Reals = npt.NDArray[np.float64]
@@ -50,7 +50,15 @@ class GroupCounts:
     def add(self, slots: Slots, weights: Integers) -> Integers:
         """Add weights; what each slot had before and has after, side by side."""
         out = np.empty(2 * len(slots), np.int64)
-        count_slots(slots.groups, weights, slots.run_rows, slots.run_slots, slots.slot_groups, self._counts, out)
+        count_slots(
+            slots.groups,
+            weights,
+            slots.run_rows,
+            slots.run_slots,
+            slots.slot_groups,
+            self._counts,
+            out,
+        )
         return out
 
     def forget(self, groups: Integers) -> None:
@@ -76,7 +84,17 @@ class WholeSums:
     def add(self, slots: Slots, weights: Integers, low: Integers, high: Integers) -> Integers:
         """Add numbers of two words with weights +1, -1 and 0; rows of three words, before and after, side by side."""
         out = np.empty((2 * len(slots), 3), np.int64)
-        sum_slots(slots.groups, weights, low, high, slots.run_rows, slots.run_slots, slots.slot_groups, self._sums, out)
+        sum_slots(
+            slots.groups,
+            weights,
+            low,
+            high,
+            slots.run_rows,
+            slots.run_slots,
+            slots.slot_groups,
+            self._sums,
+            out,
+        )
         return out
 
     def forget(self, groups: Integers) -> None:
@@ -102,7 +120,9 @@ class RealSums:
             self._limbs = grown(self._limbs, capacity)
             self._specials = grown(self._specials, capacity)
 
-    def add(self, slots: Slots, weights: Integers, values: Reals, more: Reals | None = None) -> Reals:
+    def add(
+        self, slots: Slots, weights: Integers, values: Reals, more: Reals | None = None
+    ) -> Reals:
         """Add numbers with weights +1, -1 and 0; ``more`` has second parts of them.
 
         Rows of two numbers, before and after, side by side: the sum rounded, and what is then left of it.

@@ -11,7 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from muntin.kernels.grouping import FREE, LIVE, META, NONE, USED, count_slots, find_groups, move_groups, release_groups, touch_groups
+from muntin.kernels.group_ids import (
+    FREE,
+    LIVE,
+    META,
+    NONE,
+    USED,
+    count_slots,
+    find_groups,
+    move_groups,
+    release_groups,
+    touch_groups,
+)
 
 Integers = npt.NDArray[np.int64]
 
@@ -60,7 +71,9 @@ class GroupTable:
         """The numbers of the groups of keys, given where they are new."""
         self._reserve(len(low))
         numbers = np.empty(len(low), np.int64)
-        find_groups(low, high, self._heads, self._lows, self._highs, self._links, self._meta, numbers)
+        find_groups(
+            low, high, self._heads, self._lows, self._highs, self._links, self._meta, numbers
+        )
         return numbers
 
     def touch(self, groups: Integers, times: Integers) -> Slots:
@@ -68,14 +81,30 @@ class GroupTable:
         count = len(groups)
         slot_groups, slot_rows = np.empty(count, np.int64), np.empty(count, np.int64)
         run_rows, run_slots = np.empty(count + 1, np.int64), np.empty(count + 1, np.int64)
-        runs, slots = touch_groups(groups, times, self._stamps, self._runs, slot_groups, slot_rows, run_rows, run_slots)
+        runs, slots = touch_groups(
+            groups, times, self._stamps, self._runs, slot_groups, slot_rows, run_rows, run_slots
+        )
         self._runs += runs
-        return Slots(groups, slot_rows[:slots], run_rows[: runs + 1], run_slots[: runs + 1], slot_groups[:slots])
+        return Slots(
+            groups,
+            slot_rows[:slots],
+            run_rows[: runs + 1],
+            run_slots[: runs + 1],
+            slot_groups[:slots],
+        )
 
     def count(self, slots: Slots, weights: Integers) -> Integers:
         """Add up the rows of groups: for each slot how many there were before it, and how many after it."""
         out = np.empty(2 * len(slots), np.int64)
-        count_slots(slots.groups, weights, slots.run_rows, slots.run_slots, slots.slot_groups, self._counts, out)
+        count_slots(
+            slots.groups,
+            weights,
+            slots.run_rows,
+            slots.run_slots,
+            slots.slot_groups,
+            self._counts,
+            out,
+        )
         return out
 
     def counts(self, groups: Integers) -> Integers:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from muntin.kernels.ordering import (
+from muntin.kernels.order_statistics import (
     BLOCK,
     BLOCK_FIELDS,
     COUNT,
@@ -36,7 +36,7 @@ _MOST = 512
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: a kind of :mod:`muntin.kernels.ordering`, for ranks with the fraction, also as a ratio of whole numbers."""
+    """What is asked: a kind of :mod:`muntin.kernels.order_statistics`, for ranks with the fraction, also as a ratio of whole numbers."""
 
     kind: int
     fraction: float = 0.0
@@ -73,7 +73,11 @@ class GroupValues:
         """Put values in (weight +1) and take them out (-1); a row for each question, before and after side by side; 0: no value."""
         coming = weights > 0
         # Only groups that are trees, or are becoming trees, need nodes: for what comes, and for what they have in their blocks.
-        many = np.bincount(slots.groups[coming], minlength=1) if coming.any() else np.zeros(1, np.int64)
+        many = (
+            np.bincount(slots.groups[coming], minlength=1)
+            if coming.any()
+            else np.zeros(1, np.int64)
+        )
         touched = np.flatnonzero(many)
         blocks = self._blocks[touched]
         trees = (blocks[:, ROOM] < 0) | (blocks[:, HELD] + many[touched] > self._most)
@@ -105,7 +109,9 @@ class GroupValues:
     def known(self) -> Integers:
         """All values that are there, ascending."""
         used = self._nodes[: int(self._meta[USED])]
-        return np.unique(np.concatenate([used[used[:, COUNT] > 0, KEY], self._pool[self._in_blocks()]]))
+        return np.unique(
+            np.concatenate([used[used[:, COUNT] > 0, KEY], self._pool[self._in_blocks()]])
+        )
 
     def rename(self, before: Integers, after: Integers) -> None:
         """Let other integers stand for the values; ``before`` is ascending and ``after`` in the same order, so order stays as it is."""
@@ -122,4 +128,7 @@ class GroupValues:
 
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        return sum(array.nbytes for array in (self._pool, self._blocks, self._nodes, self._roots, self._distinct))
+        return sum(
+            array.nbytes
+            for array in (self._pool, self._blocks, self._nodes, self._roots, self._distinct)
+        )

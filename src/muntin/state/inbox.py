@@ -29,7 +29,9 @@ class Inbox:
         self._batches.append(batch.sorted())
         while len(self._batches) > 1 and 2 * len(self._batches[-1]) >= len(self._batches[-2]):
             joined = join_batches(self._batches[-2:], self._schema).sorted()
-            self._batches[-2:] = [Batch(joined.rows.combine_chunks(), joined.times, joined.arrivals)]
+            self._batches[-2:] = [
+                Batch(joined.rows.combine_chunks(), joined.times, joined.arrivals)
+            ]
 
     def release(self, until: int) -> Batch:
         """Take out all rows of times up to ``until``, in order."""

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from muntin.kernels import layout
-from muntin.kernels.moving import count_inside, link_rows, mark_codes, move_rows, positions_inside
+from muntin.kernels.resize import count_inside, link_rows, mark_codes, move_rows, positions_inside
 
 Words = npt.NDArray[np.int64]
 Halves = npt.NDArray[np.int32]
@@ -95,7 +95,8 @@ class JoinState:
     def _side_by_side(self) -> bool:
         """Whether all stores have one index on one key with buckets of our choice: then their heads stand together."""
         return not self.cleaning and all(
-            [(len(index.codes), index.buckets) for index in spec.indexes] == [(1, None)] for spec in self.specs
+            [(len(index.codes), index.buckets) for index in spec.indexes] == [(1, None)]
+            for spec in self.specs
         )
 
     def _lay_out(self, capacities: list[int]) -> None:
@@ -120,16 +121,25 @@ class JoinState:
             first_half = 2 * width
             width += (further + 1) // 2
             store[[layout.ROWS, layout.WIDTH, layout.CAP]] = word, width, capacity
-            store[[layout.KIND, layout.SIZE, layout.END, layout.STREAM]] = spec.kind, spec.size, end, spec.stream
+            store[[layout.KIND, layout.SIZE, layout.END, layout.STREAM]] = (
+                spec.kind,
+                spec.size,
+                end,
+                spec.stream,
+            )
             store[[layout.LAST, layout.PRIMARY, layout.FORWARD]] = -1, -1, -1
             word += width * capacity
             for i, index in enumerate(spec.indexes):
-                buckets = index.buckets or _BUCKETS_PER_SLOT * (max(capacities) if together else capacity)
+                buckets = index.buckets or _BUCKETS_PER_SLOT * (
+                    max(capacities) if together else capacity
+                )
                 row = indexes[x]
                 row[[layout.OWNER, layout.BUCKETS, layout.KEY_COUNT]] = s, buckets, len(index.codes)
                 row[layout.LINK] = layout.LINK0 if i == 0 else first_half + i - 1
                 row[layout.MODULAR] = index.buckets is not None
-                row[layout.KEYS : layout.KEYS + len(index.codes)] = [spec.code_word(code) for code in index.codes]
+                row[layout.KEYS : layout.KEYS + len(index.codes)] = [
+                    spec.code_word(code) for code in index.codes
+                ]
                 heads.append((x, layout.HEADS))
                 if i == 0 and self.cleaning and spec.kind != layout.STORED:
                     store[[layout.PRIMARY, layout.FORWARD]] = x, first_half + further - 1
@@ -167,7 +177,12 @@ class JoinState:
         # The whole arena moves, so stores that will soon be full grow along.
         for other, spec in enumerate(self.specs):
             full = 4 * self.rows(other) > 3 * self.stores[other, layout.CAP]
-            if other != s and full and spec.kind != layout.PARTITIONED and self.rows(other) > _LEAST:
+            if (
+                other != s
+                and full
+                and spec.kind != layout.PARTITIONED
+                and self.rows(other) > _LEAST
+            ):
                 wanted[other] = 2 * self.rows(other)
         self._resize(wanted, limit)
 
@@ -180,8 +195,13 @@ class JoinState:
         """Make sure that so many more rows fit into each store, all in one move; a store that has rows doubles, as it may fill on."""
         if any(self.rows(s) + rows > self.stores[s, layout.CAP] for s, rows in enumerate(arriving)):
             held = [self._needed(s, limit) for s in range(len(arriving))]
-            tight = [int((before + rows) * _SLACK) + _LEAST for before, rows in zip(held, arriving, strict=True)]
-            self._resize({s: max(tight[s], 2 * held[s]) for s, rows in enumerate(arriving) if rows}, limit)
+            tight = [
+                int((before + rows) * _SLACK) + _LEAST
+                for before, rows in zip(held, arriving, strict=True)
+            ]
+            self._resize(
+                {s: max(tight[s], 2 * held[s]) for s, rows in enumerate(arriving) if rows}, limit
+            )
 
     def _needed(self, s: int, limit: int) -> int:
         """Rows that a store cannot let go: all in the ring, or those that a partitioned window still holds."""
@@ -200,7 +220,9 @@ class JoinState:
             held = int(self.stores[s, layout.HELD])
             if self.specs[s].kind == layout.PARTITIONED and self.rows(s) > 2 * held + _LEAST:
                 self._resize({s: max(_LEAST, 2 * held)}, int(limits[s]))
-            elif self.stores[s, layout.TAIL] and self.stores[s, layout.CAP] > max(2 * _LEAST, int(recent * _LOOSE)):
+            elif self.stores[s, layout.TAIL] and self.stores[s, layout.CAP] > max(
+                2 * _LEAST, int(recent * _LOOSE)
+            ):
                 self._resize({s: max(_LEAST, int(recent * _SLACK))}, int(limits[s]))
 
     def _resize(self, wanted: dict[int, int], limit: int) -> None:
@@ -221,7 +243,9 @@ class JoinState:
         """Copy all rows to the start of the new ring and chain them anew."""
         old, new = arena.stores[s], self.stores[s]
         width, rows, start = self.width(s), self.rows_of(old), int(old[layout.TAIL_SLOT])
-        ring = arena.words[old[layout.ROWS] : old[layout.ROWS] + old[layout.CAP] * width].reshape(-1, width)
+        ring = arena.words[old[layout.ROWS] : old[layout.ROWS] + old[layout.CAP] * width].reshape(
+            -1, width
+        )
         target = self.words[new[layout.ROWS] : new[layout.ROWS] + rows * width].reshape(-1, width)
         straight = min(rows, len(ring) - start)
         target[:straight] = ring[start : start + straight]
@@ -240,7 +264,11 @@ class JoinState:
             arena.words, arena.halves, arena.stores, arena.indexes, s, limit,
             self.words, self.halves, self.stores, self.indexes, self.first_index, unused,
         )  # fmt: skip
-        new[[layout.LAST, layout.HELD, layout.PEAK]] = old[layout.LAST], moved, max(int(old[layout.PEAK]), moved)
+        new[[layout.LAST, layout.HELD, layout.PEAK]] = (
+            old[layout.LAST],
+            moved,
+            max(int(old[layout.PEAK]), moved),
+        )
 
     def _copy_store(self, s: int, arena: _Arena) -> None:
         """Copy a store as it is."""
@@ -252,10 +280,16 @@ class JoinState:
         new[keep] = old[keep]
         for x in range(self.first_index[s], self.first_index[s + 1]):
             for which in (layout.HEADS, layout.OLDEST):
-                start, origin, buckets = int(self.indexes[x, which]), int(arena.indexes[x, which]), int(arena.indexes[x, layout.BUCKETS])
+                start, origin, buckets = (
+                    int(self.indexes[x, which]),
+                    int(arena.indexes[x, which]),
+                    int(arena.indexes[x, layout.BUCKETS]),
+                )
                 if start:
                     step = int(arena.indexes[x, layout.HEAD_STEP]) if which == layout.HEADS else 1
-                    self.halves[start : start + buckets * step : step] = arena.halves[origin : origin + buckets * step : step]
+                    self.halves[start : start + buckets * step : step] = arena.halves[
+                        origin : origin + buckets * step : step
+                    ]
 
     # -- size --------------------------------------------------------------------------------------
 
@@ -274,7 +308,15 @@ class JoinState:
         """About how many different values a code has among the rows of a store (linear counting, a few per cent off)."""
         rows = self.rows(s)
         places = 1 << max(10, (4 * rows).bit_length())
-        marked = int(mark_codes(self.words, self.stores, s, self.specs[s].code_word(code), np.zeros(places, np.uint8)))
+        marked = int(
+            mark_codes(
+                self.words,
+                self.stores,
+                s,
+                self.specs[s].code_word(code),
+                np.zeros(places, np.uint8),
+            )
+        )
         return float(-places * np.log1p(-marked / places))
 
     def sample(self, s: int, code: int, most: int) -> npt.NDArray[np.int64]:
@@ -283,9 +325,13 @@ class JoinState:
         start = int(self.stores[s, layout.ROWS])
         ring = self.words[start : start + capacity * width].reshape(-1, width)
         steps = np.linspace(0, rows - 1, min(most, rows)).astype(np.int64)
-        found: Words = ring[(self.stores[s, layout.TAIL_SLOT] + steps) % capacity, self.specs[s].code_word(code)]
+        found: Words = ring[
+            (self.stores[s, layout.TAIL_SLOT] + steps) % capacity, self.specs[s].code_word(code)
+        ]
         return found
 
     def nbytes(self) -> int:
         """Bytes of the arena and its tables."""
-        return int(self.words.nbytes + self.stores.nbytes + self.indexes.nbytes + self.first_index.nbytes)
+        return int(
+            self.words.nbytes + self.stores.nbytes + self.indexes.nbytes + self.first_index.nbytes
+        )

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from muntin.kernels.chaining import NONE, chain_rows, count_chained, list_chained, unchain_rows
+from muntin.kernels.hash_chains import NONE, chain_rows, count_chained, list_chained, unchain_rows
 from muntin.state.group_table import GroupTable, Integers, grown
 
 _LEAST = 1 << 10
@@ -25,7 +25,9 @@ class KeyedRows:
     def __init__(self, schema: pa.Schema) -> None:
         self._table = GroupTable()
         self._heads = np.empty(0, np.int64)
-        self._nexts, self._befores, self._keys, self._places, self._ends = (np.zeros(0, np.int64) for _ in range(5))
+        self._nexts, self._befores, self._keys, self._places, self._ends = (
+            np.zeros(0, np.int64) for _ in range(5)
+        )
         self._log = schema.empty_table()
         self._checked = 0
 
@@ -59,7 +61,10 @@ class KeyedRows:
         return found
 
     def apply(
-        self, words: tuple[Integers, Integers], changes: tuple[pa.Table, Integers, Integers], keys: Integers
+        self,
+        words: tuple[Integers, Integers],
+        changes: tuple[pa.Table, Integers, Integers],
+        keys: Integers,
     ) -> tuple[Integers, Integers]:
         """Let rows come and go, given by two words each, their values, signs and ends, and their keys.
 
@@ -103,7 +108,9 @@ class KeyedRows:
         capacity = self._table.capacity
         if len(self._nexts) < capacity:
             arrays = (self._nexts, self._befores, self._keys, self._places, self._ends)
-            self._nexts, self._befores, self._keys, self._places, self._ends = (grown(array, capacity) for array in arrays)
+            self._nexts, self._befores, self._keys, self._places, self._ends = (
+                grown(array, capacity) for array in arrays
+            )
 
     def _clean(self) -> None:
         """Put the log together, without the values of rows that have gone when they are the most."""
@@ -116,5 +123,12 @@ class KeyedRows:
 
     def nbytes(self) -> int:
         """Bytes of all arrays and values."""
-        arrays: tuple[npt.NDArray[np.int64], ...] = (self._heads, self._nexts, self._befores, self._keys, self._places, self._ends)
+        arrays: tuple[npt.NDArray[np.int64], ...] = (
+            self._heads,
+            self._nexts,
+            self._befores,
+            self._keys,
+            self._places,
+            self._ends,
+        )
         return self._table.nbytes() + sum(array.nbytes for array in arrays) + int(self._log.nbytes)

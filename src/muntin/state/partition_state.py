@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from muntin.kernels.partitions import BLOCK, ENTRY_FIELDS, FIRST_ROOM, USED, move_partitions, push_partitions
+from muntin.kernels.partitions import (
+    BLOCK,
+    ENTRY_FIELDS,
+    FIRST_ROOM,
+    USED,
+    move_partitions,
+    push_partitions,
+)
 
 
 @dataclass
@@ -29,12 +36,19 @@ class PartitionState:
         self._pool = np.zeros(64 * FIRST_ROOM, np.int64)
         self._sizes = np.zeros(2, np.int64)
 
-    def push(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def push(
+        self,
+        low: npt.NDArray[np.int64],
+        high: npt.NDArray[np.int64],
+        positions: npt.NDArray[np.int64],
+    ) -> npt.NDArray[np.int64]:
         """Add rows by their partition keys; the result is the position each pushes out, or -1."""
         pushed = np.empty(len(low), np.int64)
         done = 0
         while True:
-            done = push_partitions(self._table, self._pool, self._sizes, self.rows, low, high, done, positions, pushed)
+            done = push_partitions(
+                self._table, self._pool, self._sizes, self.rows, low, high, done, positions, pushed
+            )
             if done == len(low):
                 return pushed
             self._enlarge()

@@ -48,7 +48,11 @@ class Segment:
 
     def positions(self) -> Positions:
         """The positions of all rows."""
-        return np.arange(self.start, self.start + len(self.batch)) if self.sparse is None else self.sparse
+        return (
+            np.arange(self.start, self.start + len(self.batch))
+            if self.sparse is None
+            else self.sparse
+        )
 
     def rank(self, position: int) -> int:
         """How many rows stand before a position."""
@@ -79,10 +83,18 @@ class StreamLog:
         # Small batches are put together so that a long run of single rows does not make a long list.
         while len(self._segments) > 1:
             before, last = self._segments[-2:]
-            if before.sparse is not None or len(before.batch) + len(last.batch) > _SMALL or 2 * len(last.batch) < len(before.batch):
+            if (
+                before.sparse is not None
+                or len(before.batch) + len(last.batch) > _SMALL
+                or 2 * len(last.batch) < len(before.batch)
+            ):
                 break
             joined = join_batches((before.batch, last.batch), self.schema)
-            self._segments[-2:] = [Segment(before.start, Batch(joined.rows.combine_chunks(), joined.times, joined.arrivals))]
+            self._segments[-2:] = [
+                Segment(
+                    before.start, Batch(joined.rows.combine_chunks(), joined.times, joined.arrivals)
+                )
+            ]
 
     def between(self, start: int, stop: int) -> tuple[Positions, Batch]:
         """The held rows at positions ``start`` to ``stop - 1``."""
@@ -113,7 +125,10 @@ class StreamLog:
 
     def position_after(self, time: int, start: int = 0) -> int:
         """The least position from ``start`` on whose row is later than ``time``; ``next`` if there is none."""
-        place = max(bisect_right(self._segments, time, key=_NEWEST), bisect_left(self._segments, start, key=_LAST))
+        place = max(
+            bisect_right(self._segments, time, key=_NEWEST),
+            bisect_left(self._segments, start, key=_LAST),
+        )
         if place == len(self._segments):
             return max(start, self.next)
         segment = self._segments[place]
@@ -122,7 +137,9 @@ class StreamLog:
 
     def count_until(self, times: Positions) -> Positions:
         """For each of some times how many rows there were up to it, those that are not held any more included."""
-        counts = np.full(len(times), self._segments[0].start if self._segments else self.next, np.int64)
+        counts = np.full(
+            len(times), self._segments[0].start if self._segments else self.next, np.int64
+        )
         for segment in self._segments:
             at = np.searchsorted(segment.batch.times, times, side="right")
             counts = np.where(at > 0, segment.positions()[at - 1] + 1, counts)
@@ -159,9 +176,13 @@ class StreamLog:
         first = self._segments[0]
         if first.sparse is None:
             return positions - first.start
-        return np.searchsorted(np.concatenate([segment.positions() for segment in self._segments]), positions)
+        return np.searchsorted(
+            np.concatenate([segment.positions() for segment in self._segments]), positions
+        )
 
-    def trim(self, before: int, keep: Callable[[], Positions] | None = None, *, exactly: bool = False) -> None:
+    def trim(
+        self, before: int, keep: Callable[[], Positions] | None = None, *, exactly: bool = False
+    ) -> None:
         """Let go of rows before a position, except those at the positions that ``keep`` tells.
 
         Segments go when all their rows may. Kept rows are copied together, and asked for, only once twice as many are
@@ -176,7 +197,9 @@ class StreamLog:
             return
         if not exactly and sum(len(segment.batch) for segment in old) <= 2 * self._kept + _FEW:
             return
-        positions = np.concatenate([np.empty(0, np.int64), *(segment.positions() for segment in old)])
+        positions = np.concatenate(
+            [np.empty(0, np.int64), *(segment.positions() for segment in old)]
+        )
         chosen = np.flatnonzero(np.isin(positions, keep()))
         kept = join_batches([segment.batch for segment in old], self.schema).take(chosen)
         del self._segments[: len(old)]
@@ -189,7 +212,10 @@ class StreamLog:
         for place, segment in enumerate(self._segments):
             if segment.sparse is None and segment.start < before <= segment.last:
                 at = before - segment.start
-                halves = Segment(segment.start, segment.batch.part(0, at)), Segment(before, segment.batch.part(at, len(segment.batch)))
+                halves = (
+                    Segment(segment.start, segment.batch.part(0, at)),
+                    Segment(before, segment.batch.part(at, len(segment.batch))),
+                )
                 self._segments[place : place + 1] = halves
                 return
 

@@ -17,4 +17,11 @@ from muntin.testing.compare import assert_same_changes, assert_same_rows, assert
 from muntin.testing.oracle import Oracle
 from muntin.testing.runner import Report, run_file
 
-__all__ = ["Oracle", "Report", "assert_same_changes", "assert_same_rows", "assert_same_sequence", "run_file"]
+__all__ = [
+    "Oracle",
+    "Report",
+    "assert_same_changes",
+    "assert_same_rows",
+    "assert_same_sequence",
+    "run_file",
+]

@@ -15,7 +15,14 @@ import pyarrow as pa
 
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.plan.query import Emit, Query
-from muntin.testing.cells import is_text, read_schema, write_cell, write_columns, write_seconds, write_table
+from muntin.testing.cells import (
+    is_text,
+    read_schema,
+    write_cell,
+    write_columns,
+    write_seconds,
+    write_table,
+)
 from muntin.testing.checks import write_results
 from muntin.testing.golden import EMPTY, StreamDeclaration
 from muntin.testing.oracle import Oracle
@@ -112,22 +119,34 @@ class Case:
     def script(self, query: Query, about: str = "a random case that failed once") -> str:
         """The case as a golden script, with what the oracle expects; ``query`` is the bound form of the case's query."""
         oracle = self.oracle(query)
-        results = oracle.inserts(self.end) if query.emit is Emit.INSERTS else oracle.changes(self.end)
+        results = (
+            oracle.inserts(self.end) if query.emit is Emit.INSERTS else oracle.changes(self.end)
+        )
         answer = oracle.answer(self.end)
         lines = [f"# about: {about}"]
         for stream in self.streams:
             slack = f" slack {write_seconds(stream.slack)}" if stream.slack else ""
             lines.append(f"stream {stream.name} ({write_columns(stream.columns)}){slack}")
         for table in self.tables:
-            lines += [f"table {table.name} ({write_columns(table.columns)})", *(_line(row) for row in table.rows)]
+            lines += [
+                f"table {table.name} ({write_columns(table.columns)})",
+                *(_line(row) for row in table.rows),
+            ]
         lines.append(f"query q: {self.query}")
         for events in self._pieces():
             for stream in self.streams:
-                rows = [f"{write_seconds(event.time)}  {_line(event.values)}" for event in events if event.stream == stream.name]
+                rows = [
+                    f"{write_seconds(event.time)}  {_line(event.values)}"
+                    for event in events
+                    if event.stream == stream.name
+                ]
                 lines += [f"feed {stream.name}", *rows] if rows else []
         lines += [f"advance {write_seconds(self.end)}", "out q", *write_results(results)]
         texts = [is_text(arrow) for arrow in answer.schema.types]
-        answers = [" ".join(write_cell(cell, quoted=text) for cell, text in zip(row, texts, strict=True)) for row in write_table(answer)]
+        answers = [
+            " ".join(write_cell(cell, quoted=text) for cell, text in zip(row, texts, strict=True))
+            for row in write_table(answer)
+        ]
         return "\n".join([*lines, "answer q", *(answers or [EMPTY])]) + "\n"
 
     def _pieces(self) -> Iterator[tuple[Event, ...]]:
@@ -136,13 +155,21 @@ class Case:
 
     def _rows(self, stream: StreamDeclaration, events: tuple[Event, ...]) -> pa.Table:
         schema = stream.schema
-        return _arrow([(*event.values, event.time) for event in events if event.stream == stream.name], schema)
+        return _arrow(
+            [(*event.values, event.time) for event in events if event.stream == stream.name], schema
+        )
 
 
 def _arrow(rows: list[tuple[Value, ...]], schema: pa.Schema) -> pa.Table:
     columns = zip(*rows, strict=True) if rows else [[] for _ in schema.names]
-    return pa.table([pa.array(column, type=arrow) for column, arrow in zip(columns, schema.types, strict=True)], schema=schema)
+    return pa.table(
+        [pa.array(column, type=arrow) for column, arrow in zip(columns, schema.types, strict=True)],
+        schema=schema,
+    )
 
 
 def _line(values: tuple[Value, ...]) -> str:
-    return " ".join("NULL" if value is None else write_cell(str(value), quoted=isinstance(value, str)) for value in values)
+    return " ".join(
+        "NULL" if value is None else write_cell(str(value), quoted=isinstance(value, str))
+        for value in values
+    )

@@ -49,7 +49,9 @@ def split_cells(line: str) -> list[Cell]:
         if match is None:
             raise ValueError(f"a quote is not closed in {line.strip()!r}")
         quoted, bare = match.groups()
-        cells.append(quoted.replace("''", "'") if quoted is not None else None if bare == "NULL" else bare)
+        cells.append(
+            quoted.replace("''", "'") if quoted is not None else None if bare == "NULL" else bare
+        )
         end = match.end()
     return cells
 
@@ -104,10 +106,17 @@ def read_table(rows: Sequence[Sequence[Cell]], schema: pa.Schema) -> pa.Table:
     """
     for row in rows:
         if len(row) != len(schema.names):
-            raise ValueError(f"expected {len(schema.names)} values ({', '.join(schema.names)}), got {len(row)}")
+            raise ValueError(
+                f"expected {len(schema.names)} values ({', '.join(schema.names)}), got {len(row)}"
+            )
     columns = list(zip(*rows, strict=True)) or [()] * len(schema.names)
-    texts = pa.table([pa.array(column, type=pa.string()) for column in columns], names=_plain(schema))
-    casts = ", ".join(f"CAST({name} AS {sql_type(field.type)})" for name, field in zip(_plain(schema), schema, strict=True))
+    texts = pa.table(
+        [pa.array(column, type=pa.string()) for column in columns], names=_plain(schema)
+    )
+    casts = ", ".join(
+        f"CAST({name} AS {sql_type(field.type)})"
+        for name, field in zip(_plain(schema), schema, strict=True)
+    )
     try:
         return _arranged(run_sql(f"SELECT {casts} FROM cells", {"cells": texts}), schema)
     except duckdb.Error as error:
@@ -123,7 +132,9 @@ def write_table(table: pa.Table) -> list[list[Cell]]:
     plain = table.rename_columns(_plain(table.schema))
     casts = ", ".join(f"CAST({name} AS VARCHAR)" for name in _plain(table.schema))
     texts = run_sql(f"SELECT {casts} FROM cells", {"cells": plain})
-    return [list(row) for row in zip(*(column.to_pylist() for column in texts.columns), strict=True)]
+    return [
+        list(row) for row in zip(*(column.to_pylist() for column in texts.columns), strict=True)
+    ]
 
 
 def read_schema(columns: Sequence[tuple[str, str]]) -> pa.Schema:
@@ -132,12 +143,16 @@ def read_schema(columns: Sequence[tuple[str, str]]) -> pa.Schema:
     >>> read_schema([("k", "int")]).field("k").type
     DataType(int32)
     """
-    names = ", ".join(f"NULL::{declared} AS c{place}" for place, (_, declared) in enumerate(columns))
+    names = ", ".join(
+        f"NULL::{declared} AS c{place}" for place, (_, declared) in enumerate(columns)
+    )
     try:
         types = run_sql(f"SELECT {names}", {}).schema.types
     except duckdb.Error as error:
         raise ValueError(str(error).splitlines()[0]) from error
-    return pa.schema([pa.field(name, arrow) for (name, _), arrow in zip(columns, types, strict=True)])
+    return pa.schema(
+        [pa.field(name, arrow) for (name, _), arrow in zip(columns, types, strict=True)]
+    )
 
 
 @cache
@@ -168,17 +183,25 @@ def split_columns(text: str) -> list[tuple[str, str]]:
         if match is None:
             raise ValueError(f"{part.strip()!r} is not a column: write its name and its type")
         name = match.group(1)
-        columns.append((name[1:-1].replace('""', '"') if name.startswith('"') else name, match.group(2)))
+        columns.append(
+            (name[1:-1].replace('""', '"') if name.startswith('"') else name, match.group(2))
+        )
     return columns
 
 
 def write_columns(columns: Sequence[tuple[str, str]]) -> str:
     """Column definitions as SQL text."""
-    return ", ".join(f"{name if _PLAIN.fullmatch(name) else quote(name)} {declared}" for name, declared in columns)
+    return ", ".join(
+        f"{name if _PLAIN.fullmatch(name) else quote(name)} {declared}"
+        for name, declared in columns
+    )
 
 
 def _arranged(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    return pa.table([column.cast(field.type) for column, field in zip(table.columns, schema, strict=True)], schema=schema)
+    return pa.table(
+        [column.cast(field.type) for column, field in zip(table.columns, schema, strict=True)],
+        schema=schema,
+    )
 
 
 def _plain(schema: pa.Schema) -> list[str]:

@@ -42,7 +42,9 @@ def check_out(session: Session, step: Step, action: Out, completion: Completion 
     if written and ((want == have) if ordered else (_by_instant(want) == _by_instant(have))):
         return ""
     if completion is None:
-        problem = "the results differ" if written else "nothing is written below it, not even (empty)"
+        problem = (
+            "the results differ" if written else "nothing is written below it, not even (empty)"
+        )
         return f"out {action.query}: {problem}\n{_both(want, have)}"
     completion.edits.append((step.line + 1, step.last_line + 1, write_results(got)))
     return ""
@@ -54,7 +56,9 @@ def check_answer(session: Session, action: Answer) -> str:
     got = session.driver.answer(action.query)
     problems = []
     if got is not None and _sorted(want) != _sorted(write_table(got)):
-        problems.append(f"answer {action.query}: the answer differs\n{_both(want, write_table(got))}")
+        problems.append(
+            f"answer {action.query}: the answer differs\n{_both(want, write_table(got))}"
+        )
     truth = session.oracle_answer(action.query)
     if truth is not None:
         if _sorted(want) != _sorted(write_table(truth)):
@@ -62,7 +66,9 @@ def check_answer(session: Session, action: Answer) -> str:
         if got is not None and (problem := difference(truth, got)):
             problems.append(f"answer {action.query}: the engine differs from the oracle\n{problem}")
     if problem := session.against_oracle(action.query):
-        problems.append(f"answer {action.query}: what was sent out differs from the oracle\n{problem}")
+        problems.append(
+            f"answer {action.query}: what was sent out differs from the oracle\n{problem}"
+        )
     return "\n".join(problems)
 
 
@@ -85,7 +91,9 @@ def check_state(session: Session, step: Step, action: State, completion: Complet
 
 def check_late(session: Session, action: Late) -> str:
     """The rows that came too late."""
-    problem = difference(session.stream_rows(action.stream, action.rows), session.driver.late(action.stream))
+    problem = difference(
+        session.stream_rows(action.stream, action.rows), session.driver.late(action.stream)
+    )
     return f"late {action.stream}: the rows differ\n{problem}" if problem else ""
 
 
@@ -93,7 +101,11 @@ def check_explain(session: Session, action: Explain) -> str:
     """Pieces of text that the explanation must contain."""
     text = session.driver.explain(action.query)
     missing = [piece for piece in action.pieces if text is not None and piece not in text]
-    return f"explain {action.query}: it does not contain {', '.join(map(repr, missing))}\ngot:\n{text}" if missing else ""
+    return (
+        f"explain {action.query}: it does not contain {', '.join(map(repr, missing))}\ngot:\n{text}"
+        if missing
+        else ""
+    )
 
 
 def result_cells(results: pa.Table) -> list[list[Cell]]:
@@ -101,7 +113,10 @@ def result_cells(results: pa.Table) -> list[list[Cell]]:
     instants = results.column("_ts").cast(pa.int64()).to_pylist()
     values = write_table(results.drop_columns(["_op", "_ts"]))
     signs = results.column("_op").to_pylist()
-    return [[sign, write_seconds(instant), *row] for sign, instant, row in zip(signs, instants, values, strict=True)]
+    return [
+        [sign, write_seconds(instant), *row]
+        for sign, instant, row in zip(signs, instants, values, strict=True)
+    ]
 
 
 def write_results(results: pa.Table) -> list[str]:
@@ -109,7 +124,10 @@ def write_results(results: pa.Table) -> list[str]:
     if not results.num_rows:
         return [EMPTY]
     quoted = [False, False, *(is_text(arrow) for arrow in results.schema.types[2:])]
-    cells = [[write_cell(cell, quoted=text) for cell, text in zip(row, quoted, strict=True)] for row in result_cells(results)]
+    cells = [
+        [write_cell(cell, quoted=text) for cell, text in zip(row, quoted, strict=True)]
+        for row in result_cells(results)
+    ]
     width = max(len(row[1]) for row in cells)
     return [f"{row[0]} {row[1].ljust(width)}  {' '.join(row[2:])}" for row in cells]
 
@@ -133,4 +151,12 @@ def _both(want: list[list[Cell]], have: list[list[Cell]]) -> str:
 
 def _lines(rows: list[list[Cell]]) -> str:
     width = max(map(len, rows), default=0)
-    return aligned([[write_cell(cell, quoted=False) for cell in row] + [""] * (width - len(row)) for row in rows]) or f"  {EMPTY}"
+    return (
+        aligned(
+            [
+                [write_cell(cell, quoted=False) for cell in row] + [""] * (width - len(row))
+                for row in rows
+            ]
+        )
+        or f"  {EMPTY}"
+    )

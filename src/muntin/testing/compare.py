@@ -52,7 +52,14 @@ def ordered_difference(expected: pa.Table, got: pa.Table) -> str:
     if problem:
         return problem
     wanted, have = rows_of(expected), rows_of(got)
-    first = next((place for place, (left, right) in enumerate(zip(wanted, have, strict=True)) if left != right), None)
+    first = next(
+        (
+            place
+            for place, (left, right) in enumerate(zip(wanted, have, strict=True))
+            if left != right
+        ),
+        None,
+    )
     if first is None:
         return ""
     both = f"expected:\n{text_table(expected.slice(first))}\ngot:\n{text_table(got.slice(first))}"
@@ -73,7 +80,11 @@ def schema_difference(expected: pa.Table, got: pa.Table) -> str:
     """How the columns of two tables differ in name, order or type; empty when they do not."""
     wanted = [f"{field.name} {field.type}" for field in expected.schema]
     have = [f"{field.name} {field.type}" for field in got.schema]
-    return "" if wanted == have else f"expected the columns ({', '.join(wanted)})\ngot the columns      ({', '.join(have)})"
+    return (
+        ""
+        if wanted == have
+        else f"expected the columns ({', '.join(wanted)})\ngot the columns      ({', '.join(have)})"
+    )
 
 
 def assert_same_rows(expected: pa.Table, got: pa.Table) -> None:
@@ -104,18 +115,26 @@ def accumulate(changes: pa.Table) -> pa.Table:
     """
     payload = changes.drop_columns(["_op", "_ts"])
     held: dict[Row, list[int]] = {}
-    for place, (operation, row) in enumerate(zip(changes.column("_op").to_pylist(), rows_of(payload), strict=True)):
+    for place, (operation, row) in enumerate(
+        zip(changes.column("_op").to_pylist(), rows_of(payload), strict=True)
+    ):
         if operation == "+":
             held.setdefault(row, []).append(place)
         else:
-            assert held.get(row), f"a row is removed that is not there:\n{text_table(changes.slice(place, 1))}"
+            assert held.get(row), (
+                f"a row is removed that is not there:\n{text_table(changes.slice(place, 1))}"
+            )
             held[row].pop()
-    return payload.take(pa.array(sorted(place for places in held.values() for place in places), type=pa.int64()))
+    return payload.take(
+        pa.array(sorted(place for places in held.values() for place in places), type=pa.int64())
+    )
 
 
 def text_table(table: pa.Table) -> str:
     """The table as aligned text, indented by two, cut after a screenful."""
-    cells = [[_show(value) for value in _values(column.slice(0, _SHOWN))] for column in table.columns]
+    cells = [
+        [_show(value) for value in _values(column.slice(0, _SHOWN))] for column in table.columns
+    ]
     more = f"\n  ... {table.num_rows - _SHOWN} more" if table.num_rows > _SHOWN else ""
     return aligned([table.column_names, *zip(*cells, strict=True)]) + more
 
@@ -128,7 +147,11 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
       10  x
     """
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+    return "\n".join(
+        "  "
+        + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
 
 
 def _bag_difference(expected: pa.Table, got: pa.Table) -> str:
@@ -138,7 +161,9 @@ def _bag_difference(expected: pa.Table, got: pa.Table) -> str:
     for title, places, table in (("missing", missing, expected), ("surplus", surplus, got)):
         if places:
             rows = table.take(pa.array(places, type=pa.int64()))
-            parts.append(f"{title} ({len(places)} {'row' if len(places) == 1 else 'rows'}):\n{text_table(rows)}")
+            parts.append(
+                f"{title} ({len(places)} {'row' if len(places) == 1 else 'rows'}):\n{text_table(rows)}"
+            )
     return "\n".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""What a golden script can be run against: the engine in process, buckets, Spark, or the oracle itself."""
+"""What a golden script can be run against: the engine in process, partitions, Spark, or the oracle itself."""
 
 from __future__ import annotations
 

@@ -80,7 +80,14 @@ class EngineDriver:
         """Nothing to give back: the engine lives in this process."""
 
     def _find(self, query: str) -> muntin.StandingQuery:
-        handle = next((handle for handle in self._engine.queries() if handle.name.casefold() == query.casefold()), None)
+        handle = next(
+            (
+                handle
+                for handle in self._engine.queries()
+                if handle.name.casefold() == query.casefold()
+            ),
+            None,
+        )
         if handle is None:
             raise CatalogError(f"there is no query {query}")
         return handle

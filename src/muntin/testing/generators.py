@@ -38,7 +38,7 @@ def uniform_stream(rows: int, rate: float, keys: int, seed: int, *, start: int =
     rows : int
         How many rows.
     rate : float
-        Rows a second, evenly spaced.
+        Rows per second, evenly spaced.
     keys : int
         How many distinct keys.
     seed : int
@@ -53,18 +53,20 @@ def uniform_stream(rows: int, rate: float, keys: int, seed: int, *, start: int =
     """
     random = np.random.default_rng(seed)
     times = start + (np.arange(rows, dtype=np.float64) * (_SECOND / rate)).astype(np.int64)
-    return pa.table({"k": random.integers(0, keys, rows), "v": random.random(rows), "ts": _timestamps(times)})
+    return pa.table(
+        {"k": random.integers(0, keys, rows), "v": random.random(rows), "ts": _timestamps(times)}
+    )
 
 
 def exponential_arrivals(stream: pa.Table, rate: float, seed: int, *, start: int = 0) -> pa.Table:
-    """The stream with new times: exponentially distributed gaps, ``rate`` rows a second on average (paper 1, section 5).
+    """The stream with new times: exponentially distributed gaps, ``rate`` rows per second on average (paper 1, section 5).
 
     Parameters
     ----------
     stream : pa.Table
         Any table with a column ``ts``.
     rate : float
-        Rows a second on average.
+        Rows per second on average.
     seed : int
         Another seed, other times.
     start : int
@@ -81,7 +83,9 @@ def exponential_arrivals(stream: pa.Table, rate: float, seed: int, *, start: int
     return stream.set_column(place, "ts", _timestamps(start + np.cumsum(gaps).astype(np.int64)))
 
 
-def sensor_stream(rows: int, rate: float, sensors: Sensors, seed: int, *, start: int = 0) -> pa.Table:
+def sensor_stream(
+    rows: int, rate: float, sensors: Sensors, seed: int, *, start: int = 0
+) -> pa.Table:
     """Readings of sensors: ``LocationId`` INT from 1 on, ``Value`` DOUBLE, ``ts``.
 
     Every location has its own level, which swings slowly (two minutes to and fro); readings scatter around it.
@@ -114,7 +118,9 @@ def sensor_stream(rows: int, rate: float, sensors: Sensors, seed: int, *, start:
     return pa.table({"LocationId": location, "Value": values, "ts": _timestamps(times)})
 
 
-def multi_join_streams(rows: int, *, rates: Sequence[float], distinct: Sequence[int], seed: int, unit: int = _SECOND) -> list[pa.Table]:
+def multi_join_streams(
+    rows: int, *, rates: Sequence[float], distinct: Sequence[int], seed: int, unit: int = _SECOND
+) -> list[pa.Table]:
     """The streams of paper 3, section 6: one row per tick, of stream ``i`` with probability ``rates[i] / sum(rates)``.
 
     Parameters
@@ -144,7 +150,10 @@ def multi_join_streams(rows: int, *, rates: Sequence[float], distinct: Sequence[
     stream = random.choice(len(rates), size=rows, p=np.asarray(rates, dtype=float) / sum(rates))
     values = random.integers(1, np.asarray(distinct)[stream] + 1)
     times = np.arange(rows, dtype=np.int64) * unit
-    return [pa.table({"attr": values[stream == place], "ts": _timestamps(times[stream == place])}) for place in range(len(rates))]
+    return [
+        pa.table({"attr": values[stream == place], "ts": _timestamps(times[stream == place])})
+        for place in range(len(rates))
+    ]
 
 
 def _timestamps(times: Micros) -> pa.Array:

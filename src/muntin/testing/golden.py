@@ -43,7 +43,14 @@ import pyarrow as pa
 from muntin.errors import MuntinError
 from muntin.model.clock import format_interval
 from muntin.plan.query import quote
-from muntin.testing.cells import Cell, read_schema, read_seconds, split_cells, split_columns, write_columns
+from muntin.testing.cells import (
+    Cell,
+    read_schema,
+    read_seconds,
+    split_cells,
+    split_columns,
+    write_columns,
+)
 
 EMPTY = "(empty)"
 _WORDS = "stream|table|set|query|sql|feed|advance|out|answer|state|late|explain|drop|restart|error"
@@ -197,7 +204,20 @@ class Restart:
 
 
 Action: TypeAlias = (
-    DeclareStream | DeclareTable | Register | Execute | Change | Feed | Advance | Out | Answer | State | Late | Explain | Drop | Restart
+    DeclareStream
+    | DeclareTable
+    | Register
+    | Execute
+    | Change
+    | Feed
+    | Advance
+    | Out
+    | Answer
+    | State
+    | Late
+    | Explain
+    | Drop
+    | Restart
 )
 
 
@@ -245,7 +265,9 @@ def read_script(text: str, path: str = "script") -> Script:
                 steps.append(Step(_action(word, rest, body), number, last_line))
         except ValueError as error:
             raise ScriptError(number, str(error)) from error
-    about = next((line.removeprefix("# about:").strip() for line in lines if line.startswith("# about:")), "")
+    about = next(
+        (line.removeprefix("# about:").strip() for line in lines if line.startswith("# about:")), ""
+    )
     return Script(path, about, tuple(steps), tuple(lines))
 
 
@@ -261,7 +283,10 @@ def _commands(lines: list[str]) -> Iterator[tuple[int, str, str, list[tuple[int,
                 yield current
             current = (number, match.group(1), match.group(2), [])
         elif current is None:
-            raise ScriptError(number, f"{line.split()[0]!r} is no command; there are {', '.join(_WORDS.split('|'))}")
+            raise ScriptError(
+                number,
+                f"{line.split()[0]!r} is no command; there are {', '.join(_WORDS.split('|'))}",
+            )
         else:
             current[3].append((number, line))
     if current:
@@ -325,7 +350,12 @@ def _relation(rest: str) -> tuple[str, tuple[tuple[str, str], ...], str | None, 
     if match is None:
         raise ValueError("write NAME (column type, ...)")
     name, columns, time, slack = match.groups()
-    return _unquoted(name), tuple(split_columns(columns)), _unquoted(time) if time else None, read_seconds(slack) if slack else 0
+    return (
+        _unquoted(name),
+        tuple(split_columns(columns)),
+        _unquoted(time) if time else None,
+        read_seconds(slack) if slack else 0,
+    )
 
 
 def _expected(body: list[tuple[int, str]]) -> tuple[Row, ...]:

@@ -76,7 +76,11 @@ def _eager_cases(streams: Sequence[PaperStream]) -> tuple[Case, ...]:
 
 def _eager(order: Sequence[int], streams: Sequence[PaperStream], buckets: int) -> Case:
     cost = eager_cost(order, statistics_of(streams, buckets))
-    return Case(_name("EAGER", order, buckets), _settings(buckets) | {"order": order_setting(order)}, Work(cost, cost))
+    return Case(
+        _name("EAGER", order, buckets),
+        _settings(buckets) | {"order": order_setting(order)},
+        Work(cost, cost),
+    )
 
 
 def _other_cases() -> Iterator[Case]:
@@ -91,11 +95,23 @@ def _other_cases() -> Iterator[Case]:
             general = lazy | {"algorithm": "general_lazy"}
             for order in (_BEST, _WORST):
                 name = _name(f"LAZY {interval} s", order, buckets)
-                yield Case(name, lazy | {"order": order_setting(order)}, lazy_work(order, windows, interval))
+                yield Case(
+                    name,
+                    lazy | {"order": order_setting(order)},
+                    lazy_work(order, windows, interval),
+                )
             name = _name(f"NAIVE {interval} s", _BEST, buckets)
-            yield Case(name, general | {"order": order_setting(_BEST)}, naive_work(_BEST, windows, interval))
+            yield Case(
+                name,
+                general | {"order": order_setting(_BEST)},
+                naive_work(_BEST, windows, interval),
+            )
             name = f"GENERAL LAZY {interval} s, own orders{_suffix(buckets)}"
-            yield Case(name, general | {"order": orders_setting(_MIXED)}, general_lazy_work(_MIXED, windows, interval))
+            yield Case(
+                name,
+                general | {"order": orders_setting(_MIXED)},
+                general_lazy_work(_MIXED, windows, interval),
+            )
 
 
 def _settings(buckets: int) -> dict[str, str]:

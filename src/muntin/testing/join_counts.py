@@ -27,16 +27,31 @@ _ROUND = 100
 
 @dataclass(frozen=True)
 class PaperStream:
-    """A line of paper 3's Tables 5 to 7: rows a second, seconds of the window, different values."""
+    """A line of paper 3's Tables 5 to 7: rows per second, seconds of the window, different values."""
 
     rate: int
     window: int
     distinct: int
 
 
-TABLE_5 = (PaperStream(10, 100, 500), PaperStream(1, 100, 50), PaperStream(1, 200, 40), PaperStream(3, 100, 5))
-TABLE_6 = (PaperStream(100, 100, 200), PaperStream(1, 100, 200), PaperStream(1, 100, 20), PaperStream(3, 100, 2))
-TABLE_7 = (PaperStream(11, 100, 200), PaperStream(10, 100, 100), PaperStream(1, 100, 65), PaperStream(1, 100, 20))
+TABLE_5 = (
+    PaperStream(10, 100, 500),
+    PaperStream(1, 100, 50),
+    PaperStream(1, 200, 40),
+    PaperStream(3, 100, 5),
+)
+TABLE_6 = (
+    PaperStream(100, 100, 200),
+    PaperStream(1, 100, 200),
+    PaperStream(1, 100, 20),
+    PaperStream(3, 100, 2),
+)
+TABLE_7 = (
+    PaperStream(11, 100, 200),
+    PaperStream(10, 100, 100),
+    PaperStream(1, 100, 65),
+    PaperStream(1, 100, 20),
+)
 
 
 def statistics_of(streams: Sequence[PaperStream], buckets: int = 1) -> list[WindowStatistics]:
@@ -45,7 +60,10 @@ def statistics_of(streams: Sequence[PaperStream], buckets: int = 1) -> list[Wind
     >>> statistics_of(TABLE_5)[0]
     WindowStatistics(rate=10, rows=1000, distinct=500, buckets=1)
     """
-    return [WindowStatistics(stream.rate, stream.rate * stream.window, stream.distinct, buckets) for stream in streams]
+    return [
+        WindowStatistics(stream.rate, stream.rate * stream.window, stream.distinct, buckets)
+        for stream in streams
+    ]
 
 
 def order_setting(order: Sequence[int]) -> str:
@@ -63,7 +81,9 @@ def orders_setting(orders: Sequence[Sequence[int]]) -> str:
     >>> orders_setting([[0, 1], [0, 1]])
     'S1: S1, S2; S2: S1, S2'
     """
-    return "; ".join(f"S{origin + 1}: {order_setting(order)}" for origin, order in enumerate(orders))
+    return "; ".join(
+        f"S{origin + 1}: {order_setting(order)}" for origin, order in enumerate(orders)
+    )
 
 
 @dataclass(frozen=True)
@@ -88,7 +108,9 @@ def make_streams(streams: Sequence[PaperStream], seconds: int, seed: int) -> lis
     random = np.random.default_rng(seed)
     rates = [stream.rate for stream in streams]
     ticks = (_filling(streams) + seconds) * sum(rates)
-    stream_of_tick = _rounds(np.repeat(np.arange(len(rates)), np.array(rates) * _ROUND), ticks, random)
+    stream_of_tick = _rounds(
+        np.repeat(np.arange(len(rates)), np.array(rates) * _ROUND), ticks, random
+    )
     times = (np.arange(1, ticks + 1) * (_SECOND // sum(rates))).view("datetime64[us]")
     tables = []
     for place, stream in enumerate(streams):
@@ -98,18 +120,24 @@ def make_streams(streams: Sequence[PaperStream], seconds: int, seed: int) -> lis
     return tables
 
 
-def _rounds(items: npt.NDArray[np.int64], count: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
+def _rounds(
+    items: npt.NDArray[np.int64], count: int, random: np.random.Generator
+) -> npt.NDArray[np.int64]:
     """The items in random order, again and again, until there are ``count``."""
     rounds = np.tile(items, (-(-count // len(items)), 1))
     return random.permuted(rounds, axis=1).reshape(-1)[:count]
 
 
-def count_work(streams: Sequence[PaperStream], rows: Sequence[pa.Table], seconds: int, **settings: str) -> Counted:
+def count_work(
+    streams: Sequence[PaperStream], rows: Sequence[pa.Table], seconds: int, **settings: str
+) -> Counted:
     """Run the join over rows of :func:`make_streams` and count what it does in the last ``seconds``."""
     engine = Engine(**settings)
     for number in range(1, len(streams) + 1):
         engine.stream(f"S{number}", {"attr": "bigint", "ts": "timestamp"}, time="ts")
-    froms = ", ".join(f"S{number} [RANGE {stream.window} SECONDS]" for number, stream in enumerate(streams, 1))
+    froms = ", ".join(
+        f"S{number} [RANGE {stream.window} SECONDS]" for number, stream in enumerate(streams, 1)
+    )
     equal = " AND ".join(f"S1.attr = S{number}.attr" for number in range(2, len(streams) + 1))
     query = engine.query(f"SELECT S1.attr FROM {froms} WHERE {equal}")
     full = _filling(streams)
@@ -123,11 +151,15 @@ def _filling(streams: Sequence[PaperStream]) -> int:
     return max(stream.window for stream in streams) + _ROUND
 
 
-def _push(engine: Engine, query: StandingQuery, rows: Sequence[pa.Table], since: int, until: int) -> dict[str, int]:
+def _push(
+    engine: Engine, query: StandingQuery, rows: Sequence[pa.Table], since: int, until: int
+) -> dict[str, int]:
     """Push the rows after one second up to another and return what was counted until then."""
     for number, table in enumerate(rows, 1):
         times = table.column("ts").cast("int64").to_numpy()
-        engine.push(f"S{number}", table.filter((times > since * _SECOND) & (times <= until * _SECOND)))
+        engine.push(
+            f"S{number}", table.filter((times > since * _SECOND) & (times <= until * _SECOND))
+        )
     engine.advance(until * _SECOND)
     query.poll()
     work = query.stats()["work"]

@@ -62,13 +62,20 @@ class Oracle:
         *,
         after: Frontier | None = None,
     ) -> None:
-        assert any(not source.stored for source in query.sources), "a query without a stream never changes; the binder refuses it"
+        assert any(not source.stored for source in query.sources), (
+            "a query without a stream never changes; the binder refuses it"
+        )
         self._query = query
         ranks = _ranks(query, _by_name(streams), catalog)
         self._inputs = _number(query, ranks, _by_name(streams), _by_name(tables))
         seen = sum(stream.seen(after) for stream in ranks.values()) if after else 0
-        self._sources = ", ".join(f"source{place} AS ({_source_sql(place, source)})" for place, source in enumerate(query.sources))
-        self._results = {"result": run_sql(f"WITH {self._sources} {_result_sql(query, seen)}", self._inputs)}
+        self._sources = ", ".join(
+            f"source{place} AS ({_source_sql(place, source)})"
+            for place, source in enumerate(query.sources)
+        )
+        self._results = {
+            "result": run_sql(f"WITH {self._sources} {_result_sql(query, seen)}", self._inputs)
+        }
 
     def inserts(self, until: int | None = None) -> pa.Table:
         """All insertions with ``_ts <= until`` in the order in which they come out: ``_op``, ``_ts``, select list.
@@ -88,7 +95,9 @@ class Oracle:
         """The answer at an instant: a multiset of rows of the select list, in no particular order."""
         every = self._query.every
         instant = at if every is None else at - at % every
-        rows = run_sql(f"SELECT {self._names} FROM result WHERE {_in_answer(str(instant))}", self._results)
+        rows = run_sql(
+            f"SELECT {self._names} FROM result WHERE {_in_answer(str(instant))}", self._results
+        )
         return _typed(rows, pa.schema(list(self._query.output_schema)[2:]))
 
     def changes(self, until: int) -> pa.Table:
@@ -112,8 +121,13 @@ class Oracle:
     def instants(self, until: int) -> list[int]:
         """The instants up to ``until`` at which a row comes or goes, in order: between them the answer cannot change."""
         streams = [place for place, source in enumerate(self._query.sources) if not source.stored]
-        each = " UNION ".join(self._instants([f"ts{place}", f"end{place}"], f"source{place}", until) for place in streams)
-        rows = run_sql(f"WITH {self._sources} SELECT instant FROM ({each}) ORDER BY instant", self._inputs)
+        each = " UNION ".join(
+            self._instants([f"ts{place}", f"end{place}"], f"source{place}", until)
+            for place in streams
+        )
+        rows = run_sql(
+            f"WITH {self._sources} SELECT instant FROM ({each}) ORDER BY instant", self._inputs
+        )
         return [int(instant) for instant in rows.column("instant").to_pylist()]
 
     @property
@@ -123,18 +137,31 @@ class Oracle:
     def _shown(self, instant: str) -> str:
         """SQL for the instant at which what happens at ``instant`` shows: itself, or the next multiple of EVERY."""
         every = self._query.every
-        return instant if every is None else f"({instant} + ((-{instant} % {every}) + {every}) % {every})"
+        return (
+            instant
+            if every is None
+            else f"({instant} + ((-{instant} % {every}) + {every}) % {every})"
+        )
 
     def _instants(self, columns: list[str], table: str, until: int) -> str:
-        each = " UNION ".join(f"SELECT {self._shown(column)} AS instant FROM {table}" for column in columns)
+        each = " UNION ".join(
+            f"SELECT {self._shown(column)} AS instant FROM {table}" for column in columns
+        )
         return f"SELECT instant FROM ({each}) WHERE instant <= {until}"
 
-    def _output(self, rows: pa.Table, weights: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Table:
+    def _output(
+        self, rows: pa.Table, weights: np.ndarray[tuple[int], np.dtype[np.int64]]
+    ) -> pa.Table:
         """Result rows from (instant, select list): each as often as its weight says, ``_op`` by the weight's sign."""
         repeated = rows.take(pa.array(np.repeat(np.arange(rows.num_rows), np.abs(weights))))
-        operations = pa.array(np.where(np.repeat(weights, np.abs(weights)) > 0, "+", "-").tolist(), type=pa.string())
+        operations = pa.array(
+            np.where(np.repeat(weights, np.abs(weights)) > 0, "+", "-").tolist(), type=pa.string()
+        )
         columns = [operations, repeated.column(0).cast(pa.timestamp("us")), *repeated.columns[1:]]
-        return _typed(pa.table(columns, names=[str(place) for place in range(len(columns))]), self._query.output_schema)
+        return _typed(
+            pa.table(columns, names=[str(place) for place in range(len(columns))]),
+            self._query.output_schema,
+        )
 
 
 def _in_answer(instant: str) -> str:
@@ -147,12 +174,17 @@ def _result_sql(query: Query, seen: int) -> str:
     timed = [place for place in streams if isinstance(query.sources[place].window, TimeWindow)]
     counted = [place for place in streams if place not in timed]
     begins, newest = _over("greatest", "ts", streams), _over("greatest", "pos", streams)
-    newest_source = " ".join(f"WHEN pos{place} = {newest} THEN {place}" for place in reversed(streams))
+    newest_source = " ".join(
+        f"WHEN pos{place} = {newest} THEN {place}" for place in reversed(streams)
+    )
     columns = [f"{column.expression.sql} AS c{place}" for place, column in enumerate(query.select)]
     columns += [f"pos{place}" for place in range(len(query.sources))]
     columns += [f"{begins} AS begins", f"{_over('least', 'end', streams)} AS ends"]
     columns += [f"{newest} AS newest", f"CASE {newest_source} END AS newest_source"]
-    conditions = [f"{newest} > {seen}", *(f"({predicate.expression.sql})" for predicate in query.predicates)]
+    conditions = [
+        f"{newest} > {seen}",
+        *(f"({predicate.expression.sql})" for predicate in query.predicates),
+    ]
     conditions += [f"{begins} < end{place}" for place in timed]
     conditions += [f"coalesce({newest} < count_end{place}, true)" for place in counted]
     tables = ", ".join(f"source{place}" for place in range(len(query.sources)))
@@ -167,7 +199,9 @@ def _source_sql(place: int, source: Source) -> str:
         case RowsWindow(rows):
             partition = ""
         case PartitionedWindow(columns, rows):
-            partition = f"PARTITION BY {', '.join(quote(f'{place}.{column}') for column in columns)} "
+            partition = (
+                f"PARTITION BY {', '.join(quote(f'{place}.{column}') for column in columns)} "
+            )
         case _:
             return f"SELECT * FROM input{place}"
     later = f"OVER ({partition}ORDER BY pos{place})"
@@ -194,7 +228,10 @@ class _Ranks:
 
 
 def _number(
-    query: Query, ranks: Mapping[str, _Ranks], streams: Mapping[str, pa.Table], tables: Mapping[str, pa.Table]
+    query: Query,
+    ranks: Mapping[str, _Ranks],
+    streams: Mapping[str, pa.Table],
+    tables: Mapping[str, pa.Table],
 ) -> dict[str, pa.Table]:
     """One table per entry of FROM: its columns under flat names, and each row's position (and time, for streams)."""
     inputs = {}
@@ -204,18 +241,26 @@ def _number(
         table = source.schema.empty_table() if table is None else table.select(source.schema.names)
         numbered = table.rename_columns([f"{place}.{column}" for column in table.column_names])
         if source.stored:
-            numbered = numbered.append_column(f"pos{place}", pa.array(range(table.num_rows), type=pa.int64()))
+            numbered = numbered.append_column(
+                f"pos{place}", pa.array(range(table.num_rows), type=pa.int64())
+            )
         else:
             none = pa.array([], type=pa.int64())
             rank = ranks.get(name, _Ranks(none, none, 0))
-            numbered = numbered.append_column(f"pos{place}", rank.positions).append_column(f"ts{place}", rank.times)
-        inputs[f"input{place}"] = numbered.append_column(f"{place}.{POSITION}", numbered.column(f"pos{place}"))
+            numbered = numbered.append_column(f"pos{place}", rank.positions).append_column(
+                f"ts{place}", rank.times
+            )
+        inputs[f"input{place}"] = numbered.append_column(
+            f"{place}.{POSITION}", numbered.column(f"pos{place}")
+        )
     return inputs
 
 
 def _ranks(query: Query, streams: Mapping[str, pa.Table], catalog: Catalog) -> dict[str, _Ranks]:
     """The places of all rows of the query's streams in the one order of them all."""
-    read = {source.relation.casefold() for source in query.sources if not source.stored} & streams.keys()
+    read = {
+        source.relation.casefold() for source in query.sources if not source.stored
+    } & streams.keys()
     declared = [stream for stream in catalog.streams() if stream.name.casefold() in read]
     if not declared:
         return {}
@@ -240,12 +285,19 @@ def _ranks(query: Query, streams: Mapping[str, pa.Table], catalog: Catalog) -> d
 def _times(table: pa.Table, stream: Stream) -> pa.Array:
     """The times of a stream's rows as integer microseconds."""
     column = table.column(stream.time).combine_chunks()
-    return column if pa.types.is_integer(column.type) else column.cast(pa.timestamp("us")).cast(pa.int64())
+    return (
+        column
+        if pa.types.is_integer(column.type)
+        else column.cast(pa.timestamp("us")).cast(pa.int64())
+    )
 
 
 def _typed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The rows under the names and types of the schema."""
-    return pa.table([column.cast(field.type) for column, field in zip(rows.columns, schema, strict=True)], schema=schema)
+    return pa.table(
+        [column.cast(field.type) for column, field in zip(rows.columns, schema, strict=True)],
+        schema=schema,
+    )
 
 
 def _by_name(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:

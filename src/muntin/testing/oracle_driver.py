@@ -69,10 +69,16 @@ class OracleDriver:
     def query(self, name: str, sql: str) -> None:
         """Register a standing query."""
         if name.casefold() in self._standing:
-            raise CatalogError(f"there is already a query {name}", hint="Choose another name, or drop it first")
+            raise CatalogError(
+                f"there is already a query {name}", hint="Choose another name, or drop it first"
+            )
         query = self._bind(sql, name, self._catalog)
-        after = self._watermark.follow(name, (source.relation for source in query.sources if not source.stored))
-        self._standing[name.casefold()] = _Standing(query, after, name, advanced=self._watermark.advanced)
+        after = self._watermark.follow(
+            name, (source.relation for source in query.sources if not source.stored)
+        )
+        self._standing[name.casefold()] = _Standing(
+            query, after, name, advanced=self._watermark.advanced
+        )
 
     def execute(self, sql: str) -> None:
         """Read the statements, so that what is wrong with them comes up, but do nothing."""
@@ -88,8 +94,12 @@ class OracleDriver:
         known = self._stream(stream)
         times = rows.column(known.time).cast(pa.int64()).to_pylist()
         if None in times:
-            raise InputError(f"stream {known.name}: column {known.time} is NULL", hint="Every row needs a time")
-        self._arrivals[stream.casefold()] += [self._watermark.arrive(stream, time) for time in times]
+            raise InputError(
+                f"stream {known.name}: column {known.time} is NULL", hint="Every row needs a time"
+            )
+        self._arrivals[stream.casefold()] += [
+            self._watermark.arrive(stream, time) for time in times
+        ]
         self._fed[stream.casefold()] = pa.concat_tables([self._fed[stream.casefold()], rows])
 
     def advance(self, at: int) -> None:
@@ -103,7 +113,12 @@ class OracleDriver:
         standing = self._find(query)
         closed = self._watermark.frontier(query).closed
         oracle = make_oracle(
-            standing.query, self._final(standing), self._tables, self._catalog, after=standing.after, advanced=standing.advanced
+            standing.query,
+            self._final(standing),
+            self._tables,
+            self._catalog,
+            after=standing.after,
+            advanced=standing.advanced,
         )
         if standing.query.emit is Emit.INSERTS:
             results = oracle.inserts(closed if standing.query.every else None)
@@ -117,14 +132,21 @@ class OracleDriver:
         """The answer now."""
         standing = self._find(query)
         oracle = make_oracle(
-            standing.query, self._accepted(standing), self._tables, self._catalog, after=standing.after, advanced=standing.advanced
+            standing.query,
+            self._accepted(standing),
+            self._tables,
+            self._catalog,
+            after=standing.after,
+            advanced=standing.advanced,
         )
         return oracle.answer(self._watermark.frontier(query).closed)
 
     def late(self, stream: str) -> pa.Table:
         """All rows that came too late so far."""
         name = self._stream(stream).name.casefold()
-        return self._fed[name].filter(pa.array([arrival.late for arrival in self._arrivals[name]], pa.bool_()))
+        return self._fed[name].filter(
+            pa.array([arrival.late for arrival in self._arrivals[name]], pa.bool_())
+        )
 
     def state(self) -> Mapping[str, int]:
         """For each stream, how many of its rows are inside a window of some query now."""
@@ -156,13 +178,17 @@ class OracleDriver:
     def _alive(self, standing: _Standing, source: Source) -> set[object]:
         """The arrival numbers of the rows inside the window of a source, from a query that selects nothing else."""
         name = source.relation.casefold()
-        arrivals = pa.array(range(len(self._fed[name])), pa.int64()).filter(self._in_time(standing, name))
+        arrivals = pa.array(range(len(self._fed[name])), pa.int64()).filter(
+            self._in_time(standing, name)
+        )
         numbered = self._accepted(standing)[name].append_column(_ARRIVAL, arrivals)
         number = ColumnRef(0, _ARRIVAL)
         column = OutputColumn("arrival", Expression(quote(number.flat), (number,), pa.int64()))
         query = Query("state", "", (replace(source, schema=numbered.schema),), (), (column,))
         closed = self._watermark.frontier(standing.name).closed
-        return set(Oracle(query, {name: numbered}, {}, self._catalog).answer(closed).column(0).to_pylist())
+        return set(
+            Oracle(query, {name: numbered}, {}, self._catalog).answer(closed).column(0).to_pylist()
+        )
 
     def _in_time(self, standing: _Standing, stream: str) -> pa.Array:
         """Which rows of a stream were not late for a query."""
@@ -172,7 +198,9 @@ class OracleDriver:
 
     def _accepted(self, standing: _Standing) -> dict[str, pa.Table]:
         """The rows of all streams that were not late for a query."""
-        return {name: rows.filter(self._in_time(standing, name)) for name, rows in self._fed.items()}
+        return {
+            name: rows.filter(self._in_time(standing, name)) for name, rows in self._fed.items()
+        }
 
     def _final(self, standing: _Standing) -> dict[str, pa.Table]:
         """The accepted rows whose place in the order is final for a query."""
@@ -181,7 +209,9 @@ class OracleDriver:
         for stream in self._catalog.streams():
             rows = accepted[stream.name.casefold()]
             last = pa.scalar(frontier.last_time(stream.order))
-            final[stream.name] = rows.filter(pc.less_equal(rows.column(stream.time).cast(pa.int64()), last))
+            final[stream.name] = rows.filter(
+                pc.less_equal(rows.column(stream.time).cast(pa.int64()), last)
+            )
         return final
 
     def _find(self, query: str) -> _Standing:

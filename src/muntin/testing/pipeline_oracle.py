@@ -14,7 +14,18 @@ import pyarrow.compute as pc
 
 from muntin.aggregates import aggregate_functions
 from muntin.model.catalog import Catalog, Stream, Table
-from muntin.plan.pipeline import Aggregate, Combine, Distinct, GroupBy, Leaf, Node, Pipeline, SetOperation, SetOperator, Stored
+from muntin.plan.pipeline import (
+    Aggregate,
+    Combine,
+    Distinct,
+    GroupBy,
+    Leaf,
+    Node,
+    Pipeline,
+    SetOperation,
+    SetOperator,
+    Stored,
+)
 from muntin.plan.query import ColumnRef, Emit, Query, quote
 from muntin.testing.compare import rows_of
 from muntin.testing.connection import run_sql
@@ -60,9 +71,13 @@ class PipelineOracle:
         self._query = query
         times = [] if advanced is None else [advanced]
         for name in {source.relation for source in query.sources if not source.stored}:
-            times += _times_after(catalog.find(name), {key.casefold(): rows for key, rows in streams.items()}, after)
+            times += _times_after(
+                catalog.find(name), {key.casefold(): rows for key, rows in streams.items()}, after
+            )
         self._seen = min(times, default=None)
-        self._leaves = [Oracle(leaf, streams, tables, catalog, after=after) for leaf in query.leaves]
+        self._leaves = [
+            Oracle(leaf, streams, tables, catalog, after=after) for leaf in query.leaves
+        ]
         named = {name.casefold(): table for name, table in tables.items()}
         stored = [node.source.relation for node in query.nodes if isinstance(node, Stored)]
         self._tables = {f"stored {name}": named[name.casefold()] for name in stored}
@@ -73,7 +88,10 @@ class PipelineOracle:
         answers = {f"leaf{number}": leaf.answer(at) for number, leaf in enumerate(self._leaves)}
         rows = run_sql(self._sql, {**answers, **self._tables})
         schema = pa.schema(list(self._query.output_schema)[2:])
-        return pa.table([column.cast(field.type) for column, field in zip(rows.columns, schema, strict=True)], schema=schema)
+        return pa.table(
+            [column.cast(field.type) for column, field in zip(rows.columns, schema, strict=True)],
+            schema=schema,
+        )
 
     def instants(self, until: int) -> list[int]:
         """The instants up to ``until`` at which a row comes or goes, in order."""
@@ -86,12 +104,18 @@ class PipelineOracle:
 
     def changes(self, until: int) -> pa.Table:
         """The differences between the answers at successive instants up to ``until``; the answers themselves for EMIT SNAPSHOT."""
-        return self._snapshots(until) if self._query.emit is Emit.SNAPSHOT else self._differences(until)
+        return (
+            self._snapshots(until)
+            if self._query.emit is Emit.SNAPSHOT
+            else self._differences(until)
+        )
 
     def _shown(self, until: int) -> list[int]:
         """The instants at which answers may differ from those before."""
         columns = [leaf.changes(until).column("_ts") for leaf in self._leaves]
-        return sorted({int(instant) for column in columns for instant in column.cast(pa.int64()).to_pylist()})
+        return sorted(
+            {int(instant) for column in columns for instant in column.cast(pa.int64()).to_pylist()}
+        )
 
     def _differences(self, until: int) -> pa.Table:
         parts = [self._query.output_schema.empty_table()]
@@ -101,7 +125,10 @@ class PipelineOracle:
             return parts[0]
         for instant in [first, *(shown for shown in self._shown(until) if shown > first)]:
             now = self.answer(instant)
-            parts += [self._output(_without(before, now), "-", instant), self._output(_without(now, before), "+", instant)]
+            parts += [
+                self._output(_without(before, now), "-", instant),
+                self._output(_without(now, before), "+", instant),
+            ]
             before = now
         return pa.concat_tables(parts)
 
@@ -120,7 +147,11 @@ class PipelineOracle:
         assert every is not None, "the binder asks for it"
         shown = self._shown(until)
         parts = [self._query.output_schema.empty_table()]
-        parts += [self._output(self.answer(at), "+", at) for at in range(shown[0], until + 1, every)] if shown else []
+        parts += (
+            [self._output(self.answer(at), "+", at) for at in range(shown[0], until + 1, every)]
+            if shown
+            else []
+        )
         return pa.concat_tables(parts)
 
     def _output(self, rows: pa.Table, sign: str, instant: int) -> pa.Table:
@@ -134,7 +165,9 @@ def _micros(times: pa.ChunkedArray) -> pa.ChunkedArray:
     return times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64())
 
 
-def _times_after(stream: Stream | Table | None, tables: Mapping[str, pa.Table], after: Frontier | None) -> list[int]:
+def _times_after(
+    stream: Stream | Table | None, tables: Mapping[str, pa.Table], after: Frontier | None
+) -> list[int]:
     """The times of the rows of a stream that came after a place in the order."""
     assert isinstance(stream, Stream), "queries read streams of the catalogue"
     rows = tables.get(stream.name.casefold())
@@ -162,10 +195,13 @@ def _sql(node: Node, leaves: Iterator[int]) -> str:
             return f"SELECT {', '.join(map(quote, source.schema.names))} FROM {quote(f'stored {source.relation}')}"
         case Combine(children, predicates, select):
             sources = ", ".join(
-                _flat(place, text, child.schema.names) for place, (text, child) in enumerate(zip(inputs, children, strict=True))
+                _flat(place, text, child.schema.names)
+                for place, (text, child) in enumerate(zip(inputs, children, strict=True))
             )
             where = " AND ".join(f"({predicate.expression.sql})" for predicate in predicates)
-            items = ", ".join(f"{column.expression.sql} AS {quote(column.name)}" for column in select)
+            items = ", ".join(
+                f"{column.expression.sql} AS {quote(column.name)}" for column in select
+            )
             return f"SELECT {items} FROM {sources}{f' WHERE {where}' if where else ''}"
         case GroupBy():
             return _group_sql(node, inputs[0])
@@ -174,7 +210,9 @@ def _sql(node: Node, leaves: Iterator[int]) -> str:
         case SetOperation(SetOperator.MINUS, left, right):
             names = [f"r{place}" for place in range(len(right.schema))]
             pairs = zip(left.schema.names, names, strict=True)
-            same = " AND ".join(f"l.{quote(name)} IS NOT DISTINCT FROM r.{other}" for name, other in pairs)
+            same = " AND ".join(
+                f"l.{quote(name)} IS NOT DISTINCT FROM r.{other}" for name, other in pairs
+            )
             return f"SELECT * FROM ({inputs[0]}) l WHERE NOT EXISTS (SELECT 1 FROM ({inputs[1]}) r({', '.join(names)}) WHERE {same})"
         case SetOperation(operator):
             return f"SELECT * FROM ({inputs[0]}) {operator.value} SELECT * FROM ({inputs[1]})"
@@ -189,7 +227,10 @@ def _flat(place: int, sql: str, names: list[str]) -> str:
 def _group_sql(node: GroupBy, below: str) -> str:
     names = node.input.schema.names
     keys = [quote(name) for name in names[: node.keys]]
-    items = keys + [f"{_call(aggregate, names)} AS a{number}" for number, aggregate in enumerate(node.aggregates)]
+    items = keys + [
+        f"{_call(aggregate, names)} AS a{number}"
+        for number, aggregate in enumerate(node.aggregates)
+    ]
     by = f" GROUP BY {', '.join(keys)}" if keys else ""
     grouped = f"SELECT {', '.join(items)} FROM ({below}){by}"
     select = ", ".join(f"{column.expression.sql} AS {quote(column.name)}" for column in node.select)

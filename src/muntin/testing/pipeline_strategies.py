@@ -14,7 +14,16 @@ from muntin.testing.golden import StreamDeclaration
 from muntin.testing.strategies import Shape, cases
 
 _NUMBERS = ("INTEGER", "BIGINT", "DOUBLE")
-_WHOLE = ("COUNT(*)", "COUNT({x})", "SUM({x})", "AVG({x})", "MIN({x})", "MAX({x})", "COUNT(DISTINCT {x})", "MEDIAN({x})")
+_WHOLE = (
+    "COUNT(*)",
+    "COUNT({x})",
+    "SUM({x})",
+    "AVG({x})",
+    "MIN({x})",
+    "MAX({x})",
+    "COUNT(DISTINCT {x})",
+    "MEDIAN({x})",
+)
 _MORE = (
     "QUANTILE_DISC({x}, 0.3)",
     "QUANTILE_CONT({x}, 0.75)",
@@ -24,10 +33,28 @@ _MORE = (
     "BOOL_AND({x} > {y})",
     "BOOL_OR({x} > 1)",
 )
-_ONCE = ("SUM(DISTINCT {x})", "AVG(DISTINCT {x})", "MEDIAN(DISTINCT {x})", "COUNT(DISTINCT {x}) FILTER (WHERE {y} > 1)")
-_WITHIN = ("PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY {x})", "PERCENTILE_DISC(0.4) WITHIN GROUP (ORDER BY {x} DESC)")
-_BY_TIME = ("FIRST({x})", "LAST({x})", "LAST({x} + {y}) FILTER (WHERE {y} > 1)", "LAST({x}) - FIRST({x})")
-_BY_KEY = ("ARG_MAX({x}, {y})", "ARG_MIN({y}, {x})", "ARG_MAX({x}, {y} % 2) FILTER (WHERE {y} <> 2)", "ARG_MIN({x}, CAST({y} AS VARCHAR))")
+_ONCE = (
+    "SUM(DISTINCT {x})",
+    "AVG(DISTINCT {x})",
+    "MEDIAN(DISTINCT {x})",
+    "COUNT(DISTINCT {x}) FILTER (WHERE {y} > 1)",
+)
+_WITHIN = (
+    "PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY {x})",
+    "PERCENTILE_DISC(0.4) WITHIN GROUP (ORDER BY {x} DESC)",
+)
+_BY_TIME = (
+    "FIRST({x})",
+    "LAST({x})",
+    "LAST({x} + {y}) FILTER (WHERE {y} > 1)",
+    "LAST({x}) - FIRST({x})",
+)
+_BY_KEY = (
+    "ARG_MAX({x}, {y})",
+    "ARG_MIN({y}, {x})",
+    "ARG_MAX({x}, {y} % 2) FILTER (WHERE {y} <> 2)",
+    "ARG_MIN({x}, CAST({y} AS VARCHAR))",
+)
 _SPREAD = ("STDDEV_SAMP({x})", "STDDEV_POP({x})", "VAR_SAMP({x})", "VAR_POP({x})")
 _SETS = ("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL", "MINUS")
 
@@ -65,7 +92,9 @@ class _Drawn:
 
 
 @st.composite
-def pipeline_cases(draw: st.DrawFn, shape: Shape | None = None, pipelines: PipelineShape | None = None) -> Case:
+def pipeline_cases(
+    draw: st.DrawFn, shape: Shape | None = None, pipelines: PipelineShape | None = None
+) -> Case:
     """Whole cases with a query above joins.
 
     Parameters
@@ -82,22 +111,34 @@ def pipeline_cases(draw: st.DrawFn, shape: Shape | None = None, pipelines: Pipel
     drawn = _Drawn(case.streams, case.tables, pipelines or PipelineShape())
     body, _ = draw(_selects(drawn, drawn.shape.depth))
     window = draw(
-        st.sampled_from([f"{draw(st.integers(1, 8))} SECONDS", f"{draw(st.integers(1, 4))} ROWS"] if drawn.shape.windows else ["5 SECONDS"])
+        st.sampled_from(
+            [f"{draw(st.integers(1, 8))} SECONDS", f"{draw(st.integers(1, 4))} ROWS"]
+            if drawn.shape.windows
+            else ["5 SECONDS"]
+        )
     )
-    every = draw(st.sampled_from(["", "", "", " EVERY 1 SECOND", " EVERY 3 SECONDS"] if shape.every else [""]))
+    every = draw(
+        st.sampled_from(
+            ["", "", "", " EVERY 1 SECOND", " EVERY 3 SECONDS"] if shape.every else [""]
+        )
+    )
     emits = ["", "", "", " EMIT CHANGES", " EMIT INSERTS", *([" EMIT SNAPSHOT"] if every else [])]
     return replace(case, query=f"{body} WINDOW {window}{every}{draw(st.sampled_from(emits))}")
 
 
 @st.composite
-def _selects(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int | None = None) -> tuple[str, int]:
+def _selects(
+    draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int | None = None
+) -> tuple[str, int]:
     """Selects with set operators between them, and how many columns of numbers they have; texts have none here."""
     columns = columns or draw(st.integers(1, 2))
     if depth and draw(st.integers(0, 2)) == 0:
         left, _ = draw(_selects(drawn, depth - 1, columns))
         right, _ = draw(_selects(drawn, depth - 1, columns))
         operator = draw(st.sampled_from(_SETS if drawn.shape.minus else _SETS[:-1]))
-        left, right = (f"({part})" if any(name in part for name in _SETS) else part for part in (left, right))
+        left, right = (
+            f"({part})" if any(name in part for name in _SETS) else part for part in (left, right)
+        )
         return f"{left} {operator} {right}", columns
     return draw(_select(drawn, depth, columns)), columns
 
@@ -105,12 +146,19 @@ def _selects(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int | None = N
 @st.composite
 def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
     """One select with so many columns of numbers, called c0, c1."""
-    entries = [draw(_entry(drawn, depth, alias)) for alias in "xyz"[: draw(st.sampled_from([1, 1, 1, 2, 2, 3]))]]
+    entries = [
+        draw(_entry(drawn, depth, alias))
+        for alias in "xyz"[: draw(st.sampled_from([1, 1, 1, 2, 2, 3]))]
+    ]
     if all(entry.stored for entry in entries):
         entries[0] = draw(_entry(drawn, 0, "x", streams=True))
     numbers = [number for entry in entries for number in entry.numbers]
     number = st.sampled_from(numbers)
-    conditions = [f"{draw(number)} {draw(st.sampled_from(['>', '<=', '<>']))} {draw(st.integers(1, 3))}"] if draw(st.booleans()) else []
+    conditions = (
+        [f"{draw(number)} {draw(st.sampled_from(['>', '<=', '<>']))} {draw(st.integers(1, 3))}"]
+        if draw(st.booleans())
+        else []
+    )
     for place in range(1, len(entries)):
         other = entries[draw(st.integers(0, place - 1))]
         pair = f"{draw(st.sampled_from(other.numbers))} = {draw(st.sampled_from(entries[place].numbers))}"
@@ -119,39 +167,65 @@ def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
     source = f"FROM {', '.join(entry.text for entry in entries)}{where}"
     kind = draw(st.sampled_from(["plain", "distinct", "group", "group", "global"]))
     if kind in {"plain", "distinct"}:
-        items = [f"{draw(number)}{draw(st.sampled_from(['', '', ' * 2', ' + 1']))} AS c{place}" for place in range(columns)]
+        items = [
+            f"{draw(number)}{draw(st.sampled_from(['', '', ' * 2', ' + 1']))} AS c{place}"
+            for place in range(columns)
+        ]
         return f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{', '.join(items)} {source}"
     functions = (*_WHOLE, *_MORE, *_ONCE, *_WITHIN, *(_SPREAD if drawn.shape.spreads else ()))
     if drawn.shape.by_time and not any(entry.select for entry in entries):
         functions = (*functions, *_BY_TIME, *_BY_KEY)
-    calls = [draw(st.sampled_from(functions)).format(x=draw(number), y=draw(number)) for _ in range(columns)]
+    calls = [
+        draw(st.sampled_from(functions)).format(x=draw(number), y=draw(number))
+        for _ in range(columns)
+    ]
     texts = [text for entry in entries for text in entry.texts]
     if texts and draw(st.integers(0, 3)) == 0:
-        calls[-1] = f"COUNT(DISTINCT {draw(st.sampled_from(texts))}) + length(coalesce(MAX({draw(st.sampled_from(texts))}), ''))"
+        calls[-1] = (
+            f"COUNT(DISTINCT {draw(st.sampled_from(texts))}) + length(coalesce(MAX({draw(st.sampled_from(texts))}), ''))"
+        )
     if kind == "global":
         having = draw(st.sampled_from(["", "", " HAVING COUNT(*) > 1"]))
         return f"SELECT {', '.join(f'{call} AS c{place}' for place, call in enumerate(calls))} {source}{having}"
     key = draw(st.sampled_from([*numbers, *texts, f"{draw(number)} % 2"]))
     if key not in texts and draw(st.booleans()):
         calls[0] = key
-    having = draw(st.sampled_from(["", "", " HAVING COUNT(*) > 1", f" HAVING MAX({draw(number)}) > 1"]))
+    having = draw(
+        st.sampled_from(["", "", " HAVING COUNT(*) > 1", f" HAVING MAX({draw(number)}) > 1"])
+    )
     return f"SELECT {', '.join(f'{call} AS c{place}' for place, call in enumerate(calls))} {source} GROUP BY {key}{having}"
 
 
 @st.composite
-def _entry(draw: st.DrawFn, drawn: _Drawn, depth: int, alias: str, *, streams: bool = False) -> _Entry:
+def _entry(
+    draw: st.DrawFn, drawn: _Drawn, depth: int, alias: str, *, streams: bool = False
+) -> _Entry:
     """A stream, a table or a sub-select."""
     if depth and not streams and draw(st.integers(0, 2)) == 0:
         body, columns = draw(_selects(drawn, depth - 1))
-        return _Entry(f"({body}) AS {alias}", alias, tuple(f"{alias}.c{place}" for place in range(columns)), (), select=True)
-    relations: tuple[StreamDeclaration | StoredTable, ...] = drawn.streams if streams else (*drawn.streams, *drawn.tables)
+        return _Entry(
+            f"({body}) AS {alias}",
+            alias,
+            tuple(f"{alias}.c{place}" for place in range(columns)),
+            (),
+            select=True,
+        )
+    relations: tuple[StreamDeclaration | StoredTable, ...] = (
+        drawn.streams if streams else (*drawn.streams, *drawn.tables)
+    )
     relation = draw(st.sampled_from(relations))
-    numbers = tuple(f"{alias}.{name}" for name, declared in relation.columns if declared in _NUMBERS)
+    numbers = tuple(
+        f"{alias}.{name}" for name, declared in relation.columns if declared in _NUMBERS
+    )
     texts = tuple(f"{alias}.{name}" for name, declared in relation.columns if declared == "VARCHAR")
     stored = isinstance(relation, StoredTable)
     window = ""
     if drawn.shape.windows and not stored:
         column = draw(st.sampled_from([name for name, _ in relation.columns]))
-        widths = [f"RANGE {draw(st.integers(1, 8))} SECONDS", f"ROWS {draw(st.integers(1, 4))}", f"PARTITION BY {column} ROWS 2"]
+        widths = [
+            f"RANGE {draw(st.integers(1, 8))} SECONDS",
+            f"ROWS {draw(st.integers(1, 4))}",
+            f"PARTITION BY {column} ROWS 2",
+        ]
         window = draw(st.sampled_from(["", "", *(f" [{width}]" for width in widths)]))
     return _Entry(f"{relation.name} {alias}{window}", alias, numbers, texts, stored)

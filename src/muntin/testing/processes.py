@@ -7,13 +7,15 @@ import signal
 import time
 from pathlib import Path
 
-from muntin.spark.resident import resting_files
+from muntin.spark.partition.state_server import resting_files
 
 
 def _status(pid: int) -> tuple[str, int] | None:
     """The state of a process and its parent; nothing when it is gone."""
     try:
-        state, parent = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[:2]
+        state, parent = (
+            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[:2]
+        )
     except OSError:
         return None
     return state, int(parent)
@@ -48,7 +50,9 @@ def cpu_seconds(root: int) -> float:
     ticks = 0
     for pid in [root, *descendants(root)]:
         try:
-            fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            fields = (
+                Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            )
         except OSError:
             continue
         ticks += int(fields[11]) + int(fields[12])
@@ -65,16 +69,16 @@ def descendants(root: int) -> list[int]:
 
 
 def residents(root: int) -> list[int]:
-    """The processes of buckets: below one, or below nobody since the worker that started them has ended, but tied to one below.
+    """The processes of partitions: below one, or below nobody since the worker that started them has ended, but tied to one below.
 
-    Without those that rest, which have no bucket.
+    Without those that rest, which have no partition.
     """
     below = {str(pid) for pid in descendants(root)}
     resting = {path.stem.rpartition("-")[2] for path in resting_files()}
     return [
         pid
         for pid in _all()
-        if "muntin.spark.resident" in (said := command(pid))
+        if "muntin.spark.partition.state_server" in (said := command(pid))
         and alive(pid)
         and (str(pid) in below or said.split()[-1] in below)
         and str(pid) not in resting

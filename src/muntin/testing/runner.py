@@ -14,9 +14,27 @@ from pathlib import Path
 from muntin.errors import MuntinError
 from muntin.model.catalog import Catalog
 from muntin.plan.query import Query
-from muntin.testing.checks import Completion, check_answer, check_explain, check_late, check_out, check_state
+from muntin.testing.checks import (
+    Completion,
+    check_answer,
+    check_explain,
+    check_late,
+    check_out,
+    check_state,
+)
 from muntin.testing.driver import Driver, DriverFactory
-from muntin.testing.golden import Answer, Drop, Explain, Late, Out, Script, ScriptError, State, Step, read_script
+from muntin.testing.golden import (
+    Answer,
+    Drop,
+    Explain,
+    Late,
+    Out,
+    Script,
+    ScriptError,
+    State,
+    Step,
+    read_script,
+)
 from muntin.testing.session import Binder, Session
 
 
@@ -45,7 +63,9 @@ class Report:
 
     def __str__(self) -> str:
         if self.failures:
-            return "\n".join(f"{self.path}:{failure.line}: {failure.message}" for failure in self.failures)
+            return "\n".join(
+                f"{self.path}:{failure.line}: {failure.message}" for failure in self.failures
+            )
         completed = f", {self.completed} blocks written" if self.completed else ""
         return f"{self.path}: ok ({self.steps} steps{completed})"
 
@@ -110,7 +130,13 @@ def run_script(
         failures = tuple(_failures(script, session, completion))
     finally:
         session.close()
-    return Report(script.path, script.about, len(script.steps), failures, len(completion.edits) if completion else 0)
+    return Report(
+        script.path,
+        script.about,
+        len(script.steps),
+        failures,
+        len(completion.edits) if completion else 0,
+    )
 
 
 def _failures(script: Script, session: Session, completion: Completion | None) -> Iterator[Failure]:
@@ -118,11 +144,19 @@ def _failures(script: Script, session: Session, completion: Completion | None) -
         try:
             problem = _take(step, session, completion)
         except Exception as error:  # noqa: BLE001 - whatever a driver raises belongs into the report
-            message = str(error) if isinstance(error, MuntinError | ValueError) else f"{type(error).__name__}: {error}"
+            message = (
+                str(error)
+                if isinstance(error, MuntinError | ValueError)
+                else f"{type(error).__name__}: {error}"
+            )
             if not step.errors or not isinstance(error, MuntinError):
                 yield Failure(step.line, f"unexpected error: {message}")
                 return
-            problem = "".join(f"expected the error: {piece}\ngot: {message}" for piece in step.errors if piece not in message)
+            problem = "".join(
+                f"expected the error: {piece}\ngot: {message}"
+                for piece in step.errors
+                if piece not in message
+            )
         else:
             if step.errors and not problem:
                 problem = f"expected the error: {step.errors[0]}\ngot none"
@@ -130,7 +164,9 @@ def _failures(script: Script, session: Session, completion: Completion | None) -
             yield Failure(step.line, problem)
     for name in session.running():
         if problem := session.against_oracle(name):
-            yield Failure(len(script.lines), f"{name}: what was sent out differs from the oracle\n{problem}")
+            yield Failure(
+                len(script.lines), f"{name}: what was sent out differs from the oracle\n{problem}"
+            )
 
 
 def _take(step: Step, session: Session, completion: Completion | None) -> str:

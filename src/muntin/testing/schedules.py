@@ -152,7 +152,10 @@ class Setup:
     @property
     def first(self) -> int:
         """The number of the first outer row."""
-        return next((number for number, row in enumerate(self.rows) if row.arrival is not None), len(self.rows))
+        return next(
+            (number for number, row in enumerate(self.rows) if row.arrival is not None),
+            len(self.rows),
+        )
 
     def distance(self, outer: int, partner: int) -> int:
         """How far back a row lies from an outer row, in the measure of its stream's windows."""
@@ -259,12 +262,20 @@ def max_throughput(edges: Sequence[Number], queries: Sequence[int]) -> list[list
     >>> [[str(ratio) for ratio in row] for row in max_throughput([2, 3, 6], [1, 1, 1])]
     [['1/2', '2/3', '2/3'], ['None', '1', '1'], ['None', 'None', '1/3']]
     """
-    return [[_largest(edges, queries, done, limit) for limit in range(1, len(edges) + 1)] for done in range(len(edges))]
+    return [
+        [_largest(edges, queries, done, limit) for limit in range(1, len(edges) + 1)]
+        for done in range(len(edges))
+    ]
 
 
-def _largest(edges: Sequence[Number], queries: Sequence[int], done: int, limit: int) -> Ratio | None:
+def _largest(
+    edges: Sequence[Number], queries: Sequence[int], done: int, limit: int
+) -> Ratio | None:
     start = edges[done - 1] if done else 0
-    ratios = [_ratio(sum(queries[done:until]), edges[until - 1] - start) for until in range(done + 1, limit + 1)]
+    ratios = [
+        _ratio(sum(queries[done:until]), edges[until - 1] - start)
+        for until in range(done + 1, limit + 1)
+    ]
     return max(ratios, default=None)
 
 
@@ -299,25 +310,37 @@ class _Levels:
 
     @property
     def windows(self) -> list[Windows]:
-        return sorted({query.viewer.windows for query in self.queries}, key=lambda windows: (sum(windows), windows))
+        return sorted(
+            {query.viewer.windows for query in self.queries},
+            key=lambda windows: (sum(windows), windows),
+        )
 
     def of(self, windows: Windows) -> list[_Query]:
         return [query for query in self.queries if query.viewer.windows == windows]
 
     def wanted(self, outer: int) -> list[int]:
         """The levels that an outer row wants."""
-        return [level for level, windows in enumerate(self.windows) if any(query.since <= outer for query in self.of(windows))]
+        return [
+            level
+            for level, windows in enumerate(self.windows)
+            if any(query.since <= outer for query in self.of(windows))
+        ]
 
     def edge(self, outer: int, level: int, stream: int) -> int:
         """How far an outer row has to look into a stream to finish a level."""
-        return max((self.windows[each][stream] for each in self.wanted(outer) if each <= level), default=0)
+        return max(
+            (self.windows[each][stream] for each in self.wanted(outer) if each <= level), default=0
+        )
 
     def largest(self, stream: int) -> int:
         return max((windows[stream] for windows in self.windows), default=0)
 
     def matrix(self, stream: int, weight: Number) -> list[list[Ratio | None]]:
         windows = self.windows
-        edges = [weight * max(each[stream] for each in windows[: level + 1]) for level in range(len(windows))]
+        edges = [
+            weight * max(each[stream] for each in windows[: level + 1])
+            for level in range(len(windows))
+        ]
         return max_throughput(edges, [len(self.of(each)) for each in windows])
 
 
@@ -408,7 +431,9 @@ class _Machine:
     def _is_needed(self, number: int, stream: int, newest: int) -> bool:
         setup, largest = self._setup, self._levels.largest(stream)
         waiting = (outer.number for queue in self._queues for outer in queue)
-        looking = (outer for outer in waiting if setup.rows[outer].stream != stream and outer > number)
+        looking = (
+            outer for outer in waiting if setup.rows[outer].stream != stream and outer > number
+        )
         if any(setup.distance(outer, number) < largest for outer in looking):
             return True
         return setup.distance_at(newest + 1, setup.rows[newest].time, number) < largest
@@ -454,7 +479,19 @@ class _Machine:
         held = tuple(self._held())
         self._trace.most_held = max(self._trace.most_held, len({pair[1:] for pair in held}))
         waiting = tuple(tuple(each.number for each in queue) for queue in self._queues)
-        self._trace.steps.append(Scanned(begin, self._clock, outer.number, windows, looked, outer.resume, finished, held, waiting))
+        self._trace.steps.append(
+            Scanned(
+                begin,
+                self._clock,
+                outer.number,
+                windows,
+                looked,
+                outer.resume,
+                finished,
+                held,
+                waiting,
+            )
+        )
         self._let_go(self._next - 1)
 
     def _is_before(self, outer: _Outer, edge: int) -> bool:
@@ -486,7 +523,9 @@ class _Machine:
             seen = outer >= query.since and partner >= query.floors[stream]
             if not seen or self._setup.distance(outer, partner) >= query.viewer.windows[stream]:
                 continue
-            if self._scheduler is Scheduler.LWO or (self._scheduler is Scheduler.MQT and query.front == outer):
+            if self._scheduler is Scheduler.LWO or (
+                self._scheduler is Scheduler.MQT and query.front == outer
+            ):
                 self._release(query, outer, [partner])
             else:
                 query.held.setdefault(outer, []).append(partner)
@@ -505,7 +544,9 @@ class _Machine:
                     self._release(query, query.front, query.held.pop(query.front, []))
 
     def _release(self, query: _Query, outer: int, partners: Sequence[int]) -> None:
-        self._trace.steps += [Released(self._clock, query.viewer.name, outer, partner) for partner in partners]
+        self._trace.steps += [
+            Released(self._clock, query.viewer.name, outer, partner) for partner in partners
+        ]
 
     def _held(self) -> Iterator[tuple[str, int, int]]:
         for query in self._in_order():
@@ -534,13 +575,17 @@ class _Machine:
         level = self._levels.windows.index(query.viewer.windows)
         self._levels.queries.remove(query)
         if self._scheduler is Scheduler.LWO:
-            self._queues[0] = deque(outer for outer in self._queues[0] if self._levels.wanted(outer.number))
+            self._queues[0] = deque(
+                outer for outer in self._queues[0] if self._levels.wanted(outer.number)
+            )
         elif query.viewer.windows not in self._levels.windows:
             for outer in self._queues.pop(level):
                 self._enqueue(outer, level)
 
 
-def _floors(setup: Setup, since: int, present: Sequence[tuple[Windows, Windows]]) -> tuple[int, int]:
+def _floors(
+    setup: Setup, since: int, present: Sequence[tuple[Windows, Windows]]
+) -> tuple[int, int]:
     """For each stream the oldest row that a query still sees when the rows before ``since`` are there; queries by windows and floors."""
     floors = []
     for stream in (0, 1):
@@ -549,7 +594,9 @@ def _floors(setup: Setup, since: int, present: Sequence[tuple[Windows, Windows]]
             number
             for number in range(since)
             for windows, before in present
-            if setup.rows[number].stream == stream and number >= before[stream] and setup.distance_at(since, time, number) < windows[stream]
+            if setup.rows[number].stream == stream
+            and number >= before[stream]
+            and setup.distance_at(since, time, number) < windows[stream]
         )
         floors.append(next(seen, since))
     return floors[0], floors[1]
@@ -572,13 +619,19 @@ def alone(setup: Setup, name: str) -> list[tuple[int, int]]:
             present.pop(change.drop)
         if change.add is not None:
             since = change.before
-            present[change.add.name] = change.add.windows, _floors(setup, since, list(present.values()))
+            present[change.add.name] = (
+                change.add.windows,
+                _floors(setup, since, list(present.values())),
+            )
     windows, floors = present[name]
     pairs = []
     for outer in range(since, len(setup.rows)):
         other = 1 - setup.rows[outer].stream
         for partner in reversed(range(floors[other], outer)):
-            inside = setup.rows[partner].stream == other and setup.distance(outer, partner) < windows[other]
+            inside = (
+                setup.rows[partner].stream == other
+                and setup.distance(outer, partner) < windows[other]
+            )
             if inside and setup.matches(outer, partner):
                 pairs.append((outer, partner))
     return pairs

@@ -13,7 +13,13 @@ from muntin.model.catalog import Catalog, Stream, Table
 from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit, Query
 from muntin.testing.cells import read_schema, read_seconds, read_table
-from muntin.testing.compare import accumulate, changes_difference, difference, ordered_difference, rows_of
+from muntin.testing.compare import (
+    accumulate,
+    changes_difference,
+    difference,
+    ordered_difference,
+    rows_of,
+)
 from muntin.testing.driver import DriverFactory
 from muntin.testing.golden import (
     Action,
@@ -62,7 +68,9 @@ class Session:
         Settings that the script cannot change.
     """
 
-    def __init__(self, make_driver: DriverFactory, bind: Binder, settings: Mapping[str, object]) -> None:
+    def __init__(
+        self, make_driver: DriverFactory, bind: Binder, settings: Mapping[str, object]
+    ) -> None:
         self._make_driver = make_driver
         self._bind = bind
         self._settings = settings
@@ -86,23 +94,35 @@ class Session:
         match action:
             case DeclareStream(declaration):
                 self._streams[declaration.name.casefold()] = declaration
-                self._catalog.add(Stream(declaration.name, declaration.schema, declaration.time, declaration.slack))
+                self._catalog.add(
+                    Stream(
+                        declaration.name, declaration.schema, declaration.time, declaration.slack
+                    )
+                )
                 self._watermark.declare(declaration.name, declaration.slack)
             case DeclareTable(name, columns, _):
                 self._catalog.add(Table(name, read_schema(columns)))
                 self._tables[name] = self._table(action)
             case Register(name, sql):
                 query = self._bind(sql, name, self._catalog)
-                after = self._watermark.follow(name, (source.relation for source in query.sources if not source.stored))
-                self._registered[name.casefold()] = Registration(name, query, after, advanced=self._watermark.advanced)
+                after = self._watermark.follow(
+                    name, (source.relation for source in query.sources if not source.stored)
+                )
+                self._registered[name.casefold()] = Registration(
+                    name, query, after, advanced=self._watermark.advanced
+                )
             case Feed(stream, rows):
                 self._fed.setdefault(stream.casefold(), []).append(self.stream_rows(stream, rows))
                 arrivals = self._arrivals.setdefault(stream.casefold(), [])
-                arrivals += [self._watermark.arrive(stream, read_seconds(row.cells[0] or "")) for row in rows]
+                arrivals += [
+                    self._watermark.arrive(stream, read_seconds(row.cells[0] or "")) for row in rows
+                ]
             case Advance(at):
                 self._watermark.advance(at)
                 for registration in self._registered.values():
-                    registration.advanced = at if registration.advanced is None else registration.advanced
+                    registration.advanced = (
+                        at if registration.advanced is None else registration.advanced
+                    )
             case Drop(query):
                 self._registered.pop(query.casefold(), None)
                 self._watermark.forget(query)
@@ -162,7 +182,9 @@ class Session:
             return None
         frontier = self._watermark.frontier(name)
         if not frontier.exact:
-            raise ValueError("rows were fed beyond the last advance, so the answer is between two instants; advance first")
+            raise ValueError(
+                "rows were fed beyond the last advance, so the answer is between two instants; advance first"
+            )
         return oracle.answer(frontier.time)
 
     def stream_rows(self, stream: str, rows: tuple[Row, ...]) -> pa.Table:
@@ -171,10 +193,18 @@ class Session:
         if declaration is None:
             raise ValueError(f"the script declares no stream {stream}")
         schema = declaration.schema
-        place = next(place for place, name in enumerate(schema.names) if name.casefold() == declaration.time.casefold())
+        place = next(
+            place
+            for place, name in enumerate(schema.names)
+            if name.casefold() == declaration.time.casefold()
+        )
         others = read_table([row.cells[1:] for row in rows], schema.remove(place))
         times = [None if row.cells[0] is None else read_seconds(row.cells[0]) for row in rows]
-        return others.add_column(place, schema.field(place), pa.array(times, type=pa.int64()).cast(schema.field(place).type))
+        return others.add_column(
+            place,
+            schema.field(place),
+            pa.array(times, type=pa.int64()).cast(schema.field(place).type),
+        )
 
     def close(self) -> None:
         """Stop the driver."""
@@ -227,7 +257,12 @@ class Session:
             return None
         accepted = {name: self._accepted(name, registration.name) for name in self._fed}
         return make_oracle(
-            registration.query, accepted, self._tables, self._catalog, after=registration.after, advanced=registration.advanced
+            registration.query,
+            accepted,
+            self._tables,
+            self._catalog,
+            after=registration.after,
+            advanced=registration.advanced,
         )
 
     def _accepted(self, stream: str, query: str) -> pa.Table:

@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 
 from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit
-from muntin.spark.engine import SparkEngine
+from muntin.spark.api import SparkEngine
+from muntin.testing.batch_cuts import cut
 from muntin.testing.compare import accumulate
-from muntin.testing.cutting import cut
 from muntin.testing.golden import StreamDeclaration
 
 
@@ -33,7 +33,7 @@ class SparkDriver:
         Settings of the engine.
     spark : SparkSession
         The session to run in.
-    buckets : int
+    partitions : int
         How many.
     seed : int, optional
         Where what is fed is cut into files; None: every row is one, as scripts about late rows need.
@@ -41,11 +41,15 @@ class SparkDriver:
 
     in_order = False
 
-    def __init__(self, settings: Mapping[str, object], spark: SparkSession, buckets: int, seed: int | None) -> None:
+    def __init__(
+        self, settings: Mapping[str, object], spark: SparkSession, partitions: int, seed: int | None
+    ) -> None:
         self._random = None if seed is None else Random(seed)  # noqa: S311 (guards nothing)
         self._folder = tempfile.TemporaryDirectory(prefix="muntin-spark-driver-")
         checkpoint = Path(self._folder.name) / "checkpoint"
-        self._make: Callable[[], SparkEngine] = lambda: SparkEngine(spark, checkpoint=checkpoint, buckets=buckets)
+        self._make: Callable[[], SparkEngine] = lambda: SparkEngine(
+            spark, checkpoint=checkpoint, partitions=partitions
+        )
         self._engine = self._make()
         self._told: list[tuple[str, Callable[[SparkEngine], object]]] = []
         """What a new engine has to be told, with the names of queries."""
@@ -130,7 +134,7 @@ class SparkDriver:
         return self._engine.late(stream)
 
     def state(self) -> None:
-        """Not told: buckets hold rows of each other, too."""
+        """Not told: partitions hold rows of each other, too."""
 
     def explain(self, query: str) -> str:
         """How the query is run."""
@@ -143,7 +147,7 @@ class SparkDriver:
         self._told = [(name, told) for name, told in self._told if name != query.casefold()]
 
     def restart(self) -> bool:
-        """Go on from the checkpoint with another engine and buckets that are built again; a batch that was not complete is done again."""
+        """Go on from the checkpoint with another engine and partitions that are built again; a batch that was not complete is done again."""
         self._engine.stop()
         self._engine = self._make()
         for _, told in self._told:

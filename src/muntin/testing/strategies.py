@@ -94,13 +94,17 @@ def cases(draw: st.DrawFn, shape: Shape | None = None) -> Case:
 
 
 @st.composite
-def arrivals(draw: st.DrawFn, streams: tuple[StreamDeclaration, ...], shape: Shape) -> tuple[Event, ...]:
+def arrivals(
+    draw: st.DrawFn, streams: tuple[StreamDeclaration, ...], shape: Shape
+) -> tuple[Event, ...]:
     """Rows of the streams in an order of arrival in which none is late.
 
     Each row is delayed by at most its stream's slack; sorted by time plus delay, a row comes at most the slack behind its stream.
     """
     rows = []
-    for _ in range(draw(st.one_of(st.integers(0, shape.events), st.integers(shape.events // 2, shape.events)))):
+    for _ in range(
+        draw(st.one_of(st.integers(0, shape.events), st.integers(shape.events // 2, shape.events)))
+    ):
         stream = draw(st.sampled_from(streams))
         time = draw(st.integers(0, shape.instants - 1)) * _SECOND
         delay = draw(st.integers(0, stream.slack // _SECOND)) * _SECOND if stream.slack else 0
@@ -110,12 +114,23 @@ def arrivals(draw: st.DrawFn, streams: tuple[StreamDeclaration, ...], shape: Sha
 
 
 @st.composite
-def queries(draw: st.DrawFn, streams: tuple[StreamDeclaration, ...], tables: tuple[StoredTable, ...], shape: Shape) -> str:
+def queries(
+    draw: st.DrawFn,
+    streams: tuple[StreamDeclaration, ...],
+    tables: tuple[StoredTable, ...],
+    shape: Shape,
+) -> str:
     """Select-project-join queries over the streams and tables, at least one of them a stream."""
-    count = draw(st.sampled_from([count for count in (1, 2, 2, 2, 3, 3, 4) if shape.least <= count <= shape.sources]))
+    count = draw(
+        st.sampled_from(
+            [count for count in (1, 2, 2, 2, 3, 3, 4) if shape.least <= count <= shape.sources]
+        )
+    )
     entries = []
     for place, alias in enumerate(_ALIASES[:count]):
-        relations: tuple[StreamDeclaration | StoredTable, ...] = streams if place == 0 else (*streams, *tables)
+        relations: tuple[StreamDeclaration | StoredTable, ...] = (
+            streams if place == 0 else (*streams, *tables)
+        )
         entries.append(_entry(alias, draw(st.sampled_from(relations))))
     if len(entries) > 1 and draw(st.booleans()):
         entries.reverse()
@@ -124,13 +139,20 @@ def queries(draw: st.DrawFn, streams: tuple[StreamDeclaration, ...], tables: tup
     default, windows = draw(_windows(entries, partitions=shape.partitions))
     names = [f"{entry.relation} {entry.alias}{windows[entry.alias]}" for entry in entries]
     if count > 1 and all(joins) and draw(st.integers(0, 3)) == 3:
-        source = names[0] + "".join(f" JOIN {name} ON {' AND '.join(link)}" for name, link in zip(names[1:], joins, strict=True))
+        source = names[0] + "".join(
+            f" JOIN {name} ON {' AND '.join(link)}"
+            for name, link in zip(names[1:], joins, strict=True)
+        )
         conditions = residuals
     else:
         source = ", ".join(names)
         conditions = [condition for link in joins for condition in link] + residuals
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    intervals = ["", "", "", " EVERY 1 SECOND", " EVERY 2 SECONDS", " EVERY 5 SECONDS"] if shape.every else [""]
+    intervals = (
+        ["", "", "", " EVERY 1 SECOND", " EVERY 2 SECONDS", " EVERY 5 SECONDS"]
+        if shape.every
+        else [""]
+    )
     every = draw(st.sampled_from(intervals))
     emit = draw(st.sampled_from(shape.emits))
     return f"SELECT {draw(_select(entries))} FROM {source}{where}{default}{every}{f' {emit}' if emit else ''}"
@@ -177,17 +199,38 @@ def _entry(alias: str, relation: StreamDeclaration | StoredTable) -> _Entry:
 def _link(draw: st.DrawFn, earlier: list[_Entry], entry: _Entry) -> list[str]:
     """How an entry is joined with those before it."""
     other = draw(st.sampled_from(earlier))
-    kind = draw(st.sampled_from(["common", "common", "common", "common", "any", "any", "text", "composite", "expression", "theta", "none"]))
+    kind = draw(
+        st.sampled_from(
+            [
+                "common",
+                "common",
+                "common",
+                "common",
+                "any",
+                "any",
+                "text",
+                "partial_match",
+                "expression",
+                "theta",
+                "none",
+            ]
+        )
+    )
     if kind == "common":
         return [f"{earlier[0].alias}.k = {entry.alias}.k"]
     if kind == "text" and other.texts and entry.texts:
         return [f"{other.alias}.s = {entry.alias}.s"]
-    if kind == "composite":
-        return [f"{other.number(draw)} = {entry.number(draw)}", f"{entry.alias}.k = {draw(st.sampled_from(earlier)).number(draw)}"]
+    if kind == "partial_match":
+        return [
+            f"{other.number(draw)} = {entry.number(draw)}",
+            f"{entry.alias}.k = {draw(st.sampled_from(earlier)).number(draw)}",
+        ]
     if kind == "expression":
         return [f"{other.number(draw)} + 1 = {entry.number(draw)}"]
     if kind == "theta":
-        return [f"{other.number(draw)} {draw(st.sampled_from(['<', '<=', '>', '>=', '<>']))} {entry.number(draw)}"]
+        return [
+            f"{other.number(draw)} {draw(st.sampled_from(['<', '<=', '>', '>=', '<>']))} {entry.number(draw)}"
+        ]
     if kind == "none" and len(earlier) == 1:
         return []
     return [f"{other.number(draw)} = {entry.number(draw)}"]
@@ -209,9 +252,19 @@ def _residual(draw: st.DrawFn, entries: list[_Entry]) -> str:
 
 
 @st.composite
-def _windows(draw: st.DrawFn, entries: list[_Entry], *, partitions: bool) -> tuple[str, dict[str, str]]:
+def _windows(
+    draw: st.DrawFn, entries: list[_Entry], *, partitions: bool
+) -> tuple[str, dict[str, str]]:
     """The WINDOW clause of the query, if any, and the windows of the entries."""
-    default = draw(st.sampled_from(["", f" WINDOW {draw(st.integers(1, 8))} SECONDS", f" WINDOW {draw(st.integers(1, 4))} ROWS"]))
+    default = draw(
+        st.sampled_from(
+            [
+                "",
+                f" WINDOW {draw(st.integers(1, 8))} SECONDS",
+                f" WINDOW {draw(st.integers(1, 4))} ROWS",
+            ]
+        )
+    )
     windows = {}
     for entry in entries:
         own = [
@@ -219,8 +272,12 @@ def _windows(draw: st.DrawFn, entries: list[_Entry], *, partitions: bool) -> tup
             f" [ROWS {draw(st.integers(1, 4))}]",
         ]
         if partitions:
-            own.append(f" [PARTITION BY {draw(st.sampled_from(entry.numbers))} ROWS {draw(st.integers(1, 4))}]")
-        windows[entry.alias] = "" if entry.stored or (default and draw(st.booleans())) else draw(st.sampled_from(own))
+            own.append(
+                f" [PARTITION BY {draw(st.sampled_from(entry.numbers))} ROWS {draw(st.integers(1, 4))}]"
+            )
+        windows[entry.alias] = (
+            "" if entry.stored or (default and draw(st.booleans())) else draw(st.sampled_from(own))
+        )
     return default, windows
 
 
@@ -228,7 +285,11 @@ def _windows(draw: st.DrawFn, entries: list[_Entry], *, partitions: bool) -> tup
 def _select(draw: st.DrawFn, entries: list[_Entry]) -> str:
     """Everything that tells rows apart, or little, so that different combinations give equal rows."""
     if draw(st.booleans()):
-        times = [f"{entry.alias}.ts AS t{place}" for place, entry in enumerate(entries) if not entry.stored]
+        times = [
+            f"{entry.alias}.ts AS t{place}"
+            for place, entry in enumerate(entries)
+            if not entry.stored
+        ]
         keys = [f"{entry.alias}.k AS k{place}" for place, entry in enumerate(entries)]
         return ", ".join(keys + times)
     entry = draw(st.sampled_from(entries))

@@ -105,4 +105,10 @@ class Watermark:
 
     def _least(self, streams: Iterable[str]) -> Frontier:
         order = {name: place for place, name in enumerate(self._slack)}
-        return min(Frontier(self._newest[name] - self._slack[name] if name in self._newest else _NOWHERE, order[name]) for name in streams)
+        return min(
+            Frontier(
+                self._newest[name] - self._slack[name] if name in self._newest else _NOWHERE,
+                order[name],
+            )
+            for name in streams
+        )

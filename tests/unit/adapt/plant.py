@@ -1,4 +1,4 @@
-"""A tree of joins as plain arithmetic: what a controller sees of it, cycle by cycle, under its allowances."""
+"""A tree of joins as plain arithmetic: what a controller sees of it, cycle by cycle, under its probe budgets."""
 
 from __future__ import annotations
 
@@ -31,11 +31,13 @@ class Plant:
         for h in self.shape.susceptible:
             made = self.fed.get(h, [])[: -self.window - 1 : -1]
             alive = sum(rows * (1 - age / self.window) for age, rows in enumerate(made))
-            found.append(min(sum(self.fed.get(h, [])), self.state_rows) if self.state_rows else alive)
+            found.append(
+                min(sum(self.fed.get(h, [])), self.state_rows) if self.state_rows else alive
+            )
         return found
 
-    def run(self, allowances: Sequence[float] | None) -> Sample:
-        """One cycle of a second; the total is held within the resources, those of later half-way joins first."""
+    def run(self, budgets: Sequence[float] | None) -> Sample:
+        """One cycle of a second; the total is held within the resources, those of later half joins first."""
         shape = self.shape
         states = self.states()
         arrivals = [*self.rates, *[0.0] * (shape.count - shape.leaves)]
@@ -43,7 +45,7 @@ class Plant:
         left = float("inf") if self.resources is None else self.resources
         for pair, selectivity in zip(shape.joins, self.selectivities, strict=True):
             for h in pair:
-                allowed = float("inf") if allowances is None or allowances[h] < 0 else allowances[h]
+                allowed = float("inf") if budgets is None or budgets[h] < 0 else budgets[h]
                 probes[h] = min(allowed, arrivals[h], left)
                 left -= probes[h]
                 matches[h] = probes[h] * selectivity * states[shape.partner[h]]
@@ -57,14 +59,16 @@ class Plant:
     def adapter(self, policy: str = "jaqpot", freshness: float = 1.0) -> Adapter:
         windows = (TimeWindow(self.window * 1_000_000),) * self.shape.leaves
         fresh = (TimeWindow(int(self.window * freshness * 1_000_000)),) * self.shape.leaves
-        return Adapter(self.shape, Control(windows, fresh, policy=policy, state_rows=self.state_rows))
+        return Adapter(
+            self.shape, Control(windows, fresh, policy=policy, state_rows=self.state_rows)
+        )
 
 
 def settle(plant: Plant, adapter: Adapter, cycles: int) -> list[Sample]:
     """Run so many cycles with the analysis at once; the samples."""
     samples = []
     for _ in range(cycles):
-        sample = plant.run(adapter.allowances)
+        sample = plant.run(adapter.budgets)
         samples.append(sample)
         request = adapter.observe(sample)
         if request is not None:

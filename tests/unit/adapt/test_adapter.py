@@ -25,7 +25,13 @@ def linear(**changes: object) -> Plant:
 
 def needed(plant: Plant) -> float:
     """What all that arrives needs, found without limits."""
-    probe = replace(plant, resources=None, fed={}, rates=list(plant.rates), selectivities=list(plant.selectivities))
+    probe = replace(
+        plant,
+        resources=None,
+        fed={},
+        rates=list(plant.rates),
+        selectivities=list(plant.selectivities),
+    )
     adapter = probe.adapter()
     return sum(settle(probe, adapter, 30)[-1].probes)
 
@@ -35,7 +41,7 @@ def test_without_a_limit_nothing_is_done() -> None:
     adapter = plant.adapter()
     settle(plant, adapter, 20)
     assert not adapter.overloaded
-    assert adapter.allowances is None
+    assert adapter.budgets is None
     assert adapter.analyses == 0
     assert adapter.share == 1.0
     assert adapter.report()["overloaded"] is False
@@ -54,13 +60,13 @@ def test_overload_is_entered_held_within_the_resources_and_left(policy: str) -> 
     adapter = plant.adapter(policy)
     samples = settle(plant, adapter, 60)
     assert adapter.overloaded
-    assert adapter.allowances is not None
+    assert adapter.budgets is not None
     assert sum(samples[-1].probes) <= plant.resources * (1 + 1e-9)  # type: ignore[operator]
     assert adapter.share < 1
     plant.rates = [rate / 10 for rate in plant.rates]
     samples = settle(plant, adapter, 60)
     assert adapter.report()["overloaded"] is False
-    assert adapter.report()["allowances"] is None
+    assert adapter.report()["budgets"] is None
     assert samples[-1].probes == samples[-1].arrivals
     assert [entry["decision"] for entry in adapter.decisions][-1] == "release"
 
@@ -83,21 +89,23 @@ def test_under_limits_the_plan_without_them_is_still_known() -> None:
     settle(plant, adapter, 100)
     assert whole.model is not None
     assert adapter.model is not None
-    assert adapter.model.saturation.resources == pytest.approx(whole.model.saturation.resources, rel=0.25)
+    assert adapter.model.saturation.resources == pytest.approx(
+        whole.model.saturation.resources, rel=0.25
+    )
 
 
 def test_a_switch_of_selectivities_is_followed_within_two_cycles() -> None:
     plant = linear(resources=0.3 * needed(linear()), state_rows=100)
     adapter = plant.adapter()
     settle(plant, adapter, 60)
-    before = adapter.allowances
+    before = adapter.budgets
     plant.selectivities = [0.012, 0.001, 0.02]
     settle(plant, adapter, 2)
-    assert adapter.allowances != before
+    assert adapter.budgets != before
     assert adapter.model is not None
     assert plant.resources is not None
     best = allocate("jaqpot", adapter.model, plant.resources).throughput
-    assert adapter.model.throughput(adapter.allowances or ()) >= 0.9 * best
+    assert adapter.model.throughput(adapter.budgets or ()) >= 0.9 * best
 
 
 def test_small_changes_are_neither_analysed_nor_acted_upon() -> None:
@@ -111,7 +119,9 @@ def test_small_changes_are_neither_analysed_nor_acted_upon() -> None:
 
 
 @pytest.mark.parametrize("policy", ["equal_hj", "global_hjpr", "ebest_hjp", "sbest_hjp"])
-def test_a_division_by_half_way_joins_is_what_the_policy_says_and_not_the_best_so_far(policy: str) -> None:
+def test_a_division_by_half_way_joins_is_what_the_policy_says_and_not_the_best_so_far(
+    policy: str,
+) -> None:
     """While selectivities grow, what suits the ones of a moment may make more of the later ones than the policy's own division."""
     plant = linear(resources=0.3 * needed(linear()), state_rows=100)
     adapter = plant.adapter(policy)
@@ -121,8 +131,10 @@ def test_a_division_by_half_way_joins_is_what_the_policy_says_and_not_the_best_s
     assert adapter.model is not None
     assert plant.resources is not None
     wanted = allocate(policy, adapter.model, plant.resources)
-    made = adapter.model.flow([inf if allowed < 0 else allowed for allowed in adapter.allowances or ()])
-    assert made.probes == pytest.approx(wanted.allowances, rel=0.15, abs=1.0)
+    made = adapter.model.flow(
+        [inf if allowed < 0 else allowed for allowed in adapter.budgets or ()]
+    )
+    assert made.probes == pytest.approx(wanted.budgets, rel=0.15, abs=1.0)
 
 
 def test_resources_that_are_given_out_twice_do_not_keep_freshness() -> None:
@@ -139,7 +151,9 @@ def test_resources_that_are_given_out_twice_do_not_keep_freshness() -> None:
     assert again is not None
     assert said.infeasible is not None
     assert again.infeasible == said.infeasible
-    assert allocate("jaqpot", request.statistics.model, 64 * request.resources).infeasible is None, "or nothing is tested"
+    assert (
+        allocate("jaqpot", request.statistics.model, 64 * request.resources).infeasible is None
+    ), "or nothing is tested"
 
 
 def test_a_stream_that_stops_loses_its_share() -> None:
@@ -151,7 +165,7 @@ def test_a_stream_that_stops_loses_its_share() -> None:
     assert adapter.model is not None
     assert adapter.model.rates[0] == 0
     assert samples[-1].probes[0] == 0
-    assert all(np.isfinite(adapter.allowances or ()))
+    assert all(np.isfinite(adapter.budgets or ()))
     settle(plant, adapter, 40)
     plant.rates = [0.0] * 4
     settle(plant, adapter, 40)
@@ -164,15 +178,15 @@ def test_a_hundredfold_jump_is_answered_in_its_first_cycle() -> None:
     settle(plant, adapter, 30)
     assert not adapter.overloaded
     plant.rates = [100 * rate for rate in plant.rates]
-    sample = plant.run(adapter.allowances)
+    sample = plant.run(adapter.budgets)
     request = adapter.observe(sample)
     assert request is not None
     assert adapter.report()["overloaded"] is True
-    allowances = adapter.decide(analyse(request))
-    assert allowances is not None
+    budgets = adapter.decide(analyse(request))
+    assert budgets is not None
     assert plant.resources is not None
-    assert 0 < sum(allowances) <= 2 * plant.resources * (1 + 1e-9)
-    assert sum(plant.run(allowances).probes) <= plant.resources * (1 + 1e-9)
+    assert 0 < sum(budgets) <= 2 * plant.resources * (1 + 1e-9)
+    assert sum(plant.run(budgets).probes) <= plant.resources * (1 + 1e-9)
 
 
 def test_nothing_is_known_before_rows_come() -> None:
@@ -197,14 +211,22 @@ def test_a_direction_that_never_probes_is_known_from_the_other() -> None:
 def test_a_join_that_is_not_measured_gets_a_little_to_find_out() -> None:
     plant = linear(resources=100.0)
     adapter = plant.adapter()
-    sample = Sample(0, 1.0, (50, 40, 30, 600, 0, 0), (0, 0, 0, 600, 0, 0), (0, 0, 0, 900, 0, 0), (500, 400, 300, 600, 50, 50), 100.0)
+    sample = Sample(
+        0,
+        1.0,
+        (50, 40, 30, 600, 0, 0),
+        (0, 0, 0, 600, 0, 0),
+        (0, 0, 0, 900, 0, 0),
+        (500, 400, 300, 600, 50, 50),
+        100.0,
+    )
     request = adapter.observe(sample)
     assert request is not None
     assert request.statistics.unmeasured == (0, 1)
-    allowances = adapter.decide(analyse(request))
-    assert allowances is not None
-    assert all(allowed > 0 for allowed in allowances[:3])
-    assert sum(allowances[:3]) <= 0.05 * 100
+    budgets = adapter.decide(analyse(request))
+    assert budgets is not None
+    assert all(allowed > 0 for allowed in budgets[:3])
+    assert sum(budgets[:3]) <= 0.05 * 100
 
 
 def test_while_an_analysis_is_under_way_there_is_no_other() -> None:
@@ -224,14 +246,14 @@ def test_a_recommendation_that_comes_too_late_is_dropped() -> None:
     plant.resources = 0.2 * needed(linear())
     late = None
     while late is None:
-        late = adapter.observe(plant.run(adapter.allowances))
+        late = adapter.observe(plant.run(adapter.budgets))
     plant.resources = 1e6
     for _ in range(70):
-        adapter.observe(plant.run(adapter.allowances))
+        adapter.observe(plant.run(adapter.budgets))
     assert not adapter.overloaded
     assert adapter.decide(analyse(late)) is None
     settle(plant, adapter, 2)
-    assert adapter.allowances is None
+    assert adapter.budgets is None
 
 
 def test_decisions_are_bounded_and_readable() -> None:
@@ -241,7 +263,14 @@ def test_decisions_are_bounded_and_readable() -> None:
         plant.resources = 0.2 * needed(linear()) * (1 + turn % 2)
         settle(plant, adapter, 1)
     assert len(adapter.decisions) == 100
-    assert set(adapter.decisions[-1]) >= {"cycle", "decision", "reason", "predicted", "predicted_before", "allowances"}
+    assert set(adapter.decisions[-1]) >= {
+        "cycle",
+        "decision",
+        "reason",
+        "predicted",
+        "predicted_before",
+        "budgets",
+    }
 
 
 def test_freshness_that_cannot_be_kept_is_reported() -> None:
@@ -268,7 +297,7 @@ def test_paths_that_use_too_little_get_more_until_they_use_it() -> None:
     plant.selectivities = [0.0004, 0.0004, 0.0004]
     used = []
     for _ in range(12):
-        sample = plant.run(adapter.allowances)
+        sample = plant.run(adapter.budgets)
         lied = replace(sample, matches=[10 * found for found in sample.matches])
         request = adapter.observe(lied)
         if request is not None:

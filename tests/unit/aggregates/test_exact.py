@@ -23,12 +23,17 @@ def test_multiply_add_is_rounded_once(left: float, right: float, addend: float) 
     assert abs(found - expected) <= np.spacing(abs(expected))
 
 
-@given(st.lists(st.integers(-1000, 1000), min_size=1, max_size=6), st.sampled_from(["0.1", "0.3", "0.9", "0.333"]))
+@given(
+    st.lists(st.integers(-1000, 1000), min_size=1, max_size=6),
+    st.sampled_from(["0.1", "0.3", "0.9", "0.333"]),
+)
 def test_quantiles_are_those_of_duckdb(values: list[int], fraction: str) -> None:
     engine = muntin.Engine()
     engine.stream("A", {"x": "bigint", "ts": "timestamp"})
     query = engine.query(f"SELECT QUANTILE_CONT(x, {fraction}) AS q FROM A WINDOW 1 HOUR")
     engine.push("A", [(value, number) for number, value in enumerate(values)])
     engine.advance(len(values))
-    expected = run_sql(f"SELECT QUANTILE_CONT(x, {fraction}) AS q FROM t", {"t": pa.table({"x": values})})
+    expected = run_sql(
+        f"SELECT QUANTILE_CONT(x, {fraction}) AS q FROM t", {"t": pa.table({"x": values})}
+    )
     assert query.answer().to_pylist() == expected.to_pylist()

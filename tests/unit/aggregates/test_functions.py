@@ -15,32 +15,51 @@ from muntin.testing.connection import run_sql
 
 FUNCTIONS = list(aggregate_functions().values())
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "sql.md"
-KINDS = {"bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_(), "varchar": pa.string()}
+KINDS = {
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "varchar": pa.string(),
+}
 VALUES: dict[str, list[Any]] = {
     "bigint": [3, None, 3, -7, 12],
     "double": [0.5, -1.25, None, 1e6, 0.5],
     "boolean": [True, False, None, True, True],
     "varchar": ["b", "a", "", None, "ä"],
 }
-CASES = [(function, kind) for function in FUNCTIONS for kind in KINDS if function.accepts(KINDS[kind])]
+CASES = [
+    (function, kind) for function in FUNCTIONS for kind in KINDS if function.accepts(KINDS[kind])
+]
 
 
 def oracle_of(function: AggregateFunction) -> str:
-    return function.oracle.format(name=function.name, distinct="", argument="x", fraction="", key="y", order="ts")
+    return function.oracle.format(
+        name=function.name, distinct="", argument="x", fraction="", key="y", order="ts"
+    )
 
 
 @pytest.mark.parametrize(("function", "kind"), CASES, ids=lambda case: getattr(case, "name", case))
-def test_the_example_follows_duckdb_as_rows_come_and_expire(function: AggregateFunction, kind: str) -> None:
+def test_the_example_follows_duckdb_as_rows_come_and_expire(
+    function: AggregateFunction, kind: str
+) -> None:
     engine = muntin.Engine()
     engine.stream("A", {"k": "bigint", "x": kind, "y": "bigint", "ts": "timestamp"})
     query = engine.query(f"SELECT k, {function.example} AS v FROM A GROUP BY k WINDOW 3 SECONDS")
-    rows = [(number % 2, value, 10 - number, number * 1_000_000) for number, value in enumerate(VALUES[kind])]
+    rows = [
+        (number % 2, value, 10 - number, number * 1_000_000)
+        for number, value in enumerate(VALUES[kind])
+    ]
     call = function.example.replace(f"{function.name.upper()}(x)", oracle_of(function))
-    columns = pa.schema([("k", pa.int64()), ("x", KINDS[kind]), ("y", pa.int64()), ("ts", pa.int64())])
+    columns = pa.schema(
+        [("k", pa.int64()), ("x", KINDS[kind]), ("y", pa.int64()), ("ts", pa.int64())]
+    )
     for second in range(len(rows) + 3):
         engine.push("A", rows[second : second + 1])
         engine.advance(second * 1_000_000)
-        inside = [dict(zip(columns.names, row, strict=True)) for row in rows[max(second - 2, 0) : second + 1]]
+        inside = [
+            dict(zip(columns.names, row, strict=True))
+            for row in rows[max(second - 2, 0) : second + 1]
+        ]
         sql = f"SELECT k, {call} AS v FROM inside GROUP BY k"
         expected = run_sql(sql, {"inside": pa.Table.from_pylist(inside, columns)})
         assert_same_rows(expected.cast(query.answer().schema), query.answer())

@@ -37,7 +37,9 @@ class Run:
 
 
 class Shell:
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         self.folder = folder
         self._patch, self._capture = monkeypatch, capsys
         monkeypatch.chdir(folder)
@@ -57,7 +59,9 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+def shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Shell:
     return Shell(tmp_path, monkeypatch, capsys)
 
 
@@ -67,7 +71,11 @@ def test_check_says_on_stderr_that_all_is_well(shell: Shell) -> None:
     assert (done.code, done.out) == (0, "")
     assert "app.sql: ok, 1 query" in done.err
     done = shell("check", "app.sql", "--json")
-    assert (done.code, json.loads(done.out), done.err) == (0, {"script": "app.sql", "queries": ["pairs"]}, "")
+    assert (done.code, json.loads(done.out), done.err) == (
+        0,
+        {"script": "app.sql", "queries": ["pairs"]},
+        "",
+    )
 
 
 def test_explain_prints_plans_and_touches_no_data(shell: Shell) -> None:
@@ -89,7 +97,10 @@ def test_explain_prints_plans_and_touches_no_data(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("CREATE STREAM A (k INT, ts TIMESTAMP);\n  CREATE QUERY q AS SELECT nosuch FROM A WINDOW 1 SECOND", "query q, line 2, column 28"),
+        (
+            "CREATE STREAM A (k INT, ts TIMESTAMP);\n  CREATE QUERY q AS SELECT nosuch FROM A WINDOW 1 SECOND",
+            "query q, line 2, column 28",
+        ),
         ("CREATE QUERY q AS SELECT 1 FROM [bold]x[/bold]", "line 1"),
         (
             "CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY q AS SELECT k FROM A WINDOW 1 SECOND WITH (nosuch = 1)",
@@ -99,15 +110,23 @@ def test_explain_prints_plans_and_touches_no_data(shell: Shell) -> None:
             "CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY a AS SELECT k FROM A WINDOW 1 SECOND",
             "line 1, column 40: the name a is taken",
         ),
-        (SCRIPT + "CREATE STREAM Pairs (ts TIMESTAMP)", "line 6, column 1: there is already a query Pairs"),
+        (
+            SCRIPT + "CREATE STREAM Pairs (ts TIMESTAMP)",
+            "line 6, column 1: there is already a query Pairs",
+        ),
         (SCRIPT + "DROP STREAM A", "line 6, column 1: stream A is read by query pairs"),
         (SCRIPT + "DROP TABLE A", "line 6, column 1: there is no table A"),
         ("SET expiry = 'never'", "line 1, column 1: setting expiry cannot be 'never'"),
-        ("CREATE STREAM A (k INT, ts TIMESTAMP) WITH (rate = 'x', distinct = '3')", "rate cannot be 'x'"),
+        (
+            "CREATE STREAM A (k INT, ts TIMESTAMP) WITH (rate = 'x', distinct = '3')",
+            "rate cannot be 'x'",
+        ),
         (b"\xff\xfe\x00", "cannot read 'bad.sql'"),
     ],
 )
-def test_what_the_engine_would_refuse_check_and_explain_refuse(shell: Shell, text: str | bytes, message: str) -> None:
+def test_what_the_engine_would_refuse_check_and_explain_refuse(
+    shell: Shell, text: str | bytes, message: str
+) -> None:
     shell.write({"bad.sql": text})
     for command in (["check"], ["explain"], ["explain", "--json"]):
         done = shell(*command, "bad.sql")
@@ -119,7 +138,14 @@ def test_what_the_engine_would_refuse_check_and_explain_refuse(shell: Shell, tex
 def test_files_that_are_not_there(shell: Shell) -> None:
     assert "there is no file 'none.sql'. Check the path" in shell("check", "none.sql").err
     (shell.folder / "folder").mkdir()
-    for arguments in (["check", "none.sql"], ["check", "folder"], ["test", "none.cqt"], ["test", "folder"], ["test"], ["check"]):
+    for arguments in (
+        ["check", "none.sql"],
+        ["check", "folder"],
+        ["test", "none.cqt"],
+        ["test", "folder"],
+        ["test"],
+        ["check"],
+    ):
         assert shell(*arguments).code == 2
 
 
@@ -142,7 +168,9 @@ def test_golden_scripts_can_be_completed(shell: Shell) -> None:
 
 def test_settings_for_golden_scripts(shell: Shell) -> None:
     shell.write({"good.cqt": GOLDEN.format(7)})
-    assert shell("test", "--set", "algorithm=naive", "--set", "expiry = eager", "good.cqt").code == 0
+    assert (
+        shell("test", "--set", "algorithm=naive", "--set", "expiry = eager", "good.cqt").code == 0
+    )
     done = shell("test", "--set", "expiry", "good.cqt")
     assert done.code == 2
     assert "name=value" in done.err
@@ -165,4 +193,6 @@ def test_the_demo_wants_at_least_a_second(shell: Shell) -> None:
 def test_no_command_shows_help(shell: Shell) -> None:
     done = shell()
     assert done.code in {0, 2}
-    assert all(command in done.out + done.err for command in ("demo", "run", "check", "explain", "test"))
+    assert all(
+        command in done.out + done.err for command in ("demo", "run", "check", "explain", "test")
+    )

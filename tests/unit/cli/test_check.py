@@ -49,7 +49,7 @@ SOUND = [
     f"CREATE STREAM A {COLUMNS} WITH (format = 'CSV', PATH = 'in', maxfilespertrigger = 1, header = true);",
     f"CREATE STREAM A {COLUMNS} WITH (format = 'parquet', path = 'in', reader = 'spark', mergeSchema = true);",
     f"CREATE STREAM A {COLUMNS} WITH (format = 'csv', path = 'nowhere/*.csv');",
-    f"CREATE STREAM A {COLUMNS} WITH (format = 'csv', path = 's3a://bucket/in');",
+    f"CREATE STREAM A {COLUMNS} WITH (format = 'csv', path = 's3a://partition/in');",
     "CREATE STREAM R (timestamp TIMESTAMP, value BIGINT) WITH (format = 'rate', rowsPerSecond = '5');",
     "CREATE TABLE T (k INT, n VARCHAR) WITH (path = 't.csv'); CREATE TABLE U (k INT);",
     "CREATE TABLE T (k BIGINT) WITH (path = 't.parquet', format = 'parquet');",
@@ -85,7 +85,10 @@ MISTAKES = [
             "line 2, column 22: stream A of format 'csv' has no option 'maxfilepertrigger'. Did you mean 'maxFilesPerTrigger'?",
         ],
     ),
-    (f"CREATE STREAM A {COLUMNS} WITH (format = 'csv')", ["line 1, column 45: stream A of format 'csv' has no path"]),
+    (
+        f"CREATE STREAM A {COLUMNS} WITH (format = 'csv')",
+        ["line 1, column 45: stream A of format 'csv' has no path"],
+    ),
     (
         f"CREATE STREAM A {COLUMNS} WITH (format = 'json', path = 'nowhere')",
         ["line 1, column 62: stream A reads 'nowhere', where there is nothing"],
@@ -98,25 +101,81 @@ MISTAKES = [
         f"CREATE STREAM A {COLUMNS} WITH (format = 'parquet', path = 'in', reader = 'arow')",
         ["line 1, column 78: the reader of stream A cannot be 'arow'"],
     ),
-    (f"CREATE STREAM A {COLUMNS} WITH (path = 'in')", ["line 1, column 45: stream A has the option 'path' but no format"]),
+    (
+        f"CREATE STREAM A {COLUMNS} WITH (path = 'in')",
+        ["line 1, column 45: stream A has the option 'path' but no format"],
+    ),
     (f"{A}\nCREATE STREAM B {COLUMNS}", ["line 2, column 1: stream B has no source"]),
-    ("CREATE TABLE T (k INT) WITH (path = 'no.csv')", ["line 1, column 30: table T reads 'no.csv', where there is no such file"]),
-    ("CREATE TABLE T (k INT) WITH (path = 't.csv')", ["line 1, column 1: the rows for table T have a column 'n' that does not"]),
-    ("CREATE TABLE T (k INT, m INT) WITH (path = 't.parquet')", ["line 1, column 1: the rows for table T have no column 'm'"]),
-    ("CREATE TABLE T (k INT, n VARCHAR) WITH (path = 't.json')", ["line 1, column 1: the rows for table T have a column 'more'"]),
-    ("CREATE TABLE T (k INT) WITH (path = 'file', format = 'parquet')", ["line 1, column 30: table T cannot be read from 'file'"]),
-    ("CREATE TABLE T (k INT) WITH (path = 't.csv', format = 'cvs')", ["line 1, column 46: table T has format 'cvs', which"]),
-    ("CREATE TABLE T (k INT) WITH (path = 't.csv', heder = 'true')", ["line 1, column 46: table T of format 'csv' has no option 'heder'"]),
-    ("CREATE TABLE T (k INT) WITH (path = 't.csv', header = 'yes')", ["line 1, column 46: the header of table T cannot be 'yes'"]),
-    ("CREATE TABLE T (k INT) WITH (format = 'csv')", ["line 1, column 30: table T has the option 'format' but no path"]),
-    (f"{A}\n{Q} WITH (sink = 'parquet')", ["query q, line 2, column 57: the parquet sink of query q has no path"]),
-    (f"{A}\n{Q} WITH (format = 'csv')", ["query q, line 2, column 57: the csv sink of query q has no path"]),
-    (f"{A}\n{Q} WITH (path = 'out')", ["query q, line 2, column 57: the sink of query q has a path but no format"]),
-    (f"{A}\n{Q} WITH (sink = 'parquett', path = 'out')", ["query q, line 2, column 57: the sink of query q has the unknown format"]),
-    (f"{A}\n{Q} WITH (sink = 'rate')", ["query q, line 2, column 57: the sink of query q has the format 'rate', which can be read"]),
-    (f"{A}\n{Q} WITH (sink = 'console', path = 'out')", ["query q, line 2, column 75: the sink of query q is console, where path"]),
-    (f"{A}\n{Q} WITH (sink = 'csv', format = 'csv', path = 'o')", ["query q, line 2, column 71: the sink of query q has both"]),
-    (f"{A}\n{Q} WITH (sink = 'csv', path = 'file/out')", ["query q, line 2, column 71: the sink of query q cannot make the folder"]),
+    (
+        "CREATE TABLE T (k INT) WITH (path = 'no.csv')",
+        ["line 1, column 30: table T reads 'no.csv', where there is no such file"],
+    ),
+    (
+        "CREATE TABLE T (k INT) WITH (path = 't.csv')",
+        ["line 1, column 1: the rows for table T have a column 'n' that does not"],
+    ),
+    (
+        "CREATE TABLE T (k INT, m INT) WITH (path = 't.parquet')",
+        ["line 1, column 1: the rows for table T have no column 'm'"],
+    ),
+    (
+        "CREATE TABLE T (k INT, n VARCHAR) WITH (path = 't.json')",
+        ["line 1, column 1: the rows for table T have a column 'more'"],
+    ),
+    (
+        "CREATE TABLE T (k INT) WITH (path = 'file', format = 'parquet')",
+        ["line 1, column 30: table T cannot be read from 'file'"],
+    ),
+    (
+        "CREATE TABLE T (k INT) WITH (path = 't.csv', format = 'cvs')",
+        ["line 1, column 46: table T has format 'cvs', which"],
+    ),
+    (
+        "CREATE TABLE T (k INT) WITH (path = 't.csv', heder = 'true')",
+        ["line 1, column 46: table T of format 'csv' has no option 'heder'"],
+    ),
+    (
+        "CREATE TABLE T (k INT) WITH (path = 't.csv', header = 'yes')",
+        ["line 1, column 46: the header of table T cannot be 'yes'"],
+    ),
+    (
+        "CREATE TABLE T (k INT) WITH (format = 'csv')",
+        ["line 1, column 30: table T has the option 'format' but no path"],
+    ),
+    (
+        f"{A}\n{Q} WITH (sink = 'parquet')",
+        ["query q, line 2, column 57: the parquet sink of query q has no path"],
+    ),
+    (
+        f"{A}\n{Q} WITH (format = 'csv')",
+        ["query q, line 2, column 57: the csv sink of query q has no path"],
+    ),
+    (
+        f"{A}\n{Q} WITH (path = 'out')",
+        ["query q, line 2, column 57: the sink of query q has a path but no format"],
+    ),
+    (
+        f"{A}\n{Q} WITH (sink = 'parquett', path = 'out')",
+        ["query q, line 2, column 57: the sink of query q has the unknown format"],
+    ),
+    (
+        f"{A}\n{Q} WITH (sink = 'rate')",
+        [
+            "query q, line 2, column 57: the sink of query q has the format 'rate', which can be read"
+        ],
+    ),
+    (
+        f"{A}\n{Q} WITH (sink = 'console', path = 'out')",
+        ["query q, line 2, column 75: the sink of query q is console, where path"],
+    ),
+    (
+        f"{A}\n{Q} WITH (sink = 'csv', format = 'csv', path = 'o')",
+        ["query q, line 2, column 71: the sink of query q has both"],
+    ),
+    (
+        f"{A}\n{Q} WITH (sink = 'csv', path = 'file/out')",
+        ["query q, line 2, column 71: the sink of query q cannot make the folder"],
+    ),
     (
         f"{A}\n{Q} WITH (sink = 'csv', path = 'o');\n{Q.replace('q', 'r', 1)} WITH (sink = 'csv', path = './x/../o')".replace(
             "QUERr", "QUERY"
@@ -138,13 +197,19 @@ MISTAKES = [
         f"CREATE STREAM A {COLUMNS} WITH (format = 'csv', path = '{'x' * 5000}')",
         ["line 1, column 61: stream A reads 'xxx"],
     ),
-    (f"CREATE TABLE T (k INT) WITH (path = '{'x' * 5000}.csv')", ["line 1, column 30: table T reads 'xxx"]),
+    (
+        f"CREATE TABLE T (k INT) WITH (path = '{'x' * 5000}.csv')",
+        ["line 1, column 30: table T reads 'xxx"],
+    ),
     (
         f"{A}\n{Q} WITH (sink = 'csv', path = '{'x' * 5000}')",
         ["query q, line 2, column 71: the sink of query q cannot make the folder"],
     ),
     ("SET allowed_paths = '/'", ["line 1, column 1: a script cannot change allowed_paths"]),
-    (f"{A}\n{Q} WITH (allowed_paths = '/')", ["query q, line 2, column 57: a script cannot change allowed_paths"]),
+    (
+        f"{A}\n{Q} WITH (allowed_paths = '/')",
+        ["query q, line 2, column 57: a script cannot change allowed_paths"],
+    ),
 ]
 
 
@@ -182,7 +247,10 @@ CREATE QUERY last AS SELECT k FROM A;
 
 def test_a_declaration_with_wrong_options_still_counts_for_what_follows() -> None:
     text = f"CREATE STREAM A {COLUMNS} WITH (format = 'csv', path = 'nowhere');\nCREATE QUERY q AS SELECT nosuch FROM A WINDOW 1 SECOND"
-    assert [error.split(":")[0] for error in found(text)] == ["line 1, column 61", "query q, line 2, column 26"]
+    assert [error.split(":")[0] for error in found(text)] == [
+        "line 1, column 61",
+        "query q, line 2, column 26",
+    ]
 
 
 def test_a_missing_semicolon_spoils_no_later_statement() -> None:
@@ -192,9 +260,14 @@ def test_a_missing_semicolon_spoils_no_later_statement() -> None:
 
 @pytest.mark.parametrize(
     ("broken", "column"),
-    [("CREATE STREAM B (k INT\x00, ts TIMESTAMP);", 23), ("CREATE QUERY b AS SELECT 'x FROM B WINDOW 1 SECOND;", 26)],
+    [
+        ("CREATE STREAM B (k INT\x00, ts TIMESTAMP);", 23),
+        ("CREATE QUERY b AS SELECT 'x FROM B WINDOW 1 SECOND;", 26),
+    ],
 )
-def test_after_text_that_cannot_be_cut_into_words_reading_goes_on_behind_the_next_semicolon(broken: str, column: int) -> None:
+def test_after_text_that_cannot_be_cut_into_words_reading_goes_on_behind_the_next_semicolon(
+    broken: str, column: int
+) -> None:
     later = "CREATE QUERY c AS SELECT nosuch FROM A WINDOW 1 SECOND;\nCREATE QUERY d AS SELECT k FROM B WINDOW 1 SECOND;"
     text = f"CREATE STREAM A {COLUMNS};\n{broken}\n{later}"
     errors = [error.split(":")[0] for error in found(text)]
@@ -205,14 +278,19 @@ def test_after_text_that_cannot_be_cut_into_words_reading_goes_on_behind_the_nex
 def test_semicolons_in_quotes_and_comments_end_nothing() -> None:
     query = "CREATE QUERY q AS SELECT ';' AS s, \"no;such\" FROM A WINDOW 1 SECOND"
     text = f"CREATE STREAM A {COLUMNS}; -- a; b\n/* c; */ {query}; SET nosuch = 1"
-    assert [error.split(":")[0] for error in found(text)] == ["query q, line 2, column 45", "line 2, column 79"]
+    assert [error.split(":")[0] for error in found(text)] == [
+        "query q, line 2, column 45",
+        "line 2, column 79",
+    ]
 
 
 def test_explain_looks_at_no_files_and_a_run_needs_sources() -> None:
     text = f"CREATE STREAM A {COLUMNS} WITH (format = 'csv', path = 'nowhere'); CREATE TABLE T (k INT) WITH (path = 'no.csv');"
     assert found(text, Scope(files=False)) == []
     assert len(found(text)) == 2
-    assert found(f"CREATE STREAM A {COLUMNS};\n{Q}", Scope(on_spark=True))[0].startswith("line 1, column 1: stream A has no source")
+    assert found(f"CREATE STREAM A {COLUMNS};\n{Q}", Scope(on_spark=True))[0].startswith(
+        "line 1, column 1: stream A has no source"
+    )
 
 
 def test_what_only_a_package_can_check_is_noted() -> None:
@@ -222,8 +300,13 @@ def test_what_only_a_package_can_check_is_noted() -> None:
 
 
 @pytest.mark.parametrize("text", [*SOUND, *(text for text, _ in MISTAKES)])
-def test_confinement_to_the_folder_changes_nothing_for_paths_inside(text: str, folder: Path) -> None:
-    if any(word in text for word in ("kafka", "org.example", "s3a", "delta", "socket", "file/out", "rate'")):
+def test_confinement_to_the_folder_changes_nothing_for_paths_inside(
+    text: str, folder: Path
+) -> None:
+    if any(
+        word in text
+        for word in ("kafka", "org.example", "s3a", "delta", "socket", "file/out", "rate'")
+    ):
         return
     assert found(text, Scope(AllowedPaths.of([folder]))) == found(text)
 
@@ -267,7 +350,9 @@ def _raised(script: str) -> str | None:
 
 
 @given(st.lists(_PIECES, max_size=8), st.sampled_from([";\n", "; ", " "]))
-def test_a_check_agrees_with_the_engine_on_whether_and_where_the_first_error_is(pieces: list[str], between: str) -> None:
+def test_a_check_agrees_with_the_engine_on_whether_and_where_the_first_error_is(
+    pieces: list[str], between: str
+) -> None:
     script = between.join(pieces)
     errors = ScriptCheck(Scope(files=False)).read(script)
     raised = _raised(script)
@@ -280,8 +365,14 @@ def test_a_check_agrees_with_the_engine_on_whether_and_where_the_first_error_is(
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command where no Java is to be found."""
     code = [sys.executable, "-c", "from muntin.cli import main; main()", *arguments]
-    environment = {**os.environ, "JAVA_HOME": "nowhere", "PYTHONPATH": str(Path(muntin.__file__).parents[1])}
-    return subprocess.run(code, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    environment = {
+        **os.environ,
+        "JAVA_HOME": "nowhere",
+        "PYTHONPATH": str(Path(muntin.__file__).parents[1]),
+    }
+    return subprocess.run(
+        code, capture_output=True, text=True, check=False, timeout=120, env=environment
+    )
 
 
 def test_the_command_prints_all_errors_or_a_list_of_them_and_needs_no_spark(folder: Path) -> None:
@@ -291,29 +382,47 @@ def test_the_command_prints_all_errors_or_a_list_of_them_and_needs_no_spark(fold
     assert (text.returncode, text.stdout) == (2, "")
     first, second = text.stderr.splitlines()
     assert first.startswith("error: line 2, column 1: there is no setting 'nosuch'")
-    assert second.startswith("error: query q, line 3, column 57: the csv sink of query q has no path")
+    assert second.startswith(
+        "error: query q, line 3, column 57: the csv sink of query q has no path"
+    )
     machines = command("check", "app.sql", "--json")
     assert machines.returncode == 2
     told = json.loads(machines.stdout)
-    assert [(one["line"], one["column"], one["query"]) for one in told["errors"]] == [(2, 1, None), (3, 57, "q")]
+    assert [(one["line"], one["column"], one["query"]) for one in told["errors"]] == [
+        (2, 1, None),
+        (3, 57, "q"),
+    ]
     assert told["errors"][1]["error"] == "the csv sink of query q has no path"
     assert told["queries"] == ["q"]
 
 
 def test_scripts_are_confined_on_the_command_line(folder: Path) -> None:
-    (folder / "app.sql").write_text(f"CREATE TABLE T (k INT, n VARCHAR) WITH (path = 't.csv');\n{A}\n{Q};", encoding="utf-8")
+    (folder / "app.sql").write_text(
+        f"CREATE TABLE T (k INT, n VARCHAR) WITH (path = 't.csv');\n{A}\n{Q};", encoding="utf-8"
+    )
     for arguments in (["check"], ["explain"], ["run", "--once"]):
-        refused = command(*arguments, "app.sql", "--allow-path", "in", "--allow-path", "s3a://bucket")
+        refused = command(
+            *arguments, "app.sql", "--allow-path", "in", "--allow-path", "s3a://partition"
+        )
         assert refused.returncode == 2
-        assert "error: line 1, column 41: table T: the path 't.csv' is outside the allowed folders" in refused.stderr
-    assert command("check", "app.sql", "--allow-path", "in", "--allow-path", "t.csv").returncode == 0
+        assert (
+            "error: line 1, column 41: table T: the path 't.csv' is outside the allowed folders"
+            in refused.stderr
+        )
+    assert (
+        command("check", "app.sql", "--allow-path", "in", "--allow-path", "t.csv").returncode == 0
+    )
     assert command("check", "app.sql").returncode == 0
 
 
 def test_the_engine_stops_at_the_first_error() -> None:
     engine = muntin.Engine()
-    with pytest.raises(SqlError, match=r"line 2, column 46: stream B has no option 'slak'\. Did you mean 'slack'\?"):
-        engine.execute(f"CREATE STREAM A {COLUMNS};\n CREATE STREAM B {COLUMNS} WITH (slak = '1 second');\n CREATE STREAM C {COLUMNS};")
+    with pytest.raises(
+        SqlError, match=r"line 2, column 46: stream B has no option 'slak'\. Did you mean 'slack'\?"
+    ):
+        engine.execute(
+            f"CREATE STREAM A {COLUMNS};\n CREATE STREAM B {COLUMNS} WITH (slak = '1 second');\n CREATE STREAM C {COLUMNS};"
+        )
     with pytest.raises(SqlError, match="unknown format 'parquett'"):
         engine.execute(f"CREATE STREAM D {COLUMNS} WITH (format = 'parquett', path = 'in')")
     engine.query("SELECT k FROM A WINDOW 1 SECOND")

@@ -41,12 +41,17 @@ def test_check_and_explain_a_good_script(script: Path) -> None:
     ("text", "message"),
     [
         ("CREATE QUERY q AS SELECT k FROM Nosuch WINDOW 1 SECOND;", "query q, line 1, column 33"),
-        ('CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY q AS SELECT "[/x]" FROM A WINDOW 1 SECOND;', "no column '[/x]'"),
+        (
+            'CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY q AS SELECT "[/x]" FROM A WINDOW 1 SECOND;',
+            "no column '[/x]'",
+        ),
         ("SET speed = 5;", "there is no setting 'speed'"),
         ("DROP QUERY q;", "there is no query 'q'"),
     ],
 )
-def test_a_users_mistake_ends_with_2_and_the_place_on_stderr(tmp_path: Path, text: str, message: str) -> None:
+def test_a_users_mistake_ends_with_2_and_the_place_on_stderr(
+    tmp_path: Path, text: str, message: str
+) -> None:
     path = tmp_path / "bad.sql"
     path.write_text(text, encoding="utf-8")
     for command in ("check", "explain"):
@@ -58,7 +63,11 @@ def test_a_users_mistake_ends_with_2_and_the_place_on_stderr(tmp_path: Path, tex
 
 
 def test_missing_files_and_unknown_commands_end_with_2(tmp_path: Path) -> None:
-    for arguments in (["check", tmp_path / "none.sql"], ["test", tmp_path / "none.cqt"], ["nosuch"]):
+    for arguments in (
+        ["check", tmp_path / "none.sql"],
+        ["test", tmp_path / "none.cqt"],
+        ["nosuch"],
+    ):
         done = muntin(*arguments)
         assert done.returncode == 2
         assert "Traceback" not in done.stderr

@@ -133,13 +133,19 @@ def differences(program: Program) -> list[str]:
         have = Counter(map(str, pa.concat_tables(got).to_pylist()))
         want = Counter(map(str, other.handle(name).poll().to_pylist()))
         if have != want:
-            found.append(f"{name}: missing {list((want - have).items())[:3]}, surplus {list((have - want).items())[:3]}")
+            found.append(
+                f"{name}: missing {list((want - have).items())[:3]}, surplus {list((have - want).items())[:3]}"
+            )
     return found
 
 
 def main(mode: str, moments: int, seed: int) -> None:
     program = Program()
-    steps = [program.push, program.poll, program.look, program.change] if mode == "calls" else [program.live]
+    steps = (
+        [program.push, program.poll, program.look, program.change]
+        if mode == "calls"
+        else [program.live]
+    )
     for step in steps * 2:
         step()
     begin = time.perf_counter()
@@ -162,7 +168,9 @@ def main(mode: str, moments: int, seed: int) -> None:
         problems += program.problems(live=False)
     problems += differences(program)
     threads = [thread.name for thread in threading.enumerate() if thread.name == "muntin-executor"]
-    sys.stdout.write(json.dumps({"interrupted": interrupted, "problems": problems, "threads": threads}))
+    sys.stdout.write(
+        json.dumps({"interrupted": interrupted, "problems": problems, "threads": threads})
+    )
 
 
 if __name__ == "__main__":

@@ -38,7 +38,9 @@ CALLS: dict[str, Callable[[Engine, Any], object]] = {
     "table, rows": lambda engine, value: engine.table("T", value),
     "table, columns": lambda engine, value: engine.table("T", [{"x": 1}], value),
     "subscribe": lambda engine, value: engine.handle("q").subscribe(value),
-    "subscribe, buffer": lambda engine, value: engine.handle("q").subscribe(lambda _: None, buffer=value),
+    "subscribe, buffer": lambda engine, value: engine.handle("q").subscribe(
+        lambda _: None, buffer=value
+    ),
     "settle": lambda engine, value: engine.settle(value),
     "stop": lambda engine, value: engine.stop(value),
 }
@@ -93,7 +95,10 @@ UNIONS = ["UNION(a INT, b VARCHAR)", "UNION(a INT)[]", "STRUCT(x UNION(a INT))",
 
 @pytest.mark.parametrize("kind", UNIONS)
 def test_columns_whose_values_cannot_be_kept_are_refused(kind: str) -> None:
-    with pytest.raises(SqlError, match=r"line 1, column 20: columns of type (UNION|BIGNUM) are not supported\. Use a STRUCT"):
+    with pytest.raises(
+        SqlError,
+        match=r"line 1, column 20: columns of type (UNION|BIGNUM) are not supported\. Use a STRUCT",
+    ):
         Engine().execute(f"CREATE STREAM A (u {kind}, ts TIMESTAMP)")
     with pytest.raises(InputError, match="are not supported"):
         Engine().stream("A", {"u": kind, "ts": "TIMESTAMP"})
@@ -117,7 +122,10 @@ def test_arrow_schemas_with_unions_are_refused() -> None:
     ],
 )
 def test_expressions_whose_values_cannot_be_kept_are_refused(sql: str) -> None:
-    with pytest.raises(SqlError, match=r"line 1, column \d+: the expression .* has type (UNION|BIGNUM), which is not supported"):
+    with pytest.raises(
+        SqlError,
+        match=r"line 1, column \d+: the expression .* has type (UNION|BIGNUM), which is not supported",
+    ):
         make_engine().query(sql)
 
 

@@ -24,7 +24,10 @@ class World:
         for name in "AB":
             self.engine.stream(name, COLUMNS, time="ts")
         self.engine.table("T", [{"k": 1, "s": "one"}])
-        self.witness = self.engine.query("SELECT A.s AS a, B.s AS b FROM A [RANGE 1 HOUR], B [ROWS 1000] WHERE A.ts = B.ts", name="witness")
+        self.witness = self.engine.query(
+            "SELECT A.s AS a, B.s AS b FROM A [RANGE 1 HOUR], B [ROWS 1000] WHERE A.ts = B.ts",
+            name="witness",
+        )
         self._time = 0
         self._expected: list[tuple[str, str]] = []
         self.step()
@@ -47,7 +50,10 @@ class World:
     def check(self) -> None:
         self.step()
         polled = self.witness.poll()
-        assert list(zip(polled.column("a").to_pylist(), polled.column("b").to_pylist(), strict=True)) == self._expected
+        assert (
+            list(zip(polled.column("a").to_pylist(), polled.column("b").to_pylist(), strict=True))
+            == self._expected
+        )
 
 
 @pytest.fixture
@@ -79,7 +85,9 @@ def values(q: muntin.StandingQuery, column: str = "r") -> list[Any]:
         ("repeat(s, k * 100000000000)", [None, None, None]),
     ],
 )
-def test_a_row_on_which_an_expression_fails_has_null_there(world: World, expression: str, expected: list[Any]) -> None:
+def test_a_row_on_which_an_expression_fails_has_null_there(
+    world: World, expression: str, expected: list[Any]
+) -> None:
     q = world.engine.query(f"SELECT {expression} AS r FROM A WINDOW 1 HOUR")
     world.push("A", (1, 0.0, "7"), (EDGE, 0.0, "seven"), (3, 0.0, "9"))
     assert values(q) == expected
@@ -98,7 +106,9 @@ def test_a_row_on_which_an_expression_fails_has_null_there(world: World, express
     ],
 )
 @pytest.mark.parametrize("emit", ["INSERTS", "CHANGES"])
-def test_a_condition_that_fails_on_a_row_is_not_true_there(world: World, where: str, expected: list[int], emit: str) -> None:
+def test_a_condition_that_fails_on_a_row_is_not_true_there(
+    world: World, where: str, expected: list[int], emit: str
+) -> None:
     q = world.engine.query(f"SELECT A.k AS r FROM A, B WHERE {where} WINDOW 1 HOUR EMIT {emit}")
     for key, text in ((1, "1"), (EDGE, "edge"), (3, "3")):
         world.push("A", (key, 0.0, text))
@@ -136,14 +146,23 @@ def test_keys_at_the_edge_of_64_bits_join_themselves_only(world: World) -> None:
     world.push("B", *((key, 0.0, "") for key in keys))
     old = {SECOND}
     assert [key for key in values(q) if key not in old] == keys
-    assert sorted(key for key in values(less) if key not in old and abs(key) != SECOND).count(-EDGE - 1) >= len(keys) - 1
+    assert (
+        sorted(key for key in values(less) if key not in old and abs(key) != SECOND).count(
+            -EDGE - 1
+        )
+        >= len(keys) - 1
+    )
 
 
 def test_nan_equals_nan_infinity_is_a_value_and_zero_has_no_sign(world: World) -> None:
-    q = world.engine.query("SELECT A.s AS r, B.s AS t FROM A, B WHERE A.x = B.x AND A.k IS NULL AND B.k IS NULL WINDOW 1 HOUR")
+    q = world.engine.query(
+        "SELECT A.s AS r, B.s AS t FROM A, B WHERE A.x = B.x AND A.k IS NULL AND B.k IS NULL WINDOW 1 HOUR"
+    )
     numbers = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf"), "zero": 0.0}
     world.push("A", *((None, number, name) for name, number in numbers.items()))
-    world.push("B", *((None, number, name) for name, number in numbers.items()), (None, -0.0, "minus zero"))
+    world.push(
+        "B", *((None, number, name) for name, number in numbers.items()), (None, -0.0, "minus zero")
+    )
     found = q.poll()
     assert list(zip(found.column("r").to_pylist(), found.column("t").to_pylist(), strict=True)) == [
         ("nan", "nan"), ("inf", "inf"), ("-inf", "-inf"), ("zero", "zero"), ("zero", "minus zero"),
@@ -162,7 +181,9 @@ def test_huge_texts_join_by_all_of_their_letters(world: World) -> None:
 def test_times_far_outside_the_calendar_are_times(time: int) -> None:
     engine = muntin.Engine()
     engine.stream("A", {"k": "int", "ts": "timestamp"})
-    q = engine.query("SELECT a.k FROM A a [RANGE 52000 WEEKS], A b [RANGE 1 MICROSECOND] WHERE a.k = b.k EMIT CHANGES")
+    q = engine.query(
+        "SELECT a.k FROM A a [RANGE 52000 WEEKS], A b [RANGE 1 MICROSECOND] WHERE a.k = b.k EMIT CHANGES"
+    )
     engine.push("A", [(1, time), (1, time)])
     engine.advance(time)
     assert len(q.poll()) == 4
@@ -175,7 +196,12 @@ def test_zoned_columns_keep_instants() -> None:
     engine.stream("Z", {"k": "int", "at": "timestamptz"})
     q = engine.query("SELECT k, at FROM Z WINDOW 1 SECOND")
     engine.push("Z", [(1, "1970-01-01T01:00:05+01:00")])
-    engine.push("Z", pa.table({"k": [2], "at": pa.array([6 * SECOND]).cast(pa.timestamp("us", tz="Asia/Tokyo"))}))
+    engine.push(
+        "Z",
+        pa.table(
+            {"k": [2], "at": pa.array([6 * SECOND]).cast(pa.timestamp("us", tz="Asia/Tokyo"))}
+        ),
+    )
     polled = q.poll()
     assert polled.column("at").cast(pa.int64()).to_pylist() == [5 * SECOND, 6 * SECOND]
     assert polled.column("_ts").cast(pa.int64()).to_pylist() == [5 * SECOND, 6 * SECOND]
@@ -191,7 +217,10 @@ def test_a_refused_push_leaves_waiting_rows_and_the_clock_alone() -> None:
     q = engine.query("SELECT A.s AS r FROM A, B WHERE A.k = B.k WINDOW 1 HOUR")
     engine.push("A", [(1, 0.0, "waits", SECOND)])
     before = engine.stats()["streams"]
-    for rows in ([(1, 0.0, "x", 90 * SECOND), (1, 0.0, "y", None)], [(1, 0.0, "x", 90 * SECOND), ("k", 0.0, "y", 0)]):
+    for rows in (
+        [(1, 0.0, "x", 90 * SECOND), (1, 0.0, "y", None)],
+        [(1, 0.0, "x", 90 * SECOND), ("k", 0.0, "y", 0)],
+    ):
         with pytest.raises(muntin.InputError, match="row 1 for stream A"):
             engine.push("A", rows)
     assert engine.stats()["streams"] == before
@@ -245,14 +274,20 @@ def test_no_query_reaches_a_file_or_the_system(world: World, tmp_path: Path, sql
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("CREATE STREAM Witness (k INT, ts TIMESTAMP)", "line 1, column 1: there is already a query Witness"),
+        (
+            "CREATE STREAM Witness (k INT, ts TIMESTAMP)",
+            "line 1, column 1: there is already a query Witness",
+        ),
         ("CREATE TABLE a (k INT)", "line 1, column 1: there is already a stream A"),
         ("CREATE STREAM t (k INT, ts TIMESTAMP)", "line 1, column 1: there is already a table T"),
         ("CREATE QUERY B AS SELECT k FROM A WINDOW 1 SECOND", "the name B is taken"),
         ("CREATE STREAM C (k INT, k INT, ts TIMESTAMP)", "the same name"),
         ("CREATE STREAM C (_op INT, ts TIMESTAMP)", "_op"),
         ("CREATE STREAM C (k INT, ts TIMESTAMP) WITH (slack = '-1 second')", "slack"),
-        ("CREATE STREAM C (k INT, ts TIMESTAMP) WITH (rate = '0', distinct = '5')", "rate cannot be '0'"),
+        (
+            "CREATE STREAM C (k INT, ts TIMESTAMP) WITH (rate = '0', distinct = '5')",
+            "rate cannot be '0'",
+        ),
         ("DROP STREAM T", "there is no stream T"),
         ("DROP QUERY A", "there is no query 'A'|there is no query A"),
         ("SET nosuch = 1", "there is no setting 'nosuch'"),
@@ -260,7 +295,9 @@ def test_no_query_reaches_a_file_or_the_system(world: World, tmp_path: Path, sql
         ("SET expiry_interval = 'soon'", "setting expiry_interval cannot be 'soon'"),
     ],
 )
-def test_statements_that_clash_with_what_is_there(world: World, statement: str, message: str) -> None:
+def test_statements_that_clash_with_what_is_there(
+    world: World, statement: str, message: str
+) -> None:
     before = world.engine.stats()["streams"]
     with pytest.raises(muntin.SqlError, match=message):
         world.engine.execute(statement)

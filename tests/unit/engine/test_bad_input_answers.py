@@ -22,7 +22,9 @@ def engine() -> muntin.Engine:
     engine = muntin.Engine()
     for name in "AB":
         engine.stream(name, COLUMNS, time="ts")
-    engine.query("SELECT A.k, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW 10 SECONDS", name="pairs")
+    engine.query(
+        "SELECT A.k, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW 10 SECONDS", name="pairs"
+    )
     engine.push("A", [(1, 1.5, "x", 1 * SECOND)])
     return engine
 
@@ -39,15 +41,27 @@ def assert_goes_on(engine: muntin.Engine) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([(1, 1.0, "x")], r"row 0 for stream A does not have 4 values: .* Its columns are k int64, v double"),
+        (
+            [(1, 1.0, "x")],
+            r"row 0 for stream A does not have 4 values: .* Its columns are k int64, v double",
+        ),
         ([(1, 1.0, "x", 0, 5)], "row 0 for stream A does not have 4 values"),
-        ([{"k": 1, "ts": 0, "nosuch": 2}], "the rows for stream A have a column 'nosuch' that does not belong there"),
+        (
+            [{"k": 1, "ts": 0, "nosuch": 2}],
+            "the rows for stream A have a column 'nosuch' that does not belong there",
+        ),
         ([(1, 1.0, "x", 5), {"k": 1}], "row 1 for stream A does not have 4 values"),
         ([{"k": 1, "ts": 0}, (1, 1.0, "x", 5)], "row 1 for stream A is not a dict"),
         ([("one", 1.0, "x", 0)], "row 0 for stream A: column 'k' is int64 and cannot be 'one'"),
-        ([(1, 1.0, "x", 0), (1.5, 1.0, "x", 1)], "row 1 for stream A: column 'k' is int64 and cannot be 1.5"),
+        (
+            [(1, 1.0, "x", 0), (1.5, 1.0, "x", 1)],
+            "row 1 for stream A: column 'k' is int64 and cannot be 1.5",
+        ),
         ([(Decimal("1.5"), 1.0, "x", 0)], "cannot be Decimal"),
-        ([(EDGE + 1, 1.0, "x", 0)], "row 0 for stream A: column 'k' is int64 and cannot be 9223372036854775808"),
+        (
+            [(EDGE + 1, 1.0, "x", 0)],
+            "row 0 for stream A: column 'k' is int64 and cannot be 9223372036854775808",
+        ),
         ([(1, 1.0, 7, 0)], "column 's' is string and cannot be 7"),
         ([(1, 1.0, "x", None)], "row 0 for stream A has no time: column 'ts' is NULL"),
         ([(1, 1.0, "x", EDGE)], "a row for stream A has a time out of range"),
@@ -61,10 +75,15 @@ def assert_goes_on(engine: muntin.Engine) -> None:
             pa.table({"k": ["a"], "v": [1.0], "s": ["x"], "ts": [0]}),
             "column 'k' of the rows for stream A is string and cannot become int64",
         ),
-        (pd.DataFrame({"k": [1, "a"], "v": 1.0, "s": "x", "ts": 0}), "the DataFrame for stream A cannot be converted"),
+        (
+            pd.DataFrame({"k": [1, "a"], "v": 1.0, "s": "x", "ts": 0}),
+            "the DataFrame for stream A cannot be converted",
+        ),
     ],
 )
-def test_rows_that_do_not_fit_are_refused_whole(engine: muntin.Engine, rows: Any, message: str) -> None:
+def test_rows_that_do_not_fit_are_refused_whole(
+    engine: muntin.Engine, rows: Any, message: str
+) -> None:
     with pytest.raises(muntin.InputError, match=message):
         engine.push("A", rows)
     assert_goes_on(engine)
@@ -87,13 +106,18 @@ def test_rows_that_do_not_fit_are_refused_whole(engine: muntin.Engine, rows: Any
         ("SELECT SUM(COUNT(*)) FROM A WINDOW 1 SECOND", "line 1"),
         ("SELECT DISTINCT ON (k) k FROM A WINDOW 1 SECOND", "line 1"),
         ("SELECT random() FROM A WINDOW 1 SECOND", "line 1"),
-        ("SELECT k FROM A WINDOW 1 SECOND WITH (expiry = 'never')", "setting expiry cannot be 'never'"),
+        (
+            "SELECT k FROM A WINDOW 1 SECOND WITH (expiry = 'never')",
+            "setting expiry cannot be 'never'",
+        ),
         ("SELECT k FROM A WINDOW 1 SECOND WITH (speed = 'high')", "there is no setting 'speed'"),
         ("SELEC k FROM A", "line 1"),
         ("", "line 1"),
     ],
 )
-def test_queries_that_make_no_sense_are_refused_with_their_place(engine: muntin.Engine, sql: str, message: str) -> None:
+def test_queries_that_make_no_sense_are_refused_with_their_place(
+    engine: muntin.Engine, sql: str, message: str
+) -> None:
     with pytest.raises(muntin.MuntinError, match=message):
         engine.query(sql, name="bad")
     assert [query.name for query in engine.queries()] == ["pairs"]
@@ -141,7 +165,10 @@ def test_unknown_names_are_told_with_what_there_is(engine: muntin.Engine) -> Non
         engine.push(None, [])  # type: ignore[arg-type]
     with pytest.raises(muntin.CatalogError, match=r"there is no query 'pair'\. There are pairs"):
         engine.drop("pair")
-    with pytest.raises(muntin.SqlError, match=r"line 1, column 1: stream A is read by query pairs\. Drop those queries first"):
+    with pytest.raises(
+        muntin.SqlError,
+        match=r"line 1, column 1: stream A is read by query pairs\. Drop those queries first",
+    ):
         engine.execute("DROP STREAM A")
     with pytest.raises(muntin.CatalogError, match="there is already a stream A"):
         engine.stream("a", COLUMNS, time="ts")
@@ -157,8 +184,15 @@ def test_null_keys_never_match_and_are_not_stored(engine: muntin.Engine) -> None
 
 
 def test_empty_pushes_of_every_kind_change_nothing(engine: muntin.Engine) -> None:
-    schema = pa.schema([("k", pa.int64()), ("v", pa.float64()), ("s", pa.string()), ("ts", pa.timestamp("us"))])
-    empties: list[Any] = [[], schema.empty_table(), pa.RecordBatch.from_pylist([], schema), pd.DataFrame({name: [] for name in COLUMNS})]
+    schema = pa.schema(
+        [("k", pa.int64()), ("v", pa.float64()), ("s", pa.string()), ("ts", pa.timestamp("us"))]
+    )
+    empties: list[Any] = [
+        [],
+        schema.empty_table(),
+        pa.RecordBatch.from_pylist([], schema),
+        pd.DataFrame({name: [] for name in COLUMNS}),
+    ]
     for rows in empties:
         engine.push("A", rows)
     assert_goes_on(engine)
@@ -180,7 +214,9 @@ def test_integers_at_the_edge_of_64_bits_join_and_overflow_to_null() -> None:
     engine = muntin.Engine()
     for name in "AB":
         engine.stream(name, {"k": "bigint", "ts": "timestamp"}, time="ts")
-    q = engine.query("SELECT A.k, A.k + 1 AS more, 10 // (A.k + B.k) AS share FROM A, B WHERE A.k = B.k WINDOW 1 MINUTE")
+    q = engine.query(
+        "SELECT A.k, A.k + 1 AS more, 10 // (A.k + B.k) AS share FROM A, B WHERE A.k = B.k WINDOW 1 MINUTE"
+    )
     for name in "AB":
         engine.push(name, [(EDGE, 0), (-EDGE - 1, 1), (0, 2), (5, 3)])
     engine.advance(4)
@@ -199,7 +235,12 @@ def test_names_may_be_unicode_and_times_of_any_kind() -> None:
     engine.execute('CREATE STREAM "Größe 寸" ("ключ" BIGINT, zeit TIMESTAMP)')
     q = engine.query('SELECT g."ключ" AS "値" FROM "Größe 寸" g WINDOW 1 MINUTE', name="größen")
     engine.push(
-        "größe 寸", [{"КЛЮЧ": 1, "zeit": "1970-01-01"}, {"ключ": 2, "zeit": datetime(1970, 1, 1, tzinfo=UTC)}, {"ключ": 3, "zeit": 5}]
+        "größe 寸",
+        [
+            {"КЛЮЧ": 1, "zeit": "1970-01-01"},
+            {"ключ": 2, "zeit": datetime(1970, 1, 1, tzinfo=UTC)},
+            {"ключ": 3, "zeit": 5},
+        ],
     )
     engine.advance("1970-01-01 00:00:01")
     assert q.poll().column("値").to_pylist() == [1, 2, 3]
@@ -208,7 +249,9 @@ def test_names_may_be_unicode_and_times_of_any_kind() -> None:
 def test_windows_far_larger_than_anything_cost_nothing_in_advance() -> None:
     engine = muntin.Engine(window_memory="4000000000 GB")
     engine.stream("A", {"k": "bigint", "ts": "timestamp"}, time="ts")
-    q = engine.query("SELECT a.k FROM A a [ROWS 1000000000000], A b [PARTITION BY k ROWS 1000000000000] WHERE a.k = b.k")
+    q = engine.query(
+        "SELECT a.k FROM A a [ROWS 1000000000000], A b [PARTITION BY k ROWS 1000000000000] WHERE a.k = b.k"
+    )
     engine.push("A", [(1, 0), (1, 1)])
     engine.advance(1)
     assert len(q.poll()) == 4

@@ -75,11 +75,19 @@ class Truth:
 
     def cast(self, value: Any, sql_type: str) -> Any:
         sql = f"CAST($1 AS {sql_type})"
-        if isinstance(value, int | np.integer) and not isinstance(value, bool) and sql_type in TIMESTAMPS:
-            if abs(int(value)) >= 2**63 - 1:  # infinity to DuckDB; as a row's time it is out of range
+        if (
+            isinstance(value, int | np.integer)
+            and not isinstance(value, bool)
+            and sql_type in TIMESTAMPS
+        ):
+            if (
+                abs(int(value)) >= 2**63 - 1
+            ):  # infinity to DuckDB; as a row's time it is out of range
                 return ("us", int(value))
             sql = f"CAST(make_timestamp(CAST($1 AS BIGINT)) AS {sql_type})"
-        if isinstance(value, (np.datetime64, np.timedelta64)) or getattr(value, "nanosecond", False):
+        if isinstance(value, (np.datetime64, np.timedelta64)) or getattr(
+            value, "nanosecond", False
+        ):
             value = str(value)
         elif isinstance(value, (np.generic, np.ndarray)):
             value = value.tolist()
@@ -93,10 +101,16 @@ class Truth:
 def scalars(column: pa.ChunkedArray) -> list[object]:
     """The values of a column in a form that ``==`` compares exactly, whatever their range."""
     if pa.types.is_timestamp(column.type):
-        return [None if value is None else (column.type.unit, value) for value in column.cast(pa.int64()).to_pylist()]
+        return [
+            None if value is None else (column.type.unit, value)
+            for value in column.cast(pa.int64()).to_pylist()
+        ]
     if pa.types.is_floating(column.type):
         return [None if value is None else repr(value) for value in column.to_pylist()]
-    return [list(map(tuple, value)) if value and pa.types.is_map(column.type) else value for value in column.to_pylist()]
+    return [
+        list(map(tuple, value)) if value and pa.types.is_map(column.type) else value
+        for value in column.to_pylist()
+    ]
 
 
 def taken(value: Any, kind: pa.DataType) -> Any:
@@ -164,7 +178,11 @@ def test_values_that_fit_are_taken(sql_type: str, value: Any, wanted: Any) -> No
 
 
 REFUSED = (
-    *((number, Decimal(text)) for number in NUMBERS for text in ("NaN", "sNaN", "Infinity", "-Infinity", "1e400")),
+    *(
+        (number, Decimal(text))
+        for number in NUMBERS
+        for text in ("NaN", "sNaN", "Infinity", "-Infinity", "1e400")
+    ),
     *((number, Decimal("1e50")) for number in NUMBERS if number != "DOUBLE"),
     ("TIMESTAMP_S", datetime(2026, 1, 1, 0, 0, 5, 1)),
     ("TIMESTAMP_MS", "2026-01-01 00:00:05.1234"),
@@ -184,7 +202,9 @@ REFUSED = (
 
 @pytest.mark.parametrize(("sql_type", "value"), REFUSED)
 def test_values_that_do_not_fit_are_refused(sql_type: str, value: Any) -> None:
-    with pytest.raises(InputError, match=r"row 0 for stream S: column 'x' is .+ and cannot be .+: .+"):
+    with pytest.raises(
+        InputError, match=r"row 0 for stream S: column 'x' is .+ and cannot be .+: .+"
+    ):
         read_rows([(value,)], pa.schema([("x", arrow_type(sql_type))]), "stream S")
 
 
@@ -226,7 +246,9 @@ def arrow_truth(connection: duckdb.DuckDBPyConnection, column: pa.Array, sql_typ
         sql = f"CAST(make_timestamp(CAST(x AS BIGINT)) AS {sql_type})"
     connection.register("given_rows", given_rows)
     try:
-        return scalars(connection.sql(f"SELECT {sql} AS x FROM given_rows").to_arrow_table().column(0))
+        return scalars(
+            connection.sql(f"SELECT {sql} AS x FROM given_rows").to_arrow_table().column(0)
+        )
     except duckdb.Error as error:
         return type(error)
 
@@ -263,7 +285,9 @@ class Capsule:
         return self._rows.__arrow_c_stream__(requested_schema)
 
 
-MOMENTS = st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1)).map(lambda moment: moment.replace(microsecond=0))
+MOMENTS = st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1)).map(
+    lambda moment: moment.replace(microsecond=0)
+)
 ROWS = st.lists(
     st.tuples(
         st.none() | st.integers(-(2**31), 2**31 - 1),
@@ -275,7 +299,14 @@ ROWS = st.lists(
     ),
     min_size=1,
 )
-COLUMNS = {"i": "integer", "x": "double", "s": "varchar", "b": "boolean", "d": "date", **{name: name for name in TIMESTAMPS}}
+COLUMNS = {
+    "i": "integer",
+    "x": "double",
+    "s": "varchar",
+    "b": "boolean",
+    "d": "date",
+    **{name: name for name in TIMESTAMPS},
+}
 
 
 def micros(value: Any) -> Any:
@@ -285,14 +316,37 @@ def micros(value: Any) -> Any:
 @given(ROWS)
 def test_every_form_gives_the_same_columns(rows: list[tuple[Any, ...]]) -> None:
     schema = build_schema(COLUMNS)
-    natural = [pa.int64(), pa.float64(), pa.string(), pa.bool_(), pa.date32(), *[pa.timestamp("us")] * 5]
+    natural = [
+        pa.int64(),
+        pa.float64(),
+        pa.string(),
+        pa.bool_(),
+        pa.date32(),
+        *[pa.timestamp("us")] * 5,
+    ]
     columns = list(zip(*rows, strict=True))
-    table = pa.table([pa.array(column, kind) for column, kind in zip(columns, natural, strict=True)], names=list(COLUMNS))
-    text = [tuple(value.isoformat(" ") if isinstance(value, datetime) else value for value in row) for row in rows]
+    table = pa.table(
+        [pa.array(column, kind) for column, kind in zip(columns, natural, strict=True)],
+        names=list(COLUMNS),
+    )
+    text = [
+        tuple(value.isoformat(" ") if isinstance(value, datetime) else value for value in row)
+        for row in rows
+    ]
     whole = [tuple(map(micros, row)) for row in rows]
     wanted = read_rows(table, schema, "stream S")
-    pandas = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}.get)
-    forms = (rows, text, whole, [dict(zip(COLUMNS, row, strict=True)) for row in rows], pandas, Capsule(table), table.to_batches()[0])
+    pandas = table.to_pandas(
+        types_mapper={pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}.get
+    )
+    forms = (
+        rows,
+        text,
+        whole,
+        [dict(zip(COLUMNS, row, strict=True)) for row in rows],
+        pandas,
+        Capsule(table),
+        table.to_batches()[0],
+    )
     for form in forms:
         assert read_rows(form, schema, "stream S").equals(wanted)
 
@@ -311,8 +365,13 @@ def test_random_values_are_what_duckdb_casts_them_to_or_an_error(pair: tuple[str
     found = taken(value, arrow_type(sql_type))
     if found is not InputError:
         wanted = TRUTH.cast(value, sql_type)
-        if isinstance(value, Decimal) and sql_type in {"FLOAT", "DOUBLE"}:  # DuckDB's own rounding is off by a bit
-            assert float(found) == pytest.approx(float(wanted), rel=1e-6 if sql_type == "FLOAT" else 1e-15)
+        if isinstance(value, Decimal) and sql_type in {
+            "FLOAT",
+            "DOUBLE",
+        }:  # DuckDB's own rounding is off by a bit
+            assert float(found) == pytest.approx(
+                float(wanted), rel=1e-6 if sql_type == "FLOAT" else 1e-15
+            )
         else:
             assert found == wanted
 
@@ -323,7 +382,12 @@ TRUTH = Truth()
 @pytest.mark.parametrize("sql_type", TIMESTAMPS)
 def test_the_time_column_counts_microseconds_whatever_its_declared_unit(sql_type: str) -> None:
     instants = []
-    for moment in (1_767_225_605_000_000, "2026-01-01 00:00:05", datetime(2026, 1, 1, 0, 0, 5), pd.Timestamp("2026-01-01 00:00:05")):
+    for moment in (
+        1_767_225_605_000_000,
+        "2026-01-01 00:00:05",
+        datetime(2026, 1, 1, 0, 0, 5),
+        pd.Timestamp("2026-01-01 00:00:05"),
+    ):
         engine = muntin.Engine()
         engine.stream("S", {"ts": sql_type})
         query = engine.query("SELECT ts FROM S WINDOW 1 MINUTE")
@@ -333,7 +397,9 @@ def test_the_time_column_counts_microseconds_whatever_its_declared_unit(sql_type
     assert instants == [1_767_225_605_000_000] * 4
 
 
-@pytest.mark.parametrize("sql_type", ["BIT", "TIMETZ", "GEOMETRY", "VARIANT", '"NULL"', "BIT[]", "STRUCT(a TIMETZ)"])
+@pytest.mark.parametrize(
+    "sql_type", ["BIT", "TIMETZ", "GEOMETRY", "VARIANT", '"NULL"', "BIT[]", "STRUCT(a TIMETZ)"]
+)
 def test_types_that_arrow_changes_cannot_be_declared(sql_type: str) -> None:
     with pytest.raises(InputError, match="a column cannot have type"):
         arrow_type(sql_type)

@@ -38,7 +38,10 @@ def lines(results: pa.Table) -> list[str]:
     instants = results.column("_ts").cast(pa.int64()).to_pylist()
     values = results.drop_columns(["_op", "_ts"]).to_pylist()
     signs = results.column("_op").to_pylist()
-    return [f"{s} {t / SECOND:g} {' '.join(map(str, row.values()))}" for s, t, row in zip(signs, instants, values, strict=True)]
+    return [
+        f"{s} {t / SECOND:g} {' '.join(map(str, row.values()))}"
+        for s, t, row in zip(signs, instants, values, strict=True)
+    ]
 
 
 def answer(q: muntin.StandingQuery) -> list[str]:
@@ -81,18 +84,27 @@ def test_a_script_that_fails_keeps_what_came_before() -> None:
         "DROP STREAM A",
     ]
     script = ";\n".join([*statements, "SET expiry = 'all'"])
-    with pytest.raises(muntin.SqlError, match=r"line 3, column 1: stream A is read by query q\. Drop those queries first"):
+    with pytest.raises(
+        muntin.SqlError,
+        match=r"line 3, column 1: stream A is read by query q\. Drop those queries first",
+    ):
         engine.execute(script)
     engine.push("A", rows("1 7 x"))
     assert lines(engine.queries()[0].poll()) == ["+ 1 7"]
-    assert "expiry own" in engine.query("SELECT a.k FROM A a, A b WHERE a.k = b.k WINDOW 1 SECOND").explain()
+    assert (
+        "expiry own"
+        in engine.query("SELECT a.k FROM A a, A b WHERE a.k = b.k WINDOW 1 SECOND").explain()
+    )
 
 
 def test_settings_of_the_engine_and_of_a_query() -> None:
     engine = streams("A", "B", algorithm="naive")
     sql = "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND"
     assert "algorithm naive, expiry own" in engine.query(sql).explain()
-    assert "algorithm eager, expiry probe" in engine.query(sql + " WITH (algorithm = 'eager', EXPIRY = 'probe')").explain()
+    assert (
+        "algorithm eager, expiry probe"
+        in engine.query(sql + " WITH (algorithm = 'eager', EXPIRY = 'probe')").explain()
+    )
     assert "algorithm naive, expiry own" in engine.query(sql).explain()
 
 
@@ -216,7 +228,9 @@ def test_every_waits_for_its_instants_and_answers_as_of_the_last() -> None:
 def test_poll_gives_every_change_once_and_keeps_its_schema_when_empty() -> None:
     engine = streams("A")
     q = engine.query("SELECT v, k + 1 AS n FROM A WINDOW 1 SECOND")
-    assert q.poll().schema == pa.schema([("_op", pa.string()), ("_ts", pa.timestamp("us")), ("v", pa.string()), ("n", pa.int64())])
+    assert q.poll().schema == pa.schema(
+        [("_op", pa.string()), ("_ts", pa.timestamp("us")), ("v", pa.string()), ("n", pa.int64())]
+    )
     engine.push("A", rows("1 1 x\n1 NULL y"))
     assert lines(q.poll()) == ["+ 1 x 2", "+ 1 y None"]
     assert len(q.poll()) == 0
@@ -237,12 +251,24 @@ def test_an_answer_is_what_the_windows_hold_and_takes_nothing_from_poll() -> Non
 
 def test_stats_count_rows_work_and_state() -> None:
     engine = streams("A", "B")
-    q = engine.query("SELECT A.v FROM A, B WHERE A.k = B.k AND A.v <> 'no' WINDOW 10 SECONDS", name="q")
+    q = engine.query(
+        "SELECT A.v FROM A, B WHERE A.k = B.k AND A.v <> 'no' WINDOW 10 SECONDS", name="q"
+    )
     engine.push("A", rows("1 1 x\n2 1 no\n3 2 y"))
     engine.push("B", rows("1 1 z\n30 1 w"))
     engine.advance(30 * SECOND)
     stats = q.stats()
-    assert {name: stats[name] for name in ("query", "processed_until", "rows_in", "rows_out", "rows_waiting_for_poll", "state_rows")} == {
+    assert {
+        name: stats[name]
+        for name in (
+            "query",
+            "processed_until",
+            "rows_in",
+            "rows_out",
+            "rows_waiting_for_poll",
+            "state_rows",
+        )
+    } == {
         "query": "q",
         "processed_until": "1970-01-01 00:00:30",
         "rows_in": 5,
@@ -312,7 +338,9 @@ def test_a_subscriber_that_pushes_sees_its_rows_behind_all_that_came_before() ->
     q.subscribe(once)
     many = 300_000
     times = pa.array(np.arange(many)).cast(pa.timestamp("us"))
-    engine.push("A", pa.table({"k": np.arange(many), "v": pa.nulls(many, pa.string()), "ts": times}))
+    engine.push(
+        "A", pa.table({"k": np.arange(many), "v": pa.nulls(many, pa.string()), "ts": times})
+    )
     engine.advance(many)
     assert got == [*range(many), -1]
 
@@ -329,7 +357,9 @@ def test_a_chain_of_pushes_of_any_depth_ends_and_its_failure_is_told_briefly() -
         engine.push("A", [(len(seen), "", len(seen))])
 
     q.subscribe(further)
-    with pytest.raises(muntin.SubscriberError, match="a subscriber of query q failed: RuntimeError: it's") as raised:
+    with pytest.raises(
+        muntin.SubscriberError, match="a subscriber of query q failed: RuntimeError: it's"
+    ) as raised:
         engine.push("A", [(0, "", 0)])
     assert len(str(raised.value)) < 300
     assert seen == list(range(1_100))
@@ -338,7 +368,9 @@ def test_a_chain_of_pushes_of_any_depth_ends_and_its_failure_is_told_briefly() -
 
 def test_a_query_dropped_by_its_subscriber_is_gone_and_the_others_are_not() -> None:
     engine = streams("A")
-    first, second = (engine.query("SELECT v FROM A WINDOW 1 SECOND", name=name) for name in ("first", "second"))
+    first, second = (
+        engine.query("SELECT v FROM A WINDOW 1 SECOND", name=name) for name in ("first", "second")
+    )
     first.subscribe(lambda _: engine.drop("first"))
     engine.push("A", rows("1 1 x"))
     engine.push("A", rows("2 1 y"))
@@ -353,7 +385,9 @@ def test_a_query_dropped_by_its_subscriber_is_gone_and_the_others_are_not() -> N
 
 @pytest.mark.parametrize("window", ["[RANGE 10 SECONDS]", "[ROWS 3]", "[PARTITION BY k ROWS 2]"])
 @pytest.mark.parametrize("emit", ["EMIT INSERTS", "EMIT CHANGES"])
-def test_a_query_added_while_running_goes_on_as_if_it_had_always_been_there(window: str, emit: str) -> None:
+def test_a_query_added_while_running_goes_on_as_if_it_had_always_been_there(
+    window: str, emit: str
+) -> None:
     """From its registration on: results that rows of before complete among themselves are not its own."""
     engine = streams("A", "B")
     sql = f"SELECT A.v AS a, B.v AS b FROM A {window}, B {window} WHERE A.k = B.k {emit}"
@@ -386,7 +420,10 @@ def test_dropping_the_last_query_frees_all_rows() -> None:
 
 
 def test_single_rows_give_what_one_batch_gives() -> None:
-    a, b = ([(n * step % 7, f"{name}{n}", n * 1000) for n in range(700)] for name, step in (("a", 3), ("b", 5)))
+    a, b = (
+        [(n * step % 7, f"{name}{n}", n * 1000) for n in range(700)]
+        for name, step in (("a", 3), ("b", 5))
+    )
     sql = "SELECT A.v AS a, B.v AS b FROM A [ROWS 20], B [RANGE 15 MILLISECONDS] WHERE A.k = B.k"
     one, many = streams("A", "B"), streams("A", "B")
     at_once, piecemeal = one.query(sql), many.query(sql)
@@ -434,7 +471,11 @@ def test_two_threads_push_and_two_poll_and_nothing_is_lost_or_doubled() -> None:
         thread.join()
     engine.advance(count)
     assert failures == []
-    together = [row for part in [*polled, q.poll()] for row in zip(part.column("a").to_pylist(), part.column("b").to_pylist(), strict=True)]
+    together = [
+        row
+        for part in [*polled, q.poll()]
+        for row in zip(part.column("a").to_pylist(), part.column("b").to_pylist(), strict=True)
+    ]
     assert sorted(together) == sorted((f"A{n}", f"B{n}") for n in range(count))
     assert engine.state_rows() == {"A": count, "B": count}
 

@@ -10,8 +10,8 @@ import pytest
 
 import muntin
 from muntin.engine.explain import describe_plan
-from muntin.engine.plan_tree import draw, to_dict
-from muntin.engine.running_query import RunningQuery
+from muntin.plan.description import draw, to_dict
+from muntin.runtime.running_query import RunningQuery
 
 
 def engine(**settings: str) -> muntin.Engine:
@@ -47,7 +47,7 @@ def test_a_plan_tells_windows_filters_indexes_steps_and_state() -> None:
         "├─ then keep A.s = B.s, hashed keys checked again",
         "├─ then keep T.k < A.k + B.k",
         "├─ select k, s",
-        "└─ measured since 1970-01-01 00:00:00, 4 seconds: 0.5 comparisons a second",
+        "└─ measured since 1970-01-01 00:00:00, 4 seconds: 0.5 comparisons per second",
         "   └─ in all: 2 comparisons, 2 rows scanned, 1 matches, 1 results",
     ]
 
@@ -78,8 +78,14 @@ def test_queries_that_share_a_join_are_told_and_why_others_do_not() -> None:
     for query in (small, large):
         assert "sharing group: one join for small, large" in query.explain()
         assert "source A [RANGE 9 seconds]" in query.explain(), "the join has the largest window"
-    assert small.plan()["sharing_group"] == {"queries": ["small", "large"], "why": "joins A and B on the same conditions as large"}
-    assert "this query alone: small joins the same streams on other conditions: A.k = B.k instead of A.k < B.k" in other.explain()
+    assert small.plan()["sharing_group"] == {
+        "queries": ["small", "large"],
+        "why": "joins A and B on the same conditions as large",
+    }
+    assert (
+        "this query alone: small joins the same streams on other conditions: A.k = B.k instead of A.k < B.k"
+        in other.explain()
+    )
     assert small.stats()["shares_with"] == ["large"]
     e.drop("large")
     assert "source A [RANGE 1 second]" in small.explain()
@@ -88,7 +94,9 @@ def test_queries_that_share_a_join_are_told_and_why_others_do_not() -> None:
 
 def test_buckets_and_chains_are_told() -> None:
     e = engine(buckets="5, B = 1", expiry="probe")
-    text = e.query("SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k < C.k WINDOW 1 SECOND").explain()
+    text = e.query(
+        "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k < C.k WINDOW 1 SECOND"
+    ).explain()
     assert "join: hybrid of hash and nested loops, algorithm eager, expiry probe" in text
     assert "index on A.k (5 buckets)" in text
     assert "index on B.k (1 bucket)" in text
@@ -99,12 +107,17 @@ def test_buckets_and_chains_are_told() -> None:
 def test_checks_are_told_without_those_that_an_index_has_made() -> None:
     sql = "SELECT A.k FROM A, B WHERE A.k = B.k AND A.ts < B.ts WINDOW 1 SECOND"
     assert "in B checks B.ts > A.ts" in engine().query(sql).explain()
-    assert "in B checks B.k = A.k and B.ts > A.ts" in engine(join="nested_loop").query(sql).explain()
+    assert (
+        "in B checks B.k = A.k and B.ts > A.ts" in engine(join="nested_loop").query(sql).explain()
+    )
 
 
 def test_machines_get_numbers_lists_and_empty_lists() -> None:
     e = engine(expiry="lazy", expiry_interval="3 seconds", buckets="B = 7")
-    q = e.query("SELECT A.k FROM A, B WHERE A.k = B.k AND A.k > 3 WINDOW 2 ROWS EVERY 500 MILLISECONDS", name="q")
+    q = e.query(
+        "SELECT A.k FROM A, B WHERE A.k = B.k AND A.k > 3 WINDOW 2 ROWS EVERY 500 MILLISECONDS",
+        name="q",
+    )
     assert e.plans() == e.plans("Q") == [q.plan()]
     assert json.loads(json.dumps(q.plan())) == q.plan() == {
         "query": "q",
@@ -141,7 +154,9 @@ def test_machines_get_numbers_lists_and_empty_lists() -> None:
 def three_streams(rates: dict[str, int], **settings: str) -> muntin.Engine:
     e = muntin.Engine(**settings)
     for name, rate in rates.items():
-        e.execute(f"CREATE STREAM {name} (k BIGINT, ts TIMESTAMP) WITH (rate = {rate}, distinct = 200)")
+        e.execute(
+            f"CREATE STREAM {name} (k BIGINT, ts TIMESTAMP) WITH (rate = {rate}, distinct = 200)"
+        )
     e.query("SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 10 SECONDS", name="q")
     return e
 
@@ -161,12 +176,19 @@ def test_measured_comparisons_stand_beside_the_prediction_and_come_near_it() -> 
     assert "measured" not in e.plans()[0]
     run(e, rates, 0, 200)
     plan: Any = e.plans()[0]
-    assert plan["measured"]["predicted_comparisons_a_second"] == plan["join"]["prediction"]["comparisons_a_second"]
-    assert plan["measured"]["comparisons_a_second"] == pytest.approx(plan["join"]["prediction"]["comparisons_a_second"], rel=0.15)
+    assert (
+        plan["measured"]["predicted_comparisons_a_second"]
+        == plan["join"]["prediction"]["comparisons_a_second"]
+    )
+    assert plan["measured"]["comparisons_a_second"] == pytest.approx(
+        plan["join"]["prediction"]["comparisons_a_second"], rel=0.15
+    )
     costs = [other["comparisons_a_second"] for other in plan["join"]["prediction"]["alternatives"]]
     assert costs == sorted(costs)
     assert plan["join"]["prediction"]["comparisons_a_second"] <= costs[0]
-    assert plan["measured"]["counts"]["comparisons"] == e.queries()[0].stats()["work"]["comparisons"]  # type: ignore[index]
+    assert (
+        plan["measured"]["counts"]["comparisons"] == e.queries()[0].stats()["work"]["comparisons"]  # type: ignore[index]
+    )
     assert plan["measured"]["counts"]["results"] == len(e.queries()[0].poll())
     text = e.explain()
     assert f"└─ order {', '.join(plan['join']['prediction']['order'])}: " in text
@@ -183,14 +205,18 @@ def test_a_new_plan_is_measured_from_its_beginning() -> None:
     (switch,) = stats["order_switches"]
     plan: Any = e.plans()[0]
     order = plan["join"]["prediction"]["order"]
-    assert switch["to"] == [f"{origin}: {', '.join(other for other in order if other != origin)}" for origin in "ABC"]
+    assert switch["to"] == [
+        f"{origin}: {', '.join(other for other in order if other != origin)}" for origin in "ABC"
+    ]
     assert "measured" not in plan, "no time has passed since the switch"
     run(e, after, 100, 60)
     plan = e.plans()[0]
     assert (plan["measured"]["since"], plan["measured"]["seconds"]) == (switch["at"], 60.0)
     later: Any = e.queries()[0].stats()
     since = later["work"]["comparisons"] - stats["work"]["comparisons"]
-    assert since <= plan["measured"]["counts"]["comparisons"] < 1.01 * since, "rows of the very instant of the switch may follow it"
+    assert since <= plan["measured"]["counts"]["comparisons"] < 1.01 * since, (
+        "rows of the very instant of the switch may follow it"
+    )
 
 
 def test_reasons_are_told() -> None:
@@ -199,5 +225,10 @@ def test_reasons_are_told() -> None:
     running = e._queries["q"]
     assert isinstance(running, RunningQuery)
     plan = replace(running.plan, reasons=("hash: 1 predicted, nested loops 9",))
-    assert "├─ join: hash, algorithm eager, expiry own\n│  └─ hash: 1 predicted, nested loops 9\n" in draw(describe_plan(plan))
-    assert to_dict(describe_plan(plan))["join"]["reasons"] == [{"reason": "hash: 1 predicted, nested loops 9"}]  # type: ignore[index]
+    assert (
+        "├─ join: hash, algorithm eager, expiry own\n│  └─ hash: 1 predicted, nested loops 9\n"
+        in draw(describe_plan(plan))
+    )
+    assert to_dict(describe_plan(plan))["join"]["reasons"] == [  # type: ignore[index]
+        {"reason": "hash: 1 predicted, nested loops 9"}
+    ]

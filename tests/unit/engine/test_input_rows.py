@@ -14,9 +14,22 @@ import pytest
 from muntin.engine.input_rows import read_rows, read_times
 from muntin.errors import InputError
 
-SCHEMA = pa.schema([("k", pa.int32()), ("Name", pa.string()), ("x", pa.float64()), ("ts", pa.timestamp("us"))])
-WANTED = pa.table([[1, None], ["a", None], [0.5, None], pa.array([1_000_000, 2_000_000]).cast(pa.timestamp("us"))], schema=SCHEMA)
-MOMENTS = [datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), datetime(1970, 1, 1, 2, 0, 2, tzinfo=timezone(timedelta(hours=2)))]
+SCHEMA = pa.schema(
+    [("k", pa.int32()), ("Name", pa.string()), ("x", pa.float64()), ("ts", pa.timestamp("us"))]
+)
+WANTED = pa.table(
+    [
+        [1, None],
+        ["a", None],
+        [0.5, None],
+        pa.array([1_000_000, 2_000_000]).cast(pa.timestamp("us")),
+    ],
+    schema=SCHEMA,
+)
+MOMENTS = [
+    datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC),
+    datetime(1970, 1, 1, 2, 0, 2, tzinfo=timezone(timedelta(hours=2))),
+]
 
 FORMS: dict[str, Callable[[], Any]] = {
     "table": lambda: WANTED,
@@ -54,7 +67,14 @@ def test_every_form_gives_the_same_rows(form: str) -> None:
 
 @pytest.mark.parametrize(
     "empty",
-    [[], (), SCHEMA.empty_table(), pa.RecordBatch.from_pylist([], SCHEMA), pd.DataFrame(columns=SCHEMA.names), WANTED.to_pandas().iloc[:0]],
+    [
+        [],
+        (),
+        SCHEMA.empty_table(),
+        pa.RecordBatch.from_pylist([], SCHEMA),
+        pd.DataFrame(columns=SCHEMA.names),
+        WANTED.to_pandas().iloc[:0],
+    ],
     ids=["list", "tuple", "table", "batch", "frame without types", "frame"],
 )
 def test_no_rows_of_any_kind(empty: Any) -> None:
@@ -70,21 +90,51 @@ def test_a_table_of_the_schema_is_not_copied() -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (WANTED.append_column("y", [[1, 2]]), "the rows for stream A have a column 'y' that does not belong there"),
+        (
+            WANTED.append_column("y", [[1, 2]]),
+            "the rows for stream A have a column 'y' that does not belong there",
+        ),
         (WANTED.append_column("K", [[1, 2]]), "have a column 'K' that does not belong there"),
         (WANTED.drop_columns(["k", "x"]), "the rows for stream A have no column 'k', 'x'"),
-        (WANTED.set_column(0, "k", pa.array([1, 2**31])), "column 'k' of the rows for stream A is int64 and cannot become int32"),
-        (WANTED.set_column(0, "k", pa.array([1, 1.5])), "column 'k' .* is double and cannot become int32"),
-        (WANTED.set_column(3, "ts", pa.array([1.0, 2.0])), "column 'ts' .* is double and cannot become timestamp"),
-        (WANTED.set_column(3, "ts", pa.array([1, 2], pa.timestamp("ns"))), "column 'ts' .* cannot become timestamp"),
-        (pd.DataFrame([[1, 2, 3, 4]], columns=["k", "k", "x", "ts"]), "the DataFrame for stream A cannot be converted: Duplicate column"),
+        (
+            WANTED.set_column(0, "k", pa.array([1, 2**31])),
+            "column 'k' of the rows for stream A is int64 and cannot become int32",
+        ),
+        (
+            WANTED.set_column(0, "k", pa.array([1, 1.5])),
+            "column 'k' .* is double and cannot become int32",
+        ),
+        (
+            WANTED.set_column(3, "ts", pa.array([1.0, 2.0])),
+            "column 'ts' .* is double and cannot become timestamp",
+        ),
+        (
+            WANTED.set_column(3, "ts", pa.array([1, 2], pa.timestamp("ns"))),
+            "column 'ts' .* cannot become timestamp",
+        ),
+        (
+            pd.DataFrame([[1, 2, 3, 4]], columns=["k", "k", "x", "ts"]),
+            "the DataFrame for stream A cannot be converted: Duplicate column",
+        ),
         (pd.DataFrame({"k": [1j]}), "the DataFrame for stream A cannot be converted"),
-        ([(1, b"a", 0.5, 0)], "row 0 for stream A: column 'Name' is string and cannot be b'a': bytes are not text"),
+        (
+            [(1, b"a", 0.5, 0)],
+            "row 0 for stream A: column 'Name' is string and cannot be b'a': bytes are not text",
+        ),
         ([(1, "a", "x", 0)], "row 0 for stream A: column 'x' is double and cannot be 'x'"),
-        ([(1, "a", 0.5, 0), (2**31, "a", 0.5, 0)], "row 1 for stream A: column 'k' is int32 and cannot be 2147483648"),
+        (
+            [(1, "a", 0.5, 0), (2**31, "a", 0.5, 0)],
+            "row 1 for stream A: column 'k' is int32 and cannot be 2147483648",
+        ),
         ([(True, "a", 0.5, 0)], "row 0 for stream A: column 'k' is int32 and cannot be True"),
-        ([(float("nan"), "a", 0.5, 0)], "row 0 for stream A: column 'k' is int32 and cannot be nan"),
-        ([(float("inf"), "a", 0.5, 0)], "row 0 for stream A: column 'k' is int32 and cannot be inf"),
+        (
+            [(float("nan"), "a", 0.5, 0)],
+            "row 0 for stream A: column 'k' is int32 and cannot be nan",
+        ),
+        (
+            [(float("inf"), "a", 0.5, 0)],
+            "row 0 for stream A: column 'k' is int32 and cannot be inf",
+        ),
         ([(1, "a", 0.5, date(1970, 1, 1))], "row 0 for stream A: column 'ts' is timestamp"),
         ([(1, "a", 0.5, pd.NaT)], "row 0 for stream A: column 'ts' is timestamp"),
         ([(1, "a", 0.5, 1.5)], "row 0 for stream A: column 'ts' is timestamp"),
@@ -105,5 +155,7 @@ def test_rows_that_do_not_fit_are_told_apart(rows: Any, message: str) -> None:
 
 @pytest.mark.parametrize("time", [2**62, -(2**62), 2**63 - 1])
 def test_times_must_leave_room_for_a_window(time: int) -> None:
-    with pytest.raises(InputError, match="a row for stream A has a time out of range in column 'ts'"):
+    with pytest.raises(
+        InputError, match="a row for stream A has a time out of range in column 'ts'"
+    ):
         read_times(read_rows([(1, "a", 0.5, time)], SCHEMA, "stream A"), "ts", "stream A")

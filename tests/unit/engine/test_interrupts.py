@@ -20,7 +20,7 @@ import pytest
 
 import muntin
 from muntin.engine import interrupts
-from muntin.engine.turns import Turns
+from muntin.engine.fair_lock import Turns
 
 SECOND = 1_000_000
 MOMENTS = int(os.environ.get("MUNTIN_INTERRUPTS", "60"))
@@ -50,9 +50,13 @@ def is_free(turns: Turns) -> bool:
 def test_interrupts_at_random_moments_lose_nothing(mode: str) -> None:
     seed = random.SystemRandom().randrange(1 << 30)
     command = [sys.executable, str(CHILD), mode, str(MOMENTS), str(seed)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60 + MOMENTS, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60 + MOMENTS, check=False
+    )
     assert done.returncode == 0, f"seed {seed}\n{done.stderr}"
-    assert json.loads(done.stdout) == {"interrupted": MOMENTS, "problems": [], "threads": []}, f"seed {seed}"
+    assert json.loads(done.stdout) == {"interrupted": MOMENTS, "problems": [], "threads": []}, (
+        f"seed {seed}"
+    )
 
 
 class Injector:
@@ -126,7 +130,9 @@ CALLS: dict[str, Callable[[muntin.Engine, list[pa.Table]], object]] = {
     "advance": lambda engine, _: engine.advance(rows_in(engine) * SECOND),
     "drop": lambda engine, _: engine.drop("other"),
     "query": lambda engine, _: engine.query("SELECT k FROM A WINDOW 1 SECOND", name="new"),
-    "execute": lambda engine, _: engine.execute("CREATE QUERY new AS SELECT k FROM A WINDOW 1 SECOND"),
+    "execute": lambda engine, _: engine.execute(
+        "CREATE QUERY new AS SELECT k FROM A WINDOW 1 SECOND"
+    ),
     "subscribe": lambda engine, _: engine.handle("q").subscribe([].append).cancel(),
     "start": lambda engine, _: engine.start(),
     "stop": lambda engine, _: engine.stop(10),
@@ -233,7 +239,9 @@ def test_an_interrupt_inside_a_callback_is_raised_there_and_the_next_push_goes_o
 
 
 @pytest.mark.parametrize("failure", [SystemExit, KeyboardInterrupt, GeneratorExit, ValueError])
-def test_a_live_subscriber_that_raises_anything_is_called_again(failure: type[BaseException], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_live_subscriber_that_raises_anything_is_called_again(
+    failure: type[BaseException], caplog: pytest.LogCaptureFixture
+) -> None:
     engine, q = one_stream()
     seen: list[int] = []
 

@@ -18,7 +18,10 @@ def made(count: int, **settings: object) -> muntin.Engine:
     for name in "AB":
         engine.stream(name, {"k": "bigint", "v": "bigint", "ts": "timestamp"}, time="ts")
     for number in range(count):
-        engine.query(f"SELECT A.v AS x, B.v AS y FROM A, B WHERE A.k = B.k WINDOW {number % WINDOWS + 1} SECONDS", name=f"q{number}")
+        engine.query(
+            f"SELECT A.v AS x, B.v AS y FROM A, B WHERE A.k = B.k WINDOW {number % WINDOWS + 1} SECONDS",
+            name=f"q{number}",
+        )
     return engine
 
 
@@ -27,7 +30,14 @@ def test_a_thousand_queries_share_one_join_and_each_gets_its_own() -> None:
     got: dict[str, list[pa.Table]] = {}
     for engine in (many, few):
         for name in "AB":
-            engine.feed({name: pa.table(list(map(list, zip(*ROWS, strict=True))), ["k", "v", "ts"]).cast(schema())}, (-1, -1))
+            engine.feed(
+                {
+                    name: pa.table(list(map(list, zip(*ROWS, strict=True))), ["k", "v", "ts"]).cast(
+                        schema()
+                    )
+                },
+                (-1, -1),
+            )
     many.advance(10**9, on_release=lambda query, piece: got.setdefault(query, []).append(piece))
     few.advance(10**9)
     assert len(many._joins()) == 1

@@ -31,7 +31,12 @@ WAYS: dict[str, dict[str, str]] = {
     "changes": {},
     "nested loops": {"join": "nested_loop", "expiry": "eager"},
     "naive": {"algorithm": "naive", "order": "reversed", "buckets": "2"},
-    "lazy": {"algorithm": "lazy", "reevaluation": "3 seconds", "expiry": "lazy", "expiry_interval": "2 seconds"},
+    "lazy": {
+        "algorithm": "lazy",
+        "reevaluation": "3 seconds",
+        "expiry": "lazy",
+        "expiry_interval": "2 seconds",
+    },
     "general lazy": {"algorithm": "general_lazy", "order": "reversed", "reevaluation": "5 seconds"},
     "probe": {"expiry": "probe", "buckets": "3, s0 = 1"},
     "probe_insert": {"expiry": "probe_insert", "index": "s0"},
@@ -44,15 +49,28 @@ def stream(name: str, count: int) -> pa.Table:
     random = np.random.default_rng(len(name) * 7 + ord(name[0]))
     keys = pa.array(random.integers(0, 4, count), mask=random.random(count) < 0.1)
     times = np.sort(random.integers(0, 30, count)) * SECOND
-    return pa.table({"k": keys, "v": random.integers(0, 3, count), "n": np.arange(count), "ts": pa.array(times).cast(pa.timestamp("us"))})
+    return pa.table(
+        {
+            "k": keys,
+            "v": random.integers(0, 3, count),
+            "n": np.arange(count),
+            "ts": pa.array(times).cast(pa.timestamp("us")),
+        }
+    )
 
 
 def run(relations: list[str], way: str, first: int) -> None:
     """A chain of equalities over the relations, compared with the oracle in content, order and state."""
     count = len(relations)
     aliases = [f"s{place}" for place in range(count)]
-    windows = [window if relation != "T" else "" for window, relation in zip(islice(cycle(WINDOWS), first, None), relations, strict=False)]
-    sources = ", ".join(f"{relation} {alias} {window}" for relation, alias, window in zip(relations, aliases, windows, strict=True))
+    windows = [
+        window if relation != "T" else ""
+        for window, relation in zip(islice(cycle(WINDOWS), first, None), relations, strict=False)
+    ]
+    sources = ", ".join(
+        f"{relation} {alias} {window}"
+        for relation, alias, window in zip(relations, aliases, windows, strict=True)
+    )
     where = " AND ".join(f"{left}.k = {right}.k" for left, right in pairwise(aliases))
     select = ", ".join(f"{alias}.n AS n{place}" for place, alias in enumerate(aliases))
     emit = " EMIT CHANGES" if way == "changes" else ""

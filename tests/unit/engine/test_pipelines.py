@@ -22,7 +22,13 @@ def engine() -> muntin.Engine:
     return made
 
 
-def row(second: int, k: int | None = 1, b: int | None = None, v: float | None = None, s: str | None = None) -> tuple[object, ...]:
+def row(
+    second: int,
+    k: int | None = 1,
+    b: int | None = None,
+    v: float | None = None,
+    s: str | None = None,
+) -> tuple[object, ...]:
     return (k, b, v, s, second * SECOND)
 
 
@@ -61,7 +67,10 @@ def test_null_is_a_group_and_all_null_groups_have_null_aggregates() -> None:
     e.push("A", [row(0, None), row(0, None), row(0, 1, v=2.0, s="x")])
     e.advance(0)
     none = {"k": None, "n": 2, "c": 0, "t": None, "m": None, "d": None, "p": None}
-    assert q.answer().to_pylist() == [none, {"k": 1, "n": 1, "c": 1, "t": 2.0, "m": "x", "d": 2.0, "p": 0.0}]
+    assert q.answer().to_pylist() == [
+        none,
+        {"k": 1, "n": 1, "c": 1, "t": 2.0, "m": "x", "d": 2.0, "p": 0.0},
+    ]
 
 
 def test_numbers_that_are_not_finite_leave_no_trace() -> None:
@@ -84,7 +93,9 @@ def test_the_spread_of_numbers_far_from_zero() -> None:
     q = e.query("SELECT VAR_POP(v) AS p, STDDEV_SAMP(v) AS s FROM A WINDOW 10 SECONDS")
     e.push("A", [row(0, v=1e9), row(0, v=1e9 + 1), row(0, v=1e9 + 2)])
     e.advance(0)
-    assert q.answer().to_pylist() == [{"p": pytest.approx(2 / 3, rel=1e-12), "s": pytest.approx(1.0, rel=1e-12)}]
+    assert q.answer().to_pylist() == [
+        {"p": pytest.approx(2 / 3, rel=1e-12), "s": pytest.approx(1.0, rel=1e-12)}
+    ]
 
 
 def test_texts_in_order_and_counted() -> None:
@@ -112,14 +123,19 @@ def test_results_reach_subscribers_and_polls_alike() -> None:
 
 def test_stats_and_explain_tell_of_operators_and_joins() -> None:
     e = engine()
-    q = e.query("SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k HAVING COUNT(*) > 1 WINDOW 10 SECONDS", name="q")
+    q = e.query(
+        "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k HAVING COUNT(*) > 1 WINDOW 10 SECONDS",
+        name="q",
+    )
     e.push("A", [row(0), row(1, 2)])
     e.push("B", [(1, SECOND)])
     e.advance(2 * SECOND)
     stats = q.stats()
     assert [entry["entries"] for entry in stats["operators"]] == [1]  # type: ignore[attr-defined]
     assert [leaf["state_rows"] for leaf in stats["leaves"]] == [{"A": 2, "B": 1}]  # type: ignore[attr-defined]
-    assert "group by 1 of the columns below: COUNT(*), having 0.a0 > 1, 1 entries kept" in q.explain()
+    assert (
+        "group by 1 of the columns below: COUNT(*), having 0.a0 > 1, 1 entries kept" in q.explain()
+    )
     assert "join below" in q.explain()
     assert q.plan()["operators"][0]["operator"] == "GroupBy"  # type: ignore[index]
     assert e.state_rows() == {"A": 2, "B": 1}
@@ -176,23 +192,38 @@ AGGREGATES = [
 def test_aggregates_over_nothing_and_over_null_are_null(call: str) -> None:
     """Before any row, over rows that are NULL, and when all have left; a group without rows is not there."""
     e = engine()
-    whole = e.query(f"SELECT {call} AS x, COUNT(v) AS n, COUNT(DISTINCT s) AS d FROM A WINDOW 10 SECONDS")
+    whole = e.query(
+        f"SELECT {call} AS x, COUNT(v) AS n, COUNT(DISTINCT s) AS d FROM A WINDOW 10 SECONDS"
+    )
     groups = e.query(f"SELECT k, {call} AS x FROM A GROUP BY k WINDOW 10 SECONDS")
-    assert (whole.answer().to_pylist(), groups.answer().to_pylist()) == ([{"x": None, "n": 0, "d": 0}], [])
+    assert (whole.answer().to_pylist(), groups.answer().to_pylist()) == (
+        [{"x": None, "n": 0, "d": 0}],
+        [],
+    )
     e.push("A", [row(0), row(1)])
     e.advance(2 * SECOND)
-    assert (whole.answer().to_pylist(), groups.answer().to_pylist()) == ([{"x": None, "n": 0, "d": 0}], [{"k": 1, "x": None}])
+    assert (whole.answer().to_pylist(), groups.answer().to_pylist()) == (
+        [{"x": None, "n": 0, "d": 0}],
+        [{"k": 1, "x": None}],
+    )
     e.push("A", [row(3, k=9, b=4, v=4.0, s="x"), row(3, k=9, b=4, v=4.0, s="x")])
     e.advance(3 * SECOND)
     assert whole.answer().column("n").to_pylist() == [2]
     e.advance(20 * SECOND)
-    assert (whole.answer().to_pylist(), groups.answer().to_pylist()) == ([{"x": None, "n": 0, "d": 0}], [])
+    assert (whole.answer().to_pylist(), groups.answer().to_pylist()) == (
+        [{"x": None, "n": 0, "d": 0}],
+        [],
+    )
     for query in (whole, groups):
         changes = query.poll()
         values = [tuple(change.values())[2:] for change in changes.to_pylist()]
         signs = changes.column("_op").to_pylist()
         for value in set(values):
-            balance = sum(1 if sign == "+" else -1 for sign, other in zip(signs, values, strict=True) if other == value)
+            balance = sum(
+                1 if sign == "+" else -1
+                for sign, other in zip(signs, values, strict=True)
+                if other == value
+            )
             assert balance == (query is whole and value == (None, 0, 0))
 
 
@@ -200,7 +231,9 @@ def test_a_sum_does_not_drift_while_a_million_rows_pass() -> None:
     """1e300 passes through the window too; what is left is the sum of the last thousand rows, to the last bit."""
     e = muntin.Engine()
     e.stream("N", {"v": "double", "ts": "timestamp"})
-    q = e.query("SELECT SUM(v) AS total, AVG(v) AS mean, SUM(DISTINCT v) AS once FROM N WINDOW 1000 ROWS EVERY 1 SECOND")
+    q = e.query(
+        "SELECT SUM(v) AS total, AVG(v) AS mean, SUM(DISTINCT v) AS once FROM N WINDOW 1000 ROWS EVERY 1 SECOND"
+    )
     values = np.random.default_rng(3).normal(0, 1e6, 1_000_000)
     values[500_000] = 1e300
     times = pa.array(np.arange(1_000_000) * 100).cast(pa.timestamp("us"))
@@ -216,7 +249,9 @@ def test_a_sum_does_not_drift_while_a_million_rows_pass() -> None:
 def test_first_and_last_follow_the_rows_of_a_join() -> None:
     """The row of a join is as old as its newest member; rows of one time are in the order in which their members came."""
     e = engine()
-    q = e.query("SELECT FIRST(A.v) AS f, LAST(A.v) AS l FROM A, B WHERE A.k = B.k WINDOW 10 SECONDS")
+    q = e.query(
+        "SELECT FIRST(A.v) AS f, LAST(A.v) AS l FROM A, B WHERE A.k = B.k WINDOW 10 SECONDS"
+    )
     e.push("A", [row(0, v=1.0), row(0, v=2.0), row(4, v=3.0)])
     e.push("B", [(1, 2 * SECOND)])
     e.advance(5 * SECOND)

@@ -69,17 +69,27 @@ def test_pipelines_add_up_what_their_joins_count(told: dict[str, dict[str, Any]]
     assert [len(told[name]["operators"]) for name in ("group", "union", "below")] == [1, 1, 2]
     assert told["join"]["shares_with"] == ["shared"]
     assert "group" in told["again"]["shares_with"]
-    assert all(set(stats["shares_with"]) <= KINDS.keys() - {name} for name, stats in told.items() if name in PIPELINES)
+    assert all(
+        set(stats["shares_with"]) <= KINDS.keys() - {name}
+        for name, stats in told.items()
+        if name in PIPELINES
+    )
     group, join = told["group"], told["changes"]
     assert group["state_rows"].keys() == join["state_rows"].keys() == {"A", "B"}
     assert group["rows_in"] == group["leaves"][0]["rows_in"]
     assert group["work"] == group["leaves"][0]["work"]
     assert group["processed_until"] == group["leaves"][0]["processed_until"]
     assert told["union"]["rows_in"] == sum(leaf["rows_in"] for leaf in told["union"]["leaves"])
-    assert group["state_bytes"] == group["leaves"][0]["state_bytes"] + sum(one["bytes"] for one in group["operators"])
+    assert group["state_bytes"] == group["leaves"][0]["state_bytes"] + sum(
+        one["bytes"] for one in group["operators"]
+    )
 
 
 def test_the_documentation_names_every_key(told: dict[str, dict[str, Any]]) -> None:
     text = PAGE.read_text(encoding="utf-8").split("## stats")[1]
-    documented = {name for row in re.findall(r"(?m)^\| (`.*?) \|", text) for name in re.findall(r"`(\w+)`", row)}
+    documented = {
+        name
+        for row in re.findall(r"(?m)^\| (`.*?) \|", text)
+        for name in re.findall(r"`(\w+)`", row)
+    }
     assert set(told["plain"]) == documented

@@ -8,13 +8,15 @@ from typing import Any
 import pyarrow as pa
 
 import muntin
-from muntin.engine import running_join
+from muntin.runtime import running_join
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 
 
 def fed(engine: muntin.Engine, count: int, **options: Any) -> None:
-    rows = pa.table([pa.array(range(count)), pa.array(range(count)).cast(pa.timestamp("us"))], schema=SCHEMA)
+    rows = pa.table(
+        [pa.array(range(count)), pa.array(range(count)).cast(pa.timestamp("us"))], schema=SCHEMA
+    )
     engine.feed({"A": rows, "B": rows}, (count - 1, 1), **options)
 
 
@@ -29,7 +31,10 @@ def engine_of(*queries: str) -> muntin.Engine:
 
 def test_results_come_in_pieces_in_the_middle_of_the_work(monkeypatch: Any) -> None:
     monkeypatch.setattr(running_join, "_PACED_SLICE", 10)
-    engine = engine_of("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", "SELECT k FROM A WINDOW 1 SECOND EMIT CHANGES")
+    engine = engine_of(
+        "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND",
+        "SELECT k FROM A WINDOW 1 SECOND EMIT CHANGES",
+    )
     came: list[tuple[str, pa.Table]] = []
     reads: list[Any] = []
 
@@ -58,13 +63,17 @@ def test_response_times_begin_with_the_arrival_that_is_told_and_are_taken_once()
 
 
 def test_buffers_tell_what_waits_what_windows_hold_and_what_nobody_polled() -> None:
-    engine = engine_of("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 3 SECONDS", "SELECT k FROM B WINDOW 1 SECOND")
+    engine = engine_of(
+        "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 3 SECONDS", "SELECT k FROM B WINDOW 1 SECOND"
+    )
     rows = [(number, number * 1_000_000) for number in range(10)]
     engine.push("A", rows)
     engine.push("B", rows[:5])
     first, second = (engine.handle(name).stats()["buffers"] for name in ("q0", "q1"))
     unscheduled = {"most_input": 0, "held": 0, "most_held": 0}
-    assert first == {"input": 5, "join": 3 + 3, "output": 5, **unscheduled}, "the last five of A are ahead of B"
+    assert first == {"input": 5, "join": 3 + 3, "output": 5, **unscheduled}, (
+        "the last five of A are ahead of B"
+    )
     assert second == {"input": 0, "join": 1, "output": 5, **unscheduled}
     engine.handle("q0").poll()
     assert engine.take_measures()["q0"][1]["output"] == 0

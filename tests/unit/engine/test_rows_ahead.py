@@ -23,7 +23,9 @@ DAY = 86_400 * SECOND
 START = 1_767_225_600 * SECOND
 
 
-def engine_of(*queries: str, **settings: object) -> tuple[muntin.Engine, list[muntin.StandingQuery]]:
+def engine_of(
+    *queries: str, **settings: object
+) -> tuple[muntin.Engine, list[muntin.StandingQuery]]:
     engine = muntin.Engine(**settings)
     engine.stream("A", {"k": "bigint", "ts": "timestamp"})
     return engine, [engine.query(sql) for sql in queries]
@@ -34,7 +36,9 @@ def keys(rows: pa.Table) -> list[int]:
     return found
 
 
-def test_a_row_of_the_year_9000_is_set_aside_and_the_stream_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_row_of_the_year_9000_is_set_aside_and_the_stream_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     engine, (q,) = engine_of("SELECT k FROM A WINDOW 10 SECONDS EVERY 1 SECOND EMIT SNAPSHOT")
     with caplog.at_level(logging.WARNING, "muntin"):
         engine.push("A", [(1, "2026-01-01"), (2, "9000-01-01"), (3, "2026-01-01 00:00:01")])
@@ -44,9 +48,15 @@ def test_a_row_of_the_year_9000_is_set_aside_and_the_stream_goes_on(caplog: pyte
     assert keys(engine.late("A")) == [2, 4]
     stats = engine.stats()["streams"]
     assert isinstance(stats, dict)
-    assert {name: stats["A"][name] for name in ("rows_in", "rows_late", "rows_ahead")} == {"rows_in": 5, "rows_late": 0, "rows_ahead": 2}
+    assert {name: stats["A"][name] for name in ("rows_in", "rows_late", "rows_ahead")} == {
+        "rows_in": 5,
+        "rows_late": 0,
+        "rows_ahead": 2,
+    }
     (warning,) = [record.message for record in caplog.records]
-    assert warning.startswith("stream A has rows (the first at 9000-01-01 00:00:00) further ahead of the others")
+    assert warning.startswith(
+        "stream A has rows (the first at 9000-01-01 00:00:00) further ahead of the others"
+    )
     assert "set max_advance to a longer interval" in warning
 
 
@@ -87,7 +97,9 @@ def test_intervals_that_make_no_sense_are_refused(value: str) -> None:
 
 def test_max_advance_is_no_setting_of_a_query() -> None:
     engine, _ = engine_of()
-    with pytest.raises((SettingError, SqlError), match="max_advance is not a setting of single queries"):
+    with pytest.raises(
+        (SettingError, SqlError), match="max_advance is not a setting of single queries"
+    ):
         engine.query("SELECT k FROM A WINDOW 1 MINUTE WITH (max_advance = '1 day')")
 
 
@@ -96,14 +108,25 @@ def test_a_year_has_365_days() -> None:
     assert parse_advance("off") is None
 
 
-@given(st.lists(st.integers(0, 100) | st.integers(100_000, 100_100), min_size=1, max_size=60), st.sets(st.integers(0, 60)))
-def test_what_is_set_aside_does_not_depend_on_the_cut_into_pushes(seconds: list[int], cuts: set[int]) -> None:
+@given(
+    st.lists(st.integers(0, 100) | st.integers(100_000, 100_100), min_size=1, max_size=60),
+    st.sets(st.integers(0, 60)),
+)
+def test_what_is_set_aside_does_not_depend_on_the_cut_into_pushes(
+    seconds: list[int], cuts: set[int]
+) -> None:
     """The rest gives what an engine gives that never saw the rows ahead."""
     times = [second * SECOND for second in seconds]
     inside = AdvanceLimit().take(np.array(times), 3600 * SECOND, -(2**62))
     taken = [True] * len(times) if inside is None else inside.tolist()
-    engine, (q,) = engine_of("SELECT k, COUNT(*) AS n FROM A GROUP BY k WINDOW 1 MINUTE EVERY 5 SECONDS", max_advance="1 hour")
-    other, (wanted,) = engine_of("SELECT k, COUNT(*) AS n FROM A GROUP BY k WINDOW 1 MINUTE EVERY 5 SECONDS", max_advance="off")
+    engine, (q,) = engine_of(
+        "SELECT k, COUNT(*) AS n FROM A GROUP BY k WINDOW 1 MINUTE EVERY 5 SECONDS",
+        max_advance="1 hour",
+    )
+    other, (wanted,) = engine_of(
+        "SELECT k, COUNT(*) AS n FROM A GROUP BY k WINDOW 1 MINUTE EVERY 5 SECONDS",
+        max_advance="off",
+    )
     places = sorted({0, len(times), *(cut for cut in cuts if cut < len(times))})
     for start, stop in itertools.pairwise(places):
         engine.push("A", [(place % 3, times[place]) for place in range(start, stop)])
@@ -113,7 +136,9 @@ def test_what_is_set_aside_does_not_depend_on_the_cut_into_pushes(seconds: list[
     assert (
         q.poll()
         .sort_by([("_ts", "ascending"), ("_op", "descending"), ("k", "ascending")])
-        .equals(wanted.poll().sort_by([("_ts", "ascending"), ("_op", "descending"), ("k", "ascending")]))
+        .equals(
+            wanted.poll().sort_by([("_ts", "ascending"), ("_op", "descending"), ("k", "ascending")])
+        )
     )
     assert len(engine.late("A")) == len(other.late("A")) + taken.count(False)
 
@@ -121,15 +146,26 @@ def test_what_is_set_aside_does_not_depend_on_the_cut_into_pushes(seconds: list[
 # -- empty stretches -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("select", ["k FROM A", "k, COUNT(*) AS n FROM A GROUP BY k", "k FROM A EXCEPT SELECT k + 100 FROM A"])
+@pytest.mark.parametrize(
+    "select",
+    ["k FROM A", "k, COUNT(*) AS n FROM A GROUP BY k", "k FROM A EXCEPT SELECT k + 100 FROM A"],
+)
 def test_seven_thousand_empty_years_cost_nothing(select: str) -> None:
-    engine, (q,) = engine_of(f"SELECT {select} WINDOW 10 SECONDS EVERY 1 SECOND EMIT SNAPSHOT", max_advance="off")
+    engine, (q,) = engine_of(
+        f"SELECT {select} WINDOW 10 SECONDS EVERY 1 SECOND EMIT SNAPSHOT", max_advance="off"
+    )
     engine.push("A", [(1, "2026-01-01"), (2, "2026-01-01 00:00:03")])
     engine.push("A", [(3, "9000-01-01 00:00:00.5")])
     engine.advance("9000-01-01 00:00:05")
     shown = list(zip(keys(found := q.poll()), found.column("_ts").to_pylist(), strict=True))
-    assert [time for key, time in shown if key == 1] == [datetime(2026, 1, 1, 0, 0, second) for second in range(10)]  # noqa: DTZ001
-    assert [time for key, time in shown if key == 3] == [datetime(9000, 1, 1, 0, 0, second) for second in range(1, 6)]  # noqa: DTZ001
+    assert [time for key, time in shown if key == 1] == [
+        datetime(2026, 1, 1, 0, 0, second)  # noqa: DTZ001 (results have none)
+        for second in range(10)
+    ]
+    assert [time for key, time in shown if key == 3] == [
+        datetime(9000, 1, 1, 0, 0, second)  # noqa: DTZ001 (results have none)
+        for second in range(1, 6)
+    ]
     assert len(shown) == 25
     engine.push("A", [(4, "9000-01-01 00:00:06")])
     engine.advance("9000-01-01 00:00:06")
@@ -138,7 +174,9 @@ def test_seven_thousand_empty_years_cost_nothing(select: str) -> None:
 
 def test_a_long_answer_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots, "_AT_ONCE", 100)
-    engine, (q,) = engine_of("SELECT COUNT(*) AS n FROM A WINDOW 10 SECONDS EVERY 1 SECOND EMIT SNAPSHOT")
+    engine, (q,) = engine_of(
+        "SELECT COUNT(*) AS n FROM A WINDOW 10 SECONDS EVERY 1 SECOND EMIT SNAPSHOT"
+    )
     sizes: list[int] = []
     q.subscribe(lambda batch: sizes.append(batch.num_rows))
     engine.push("A", [(1, START)])
@@ -159,10 +197,14 @@ def test_a_long_answer_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
         ("2099-01-01", ["2099-01-01 00:00:00"]),
     ],
 )
-def test_times_decades_from_the_clock_are_warned_of_once(first: object, shown: list[str], caplog: pytest.LogCaptureFixture) -> None:
+def test_times_decades_from_the_clock_are_warned_of_once(
+    first: object, shown: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
     engine, _ = engine_of("SELECT k FROM A WINDOW 1 MINUTE")
     with caplog.at_level(logging.WARNING, "muntin"):
         engine.push("A", [(1, first)])
         engine.push("A", [(2, first)])
-    assert [record.message.split(",")[0] for record in caplog.records] == [f"stream A begins at {instant}" for instant in shown]
+    assert [record.message.split(",")[0] for record in caplog.records] == [
+        f"stream A begins at {instant}" for instant in shown
+    ]
     assert all("multiply seconds by 1000000" in record.message for record in caplog.records)

@@ -43,7 +43,10 @@ def test_a_query_registered_while_running_sees_what_is_inside_its_windows() -> N
     engine.push("A", [(1, 1.0, 1 * SECOND), (1, 2.0, 4 * SECOND)])
     engine.push("B", [(1, 10.0, 4 * SECOND)])
     engine.advance(4 * SECOND)
-    late = engine.query("SELECT A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS EMIT CHANGES", name="late")
+    late = engine.query(
+        "SELECT A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS EMIT CHANGES",
+        name="late",
+    )
     engine.push("B", [(1, 20.0, 5 * SECOND)])
     engine.advance(5 * SECOND)
     assert sorted(pairs_of(late.poll())) == [(1.0, 20.0), (2.0, 20.0)]
@@ -94,7 +97,9 @@ def test_a_failing_subscriber_is_reported_and_nothing_is_lost() -> None:
 
     q.subscribe(fail)
     q.subscribe(lambda batch: other.append(len(batch)))
-    with pytest.raises(muntin.SubscriberError, match="a subscriber of query q failed: ValueError: no room"):
+    with pytest.raises(
+        muntin.SubscriberError, match="a subscriber of query q failed: ValueError: no room"
+    ):
         engine.push("A", [(1, 1.0, 0)])
     assert other == [1]
     assert len(q.poll()) == 1
@@ -153,7 +158,12 @@ def test_single_rows_cost_the_same_however_many_wait() -> None:
 
 def test_hundreds_of_queries_share_their_workspace() -> None:
     engine = two_streams()
-    queries = [engine.query(f"SELECT A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {1 + number} SECONDS") for number in range(120)]
+    queries = [
+        engine.query(
+            f"SELECT A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {1 + number} SECONDS"
+        )
+        for number in range(120)
+    ]
     engine.push("A", [(1, 1.0, 0)])
     engine.push("B", [(1, 2.0, 60 * SECOND)])
     engine.advance(60 * SECOND)
@@ -172,7 +182,14 @@ def test_results_beyond_a_buffer_come_whole_and_in_order() -> None:
     q = engine.query(PAIRS)
     many = 500_000
     engine.push(
-        "A", pa.table({"k": [1] * many, "v": [float(n) for n in range(many)], "ts": pa.array(range(many)).cast(pa.timestamp("us"))})
+        "A",
+        pa.table(
+            {
+                "k": [1] * many,
+                "v": [float(n) for n in range(many)],
+                "ts": pa.array(range(many)).cast(pa.timestamp("us")),
+            }
+        ),
     )
     engine.push("B", [(1, 0.5, SECOND)])
     engine.advance(SECOND)
@@ -182,7 +199,16 @@ def test_results_beyond_a_buffer_come_whole_and_in_order() -> None:
 
 def test_streams_and_tables_may_come_as_views_and_dictionaries() -> None:
     engine = muntin.Engine()
-    engine.stream("A", pa.schema([("s", pa.string_view()), ("d", pa.dictionary(pa.int8(), pa.string())), ("ts", pa.timestamp("ms"))]))
+    engine.stream(
+        "A",
+        pa.schema(
+            [
+                ("s", pa.string_view()),
+                ("d", pa.dictionary(pa.int8(), pa.string())),
+                ("ts", pa.timestamp("ms")),
+            ]
+        ),
+    )
     engine.table("T", pa.table({"s": pa.array(["x"], pa.string_view()), "n": [7]}))
     q = engine.query("SELECT A.d, T.n FROM A, T WHERE A.s = T.s WINDOW 1 SECOND")
     rows = pa.table(
@@ -204,7 +230,9 @@ def test_results_with_more_text_than_an_arrow_chunk_holds_come_whole() -> None:
     engine.stream("B", {"k": "bigint", "ts": "timestamp"})
     q = engine.query("SELECT A.s FROM A, B WHERE A.k = B.k WINDOW 1 SECOND")
     engine.push("A", [(1, "x" * 10_000, 0)])
-    engine.push("B", pa.table({"k": [1] * 250_000, "ts": pa.array([1] * 250_000).cast(pa.timestamp("us"))}))
+    engine.push(
+        "B", pa.table({"k": [1] * 250_000, "ts": pa.array([1] * 250_000).cast(pa.timestamp("us"))})
+    )
     engine.advance(1)
     results = q.poll()
     assert len(results) == 250_000

@@ -7,7 +7,13 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from muntin.expressions.allowed import ALLOWED, GROUPS, LIST_AGGREGATES, NAMING_AGGREGATES, is_allowed
+from muntin.expressions.allowed import (
+    ALLOWED,
+    GROUPS,
+    LIST_AGGREGATES,
+    NAMING_AGGREGATES,
+    is_allowed,
+)
 from muntin.expressions.duck import Duck, DuckError
 from muntin.expressions.validator import NotAllowedError, check_expressions
 
@@ -74,23 +80,36 @@ def _is_accepted(duck: Duck, name: object, arguments: object) -> bool:
     return True
 
 
-def test_every_function_of_duckdb_is_accepted_only_if_listed(catalog: list[dict[str, object]]) -> None:
+def test_every_function_of_duckdb_is_accepted_only_if_listed(
+    catalog: list[dict[str, object]],
+) -> None:
     duck = Duck()
-    judged = {(str(row["name"]), row["arguments"]): _is_accepted(duck, row["name"], row["arguments"]) for row in catalog}
+    judged = {
+        (str(row["name"]), row["arguments"]): _is_accepted(duck, row["name"], row["arguments"])
+        for row in catalog
+    }
     assert len(judged) > 1_000
     assert {call for call, accepted in judged.items() if accepted} == {
         (name, arguments)
         for name, arguments in judged
-        if isinstance(arguments, int) and is_allowed(name, arguments) and name not in NAMING_AGGREGATES  # those need a constant
+        if isinstance(arguments, int)
+        and is_allowed(name, arguments)
+        and name not in NAMING_AGGREGATES  # those need a constant
     }
     scalar = {row["name"] for row in catalog if row["kind"] in {"scalar", "macro"}}
-    changing = {row["name"] for row in catalog if row["stability"] in {"VOLATILE", "CONSISTENT_WITHIN_QUERY"}}
+    changing = {
+        row["name"]
+        for row in catalog
+        if row["stability"] in {"VOLATILE", "CONSISTENT_WITHIN_QUERY"}
+    }
     never = {call for call in judged if call[0] not in scalar or call[0] in changing}
     assert len(never) > 200
     assert [call for call in never if judged[call]] == []
 
 
-def test_the_list_names_scalar_functions_that_exist_each_once(catalog: list[dict[str, object]]) -> None:
+def test_the_list_names_scalar_functions_that_exist_each_once(
+    catalog: list[dict[str, object]],
+) -> None:
     known = {str(row["name"]).lower() for row in catalog if row["kind"] in {"scalar", "macro"}}
     listed = [name.lower() for group in GROUPS.values() for name in group.split()]
     assert len(listed) == len(set(listed)) == len(ALLOWED)
@@ -101,7 +120,11 @@ def test_the_list_names_scalar_functions_that_exist_each_once(catalog: list[dict
 
 def test_allowed_macros_call_nothing_that_is_not_allowed(catalog: list[dict[str, object]]) -> None:
     duck = Duck()
-    macros = [row for row in catalog if row["kind"] == "macro" and is_allowed(str(row["name"]), len(row["parameters"]))]  # type: ignore[arg-type]
+    macros = [
+        row
+        for row in catalog
+        if row["kind"] == "macro" and is_allowed(str(row["name"]), len(row["parameters"]))  # type: ignore[arg-type]
+    ]
     assert len(macros) > 40
     for row in macros:
         check_expressions(duck, [str(row["body"])], set(row["parameters"]))  # type: ignore[call-overload]
@@ -119,7 +142,9 @@ def _calls(catalog: list[dict[str, object]]) -> Iterator[tuple[str, str]]:
                 yield name, f'"{name}"({", ".join(map(str, arguments))})'
 
 
-def test_allowed_functions_give_the_same_values_whenever_and_however_rows_are_cut(catalog: list[dict[str, object]]) -> None:
+def test_allowed_functions_give_the_same_values_whenever_and_however_rows_are_cut(
+    catalog: list[dict[str, object]],
+) -> None:
     one, other = Duck(), Duck()
     rows = one.run(ROWS)
     pieces = [rows.slice(0, 2), rows.slice(2)]
@@ -132,7 +157,11 @@ def test_allowed_functions_give_the_same_values_whenever_and_however_rows_are_cu
             first = one.run(sql, batch=rows).column("x").to_pylist()
         except (DuckError, pa.ArrowException, NotImplementedError):
             continue  # these samples do not suit it, for example a text that is no date
-        cut = [value for piece in pieces for value in other.run(sql, batch=piece).column("x").to_pylist()]
+        cut = [
+            value
+            for piece in pieces
+            for value in other.run(sql, batch=piece).column("x").to_pylist()
+        ]
         assert repr(cut) == repr(first), call
         worked.add(name)
     assert len(worked) > 300, sorted(worked)

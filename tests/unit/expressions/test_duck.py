@@ -16,7 +16,9 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 
 ROWS = pa.table({"k": [1, 2, 3]})
-FATAL = duckdb.FatalException("FATAL Error: database has been invalidated because of a previous fatal error")
+FATAL = duckdb.FatalException(
+    "FATAL Error: database has been invalidated because of a previous fatal error"
+)
 
 
 class Invalidated:
@@ -35,7 +37,9 @@ class Invalidated:
         raise self.error
 
 
-@pytest.mark.parametrize("error", [FATAL, duckdb.InternalException("INTERNAL Error: assertion failure")])
+@pytest.mark.parametrize(
+    "error", [FATAL, duckdb.InternalException("INTERNAL Error: assertion failure")]
+)
 def test_a_dead_connection_is_replaced(error: duckdb.Error) -> None:
     duck = Duck()
     duck.__dict__["_fast"] = Invalidated(error)
@@ -44,7 +48,9 @@ def test_a_dead_connection_is_replaced(error: duckdb.Error) -> None:
     assert duck.run("SELECT k + 1 AS c FROM batch", batch=ROWS).column(0).to_pylist() == [2, 3, 4]
 
 
-@pytest.mark.parametrize("error", [FATAL, duckdb.InternalException("INTERNAL Error: assertion failure")])
+@pytest.mark.parametrize(
+    "error", [FATAL, duckdb.InternalException("INTERNAL Error: assertion failure")]
+)
 def test_expressions_get_their_values_although_connections_die(error: duckdb.Error) -> None:
     duck = Duck()
     duck.__dict__["_fast"] = Invalidated(error)
@@ -70,7 +76,9 @@ def _breaking_on(value: int) -> Callable[..., pa.Table]:
 
     dead: set[int] = set()
 
-    def run(connection: duckdb.DuckDBPyConnection, sql: str, tables: dict[str, pa.Table]) -> pa.Table:
+    def run(
+        connection: duckdb.DuckDBPyConnection, sql: str, tables: dict[str, pa.Table]
+    ) -> pa.Table:
         assert id(connection) not in dead, "a connection was used after an internal error"
         if value in tables["batch"].column("k").to_pylist():
             dead.add(id(connection))
@@ -85,7 +93,9 @@ def _breaking_on(value: int) -> Callable[..., pa.Table]:
 def test_interrupting_a_query_is_a_keyboard_interrupt() -> None:
     """DuckDB takes the signal for itself and raises a RuntimeError."""
     duck = Duck()
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest-xdist has its workers ignore it
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # pytest-xdist has its workers ignore it
     try:
         threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):

@@ -41,7 +41,9 @@ def evaluator() -> Evaluator:
         (["list_transform([s, s], lambda x: x::INT)"], [[[1, 1], None, [3, 3], [None, None]]], 1),
     ],
 )
-def test_failing_rows_are_null_and_counted(evaluator: Evaluator, texts: list[str], values: list[list[object]], failures: int) -> None:
+def test_failing_rows_are_null_and_counted(
+    evaluator: Evaluator, texts: list[str], values: list[list[object]], failures: int
+) -> None:
     found = evaluator.raw(texts, ROWS)
     assert [column.to_pylist() for column in found] == values
     assert evaluator.failures == failures
@@ -56,7 +58,9 @@ def test_rows_are_counted_not_batches(evaluator: Evaluator) -> None:
 
 
 def test_conditions_that_fail_do_not_hold(evaluator: Evaluator) -> None:
-    conditions = [Expression(text, (), pa.bool_()) for text in ("CAST(s AS INT) > 0", "CAST(s AS INT) < 3")]
+    conditions = [
+        Expression(text, (), pa.bool_()) for text in ("CAST(s AS INT) > 0", "CAST(s AS INT) < 3")
+    ]
     assert evaluator.holds(conditions, ROWS).tolist() == [True, False, False, False]
     assert evaluator.failures == 1
 
@@ -85,7 +89,9 @@ def test_what_cannot_be_evaluated_at_all_is_a_clear_error(evaluator: Evaluator, 
     assert evaluator.raw(["k + g"], ROWS.slice(0, 1))[0].to_pylist() == [2]
 
 
-def test_searching_for_failing_rows_ends(evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_searching_for_failing_rows_ends(
+    evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where TRY does not help and most rows fail, the search gives up instead of taking forever."""
     monkeypatch.setattr(salvaging, "MOST", 10)
     patterns = pa.table({"p": ["$"] * 50})

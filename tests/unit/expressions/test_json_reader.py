@@ -7,8 +7,16 @@ from hypothesis import strategies as st
 
 from muntin.expressions.json_reader import read_deep_json, read_json
 
-ATOMS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
-VALUES = st.recursive(ATOMS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=30)
+ATOMS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+)
+VALUES = st.recursive(
+    ATOMS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=30
+)
 
 
 @given(VALUES, st.booleans())

@@ -23,7 +23,11 @@ def test_as_duckdb_decides(kind: pa.DataType, sign: str, data: st.DataObject) ->
     """NULL is not true, and numbers may be too large for the column."""
     values = st.integers(-(2 ** _BITS[kind]), 2 ** _BITS[kind] - 1)
     rows = data.draw(st.lists(st.none() | st.integers(-2, 2) | values, max_size=20))
-    number = data.draw(st.integers(-2, 2) | st.integers(-(10**18) + 1, 10**18 - 1) | st.sampled_from([row or 0 for row in rows] or [0]))
+    number = data.draw(
+        st.integers(-2, 2)
+        | st.integers(-(10**18) + 1, 10**18 - 1)
+        | st.sampled_from([row or 0 for row in rows] or [0])
+    )
     number = max(min(number, 10**18 - 1), -(10**18) + 1)
     chunks = [pa.array(rows[:7], kind), pa.array(rows[7:], kind)]
     table = pa.table([pa.chunked_array(chunks, kind)], names=['0.a "b"'])
@@ -55,7 +59,10 @@ def test_all_else_is_left_to_duckdb(text: str, kind: pa.DataType) -> None:
 def test_several_conditions_are_all_to_be_true() -> None:
     """Whether DuckDB is asked or not."""
     x = ColumnRef(0, "x")
-    few, odd = Expression('"0.x" < 4', (x,), pa.bool_()), Expression('"0.x" % 2 = 1', (x,), pa.bool_())
+    few, odd = (
+        Expression('"0.x" < 4', (x,), pa.bool_()),
+        Expression('"0.x" % 2 = 1', (x,), pa.bool_()),
+    )
     some = Expression('"0.x" >= 1', (x,), pa.bool_())
     batch = pa.table({"0.x": np.arange(6)})
     evaluator = Evaluator(_DUCK)

@@ -3,7 +3,12 @@ from __future__ import annotations
 import pytest
 
 from muntin.expressions.duck import Duck, DuckError
-from muntin.expressions.validator import NotAllowedError, UnparsableError, check_expressions, select_text
+from muntin.expressions.validator import (
+    NotAllowedError,
+    UnparsableError,
+    check_expressions,
+    select_text,
+)
 from tests.unit.expressions.forbidden import FORBIDDEN
 
 COLUMNS = {"k", "s", "l", "ts", "j"}
@@ -120,7 +125,10 @@ def _is_accepted(duck: Duck, text: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("text", ["random\ufeff()", "(\ufeffFROM\ufeffquery('SELECT 1'))", "now\u00a0()", "k + random\u2003()"])
+@pytest.mark.parametrize(
+    "text",
+    ["random\ufeff()", "(\ufeffFROM\ufeffquery('SELECT 1'))", "now\u00a0()", "k + random\u2003()"],
+)
 def test_unicode_spaces_that_duckdb_skips_do_not_matter(duck: Duck, text: str) -> None:
     with pytest.raises(NotAllowedError):
         check_expressions(duck, [text], COLUMNS)
@@ -158,7 +166,11 @@ def test_a_text_cannot_leave_its_item(duck: Duck, text: str) -> None:
 def test_the_expression_to_blame_is_named(duck: Duck) -> None:
     with pytest.raises(NotAllowedError) as caught:
         check_expressions(duck, ["k", "lower(s)", "k + RANDOM()"], COLUMNS)
-    assert (caught.value.index, caught.value.function.lower(), caught.value.arguments) == (2, "random", 0)
+    assert (caught.value.index, caught.value.function.lower(), caught.value.arguments) == (
+        2,
+        "random",
+        0,
+    )
 
 
 @pytest.mark.parametrize("text", ["x", "K", "a.k", "current_user", "batch.k", '"=0"', "rowid"])
@@ -175,7 +187,11 @@ def test_a_parameter_of_a_lambda_is_not_known_outside(duck: Duck) -> None:
 
 def test_a_tree_of_an_unknown_form_is_refused(duck: Duck, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = duck.parse(select_text(["lower(s)"]))
-    for changed in (tree.replace("qualified_name", "qualification"), tree.replace("COLUMN_REF", "NEW_KIND"), tree.replace('"s"', "7")):
+    for changed in (
+        tree.replace("qualified_name", "qualification"),
+        tree.replace("COLUMN_REF", "NEW_KIND"),
+        tree.replace('"s"', "7"),
+    ):
         monkeypatch.setattr(Duck, "parse", lambda _self, _sql, changed=changed: changed)
         with pytest.raises((NotAllowedError, UnparsableError)):
             check_expressions(duck, ["lower(s)"], COLUMNS)

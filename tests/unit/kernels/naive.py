@@ -16,7 +16,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from muntin.kernels import layout
-from muntin.kernels.joining import expire_all, join_interval
+from muntin.kernels.nway_join import expire_all, join_interval
 from muntin.state.join_state import IndexSpec, JoinState, StoreSpec
 
 Integers = npt.NDArray[np.int64]
@@ -73,37 +73,63 @@ class Scene:
         if window.kind == layout.COUNT:
             return mine[-window.size :]
         if window.kind == layout.PARTITIONED:
-            return [row for row in mine if row in [other for other in mine if other.group == row.group][-window.size :]]
+            return [
+                row
+                for row in mine
+                if row in [other for other in mine if other.group == row.group][-window.size :]
+            ]
         return mine
 
     def joins(self, members: Sequence[Row]) -> bool:
         holds = OPERATORS[self.operator]
-        return all(holds(left.code, right.code) for at, left in enumerate(members) for right in members[at + 1 :])
+        return all(
+            holds(left.code, right.code)
+            for at, left in enumerate(members)
+            for right in members[at + 1 :]
+        )
 
     def inserts(self) -> list[Result]:
         """What every row completes, in the ruled order."""
         results = []
         for number, row in enumerate(self.arriving):
             seen = [*self.stored, *self.arriving[: number + 1]]
-            pools = [[row] if s == row.source else self.alive(s, seen, row.time)[::-1] for s in range(len(self.windows))]
-            results += [(row.time, *(member.position for member in members)) for members in product(*pools) if self.joins(members)]
+            pools = [
+                [row] if s == row.source else self.alive(s, seen, row.time)[::-1]
+                for s in range(len(self.windows))
+            ]
+            results += [
+                (row.time, *(member.position for member in members))
+                for members in product(*pools)
+                if self.joins(members)
+            ]
         return results
 
     def answer(self, now: int) -> list[Result]:
         """The combinations of rows inside their windows at the end."""
         pools = [self.alive(s, self.rows, now) for s in range(len(self.windows))]
-        return sorted(tuple(member.position for member in members) for members in product(*pools) if self.joins(members))
+        return sorted(
+            tuple(member.position for member in members)
+            for members in product(*pools)
+            if self.joins(members)
+        )
 
     def held(self, now: int) -> list[list[int]]:
         """The positions inside each window at the end."""
-        return [[row.position for row in self.alive(s, self.rows, now)] for s in range(len(self.windows))]
+        return [
+            [row.position for row in self.alive(s, self.rows, now)]
+            for s in range(len(self.windows))
+        ]
 
     def changes(self, now: int) -> list[tuple[str, Result]]:
         """Every result, and what ends up to ``now``, sorted."""
         found = []
         for result in self.inserts():
             found.append(("+", result))
-            ends = [end for s, position in enumerate(result[1:]) if (end := self._end(s, position)) is not None]
+            ends = [
+                end
+                for s, position in enumerate(result[1:])
+                if (end := self._end(s, position)) is not None
+            ]
             if ends and min(ends) <= now:
                 found.append(("-", (min(ends), *result[1:])))
         return sorted(found)
@@ -116,17 +142,33 @@ class Scene:
             return row.time + window.size
         if window.kind == layout.STORED:
             return None
-        later = [other for other in mine[position + 1 :] if window.kind == layout.COUNT or other.group == row.group]
+        later = [
+            other
+            for other in mine[position + 1 :]
+            if window.kind == layout.COUNT or other.group == row.group
+        ]
         return later[window.size - 1].time if len(later) >= window.size else None
 
 
 @st.composite
-def scenes(draw: st.DrawFn, sources: int = 3, kinds: Sequence[int] = (0, 1, 2, 3), operators: Sequence[int] = tuple(OPERATORS)) -> Scene:
+def scenes(
+    draw: st.DrawFn,
+    sources: int = 3,
+    kinds: Sequence[int] = (0, 1, 2, 3),
+    operators: Sequence[int] = tuple(OPERATORS),
+) -> Scene:
     count = draw(st.integers(1, sources))
     windows = [Window(draw(st.sampled_from(kinds)), draw(st.integers(1, 5))) for _ in range(count)]
     if all(window.kind == layout.STORED for window in windows):
         windows[0] = Window(layout.TIME, 3)
-    drawn = draw(st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, 2), st.integers(0, 2), st.integers(0, 1)), max_size=28))
+    drawn = draw(
+        st.lists(
+            st.tuples(
+                st.integers(0, count - 1), st.integers(0, 2), st.integers(0, 2), st.integers(0, 1)
+            ),
+            max_size=28,
+        )
+    )
     drawn.sort(key=lambda row: windows[row[0]].kind != layout.STORED)
     rows: list[Row] = []
     time = draw(st.sampled_from([-7, 0]))
@@ -155,10 +197,14 @@ class Rig:
     def __post_init__(self) -> None:
         scene = self.scene
         self.n = len(scene.windows)
-        index = (IndexSpec((0,), self.buckets),) if self.indexed and scene.operator == layout.EQ else ()
+        index = (
+            (IndexSpec((0,), self.buckets),) if self.indexed and scene.operator == layout.EQ else ()
+        )
         self.state = JoinState(
             tuple(
-                StoreSpec(window.kind, window.size, -1 if window.kind == layout.STORED else s, 1, index)
+                StoreSpec(
+                    window.kind, window.size, -1 if window.kind == layout.STORED else s, 1, index
+                )
                 for s, window in enumerate(scene.windows)
             ),
             self.cleaning,
@@ -216,14 +262,18 @@ class Rig:
         self.offsets = np.array([event[1] for event in events], np.int64)
         self.times = np.array([event[2] for event in events], np.int64)
         self.pushed = np.array([event[3] for event in events], np.int64)
-        self.counts = np.array([event[4] for event in events], np.int64).reshape(len(events), self.n)
+        self.counts = np.array([event[4] for event in events], np.int64).reshape(
+            len(events), self.n
+        )
         self.incoming = np.array(words, np.int64)
 
     def arrays(self) -> tuple[Integers, npt.NDArray[np.int32], Integers, Integers, Integers]:
         state = self.state
         return state.words, state.halves, state.stores, state.indexes, state.first_index
 
-    def events(self) -> tuple[npt.NDArray[np.int32], Integers, Integers, Integers, Integers, Integers]:
+    def events(
+        self,
+    ) -> tuple[npt.NDArray[np.int32], Integers, Integers, Integers, Integers, Integers]:
         return self.sources, self.offsets, self.times, self.counts, self.pushed, self.incoming
 
     def program(self, order: Sequence[int] | None = None) -> Integers:
@@ -234,7 +284,13 @@ class Rig:
             for place, s in enumerate(steps):
                 bound = [*([origin] if order is None else []), *steps[:place]]
                 uses = bool(bound) and bool(self.state.specs[s].indexes)
-                numbers = [s, int(self.state.first_index[s]) if uses else -1, int(uses), len(bound), 0]
+                numbers = [
+                    s,
+                    int(self.state.first_index[s]) if uses else -1,
+                    int(uses),
+                    len(bound),
+                    0,
+                ]
                 numbers += [bound[0], layout.CODES] if uses else []
                 for other in bound:
                     comparison = self.scene.operator if s < other else FLIPPED[self.scene.operator]
@@ -256,9 +312,13 @@ class Rig:
         return found
 
     def final_limits(self, now: int) -> Integers:
-        return self.limits(now, [sum(row.source == s for row in self.scene.rows) for s in range(self.n)])
+        return self.limits(
+            now, [sum(row.source == s for row in self.scene.rows) for s in range(self.n)]
+        )
 
-    def drive(self, call: Callable[[int, int, int], tuple[int, int, int, int, int]]) -> Iterator[list[int]]:
+    def drive(
+        self, call: Callable[[int, int, int], tuple[int, int, int, int, int]]
+    ) -> Iterator[list[int]]:
         """Call a kernel with (event, resume, enough) until it is done, giving it what it asks for; yields columns of results."""
         event, resume = 0, 0
         while True:
@@ -268,13 +328,26 @@ class Rig:
             if status == layout.DONE:
                 return
             if status == layout.GROW:
-                self.state.grow(int(self.sources[event]), int(self.limits(int(self.times[event]), self.counts[event])[self.sources[event]]))
+                self.state.grow(
+                    int(self.sources[event]),
+                    int(
+                        self.limits(int(self.times[event]), self.counts[event])[self.sources[event]]
+                    ),
+                )
             elif status == layout.OVERFLOW and need > self.out.shape[1]:
                 self.out = np.empty((2 + self.n, need), np.int64)
 
     def expire(self, now: int, policy: int) -> None:
         state = self.state
-        expire_all(state.words, state.halves, state.stores, state.indexes, self.final_limits(now), policy, state.counters)
+        expire_all(
+            state.words,
+            state.halves,
+            state.stores,
+            state.indexes,
+            self.final_limits(now),
+            policy,
+            state.counters,
+        )
 
     def held(self, now: int) -> list[list[int]]:
         """The positions inside each window."""

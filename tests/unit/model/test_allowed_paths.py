@@ -93,7 +93,16 @@ def test_ways_out_are_refused(base: Path, path: str, patterns: bool) -> None:  #
 
 
 @pytest.mark.parametrize(
-    "pattern", ["in/*/../../../secret", "in/{a,../../../secret}", "in/{a,b/../../..}", "in/{..,a}", "in/\\.\\./\\.\\./secret", "*", "../*"]
+    "pattern",
+    [
+        "in/*/../../../secret",
+        "in/{a,../../../secret}",
+        "in/{a,b/../../..}",
+        "in/{..,a}",
+        "in/\\.\\./\\.\\./secret",
+        "*",
+        "../*",
+    ],
 )
 def test_patterns_that_could_lead_out_are_refused(pattern: str) -> None:
     with pytest.raises(InputError, match=r"outside the allowed folders|could lead out"):
@@ -123,7 +132,22 @@ def test_urls_are_allowed_by_prefix() -> None:
             found.resolved(path, patterns=True)
 
 
-_STEPS = st.sampled_from(["..", ".", "in", "in_link", "out_link", "er", "deep", "link", "nowhere", "t.csv", "allowed", "secret"])
+_STEPS = st.sampled_from(
+    [
+        "..",
+        ".",
+        "in",
+        "in_link",
+        "out_link",
+        "er",
+        "deep",
+        "link",
+        "nowhere",
+        "t.csv",
+        "allowed",
+        "secret",
+    ]
+)
 
 
 @given(st.lists(_STEPS, max_size=6))
@@ -139,7 +163,9 @@ def test_whatever_the_steps_only_files_inside_are_opened(steps: list[str]) -> No
     assert real.is_relative_to(inside)
 
 
-def test_a_link_swapped_after_the_check_is_noticed(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_swapped_after_the_check_is_noticed(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found, path = allowed(), Path("swapped.csv")
     path.symlink_to(base / "secret" / "t.csv")
     checked = AllowedPaths.resolved
@@ -161,7 +187,9 @@ def test_what_are_no_paths_is_refused(given: object) -> None:
 
 
 STREAM = "CREATE STREAM A (k INT, ts TIMESTAMP) WITH"
-QUERY = "CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY q AS SELECT k FROM A WINDOW 1 SECOND WITH"
+QUERY = (
+    "CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY q AS SELECT k FROM A WINDOW 1 SECOND WITH"
+)
 REFUSED = [
     "CREATE TABLE T (k INT) WITH (path = '../secret/t.csv')",
     "CREATE TABLE T (k INT) WITH (path = 'file_link.csv')",
@@ -188,11 +216,17 @@ REFUSED = [
 
 @pytest.mark.parametrize("script", REFUSED)
 def test_confined_scripts_cannot_reach_out(script: str) -> None:
-    pattern = r"line 1, column \d\d+: .*(outside the allowed folders|reach more than the allowed folders)"
+    pattern = (
+        r"line 1, column \d\d+: .*(outside the allowed folders|reach more than the allowed folders)"
+    )
     with pytest.raises(SqlError, match=pattern):
         muntin.Engine(allowed_paths=["."]).execute(script)
     for scope in (Scope(allowed()), Scope(allowed(), files=False)):
-        assert [error for error in map(str, ScriptCheck(scope).read(script)) if "the allowed folders" in error]
+        assert [
+            error
+            for error in map(str, ScriptCheck(scope).read(script))
+            if "the allowed folders" in error
+        ]
 
 
 def test_confined_scripts_work_inside_and_unconfined_ones_anywhere(base: Path) -> None:

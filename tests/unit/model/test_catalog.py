@@ -28,7 +28,10 @@ def test_names_ignore_case_and_stay_as_declared(catalog: Catalog) -> None:
 
 
 def test_streams_keep_the_order_of_declaration(catalog: Catalog) -> None:
-    assert [(stream.name, stream.order) for stream in catalog.streams()] == [("Zeta", 0), ("Alpha", 1)]
+    assert [(stream.name, stream.order) for stream in catalog.streams()] == [
+        ("Zeta", 0),
+        ("Alpha", 1),
+    ]
     assert [table.name for table in catalog.tables()] == ["Straße"]
     catalog.remove("zeta")
     added = catalog.add(Stream("Zeta", SCHEMA, "ts"))
@@ -38,11 +41,14 @@ def test_streams_keep_the_order_of_declaration(catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("ALPHA", "there is already a stream Alpha"), ("strasse", "there is already a table Straße")]
+    ("name", "message"),
+    [("ALPHA", "there is already a stream Alpha"), ("strasse", "there is already a table Straße")],
 )
 def test_a_name_is_given_once(catalog: Catalog, name: str, message: str) -> None:
     for relation in (Stream(name, SCHEMA, "ts"), Table(name, SCHEMA)):
-        with pytest.raises(CatalogError, match=rf"{message}\. Choose another name, or drop it first"):
+        with pytest.raises(
+            CatalogError, match=rf"{message}\. Choose another name, or drop it first"
+        ):
             catalog.add(relation)
     assert len(catalog.streams()) + len(catalog.tables()) == 3
 

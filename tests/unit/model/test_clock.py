@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muntin.errors import InputError
-from muntin.model.clock import AFTER_ALL, BEFORE_ALL, format_instant, format_interval, parse_instant, parse_interval, unit_micros
+from muntin.model.clock import (
+    AFTER_ALL,
+    BEFORE_ALL,
+    format_instant,
+    format_interval,
+    parse_instant,
+    parse_interval,
+    unit_micros,
+)
 
 
 @given(st.integers(1, 2**53))
@@ -40,14 +48,24 @@ def test_intervals_as_people_write_them(text: str, micros: int) -> None:
     assert parse_interval(text) == micros
 
 
-@pytest.mark.parametrize("text", ["seconds", "1", "1 second 2", "one second", "1 second; 2 seconds", "1e3 s", "- 1 s", "1 s s"])
+@pytest.mark.parametrize(
+    "text",
+    ["seconds", "1", "1 second 2", "one second", "1 second; 2 seconds", "1e3 s", "- 1 s", "1 s s"],
+)
 def test_what_is_no_interval_says_how_to_write_one(text: str) -> None:
-    with pytest.raises(InputError, match=r"is not an interval\. Write a number and a unit, for example '2 seconds'"):
+    with pytest.raises(
+        InputError, match=r"is not an interval\. Write a number and a unit, for example '2 seconds'"
+    ):
         parse_interval(text)
 
 
 @pytest.mark.parametrize(
-    ("value", "micros"), [(np.int64(7), 7), (pd.Timestamp("1970-01-01 00:00:01"), 1_000_000), (" 1970-01-02 ", 86_400_000_000)]
+    ("value", "micros"),
+    [
+        (np.int64(7), 7),
+        (pd.Timestamp("1970-01-01 00:00:01"), 1_000_000),
+        (" 1970-01-02 ", 86_400_000_000),
+    ],
 )
 def test_instants_of_other_libraries(value: object, micros: int) -> None:
     assert parse_instant(value) == micros  # type: ignore[arg-type]

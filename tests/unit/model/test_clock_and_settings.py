@@ -26,7 +26,9 @@ def test_intervals(text: str, micros: int) -> None:
     assert parse_interval(format_interval(micros)) == micros
 
 
-@pytest.mark.parametrize("text", ["", "soon", "5", "5 parsecs", "1 second and", "99999999999 weeks"])
+@pytest.mark.parametrize(
+    "text", ["", "soon", "5", "5 parsecs", "1 second and", "99999999999 weeks"]
+)
 def test_what_is_no_interval(text: str) -> None:
     with pytest.raises(InputError):
         parse_interval(text)
@@ -34,7 +36,12 @@ def test_what_is_no_interval(text: str) -> None:
 
 def test_instants_of_all_kinds_are_microseconds_since_1970() -> None:
     east = timezone(timedelta(hours=2))
-    for value in (5_000_000, "1970-01-01 00:00:05", "1970-01-01T02:00:05+02:00", datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC)):
+    for value in (
+        5_000_000,
+        "1970-01-01 00:00:05",
+        "1970-01-01T02:00:05+02:00",
+        datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC),
+    ):
         assert parse_instant(value) == 5_000_000
     assert parse_instant(datetime(1970, 1, 1, 2, tzinfo=east)) == 0
     assert parse_instant("1969-12-31 23:59:59.999999") == -1

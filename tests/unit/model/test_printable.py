@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import muntin
 from muntin.cli import main
-from muntin.cli.live import Screen, View
-from muntin.engine.plan_tree import Node, draw
+from muntin.cli.progress_view import Screen, View
 from muntin.model.printable import LOGGERS, printable, printable_lines
+from muntin.plan.description import Node, draw
 from muntin.spark.sinks import ConsoleSink
 
 HOSTILE = [
@@ -38,7 +38,16 @@ HOSTILE = [
     ("tag\U000e0041", r"tag\U000e0041"),
     ("lone\udc80", r"lone\udc80"),
 ]
-HARMLESS = ["", "plain", "ä ß 漢字 עברית", "[bold]x[/bold]", "a\\nb", "non\u00a0breaking", "👨\u200d👩\u200d👧", "न\u200cन"]
+HARMLESS = [
+    "",
+    "plain",
+    "ä ß 漢字 עברית",
+    "[bold]x[/bold]",
+    "a\\nb",
+    "non\u00a0breaking",
+    "👨\u200d👩\u200d👧",
+    "न\u200cन",
+]
 IDS = [shown for _, shown in HOSTILE]
 
 
@@ -75,7 +84,9 @@ def logged() -> Iterator[io.StringIO]:
 
 @pytest.mark.parametrize(("text", "shown"), HOSTILE, ids=IDS)
 @pytest.mark.parametrize("name", LOGGERS)
-def test_log_records_are_one_line_each(logged: io.StringIO, name: str, text: str, shown: str) -> None:
+def test_log_records_are_one_line_each(
+    logged: io.StringIO, name: str, text: str, shown: str
+) -> None:
     logging.getLogger(name).warning("query %s: 100 %% of %d", text, 3)
     assert logged.getvalue() == f"WARNING query {shown}: 100 % of 3\n"
 
@@ -92,12 +103,18 @@ def test_a_traceback_in_a_log_cannot_pass_for_a_record(logged: io.StringIO) -> N
 
 def test_every_logger_of_the_package_is_one_of_those_that_escape() -> None:
     source = Path(muntin.__file__).parent
-    used = {name for path in source.rglob("*.py") for name in re.findall(r'getLogger\("([^"]*)"\)', path.read_text(encoding="utf-8"))}
+    used = {
+        name
+        for path in source.rglob("*.py")
+        for name in re.findall(r'getLogger\("([^"]*)"\)', path.read_text(encoding="utf-8"))
+    }
     assert used <= set(LOGGERS)
 
 
 @pytest.mark.parametrize(("text", "shown"), HOSTILE, ids=IDS)
-def test_the_console_sink_prints_safe_lines(text: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_console_sink_prints_safe_lines(
+    text: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     value = text.encode("utf-8", "ignore").decode()  # Arrow holds no lone surrogates
     ConsoleSink(text).write(pa.table({"n" + value: [value, "y"]}), 3)
     safe = shown.replace(r"\udc80", "")
@@ -143,15 +160,23 @@ def test_progress_shows_names_and_failures_safely(
 
 @pytest.mark.parametrize(("text", "shown"), HOSTILE, ids=IDS)
 def test_errors_on_the_terminal_are_safe(
-    text: str, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    text: str,
+    shown: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     name = text.encode("utf-8", "ignore").decode().replace("\0", "")  # scripts hold no others
     script = tmp_path / "app.sql"
-    script.write_text(f'CREATE QUERY q AS SELECT k FROM "{name}" WINDOW 1 SECOND;', encoding="utf-8", newline="")
+    script.write_text(
+        f'CREATE QUERY q AS SELECT k FROM "{name}" WINDOW 1 SECOND;', encoding="utf-8", newline=""
+    )
     monkeypatch.setattr(sys, "argv", ["muntin", "check", str(script)])
     with pytest.raises(SystemExit) as ended:
         main()
     said = capsys.readouterr().err
     assert ended.value.code == 2
     assert [char for char in said.removesuffix("\n") if printable(char) != char] == []
-    assert shown.replace(r"\udc80", "").replace(r"\x00", "").replace(r"\r", r"\n") in said.replace(r"\r", r"\n")
+    assert shown.replace(r"\udc80", "").replace(r"\x00", "").replace(r"\r", r"\n") in said.replace(
+        r"\r", r"\n"
+    )

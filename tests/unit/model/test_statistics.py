@@ -20,8 +20,18 @@ def test_statistics_are_known_where_both_numbers_are_declared() -> None:
 
 @pytest.mark.parametrize(
     ("rate", "distinct", "named"),
-    [("0", "5", "rate"), ("-1", "5", "rate"), ("fast", "5", "rate"), ("nan", "5", "rate"), ("inf", "5", "rate"), ("1", "0.5", "distinct")],
+    [
+        ("0", "5", "rate"),
+        ("-1", "5", "rate"),
+        ("fast", "5", "rate"),
+        ("nan", "5", "rate"),
+        ("inf", "5", "rate"),
+        ("1", "0.5", "distinct"),
+    ],
 )
 def test_numbers_that_make_no_sense_are_refused(rate: str, distinct: str, named: str) -> None:
-    with pytest.raises(InputError, match=rf"{named} cannot be '{rate if named == 'rate' else distinct}'\. rate is rows a second"):
+    with pytest.raises(
+        InputError,
+        match=rf"{named} cannot be '{rate if named == 'rate' else distinct}'\. rate is rows per second",
+    ):
         declared_statistics((("rate", rate), ("distinct", distinct)))

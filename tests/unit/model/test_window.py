@@ -27,4 +27,16 @@ def test_a_window_that_holds_nothing_cannot_be_made(size: int) -> None:
 
 
 def test_equal_windows_are_one_value() -> None:
-    assert len({TimeWindow(5), TimeWindow(5), RowsWindow(5), PartitionedWindow(("a",), 5), Unbounded(), Unbounded()}) == 4
+    assert (
+        len(
+            {
+                TimeWindow(5),
+                TimeWindow(5),
+                RowsWindow(5),
+                PartitionedWindow(("a",), 5),
+                Unbounded(),
+                Unbounded(),
+            }
+        )
+        == 4
+    )

@@ -1,4 +1,4 @@
-"""The tree join under allowances once more, row by row in plain Python: the twin that the compiled one is compared with."""
+"""The tree join under probe budgets once more, row by row in plain Python: the twin that the compiled one is compared with."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from math import floor
 
 from muntin.model.window import TimeWindow
-from muntin.operators.limited_tree import Allowances, CycleSample
+from muntin.operators.budgeted_tree import Budgets, CycleSample
 from muntin.plan.join import Climb, JoinPlan
-from muntin.plan.limiting import Choice
-from muntin.planner.sharing import window_size
+from muntin.plan.probe_limits import Choice
+from muntin.planner.sharing_groups import window_size
 
 Row = tuple[int, int]
 """Time and key."""
@@ -51,7 +51,7 @@ class NaiveTree:
     """Takes rows in total order; ``results`` are (time, positions), ``samples`` what each finished cycle counted."""
 
     plan: JoinPlan
-    decide: Callable[[CycleSample], Allowances | None]
+    decide: Callable[[CycleSample], Budgets | None]
     rows: list[list[Row]] = field(init=False)
     results: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     samples: list[CycleSample] = field(default_factory=list)
@@ -66,7 +66,7 @@ class NaiveTree:
         self.rows = [[] for _ in range(self.count)]
         self.nodes: list[list[Bound]] = [[] for _ in self.tree.nodes]
         self.ages = [0] * self.count
-        self.allowances, self.base = Allowances.unlimited(self.count), 0
+        self.budgets, self.base = Budgets.unlimited(self.count), 0
         self.cycle: Cycle | None = None
         self.sampled = 0
         self.new = self.counted_at = 0
@@ -83,29 +83,43 @@ class NaiveTree:
             real = self.sampled == self.cycle.number
             nothing = (0,) * self.joins
             arrivals, probes, matches = (
-                tuple(each) if real else nothing for each in (self.cycle.arrivals, self.cycle.probes, self.cycle.matches)
+                tuple(each) if real else nothing
+                for each in (self.cycle.arrivals, self.cycle.probes, self.cycle.matches)
             )
             self.new += sum(arrivals)
-            sample = CycleSample(self.sampled, arrivals, probes, matches, self._states((self.sampled + 1) * self.limiting.period - 1))
+            sample = CycleSample(
+                self.sampled,
+                arrivals,
+                probes,
+                matches,
+                self._states((self.sampled + 1) * self.limiting.period - 1),
+            )
             self.samples.append(sample)
             decided = self.decide(sample)
             if decided is not None:
-                self.allowances, self.base = decided, self.sampled + 1
+                self.budgets, self.base = decided, self.sampled + 1
             self.sampled += 1
 
     def _begin(self, number: int) -> None:
         last, seconds = self.cycle, self.limiting.period / SECOND
         since = float(number - self.base)
         budgets = [
-            None if rate is None else floor((since + 1.0) * (rate * seconds)) - floor(since * (rate * seconds))
-            for rate in self.allowances.rates
+            None
+            if rate is None
+            else floor((since + 1.0) * (rate * seconds)) - floor(since * (rate * seconds))
+            for rate in self.budgets.rates
         ]
-        expected = last.arrivals if last is not None and last.number == number - 1 else [0] * self.joins
+        expected = (
+            last.arrivals if last is not None and last.number == number - 1 else [0] * self.joins
+        )
         cap = None
-        if self.allowances.cap is not None:
-            quota, unspent = self.allowances.cap * seconds, 0.0
+        if self.budgets.cap is not None:
+            quota, unspent = self.budgets.cap * seconds, 0.0
             if last is not None:
-                unspent = max((-1.0 if last.cap is None else last.cap) - last.used, 0.0) + (number - last.number - 1) * quota
+                unspent = (
+                    max((-1.0 if last.cap is None else last.cap) - last.used, 0.0)
+                    + (number - last.number - 1) * quota
+                )
             cap = quota + min(unspent, max(quota, 1.0))
         self.cycle = Cycle(number, budgets, cap, expected, *([0] * self.joins for _ in range(3)))
         self.sampled = number
@@ -123,7 +137,9 @@ class NaiveTree:
             if self.limiting.choice is Choice.NEWEST and cycle.arrivals[h] <= expected - budget:
                 return False
             if self.limiting.choice is Choice.RANDOM and expected > budget:
-                drawn = mixed(mixed(mixed(mixed(self.limiting.seed) ^ h) ^ cycle.number) ^ cycle.arrivals[h])
+                drawn = mixed(
+                    mixed(mixed(mixed(self.limiting.seed) ^ h) ^ cycle.number) ^ cycle.arrivals[h]
+                )
                 if (drawn >> 11) * 2.0**-53 * expected >= budget:
                     return False
         cycle.probes[h] += 1
@@ -144,7 +160,9 @@ class NaiveTree:
         self.results += [(time, tuple(bound[s] for s in range(self.count))) for bound in order]
         for bound in found:
             ages = [self._age(s, bound[s], time) for s in range(self.count)]
-            self.stale += any(age >= fresh for age, fresh in zip(ages, self.limiting.freshness, strict=True))
+            self.stale += any(
+                age >= fresh for age, fresh in zip(ages, self.limiting.freshness, strict=True)
+            )
             self.ages = list(map(max, self.ages, ages))
 
     def _climb(self, leaf: int, level: int, bound: Bound, h: int, time: int) -> Iterator[Bound]:
@@ -170,16 +188,29 @@ class NaiveTree:
                 if self._in_leaf(climb.source, place, time):
                     yield {climb.source: place}
         else:
-            yield from reversed(self._composites(climb.node or 0, time))
+            yield from reversed(self._partial_matches(climb.node or 0, time))
 
-    def _composites(self, node: int, time: int) -> list[Bound]:
-        last = self.nodes[node][-self.limiting.state_rows :] if self.limiting.state_rows else self.nodes[node]
-        return [each for each in last if all(self._in_composite(s, place, time) for s, place in each.items())]
+    def _partial_matches(self, node: int, time: int) -> list[Bound]:
+        last = (
+            self.nodes[node][-self.limiting.state_rows :]
+            if self.limiting.state_rows
+            else self.nodes[node]
+        )
+        return [
+            each
+            for each in last
+            if all(self._in_partial_match(s, place, time) for s, place in each.items())
+        ]
 
     def _states(self, time: int) -> tuple[int, ...]:
-        leaves = [sum(self._in_leaf(s, place, time) for place in range(len(rows))) for s, rows in enumerate(self.rows)]
+        leaves = [
+            sum(self._in_leaf(s, place, time) for place in range(len(rows)))
+            for s, rows in enumerate(self.rows)
+        ]
         if 8 * self.new >= sum(self.counted) or self.sampled - self.counted_at >= 64:
-            self.counted = tuple(len(self._composites(node, time)) for node in range(len(self.nodes)))
+            self.counted = tuple(
+                len(self._partial_matches(node, time)) for node in range(len(self.nodes))
+            )
             self.new, self.counted_at = 0, self.sampled
         return (*leaves, *self.counted)
 
@@ -192,17 +223,26 @@ class NaiveTree:
     def _in_leaf(self, source: int, place: int, time: int) -> bool:
         return self._age(source, place, time) < window_size(self.plan.query.sources[source].window)
 
-    def _in_composite(self, source: int, place: int, time: int) -> bool:
+    def _in_partial_match(self, source: int, place: int, time: int) -> bool:
         if self.limiting.state_rows is None:
             return self._in_leaf(source, place, time)
-        return not self.limiting.enforce or self._age(source, place, time) < self.limiting.freshness[source]
+        return (
+            not self.limiting.enforce
+            or self._age(source, place, time) < self.limiting.freshness[source]
+        )
 
 
-def run_naive(plan: JoinPlan, rows: Sequence[Sequence[Row]], until: int, decide: Callable[[CycleSample], Allowances | None]) -> NaiveTree:
+def run_naive(
+    plan: JoinPlan,
+    rows: Sequence[Sequence[Row]],
+    until: int,
+    decide: Callable[[CycleSample], Budgets | None],
+) -> NaiveTree:
     """All rows of each stream, by time, as one run; streams are the sources."""
     twin = NaiveTree(plan, decide)
     for source, row in sorted(
-        ((source, row) for source, stream in enumerate(rows) for row in stream), key=lambda each: (each[1][0], each[0])
+        ((source, row) for source, stream in enumerate(rows) for row in stream),
+        key=lambda each: (each[1][0], each[0]),
     ):
         twin.take(source, row)
     twin.pass_time(until)

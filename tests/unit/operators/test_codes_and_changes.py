@@ -39,13 +39,21 @@ def test_real_codes_order_as_duckdb_does(values: list[float]) -> None:
         ([2**64 - 1], pa.uint64(), [-1]),
     ],
 )
-def test_whole_codes_are_the_numbers_underneath(values: list[object], kind: pa.DataType, codes: list[int]) -> None:
+def test_whole_codes_are_the_numbers_underneath(
+    values: list[object], kind: pa.DataType, codes: list[int]
+) -> None:
     assert whole_codes(pa.chunked_array([pa.array(values, kind)])).tolist() == codes
 
 
 def changes(*rows: tuple[str, int, object]) -> pa.Table:
     signs, times, values = zip(*rows, strict=True)
-    return pa.table({"_op": list(signs), "_ts": pa.array(times).cast(pa.timestamp("us")), "x": pa.array(values, pa.int64())})
+    return pa.table(
+        {
+            "_op": list(signs),
+            "_ts": pa.array(times).cast(pa.timestamp("us")),
+            "x": pa.array(values, pa.int64()),
+        }
+    )
 
 
 def test_equal_rows_cancel_at_one_instant_only() -> None:
@@ -62,7 +70,12 @@ def test_equal_rows_cancel_at_one_instant_only() -> None:
         ("+", 3, 7),
     )
     after = consolidate(before, Duck())
-    assert list(zip(*(after.column(name).to_pylist() for name in ("_op", "x")), strict=True)) == [("+", 5), ("+", 6), ("-", 6), ("-", 7)]
+    assert list(zip(*(after.column(name).to_pylist() for name in ("_op", "x")), strict=True)) == [
+        ("+", 5),
+        ("+", 6),
+        ("-", 6),
+        ("-", 7),
+    ]
 
 
 def test_changes_are_put_in_the_order_of_time() -> None:

@@ -15,7 +15,13 @@ from muntin.operators.consolidate import consolidate
 DUCK = Duck()
 Change = tuple[str, int, int | None, str | None]
 CHANGES = st.lists(
-    st.tuples(st.sampled_from("+-"), st.integers(-2, 2), st.sampled_from([1, 2, None]), st.sampled_from(["", "x", None])), max_size=30
+    st.tuples(
+        st.sampled_from("+-"),
+        st.integers(-2, 2),
+        st.sampled_from([1, 2, None]),
+        st.sampled_from(["", "x", None]),
+    ),
+    max_size=30,
 )
 
 
@@ -29,7 +35,15 @@ def table(changes: list[Change]) -> pa.Table:
 
 def rows(given: pa.Table) -> list[Change]:
     instants = given.column("_ts").cast(pa.int64()).to_pylist()
-    return list(zip(given.column("_op").to_pylist(), instants, given.column("n").to_pylist(), given.column("n2").to_pylist(), strict=True))
+    return list(
+        zip(
+            given.column("_op").to_pylist(),
+            instants,
+            given.column("n").to_pylist(),
+            given.column("n2").to_pylist(),
+            strict=True,
+        )
+    )
 
 
 @given(CHANGES)
@@ -38,7 +52,9 @@ def test_no_row_is_both_removed_and_added_at_one_instant(changes: list[Change]) 
     net: Counter[tuple[int, int | None, str | None]] = Counter()
     for sign, *row in changes:
         net[tuple(row)] += 1 if sign == "+" else -1  # type: ignore[index]
-    expected = Counter({("+" if count > 0 else "-", *row): abs(count) for row, count in net.items() if count})
+    expected = Counter(
+        {("+" if count > 0 else "-", *row): abs(count) for row, count in net.items() if count}
+    )
     assert Counter(found) == expected
     assert [row[1] for row in found] == sorted(row[1] for row in found)
 
@@ -47,10 +63,14 @@ def test_no_row_is_both_removed_and_added_at_one_instant(changes: list[Change]) 
 def test_what_is_left_keeps_its_order(changes: list[Change]) -> None:
     by_time = sorted(changes, key=lambda change: change[1])
     left = iter(by_time)
-    assert all(any(change == other for other in left) for change in rows(consolidate(table(changes), DUCK)))
+    assert all(
+        any(change == other for other in left) for change in rows(consolidate(table(changes), DUCK))
+    )
 
 
-@pytest.mark.parametrize("changes", [[("+", 1, 1, ""), ("+", 1, 1, "")], [("-", 1, 1, ""), ("+", 2, 1, "")], []])
+@pytest.mark.parametrize(
+    "changes", [[("+", 1, 1, ""), ("+", 1, 1, "")], [("-", 1, 1, ""), ("+", 2, 1, "")], []]
+)
 def test_instants_at_which_rows_only_come_or_only_go_are_left_alone(changes: list[Change]) -> None:
     assert rows(consolidate(table(changes), DUCK)) == changes
 

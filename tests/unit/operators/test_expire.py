@@ -16,14 +16,24 @@ SCHEMA = pa.schema([("x", pa.int64())])
 def rows(values: list[tuple[int, int, int]]) -> Changes:
     """Changes of rows that are numbered, given by time, end and sign."""
     columns = pa.table({"x": pa.array([abs(end - time) for time, end, _ in values], pa.int64())})
-    times, ends, signs = (np.array([value[place] for value in values], np.int64) for place in range(3))
+    times, ends, signs = (
+        np.array([value[place] for value in values], np.int64) for place in range(3)
+    )
     return Changes(columns, times, signs, ends)
 
 
 @given(
-    st.lists(st.tuples(st.lists(st.tuples(st.integers(1, 9), st.sampled_from([1, 1, 1, -1])), max_size=40), st.integers(0, 5)), max_size=30)
+    st.lists(
+        st.tuples(
+            st.lists(st.tuples(st.integers(1, 9), st.sampled_from([1, 1, 1, -1])), max_size=40),
+            st.integers(0, 5),
+        ),
+        max_size=30,
+    )
 )
-def test_what_is_due_goes_at_its_end_and_the_rest_stays(batches: list[tuple[list[tuple[int, int]], int]]) -> None:
+def test_what_is_due_goes_at_its_end_and_the_rest_stays(
+    batches: list[tuple[list[tuple[int, int]], int]],
+) -> None:
     expire = Expire(SCHEMA)
     kept: list[tuple[int, int, int]] = []
     now = 0
@@ -32,8 +42,17 @@ def test_what_is_due_goes_at_its_end_and_the_rest_stays(batches: list[tuple[list
         kept += [(now + length, -sign, length) for length, sign in batch]
         now += later
         due = expire.due(now)
-        found = list(zip(due.times.tolist(), due.signs.tolist(), due.columns.column("x").to_pylist(), strict=True))
-        assert [(time, -sign) for time, sign, _ in found] == sorted((time, -sign) for time, sign, _ in found), "by time, what comes first"
+        found = list(
+            zip(
+                due.times.tolist(),
+                due.signs.tolist(),
+                due.columns.column("x").to_pylist(),
+                strict=True,
+            )
+        )
+        assert [(time, -sign) for time, sign, _ in found] == sorted(
+            (time, -sign) for time, sign, _ in found
+        ), "by time, what comes first"
         assert sorted(found) == sorted(row for row in kept if row[0] <= now)
         kept = [row for row in kept if row[0] > now]
         assert len(expire) == len(kept)
@@ -68,7 +87,11 @@ def test_many_rows_are_sorted_by_their_ends(window: int, seed: int) -> None:
     """More than are compared one by one."""
     lengths = np.random.default_rng(seed).integers(1, window + 1, 5_000)
     expire = Expire(SCHEMA)
-    expire.take(Changes(pa.table({"x": lengths}), np.zeros(5_000, np.int64), np.ones(5_000, np.int64), lengths))
+    expire.take(
+        Changes(
+            pa.table({"x": lengths}), np.zeros(5_000, np.int64), np.ones(5_000, np.int64), lengths
+        )
+    )
     found = expire.due(window)
     assert np.array_equal(found.times, np.sort(lengths))
     assert np.array_equal(found.columns.column("x").to_numpy(), found.times)

@@ -7,14 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muntin.operators.expire_matches import ExpireMatches
-from muntin.state.endings import Endings
+from muntin.state.expiring_matches import Endings
 
 Batch = tuple[list[tuple[int, int]], int]
 
 
 @given(
     st.integers(1, 40),
-    st.lists(st.tuples(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 9)), max_size=40), st.integers(0, 30)), max_size=30),
+    st.lists(
+        st.tuples(
+            st.lists(st.tuples(st.integers(0, 5), st.integers(1, 9)), max_size=40),
+            st.integers(0, 30),
+        ),
+        max_size=30,
+    ),
 )
 def test_every_match_comes_and_goes_once_by_time(horizon: int, batches: list[Batch]) -> None:
     """Also when the horizon that was told is too short."""
@@ -25,18 +31,33 @@ def test_every_match_comes_and_goes_once_by_time(horizon: int, batches: list[Bat
         came = sorted((now + after, now + after + length) for after, length in batch)
         numbers = np.arange(number, number + len(came))
         number += len(came)
-        times, ends = np.array([time for time, _ in came], np.int64), np.array([end for _, end in came], np.int64)
+        times, ends = (
+            np.array([time for time, _ in came], np.int64),
+            np.array([end for _, end in came], np.int64),
+        )
         expire.take(times, ends, np.stack([numbers, -numbers]))
         kept += zip(ends.tolist(), numbers.tolist(), strict=True)
         now += later
         due = sorted(match for match in kept if match[0] <= now)
         kept = [match for match in kept if match[0] > now]
         expected = [(end, -1, place) for end, place in due]
-        expected += [(time, 1, place) for time, place in zip(times.tolist(), numbers.tolist(), strict=True)]
+        expected += [
+            (time, 1, place) for time, place in zip(times.tolist(), numbers.tolist(), strict=True)
+        ]
         expected.sort(key=lambda change: (change[0], change[1]))
         found = expire.run(now)
         assert found.signs is not None
-        assert list(zip(found.times.tolist(), found.signs.tolist(), found.positions[0].tolist(), strict=True)) == expected
+        assert (
+            list(
+                zip(
+                    found.times.tolist(),
+                    found.signs.tolist(),
+                    found.positions[0].tolist(),
+                    strict=True,
+                )
+            )
+            == expected
+        )
         assert np.array_equal(found.positions[1], -found.positions[0])
         assert len(expire) == len(kept)
 

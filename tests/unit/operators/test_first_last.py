@@ -49,15 +49,29 @@ class Twin:
             else:
                 self.rows.remove(row)
         after = [self.expected(group) for group in groups]
-        assert list(zip(first.values.to_pylist()[0::2], last.values.to_pylist()[0::2], strict=True)) == before
-        assert list(zip(first.values.to_pylist()[1::2], last.values.to_pylist()[1::2], strict=True)) == after
-        assert first.changed.tolist() == [one[0] != two[0] for one, two in zip(before, after, strict=True)]
-        assert last.changed.tolist() == [one[1] != two[1] for one, two in zip(before, after, strict=True)]
+        assert (
+            list(zip(first.values.to_pylist()[0::2], last.values.to_pylist()[0::2], strict=True))
+            == before
+        )
+        assert (
+            list(zip(first.values.to_pylist()[1::2], last.values.to_pylist()[1::2], strict=True))
+            == after
+        )
+        assert first.changed.tolist() == [
+            one[0] != two[0] for one, two in zip(before, after, strict=True)
+        ]
+        assert last.changed.tolist() == [
+            one[1] != two[1] for one, two in zip(before, after, strict=True)
+        ]
         self.values.forget(self.table.release(slots))
 
     def expected(self, group: int) -> tuple[str | None, str | None]:
         """The first and the last value of a group."""
-        values = [row[3] for row in sorted(self.rows, key=lambda row: row[1:3]) if row[0] == group and row[3] is not None]
+        values = [
+            row[3]
+            for row in sorted(self.rows, key=lambda row: row[1:3])
+            if row[0] == group and row[3] is not None
+        ]
         return (values[0], values[-1]) if values else (None, None)
 
 
@@ -70,9 +84,19 @@ def test_first_and_last_follow_their_rows(data: st.DataObject) -> None:
         coming = []
         for _ in range(data.draw(st.integers(0, 4))):
             place += 1
-            coming.append((data.draw(st.integers(0, 2)), time, place, data.draw(st.sampled_from(["a", "b", None]))))
+            coming.append(
+                (
+                    data.draw(st.integers(0, 2)),
+                    time,
+                    place,
+                    data.draw(st.sampled_from(["a", "b", None])),
+                )
+            )
         going = [row for row in twin.rows if data.draw(st.booleans())]
-        changes = [*((row, 1) for row in data.draw(st.permutations(coming))), *((row, -1) for row in going)]
+        changes = [
+            *((row, 1) for row in data.draw(st.permutations(coming))),
+            *((row, -1) for row in going),
+        ]
         if changes:
             twin.take(changes, time)
 
@@ -102,20 +126,39 @@ def test_values_of_rows_that_have_left_are_forgotten() -> None:
     assert twin.expected(0)[1] is not None
 
 
-@given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from([0.0, -0.0, 1.5, float("nan"), None]), st.integers(0, 3)), max_size=40))
-def test_a_value_counts_once_however_often_it_is_there(rows: list[tuple[int, float | None, int]]) -> None:
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 1),
+            st.sampled_from([0.0, -0.0, 1.5, float("nan"), None]),
+            st.integers(0, 3),
+        ),
+        max_size=40,
+    )
+)
+def test_a_value_counts_once_however_often_it_is_there(
+    rows: list[tuple[int, float | None, int]],
+) -> None:
     """Rows come one run after the other; each leaves some runs later, or stays."""
-    events = [(time, row, 1) for time, row in enumerate(rows)] + [(time + 2 * row[2], row, -1) for time, row in enumerate(rows) if row[2]]
+    events = [(time, row, 1) for time, row in enumerate(rows)] + [
+        (time + 2 * row[2], row, -1) for time, row in enumerate(rows) if row[2]
+    ]
     events.sort(key=lambda event: event[0])
     table, values = GroupTable(), DistinctValues(Evaluator(Duck()))
     there: dict[tuple[int, str], int] = {}
     counted = 0
     for start in range(0, len(events), 7):
         part = events[start : start + 7]
-        slots = touch(table, [((row[0], 0, 0, None), sign) for _, row, sign in part], [time for time, _, _ in part])
+        slots = touch(
+            table,
+            [((row[0], 0, 0, None), sign) for _, row, sign in part],
+            [time for time, _, _ in part],
+        )
         signs = np.array([sign if row[1] is not None else 0 for _, row, sign in part], np.int64)
         table.count(slots, np.array([sign for _, _, sign in part], np.int64))
-        found = values.weights(slots, signs, pa.chunked_array([pa.array([row[1] for _, row, _ in part], pa.float64())]))
+        found = values.weights(
+            slots, signs, pa.chunked_array([pa.array([row[1] for _, row, _ in part], pa.float64())])
+        )
         for _, row, sign in part:
             if row[1] is not None:
                 key = row[0], repr(row[1] + 0.0)

@@ -34,7 +34,11 @@ def plan(sql: str, **settings: str) -> JoinPlan:
     [
         ("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", {}, True),
         ("SELECT A.k FROM A, B WHERE A.s = B.s WINDOW 1 SECOND", {}, True),
-        ("SELECT A.k FROM A [ROWS 5], A B [RANGE 1 SECOND] WHERE A.k = B.k AND A.s = 'x'", {}, True),
+        (
+            "SELECT A.k FROM A [ROWS 5], A B [RANGE 1 SECOND] WHERE A.k = B.k AND A.s = 'x'",
+            {},
+            True,
+        ),
         ("SELECT A.k FROM A, T WHERE A.k = T.k WINDOW 1 SECOND", {}, True),
         ("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", {"expiry": "eager"}, False),
         ("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", {"algorithm": "naive"}, False),
@@ -48,12 +52,21 @@ def plan(sql: str, **settings: str) -> JoinPlan:
         ("SELECT A.k FROM A WINDOW 1 SECOND", {}, False),
     ],
 )
-def test_pairs_are_two_windows_with_one_equality(sql: str, settings: dict[str, str], expected: bool) -> None:  # noqa: FBT001
+def test_pairs_are_two_windows_with_one_equality(
+    sql: str,
+    settings: dict[str, str],
+    expected: bool,  # noqa: FBT001
+) -> None:
     assert is_pair(plan(sql, **settings)) is expected
 
 
 def operator(sql: str, streams: str = "AB", **settings: str) -> JoinOperator:
-    return JoinOperator(plan(sql, **settings), list(streams), {"T": pa.table({"k": [1, 2, None]})}, Tools(Evaluator(Duck()), Workspace()))
+    return JoinOperator(
+        plan(sql, **settings),
+        list(streams),
+        {"T": pa.table({"k": [1, 2, None]})},
+        Tools(Evaluator(Duck()), Workspace()),
+    )
 
 
 def news(*streams: list[tuple[int, int | None]]) -> list[NewRows]:
@@ -61,7 +74,14 @@ def news(*streams: list[tuple[int, int | None]]) -> list[NewRows]:
     found = []
     for rows in streams:
         times = np.array([time for time, _ in rows], np.int64)
-        table = pa.table([[key for _, key in rows], [None] * len(rows), pa.array(times).cast(pa.timestamp("us"))], schema=SCHEMA)
+        table = pa.table(
+            [
+                [key for _, key in rows],
+                [None] * len(rows),
+                pa.array(times).cast(pa.timestamp("us")),
+            ],
+            schema=SCHEMA,
+        )
         found.append(NewRows(np.arange(len(rows)), Batch(table, times, np.zeros(len(rows))), 0))
     return found
 
@@ -70,7 +90,9 @@ def test_matches_are_positions_in_the_order_in_which_rows_complete_them() -> Non
     join = operator("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 10 MICROSECONDS")
     found = [
         (int(time), *positions)
-        for matches in join.run(news([(1, 7), (2, 7), (3, None), (20, 7)], [(2, 7), (5, 8), (12, 7)]), 25)
+        for matches in join.run(
+            news([(1, 7), (2, 7), (3, None), (20, 7)], [(2, 7), (5, 8), (12, 7)]), 25
+        )
         for time, positions in zip(matches.times, matches.positions.T.tolist(), strict=True)
     ]
     assert found == [(2, 1, 0), (2, 0, 0), (20, 3, 2)]
@@ -89,7 +111,9 @@ def test_rows_filled_in_make_no_matches_but_are_met() -> None:
 def test_a_stored_table_is_there_from_the_start_without_its_null_keys() -> None:
     join = operator("SELECT A.k FROM A, T WHERE A.k = T.k WINDOW 10 MICROSECONDS", "A")
     assert join.rows() == [0, 2]
-    assert [matches.positions.tolist() for matches in join.run(news([(1, 2), (2, 3)]), 2)] == [[[0], [1]]]
+    assert [matches.positions.tolist() for matches in join.run(news([(1, 2), (2, 3)]), 2)] == [
+        [[0], [1]]
+    ]
 
 
 def test_measuring_reads_rates_rows_and_different_keys_of_all_kinds_of_windows() -> None:
@@ -97,7 +121,15 @@ def test_measuring_reads_rates_rows_and_different_keys_of_all_kinds_of_windows()
     assert join.measure() is None
     list(join.run(news([], [(0, 1)]), 0))
     assert join.measure() is None, "no time has passed"
-    list(join.run(news([(n * 100_000, n % 5) for n in range(1, 41)], [(n * 500_000, 1) for n in range(1, 9)]), 4_000_000))
+    list(
+        join.run(
+            news(
+                [(n * 100_000, n % 5) for n in range(1, 41)],
+                [(n * 500_000, 1) for n in range(1, 9)],
+            ),
+            4_000_000,
+        )
+    )
     measured = join.measure()
     assert measured is not None
     assert [(found.rate, found.rows) for found in measured.sources] == [(10.0, 20.0), (2.0, 3.0)]

@@ -18,7 +18,9 @@ from muntin.plan.query import ColumnRef, Expression
 
 Change = tuple[int, int, int | None, str, int]
 """Time, sign, key, value, end."""
-LEFT, RIGHT = (pa.schema([(f"{place}.k", pa.int64()), (f"{place}.v", pa.string())]) for place in (0, 1))
+LEFT, RIGHT = (
+    pa.schema([(f"{place}.k", pa.int64()), (f"{place}.v", pa.string())]) for place in (0, 1)
+)
 
 
 def column(place: int, kind: pa.DataType | None = None) -> Expression:
@@ -40,7 +42,13 @@ def changes(rows: list[Change], schema: pa.Schema, *, ending: bool) -> Changes:
 def weighed(found: Changes) -> Counter[tuple[object, ...]]:
     rows: Counter[tuple[object, ...]] = Counter()
     values = zip(*(part.to_pylist() for part in found.columns.columns), strict=True)
-    for row, time, weight, end in zip(values, found.times.tolist(), found.signs.tolist(), found.explicit_ends().tolist(), strict=True):
+    for row, time, weight, end in zip(
+        values,
+        found.times.tolist(),
+        found.signs.tolist(),
+        found.explicit_ends().tolist(),
+        strict=True,
+    ):
         rows[(*row, time, end)] += weight
     return Counter({row: weight for row, weight in rows.items() if weight})
 
@@ -48,7 +56,11 @@ def weighed(found: Changes) -> Counter[tuple[object, ...]]:
 @pytest.mark.parametrize("ending", [False, True])
 @pytest.mark.parametrize("keyed", [False, True])
 @given(data=st.data())
-def test_all_combinations_with_the_products_of_their_signs(data: st.DataObject, keyed: bool, ending: bool) -> None:  # noqa: FBT001
+def test_all_combinations_with_the_products_of_their_signs(
+    data: st.DataObject,
+    keyed: bool,  # noqa: FBT001
+    ending: bool,  # noqa: FBT001
+) -> None:
     """Rows come and are taken back later, each side in batches; what a batch gives are the combinations with something new."""
     joined = join(keyed=keyed, ending=ending)
     past: tuple[list[Change], list[Change]] = ([], [])
@@ -67,12 +79,20 @@ def test_all_combinations_with_the_products_of_their_signs(data: st.DataObject, 
                         new[side].append((time, -1, key, value, end))
                     continue
                 end = time + data.draw(st.integers(1, 25)) if ending else NEVER
-                row = (time, 1, data.draw(st.sampled_from([1, 2, None])), data.draw(st.sampled_from(["a", "b"])), end)
+                row = (
+                    time,
+                    1,
+                    data.draw(st.sampled_from([1, 2, None])),
+                    data.draw(st.sampled_from(["a", "b"])),
+                    end,
+                )
                 new[side].append(row)
             past[side].extend(new[side])
         there[0].extend(row for row in new[0] if row[1] > 0)
         there[1].extend(row for row in new[1] if row[1] > 0)
-        result = joined.run(changes(new[0], LEFT, ending=ending), changes(new[1], RIGHT, ending=ending))
+        result = joined.run(
+            changes(new[0], LEFT, ending=ending), changes(new[1], RIGHT, ending=ending)
+        )
         assert (np.diff(result.times) >= 0).all()
         found.update(weighed(result))
     for left in past[0]:
@@ -80,7 +100,9 @@ def test_all_combinations_with_the_products_of_their_signs(data: st.DataObject, 
             time, end = max(left[0], right[0]), min(left[4], right[4])
             if time < end and (not keyed or (left[2] == right[2] and left[2] is not None)):
                 expected[(left[2], left[3], right[2], right[3], time, end)] += left[1] * right[1]
-    assert {row: weight for row, weight in found.items() if weight} == {row: weight for row, weight in expected.items() if weight}
+    assert {row: weight for row, weight in found.items() if weight} == {
+        row: weight for row, weight in expected.items() if weight
+    }
 
 
 @pytest.mark.parametrize("ending", [False, True])
@@ -90,10 +112,20 @@ def test_nothing_is_kept_of_rows_that_have_gone(ending: bool) -> None:  # noqa: 
     nothing = Changes.none(RIGHT)
     most = 0
     for second in range(0, 6_000, 100):
-        coming: list[Change] = [(second + number, 1, second + number, "x", second + number + 100) for number in range(100)]
+        coming: list[Change] = [
+            (second + number, 1, second + number, "x", second + number + 100)
+            for number in range(100)
+        ]
         joined.run(changes(coming, LEFT, ending=ending), nothing)
         if not ending:
-            joined.run(changes([(second + 100, -1, key, "x", end) for _, _, key, _, end in coming], LEFT, ending=False), nothing)
+            joined.run(
+                changes(
+                    [(second + 100, -1, key, "x", end) for _, _, key, _, end in coming],
+                    LEFT,
+                    ending=False,
+                ),
+                nothing,
+            )
         most = max(most, joined.nbytes())
     assert joined.rows() < 1_500
     assert most < 1_000_000
@@ -110,5 +142,7 @@ def test_nothing_is_kept_of_rows_that_have_gone(ending: bool) -> None:  # noqa: 
         (pa.string(), pa.int64(), None),
     ],
 )
-def test_types_that_a_cast_makes_comparable(left: pa.DataType, right: pa.DataType, common: pa.DataType | None) -> None:
+def test_types_that_a_cast_makes_comparable(
+    left: pa.DataType, right: pa.DataType, common: pa.DataType | None
+) -> None:
     assert key_type(left, right) == key_type(right, left) == common

@@ -19,19 +19,27 @@ from muntin.operators.snapshots import Snapshots
 _EVALUATOR = Evaluator(Duck())
 _SCHEMA = pa.schema([("k", pa.int64()), ("s", pa.string())])
 Row = tuple[int | None, str | None]
-_ROWS: st.SearchStrategy[Row] = st.tuples(st.none() | st.integers(0, 2), st.none() | st.sampled_from(["", "a"]))
+_ROWS: st.SearchStrategy[Row] = st.tuples(
+    st.none() | st.integers(0, 2), st.none() | st.sampled_from(["", "a"])
+)
 
 
 def _changes(rows: list[tuple[int, int, Row]], numbers: list[int] | None) -> Changes:
-    table = pa.table([[row[0] for _, _, row in rows], [row[1] for _, _, row in rows]], schema=_SCHEMA)
+    table = pa.table(
+        [[row[0] for _, _, row in rows], [row[1] for _, _, row in rows]], schema=_SCHEMA
+    )
     times, signs = (np.array([change[place] for change in rows], np.int64) for place in range(2))
-    return Changes(table, times, signs, numbers=None if numbers is None else np.array(numbers, np.int64))
+    return Changes(
+        table, times, signs, numbers=None if numbers is None else np.array(numbers, np.int64)
+    )
 
 
 @pytest.mark.parametrize("equal", ["by values", "by numbers"])
 @pytest.mark.parametrize("at_once", [1, 1 << 20])
 @given(every=st.integers(1, 4), data=st.data())
-def test_answers_are_what_has_come_and_not_gone(equal: str, at_once: int, every: int, data: st.DataObject) -> None:
+def test_answers_are_what_has_come_and_not_gone(
+    equal: str, at_once: int, every: int, data: st.DataObject
+) -> None:
     """Rows are equal by their values, or by numbers that somebody else gives."""
     taken = Snapshots(_SCHEMA, _EVALUATOR)
     there: list[tuple[int, Row]] = []
@@ -63,14 +71,20 @@ def test_answers_are_what_has_come_and_not_gone(equal: str, at_once: int, every:
             found: dict[int, Counter[Row]] = {}
             for table, instants in taken.show(following, every, until):
                 assert table.schema == _SCHEMA
-                for instant, row in zip(instants.tolist(), zip(*(c.to_pylist() for c in table.columns), strict=True), strict=True):
+                for instant, row in zip(
+                    instants.tolist(),
+                    zip(*(c.to_pylist() for c in table.columns), strict=True),
+                    strict=True,
+                ):
                     found.setdefault(instant, Counter())[row] += 1
             wanted = range(following, until + 1, every)
             assert found == {instant: answers[instant] for instant in wanted if answers[instant]}
             following = wanted[-1] + every if wanted else following
 
 
-def _show(answers: dict[int, Counter[Row]], there: list[tuple[int, Row]], since: int, until: int) -> None:
+def _show(
+    answers: dict[int, Counter[Row]], there: list[tuple[int, Row]], since: int, until: int
+) -> None:
     """Note the answer at the instants from one on, before another."""
     for instant in range(since, until):
         answers[instant] = Counter(row for _, row in there)

@@ -36,7 +36,12 @@ def test_classes_are_the_connected_parts(pairs: list[tuple[Node, Node]]) -> None
     for start in {node for pair in pairs for node in pair}:
         reached = {start}
         while True:
-            more = {other for left, right in pairs for other in (left, right) if left in reached or right in reached}
+            more = {
+                other
+                for left, right in pairs
+                for other in (left, right)
+                if left in reached or right in reached
+            }
             if more <= reached:
                 break
             reached |= more

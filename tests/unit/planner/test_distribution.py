@@ -26,23 +26,43 @@ def catalog() -> Catalog:
     [
         ("SELECT A.k FROM A WINDOW 1 SECOND", ["by the time of A"], {0}),
         ("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", ["by A.k", "by B.k"], {0, 1}),
-        ("SELECT A.k FROM A, B WHERE A.k + 1 = B.j WINDOW 1 SECOND", ["by A.k + 1", "by B.j"], {0, 1}),
+        (
+            "SELECT A.k FROM A, B WHERE A.k + 1 = B.j WINDOW 1 SECOND",
+            ["by A.k + 1", "by B.j"],
+            {0, 1},
+        ),
         ("SELECT A.k FROM A, T WHERE A.k = T.k WINDOW 1 SECOND", ["by A.k"], {0}),
-        ("SELECT A.k FROM A, B WHERE A.k < B.k WINDOW 1 SECOND", ["by the time of A", "B sent everywhere, at home by the time of B"], {0}),
+        (
+            "SELECT A.k FROM A, B WHERE A.k < B.k WINDOW 1 SECOND",
+            ["by the time of A", "B sent everywhere, at home by the time of B"],
+            {0},
+        ),
         (
             "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.j = C.j WINDOW 1 SECOND",
             ["by A.k", "by B.k", "C sent everywhere, at home by the time of C"],
             {0, 1},
         ),
-        ("SELECT A.k FROM A [ROWS 3], B [RANGE 1 SECOND] WHERE A.k = B.k", ["A counted everywhere, at home by A.k", "by B.k"], {0, 1}),
-        ("SELECT A.k FROM A [PARTITION BY k ROWS 3], B [RANGE 1 SECOND] WHERE A.k = B.k", ["by A.k", "by B.k"], {0, 1}),
+        (
+            "SELECT A.k FROM A [ROWS 3], B [RANGE 1 SECOND] WHERE A.k = B.k",
+            ["A counted everywhere, at home by A.k", "by B.k"],
+            {0, 1},
+        ),
+        (
+            "SELECT A.k FROM A [PARTITION BY k ROWS 3], B [RANGE 1 SECOND] WHERE A.k = B.k",
+            ["by A.k", "by B.k"],
+            {0, 1},
+        ),
         (
             "SELECT A.k FROM A [PARTITION BY j ROWS 3], B [RANGE 1 SECOND] WHERE A.k = B.k",
             ["A sent everywhere, at home by A.k", "by B.k"],
             {0, 1},
         ),
         ("SELECT a.k FROM A a, A b WHERE a.k = b.k WINDOW 1 SECOND", ["by A.k"], {0, 1}),
-        ("SELECT a.k FROM A a, A b WHERE a.k = b.j WINDOW 1 SECOND", ["A sent everywhere, at home by A.k"], {0}),
+        (
+            "SELECT a.k FROM A a, A b WHERE a.k = b.j WINDOW 1 SECOND",
+            ["A sent everywhere, at home by A.k"],
+            {0},
+        ),
     ],
 )
 def test_routes(sql: str, routes: list[str], spread: set[int]) -> None:
@@ -52,7 +72,11 @@ def test_routes(sql: str, routes: list[str], spread: set[int]) -> None:
 
 
 def test_a_bucket_takes_only_rows_at_home_where_a_spread_stream_goes_everywhere() -> None:
-    query = read_query("SELECT A.k FROM A [ROWS 3], B [RANGE 1 SECOND] WHERE A.k = B.k", "q", catalog())
+    query = read_query(
+        "SELECT A.k FROM A [ROWS 3], B [RANGE 1 SECOND] WHERE A.k = B.k", "q", catalog()
+    )
     (local,) = distribute(query).parts(query)
     assert [OWN in source.schema.names for source in local.sources] == [True, False]
-    assert [predicate.expression.sql for predicate in local.predicates[len(query.predicates) :]] == [f'"0.{OWN}"']
+    assert [
+        predicate.expression.sql for predicate in local.predicates[len(query.predicates) :]
+    ] == [f'"0.{OWN}"']

@@ -22,19 +22,27 @@ from muntin.planner.unit_costs import DEFAULT_COSTS, UnitCosts
 TABLE5 = [(10.0, 1000.0, 500.0), (1.0, 100.0, 50.0), (1.0, 200.0, 40.0), (3.0, 300.0, 5.0)]
 SCANS = UnitCosts(probe=0.0, scanned=1.0, chained=1.0, check=0.0, sort=0.0)
 
-numbers = st.one_of(st.floats(0.01, 1e6), st.sampled_from([0.0, 1e-300, 1e300, float("inf"), float("nan"), -5.0]))
+numbers = st.one_of(
+    st.floats(0.01, 1e6), st.sampled_from([0.0, 1e-300, 1e300, float("inf"), float("nan"), -5.0])
+)
 sources = st.tuples(numbers, numbers, numbers)
 
 
 def common(windows: list[tuple[float, float, float]], buckets: int = 1) -> JoinGraph:
     """A join on one attribute."""
-    statistics = JoinStatistics(tuple(SourceStatistics(rate, rows, (values,)) for rate, rows, values in windows))
-    return JoinGraph(statistics, (frozenset((s, 0) for s in range(len(windows))),), (), (buckets,) * len(windows))
+    statistics = JoinStatistics(
+        tuple(SourceStatistics(rate, rows, (values,)) for rate, rows, values in windows)
+    )
+    return JoinGraph(
+        statistics, (frozenset((s, 0) for s in range(len(windows))),), (), (buckets,) * len(windows)
+    )
 
 
 def chain(windows: list[tuple[float, float, float]], buckets: int = 0) -> JoinGraph:
     """Every source joined with the next by a code of its own."""
-    statistics = JoinStatistics(tuple(SourceStatistics(rate, rows, (values, values)) for rate, rows, values in windows))
+    statistics = JoinStatistics(
+        tuple(SourceStatistics(rate, rows, (values, values)) for rate, rows, values in windows)
+    )
     classes = tuple(frozenset({(s, 1), (s + 1, 0)}) for s in range(len(windows) - 1))
     return JoinGraph(statistics, classes, (), (buckets,) * len(windows))
 
@@ -51,15 +59,21 @@ def test_every_origin_of_its_own_is_never_worse_than_the_best_global_order() -> 
 
 
 @given(
-    st.lists(st.tuples(*[st.floats(0.1, 1e4)] * 3), min_size=2, max_size=5), st.sampled_from([common, chain]), st.sampled_from([0, 1, 5])
+    st.lists(st.tuples(*[st.floats(0.1, 1e4)] * 3), min_size=2, max_size=5),
+    st.sampled_from([common, chain]),
+    st.sampled_from([0, 1, 5]),
 )
-def test_the_search_over_sets_finds_the_best_of_all_orders(windows: list[tuple[float, float, float]], shape: object, buckets: int) -> None:
+def test_the_search_over_sets_finds_the_best_of_all_orders(
+    windows: list[tuple[float, float, float]], shape: object, buckets: int
+) -> None:
     assert callable(shape)
     graph: JoinGraph = shape(windows, buckets)
     for origin in range(graph.count):
         found = best_order(graph, origin, DEFAULT_COSTS)
         rest = [source for source in range(graph.count) if source != origin]
-        best = min(order_cost(graph, (origin, *order), DEFAULT_COSTS).time for order in permutations(rest))
+        best = min(
+            order_cost(graph, (origin, *order), DEFAULT_COSTS).time for order in permutations(rest)
+        )
         assert found.time == pytest.approx(best, rel=1e-6)
 
 
@@ -68,7 +82,11 @@ def test_beyond_the_exact_search_orders_follow_the_graph() -> None:
     graph = chain([(1.0, 100.0 + s, 10.0) for s in range(count)])
     order = best_order(graph, 3, replace(DEFAULT_COSTS, sort=0.0)).order
     assert sorted(order) == list(range(count))
-    assert all(any(abs(source - other) == 1 for other in order[:place]) for place, source in enumerate(order) if place)
+    assert all(
+        any(abs(source - other) == 1 for other in order[:place])
+        for place, source in enumerate(order)
+        if place
+    )
 
 
 def shapes(members: tuple[int, ...]) -> list[Shape]:
@@ -82,34 +100,56 @@ def shapes(members: tuple[int, ...]) -> list[Shape]:
     return found
 
 
-@given(st.lists(st.tuples(*[st.floats(0.1, 1e4)] * 3), min_size=3, max_size=4), st.sampled_from([common, chain]))
-def test_the_best_tree_is_the_best_of_all_shapes(windows: list[tuple[float, float, float]], shape: object) -> None:
+@given(
+    st.lists(st.tuples(*[st.floats(0.1, 1e4)] * 3), min_size=3, max_size=4),
+    st.sampled_from([common, chain]),
+)
+def test_the_best_tree_is_the_best_of_all_shapes(
+    windows: list[tuple[float, float, float]], shape: object
+) -> None:
     assert callable(shape)
     graph: JoinGraph = shape(windows, 0)
     found = best_tree(graph, DEFAULT_COSTS)
     assert found is not None
     assert sorted(sources_of(found.shape)) == list(range(graph.count))
-    assert found.time == pytest.approx(min(tree_cost(graph, each, DEFAULT_COSTS).time for each in shapes(tuple(range(graph.count)))))
+    assert found.time == pytest.approx(
+        min(
+            tree_cost(graph, each, DEFAULT_COSTS).time for each in shapes(tuple(range(graph.count)))
+        )
+    )
     again = best_tree(graph, DEFAULT_COSTS, Worth(found.time, found.kept))
     assert again is not None
     assert again.time == found.time
     assert best_tree(graph, DEFAULT_COSTS, Worth(0.99 * found.time)) is None
 
 
-@given(st.lists(sources, min_size=1, max_size=5), st.sampled_from([common, chain]), st.sampled_from([0, 1, 7]), st.integers(1, 10**6))
+@given(
+    st.lists(sources, min_size=1, max_size=5),
+    st.sampled_from([common, chain]),
+    st.sampled_from([0, 1, 7]),
+    st.integers(1, 10**6),
+)
 def test_absurd_statistics_give_plans_and_finite_numbers(
     windows: list[tuple[float, float, float]], shape: object, buckets: int, memory: int
 ) -> None:
     assert callable(shape)
     graph: JoinGraph = shape(windows, buckets)
-    for limits in (Limits(tree_allowed=True), Limits(memory=memory), Limits(orders=best_orders(graph, DEFAULT_COSTS).orders)):
+    for limits in (
+        Limits(tree_allowed=True),
+        Limits(memory=memory),
+        Limits(orders=best_orders(graph, DEFAULT_COSTS).orders),
+    ):
         choice = choose(graph, limits, DEFAULT_COSTS, [f"S{s}" for s in range(graph.count)])
         assert isfinite(choice.prediction.cost)
         assert isfinite(choice.prediction.work)
         assert least_work(graph, limits, DEFAULT_COSTS) == choice.prediction.work
         assert all(sorted(order) == list(range(graph.count)) for order in choice.orders)
         if limits.memory is not None:
-            given = [number for place, number in enumerate(choice.buckets) if number > 1 and graph.buckets[place] != number]
+            given = [
+                number
+                for place, number in enumerate(choice.buckets)
+                if number > 1 and graph.buckets[place] != number
+            ]
             assert sum(given) * BUCKET_BYTES <= memory
 
 

@@ -10,7 +10,16 @@ from muntin.plan.query import Query, Source
 from muntin.planner.orders import Wishes, along_graph, choose_orders, parse_orders
 
 SCHEMA = pa.schema([("k", pa.int64())])
-QUERY = Query("q", "", tuple(Source(alias, alias, stored=False, window=TimeWindow(1), schema=SCHEMA) for alias in ("A", "B", "Ć")), (), ())
+QUERY = Query(
+    "q",
+    "",
+    tuple(
+        Source(alias, alias, stored=False, window=TimeWindow(1), schema=SCHEMA)
+        for alias in ("A", "B", "Ć")
+    ),
+    (),
+    (),
+)
 
 
 def nothing(_bound: int, _source: int) -> bool:
@@ -32,20 +41,29 @@ def nothing(_bound: int, _source: int) -> bool:
         (" ; ", Algorithm.EAGER, [(0, 1, 2), (1, 0, 2), (2, 0, 1)]),
     ],
 )
-def test_orders_as_users_write_them(text: str, algorithm: Algorithm, orders: list[tuple[int, ...]]) -> None:
+def test_orders_as_users_write_them(
+    text: str, algorithm: Algorithm, orders: list[tuple[int, ...]]
+) -> None:
     assert choose_orders(QUERY, Wishes(text.replace("C", "ć"), None, nothing), algorithm) == orders
 
 
 def test_the_cheapest_orders_count_unless_the_user_gave_one() -> None:
     cheapest = [(0, 2, 1), (1, 2, 0), (2, 0, 1)]
     assert choose_orders(QUERY, Wishes("", cheapest, nothing), Algorithm.EAGER) == cheapest
-    assert choose_orders(QUERY, Wishes("A, B, Ć", cheapest, nothing), Algorithm.EAGER) == [(0, 1, 2), (1, 0, 2), (2, 0, 1)]
+    assert choose_orders(QUERY, Wishes("A, B, Ć", cheapest, nothing), Algorithm.EAGER) == [
+        (0, 1, 2),
+        (1, 0, 2),
+        (2, 0, 1),
+    ]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("A, B", r"the join order of query q must name every source once\. Its sources are A, B, Ć"),
+        (
+            "A, B",
+            r"the join order of query q must name every source once\. Its sources are A, B, Ć",
+        ),
         ("A, B, B", "must name every source once"),
         ("A: B", "must name every source once"),
         ("A, B, Z", r"the join order names 'Z', which is not in FROM of query q\. Use A, B, Ć"),
@@ -61,5 +79,7 @@ def test_orders_that_do_not_fit_are_refused(text: str, message: str) -> None:
 
 def test_the_graph_is_followed_before_from_order() -> None:
     edges = {(0, 3), (3, 2), (1, 2)}
-    assert along_graph(4, 0, lambda bound, source: (bound, source) in edges or (source, bound) in edges) == (0, 3, 2, 1)
+    assert along_graph(
+        4, 0, lambda bound, source: (bound, source) in edges or (source, bound) in edges
+    ) == (0, 3, 2, 1)
     assert along_graph(3, 1, nothing) == (1, 0, 2)

@@ -6,7 +6,14 @@ import pytest
 
 from muntin.plan.join import Expiry
 from muntin.planner.multi_join_cost import WindowStatistics
-from muntin.planner.pair_join_cost import PairCosts, expiry_checks, half_cost, pair_cost, pair_work, stale_rows
+from muntin.planner.pair_join_cost import (
+    PairCosts,
+    expiry_checks,
+    half_cost,
+    pair_cost,
+    pair_work,
+    stale_rows,
+)
 
 COSTS = PairCosts(invalidate=3, scan=0.5, insert=7)
 
@@ -14,7 +21,9 @@ COSTS = PairCosts(invalidate=3, scan=0.5, insert=7)
 def test_equal_sides_cost_twice_the_half_and_what_the_printed_equation_says() -> None:
     side = WindowStatistics(20, 20 * 30, 100, 10)
     assert pair_cost(side, side, COSTS) == 2 * half_cost(side, side, COSTS)
-    assert pair_cost(side, side, COSTS) == pytest.approx((20 + 20) * (3 + 7) + 20 * 20 / 10 * (30 + 30) * 0.5)
+    assert pair_cost(side, side, COSTS) == pytest.approx(
+        (20 + 20) * (3 + 7) + 20 * 20 / 10 * (30 + 30) * 0.5
+    )
 
 
 def test_unequal_sides_have_rates_windows_and_buckets_of_their_own() -> None:
@@ -27,7 +36,11 @@ def test_unequal_sides_have_rates_windows_and_buckets_of_their_own() -> None:
 
 def test_more_buckets_than_values_bring_nothing() -> None:
     costs = [
-        pair_cost(WindowStatistics(20, 600, 100, buckets), WindowStatistics(20, 600, 100, buckets), PairCosts(0, 1, 0))
+        pair_cost(
+            WindowStatistics(20, 600, 100, buckets),
+            WindowStatistics(20, 600, 100, buckets),
+            PairCosts(0, 1, 0),
+        )
         for buckets in (50, 100, 200, 10_000)
     ]
     assert costs == [480, 240, 240, 240]
@@ -42,7 +55,9 @@ def test_more_buckets_than_values_bring_nothing() -> None:
         (Expiry.ALL, 20 / 30, 20 + 30 * 50),
     ],
 )
-def test_strategies_hold_and_compare_what_the_table_of_the_module_says(strategy: Expiry, stale: float, checks: float) -> None:
+def test_strategies_hold_and_compare_what_the_table_of_the_module_says(
+    strategy: Expiry, stale: float, checks: float
+) -> None:
     own, other = WindowStatistics(20, 20_000, 1000, 50), WindowStatistics(10, 10_000, 1000, 50)
     assert stale_rows(strategy, own, other) == pytest.approx(stale)
     assert expiry_checks(strategy, own, other) == pytest.approx(checks)

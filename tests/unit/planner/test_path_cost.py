@@ -10,12 +10,24 @@ from hypothesis import strategies as st
 
 from muntin.planner.multi_join_cost import WindowStatistics
 from muntin.planner.order_search import cheapest_tree
-from muntin.planner.path_cost import StateCosts, half_way_cost, join_cost, joined, linear_tree, plan_cost, tree_cost
+from muntin.planner.path_cost import (
+    StateCosts,
+    half_way_cost,
+    join_cost,
+    joined,
+    linear_tree,
+    plan_cost,
+    tree_cost,
+)
 from muntin.testing.join_counts import TABLE_5, TABLE_7, PaperStream, make_streams, statistics_of
 
 ONLY_PROBES = StateCosts(probe=1, insert=0, purge=0)
 NUMBERS = st.sampled_from([1.0, 2.0, 10.0, 500.0])
-WINDOWS = st.lists(st.builds(WindowStatistics, NUMBERS, NUMBERS, NUMBERS, st.sampled_from([1, 5])), min_size=1, max_size=5)
+WINDOWS = st.lists(
+    st.builds(WindowStatistics, NUMBERS, NUMBERS, NUMBERS, st.sampled_from([1, 5])),
+    min_size=1,
+    max_size=5,
+)
 
 
 def test_a_join_is_two_half_way_joins_of_probe_insert_and_purge() -> None:
@@ -29,18 +41,26 @@ def test_a_join_is_two_half_way_joins_of_probe_insert_and_purge() -> None:
 def test_an_intermediate_result_has_the_throughput_of_its_join() -> None:
     """Equation (1): each side's rate times the rows it matches on the other."""
     a, b = WindowStatistics(500, 5000, 1000), WindowStatistics(700, 500, 200)
-    assert joined(a, b) == WindowStatistics(500 * 500 / 1000 + 700 * 5000 / 1000, 5000 * 500 / 1000, 200)
+    assert joined(a, b) == WindowStatistics(
+        500 * 500 / 1000 + 700 * 5000 / 1000, 5000 * 500 / 1000, 200
+    )
 
 
 def test_a_bushy_tree_costs_its_three_joins() -> None:
     windows = statistics_of(TABLE_5)
     left, right = joined(windows[0], windows[1]), joined(windows[2], windows[3])
-    parts = join_cost(windows[0], windows[1]) + join_cost(windows[2], windows[3]) + join_cost(left, right)
+    parts = (
+        join_cost(windows[0], windows[1])
+        + join_cost(windows[2], windows[3])
+        + join_cost(left, right)
+    )
     assert plan_cost(((0, 1), (2, 3)), windows) == pytest.approx(parts)
 
 
 @given(WINDOWS)
-def test_a_linear_tree_costs_its_probes_and_one_insert_for_each_stored_row(windows: list[WindowStatistics]) -> None:
+def test_a_linear_tree_costs_its_probes_and_one_insert_for_each_stored_row(
+    windows: list[WindowStatistics],
+) -> None:
     for order in permutations(range(len(windows))):
         inserted, stored = 0.0, windows[order[0]]
         for place in order[1:-1]:
@@ -67,8 +87,12 @@ def test_beyond_eight_windows_a_tree_is_found_too() -> None:
 
 @pytest.mark.parametrize("streams", [TABLE_5, TABLE_7])
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (2, 0, 3, 1), (3, 2, 1, 0)])
-def test_a_simulated_tree_does_what_is_predicted(streams: tuple[PaperStream, ...], order: tuple[int, ...]) -> None:
-    assert simulate(streams, order, 600) == pytest.approx(tree_cost(order, statistics_of(streams)), rel=0.1)
+def test_a_simulated_tree_does_what_is_predicted(
+    streams: tuple[PaperStream, ...], order: tuple[int, ...]
+) -> None:
+    assert simulate(streams, order, 600) == pytest.approx(
+        tree_cost(order, statistics_of(streams)), rel=0.1
+    )
 
 
 def simulate(streams: tuple[PaperStream, ...], order: tuple[int, ...], seconds: int) -> float:
@@ -77,7 +101,10 @@ def simulate(streams: tuple[PaperStream, ...], order: tuple[int, ...], seconds: 
     tables = make_streams(streams, seconds, 3)
     for place, table in enumerate(tables):
         times = table.column("ts").to_numpy().astype("int64") / 1e6
-        rows += [(time, order.index(place), value) for time, value in zip(times, table.column("attr").to_pylist(), strict=True)]
+        rows += [
+            (time, order.index(place), value)
+            for time, value in zip(times, table.column("attr").to_pylist(), strict=True)
+        ]
     rows.sort()
     begin = rows[-1][0] - seconds
     counts = np.zeros((len(streams), 1 + max(stream.distinct for stream in streams)))

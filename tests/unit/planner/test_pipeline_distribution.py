@@ -6,14 +6,36 @@ import pyarrow as pa
 import pytest
 
 from muntin.model.catalog import Catalog, Stream, Table
-from muntin.plan.pipeline import Combine, Distinct, GroupBy, Leaf, Node, Pipeline, SetOperation, Stored
+from muntin.plan.pipeline import (
+    Combine,
+    Distinct,
+    GroupBy,
+    Leaf,
+    Node,
+    Pipeline,
+    SetOperation,
+    Stored,
+)
 from muntin.plan.query import Emit
 from muntin.planner.distribution import OWN
 from muntin.planner.pipeline_distribution import PipelineDistribution, distribution_of
 from muntin.sql.script import read_query
 
-COLUMNS = [("k", pa.int64()), ("j", pa.int32()), ("v", pa.float64()), ("s", pa.string()), ("ts", pa.timestamp("us"))]
-SHORT = {Leaf: "rows", Stored: "table", Combine: "select", GroupBy: "group", Distinct: "distinct", SetOperation: "set"}
+COLUMNS = [
+    ("k", pa.int64()),
+    ("j", pa.int32()),
+    ("v", pa.float64()),
+    ("s", pa.string()),
+    ("ts", pa.timestamp("us")),
+]
+SHORT = {
+    Leaf: "rows",
+    Stored: "table",
+    Combine: "select",
+    GroupBy: "group",
+    Distinct: "distinct",
+    SetOperation: "set",
+}
 
 
 def distributed(sql: str) -> PipelineDistribution:
@@ -37,20 +59,34 @@ LOCAL = [
     ("SELECT COUNT(*) AS n FROM A GROUP BY s, k", ["by A.s"]),
     ("SELECT COUNT(*) AS n FROM A GROUP BY k % 10", ["by A.k % 10"]),
     ("SELECT B.k, SUM(A.v) AS n FROM A, B WHERE A.k = B.k GROUP BY B.k", ["by A.k", "by B.k"]),
-    ("SELECT A.s, SUM(A.v) AS n FROM A, B WHERE A.k = B.k GROUP BY A.s", ["by A.s", "B sent everywhere, at home by the time of B"]),
+    (
+        "SELECT A.s, SUM(A.v) AS n FROM A, B WHERE A.k = B.k GROUP BY A.s",
+        ["by A.s", "B sent everywhere, at home by the time of B"],
+    ),
     ("SELECT DISTINCT k, s FROM A", ["by A.k"]),
     ("SELECT k FROM A INTERSECT SELECT k FROM B", ["by A.k", "by B.k"]),
     ("SELECT k FROM A EXCEPT SELECT j FROM B", ["by A.k", "by CAST(B.j AS BIGINT)"]),
     ("SELECT k FROM A UNION ALL SELECT j FROM B", ["by the time of A", "by the time of B"]),
     ("SELECT n FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) c", ["by A.k"]),
-    ("SELECT x, COUNT(*) AS n FROM (SELECT DISTINCT k + 1 AS x, j AS y FROM A) c GROUP BY x", ["by A.k + 1"]),
-    ("SELECT c.n, B.v FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) c, B WHERE c.k = B.k", ["by A.k", "by B.k"]),
-    ("SELECT c.n, T.w FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) c, T WHERE c.k = T.k", ["by A.k"]),
+    (
+        "SELECT x, COUNT(*) AS n FROM (SELECT DISTINCT k + 1 AS x, j AS y FROM A) c GROUP BY x",
+        ["by A.k + 1"],
+    ),
+    (
+        "SELECT c.n, B.v FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) c, B WHERE c.k = B.k",
+        ["by A.k", "by B.k"],
+    ),
+    (
+        "SELECT c.n, T.w FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) c, T WHERE c.k = T.k",
+        ["by A.k"],
+    ),
 ]
 
 
 @pytest.mark.parametrize(("sql", "routes"), LOCAL)
-def test_buckets_compute_all_where_a_column_can_be_traced_to_the_streams(sql: str, routes: list[str]) -> None:
+def test_buckets_compute_all_where_a_column_can_be_traced_to_the_streams(
+    sql: str, routes: list[str]
+) -> None:
     how = distributed(sql)
     assert [str(route) for route in how.routes] == routes
     assert how.last is None
@@ -59,9 +95,24 @@ def test_buckets_compute_all_where_a_column_can_be_traced_to_the_streams(sql: st
 
 ABOVE = [
     ("SELECT MEDIAN(v) AS m FROM A", ["by the time of A"], ["rows"], "group(sent)"),
-    ("SELECT COUNT(*) AS n, AVG(k) AS a FROM A", ["by the time of A"], ["group(rows)"], "select(group(sent))"),
-    ("SELECT COUNT(DISTINCT k) AS n, MIN(v) AS least FROM A", ["by A.k"], ["group(rows)"], "select(group(sent))"),
-    ("SELECT COUNT(DISTINCT k) AS n, COUNT(DISTINCT s) AS m FROM A", ["by the time of A"], ["rows"], "group(sent)"),
+    (
+        "SELECT COUNT(*) AS n, AVG(k) AS a FROM A",
+        ["by the time of A"],
+        ["group(rows)"],
+        "select(group(sent))",
+    ),
+    (
+        "SELECT COUNT(DISTINCT k) AS n, MIN(v) AS least FROM A",
+        ["by A.k"],
+        ["group(rows)"],
+        "select(group(sent))",
+    ),
+    (
+        "SELECT COUNT(DISTINCT k) AS n, COUNT(DISTINCT s) AS m FROM A",
+        ["by the time of A"],
+        ["rows"],
+        "group(sent)",
+    ),
     ("SELECT MIN(k) AS a0 FROM A", ["by the time of A"], ["group(rows)"], "select(group(sent))"),
     (
         "SELECT n AS c0 FROM (SELECT COUNT(*) AS n FROM A GROUP BY k) c GROUP BY n",
@@ -69,14 +120,24 @@ ABOVE = [
         ["group(select(group(rows)))"],
         "select(group(sent))",
     ),
-    ("SELECT SUM(A.v) AS n FROM A, B WHERE A.k = B.k", ["by A.k", "by B.k"], ["rows"], "group(sent)"),
+    (
+        "SELECT SUM(A.v) AS n FROM A, B WHERE A.k = B.k",
+        ["by A.k", "by B.k"],
+        ["rows"],
+        "group(sent)",
+    ),
     (
         "SELECT n, COUNT(*) AS g FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) c GROUP BY n",
         ["by A.k"],
         ["group(select(group(rows)))"],
         "select(group(sent))",
     ),
-    ("SELECT k FROM A UNION SELECT COUNT(*) AS k FROM A GROUP BY j", ["by A.j"], ["rows", "group(rows)"], "set(sent, sent)"),
+    (
+        "SELECT k FROM A UNION SELECT COUNT(*) AS k FROM A GROUP BY j",
+        ["by A.j"],
+        ["rows", "group(rows)"],
+        "set(sent, sent)",
+    ),
     (
         "SELECT T.w FROM (SELECT MAX(k) AS k FROM A) c, T WHERE c.k = T.k",
         ["by the time of A"],
@@ -87,7 +148,9 @@ ABOVE = [
 
 
 @pytest.mark.parametrize(("sql", "routes", "parts", "last"), ABOVE)
-def test_what_buckets_cannot_compute_is_left_to_the_last_stage(sql: str, routes: list[str], parts: list[str], last: str) -> None:
+def test_what_buckets_cannot_compute_is_left_to_the_last_stage(
+    sql: str, routes: list[str], parts: list[str], last: str
+) -> None:
     how = distributed(sql)
     assert [str(route) for route in how.routes] == routes
     assert [drawn(part.root) for part in how.local] == parts
@@ -97,7 +160,9 @@ def test_what_buckets_cannot_compute_is_left_to_the_last_stage(sql: str, routes:
 
 
 def test_a_stream_has_one_key_and_other_leaves_take_it() -> None:
-    how = distributed("SELECT k FROM A GROUP BY k EXCEPT ALL SELECT k FROM A, (SELECT MAX(j) AS j FROM A GROUP BY j) c WHERE c.j = A.v")
+    how = distributed(
+        "SELECT k FROM A GROUP BY k EXCEPT ALL SELECT k FROM A, (SELECT MAX(j) AS j FROM A GROUP BY j) c WHERE c.j = A.v"
+    )
     assert [route.stream for route in how.routes] == ["A"]
     assert how.routes[0].key is not None
 
@@ -122,5 +187,8 @@ def test_marks_are_asked_for_in_the_leaves_that_are_spread() -> None:
         ("SELECT COUNT(*) AS n FROM A", False),
     ],
 )
-def test_rows_of_buckets_are_apart_where_they_show_by_what_they_are_spread(sql: str, apart: bool) -> None:  # noqa: FBT001 (a parameter of the test)
+def test_rows_of_buckets_are_apart_where_they_show_by_what_they_are_spread(
+    sql: str,
+    apart: bool,  # noqa: FBT001 (a parameter of the test)
+) -> None:
     assert distributed(sql).apart is apart

@@ -33,7 +33,9 @@ def plan(sql: str = THREE, **settings: str) -> JoinPlan:
     ("text", "shape"),
     [("((A, B), C)", ((0, 1), 2)), (" ( c,(a ,B)) ", (2, (0, 1))), ("(B,(C,A))", (1, (2, 0)))],
 )
-def test_brackets_and_names_are_read_whatever_their_case_and_spaces(text: str, shape: Shape) -> None:
+def test_brackets_and_names_are_read_whatever_their_case_and_spaces(
+    text: str, shape: Shape
+) -> None:
     query = read_query(THREE, "q", catalog())
     assert parse_shape(text, query) == shape
     assert parse_shape(shape_text(shape, "ABC"), query) == shape
@@ -64,7 +66,9 @@ def test_other_texts_are_refused_with_what_is_wrong(text: str, what: str) -> Non
     with pytest.raises(SettingError) as caught:
         plan(tree=text)
     assert str(caught.value).startswith(f"the tree {text!r} of query q {what}. ")
-    assert caught.value.hint == "Write pairs in brackets, every source once, for example ((A, B), C)"
+    assert (
+        caught.value.hint == "Write pairs in brackets, every source once, for example ((A, B), C)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,7 +78,10 @@ def test_other_texts_are_refused_with_what_is_wrong(text: str, what: str) -> Non
         (f"{THREE} EMIT CHANGES", {"pipeline": "negative"}),
         (THREE, {"algorithm": "naive"}),
         (THREE, {"expiry": "eager"}),
-        ("SELECT A.k FROM A [PARTITION BY k ROWS 2], B [ROWS 2], C [ROWS 2] WHERE A.k = B.k AND B.k = C.k", {}),
+        (
+            "SELECT A.k FROM A [PARTITION BY k ROWS 2], B [ROWS 2], C [ROWS 2] WHERE A.k = B.k AND B.k = C.k",
+            {},
+        ),
     ],
 )
 def test_queries_that_cannot_run_as_a_tree_say_so(sql: str, settings: dict[str, str]) -> None:
@@ -88,7 +95,11 @@ def test_a_tree_that_is_set_is_the_plan() -> None:
     assert found.text == "((A, C), B)"
     assert [node.sources for node in found.nodes] == [(0, 2)]
     assert [[climb.source for climb in path] for path in found.climbs] == [[2, 1], [None], [0, 1]]
-    assert [[climb.parent for climb in path] for path in found.climbs] == [[0, None], [None], [0, None]]
+    assert [[climb.parent for climb in path] for path in found.climbs] == [
+        [0, None],
+        [None],
+        [0, None],
+    ]
 
 
 def test_off_and_auto_without_statistics_have_no_tree() -> None:

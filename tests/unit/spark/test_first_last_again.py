@@ -1,4 +1,4 @@
-"""FIRST and LAST in a last stage know rows by their positions: those of a bucket that was built again are what they were."""
+"""FIRST and LAST in a last stage know rows by their positions: those of a partition that was built again are what they were."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 import muntin
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
-from muntin.spark.bucket import Kept
-from muntin.spark.last_stage import LastStages
-from muntin.spark.messages import Output, Part, Share
-from muntin.spark.packing import Packer
-from muntin.spark.program import Program, Registered
-from muntin.spark.rebuilding import KeptBucket
+from muntin.spark.deployment import Program, Registered
+from muntin.spark.driver.global_stage import LastStages
+from muntin.spark.exchange.messages import Output, Part, Share
+from muntin.spark.exchange.packer import Packer
+from muntin.spark.partition.partition import Kept
+from muntin.spark.partition.recovery import KeptPartition
 from muntin.testing.compare import assert_same_changes
 
 SECOND = 1_000_000
@@ -31,7 +31,10 @@ STREAMS = ("A", "B")
 def _rows(stream: str, slack: int, at_once: int = 1) -> list[tuple[int, int, int]]:
     """Rows of one stream in the order in which they come, at most ``slack`` seconds late; none of both streams have one time."""
     place = STREAMS.index(stream)
-    rows = [(number % 3, 7 * number % 11, number // at_once * SECOND + 1_000 * place) for number in range(60)]
+    rows = [
+        (number % 3, 7 * number % 11, number // at_once * SECOND + 1_000 * place)
+        for number in range(60)
+    ]
     shuffled = random.Random(place)
     return sorted(rows, key=lambda row: row[2] + shuffled.randint(0, slack * SECOND))
 
@@ -41,7 +44,7 @@ def _table(rows: list[tuple[int, int, int]]) -> pa.Table:
     return pa.table([*columns[:2], columns[2].cast(pa.timestamp("us"))], schema=SCHEMA)
 
 
-def _on_buckets(sql: str, slack: int, again: frozenset[int], at_once: int = 1) -> pa.Table:
+def _on_partitions(sql: str, slack: int, again: frozenset[int], at_once: int = 1) -> pa.Table:
     """Three rows of each stream a batch; before some batches everything is built again."""
     streams = tuple(Stream(name, SCHEMA, "ts", slack * SECOND) for name in STREAMS)
     program = Program(streams, {}, (Registered("q", sql, {}),), (), 2)
@@ -50,13 +53,16 @@ def _on_buckets(sql: str, slack: int, again: frozenset[int], at_once: int = 1) -
     read = placed.streams
     packers = {name: Packer(program, name) for name in read}
     duck, found, dropped = Duck(), [], 0
-    buckets = [KeptBucket(program, number) for number in range(2)]
+    partitions = [KeptPartition(program, number) for number in range(2)]
     stores: list[dict[int, tuple[Kept, Share]]] = [{}, {}]
     with tempfile.TemporaryDirectory() as folder:
         stages = LastStages(Path(folder), duck)
         for batch in range(21):
             if batch in again:
-                buckets = [KeptBucket.rebuilt(program, number, store.values()) for number, store in enumerate(stores)]
+                partitions = [
+                    KeptPartition.rebuilt(program, number, store.values())
+                    for number, store in enumerate(stores)
+                ]
                 stages = LastStages(Path(folder), duck)
             parts: list[list[Part]] = [[], []]
             newest = {}
@@ -66,9 +72,9 @@ def _on_buckets(sql: str, slack: int, again: frozenset[int], at_once: int = 1) -
                 for home, part in packers[name].pack(rows, 0):
                     parts[home].append(part)
             outputs: list[Output] = []
-            for bucket, own, store in zip(buckets, parts, stores, strict=True):
+            for partition, own, store in zip(partitions, parts, stores, strict=True):
                 share = Share(batch, 0, newest, tuple(own), None if batch < 20 else 90 * SECOND)
-                applied = bucket.apply(share)
+                applied = partition.apply(share)
                 store[batch] = (applied.note, share)
                 for gone in applied.gone:
                     del store[gone]
@@ -89,19 +95,21 @@ def _tables(outputs: list[Output], kind: str, name: str) -> list[pa.Table]:
 def test_results_are_those_in_process_whatever_is_built_again(sql: str, slack: int) -> None:
     engine = muntin.Engine()
     for name in STREAMS:
-        engine.execute(f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts TIMESTAMP) WITH (time = 'ts', slack = '{slack} seconds')")
+        engine.execute(
+            f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts TIMESTAMP) WITH (time = 'ts', slack = '{slack} seconds')"
+        )
     q = engine.query(sql)
     for name in STREAMS:
         engine.push(name, _table(sorted(_rows(name, slack), key=lambda row: row[2])))
     engine.advance(90 * SECOND)
     expected = q.poll()
-    assert_same_changes(expected, _on_buckets(sql, slack, frozenset()))
-    assert_same_changes(expected, _on_buckets(sql, slack, frozenset({8, 13, 14, 20})))
+    assert_same_changes(expected, _on_partitions(sql, slack, frozenset()))
+    assert_same_changes(expected, _on_partitions(sql, slack, frozenset({8, 13, 14, 20})))
 
 
 @pytest.mark.parametrize("sql", [ALONE, JOINED])
 def test_rows_of_one_time_have_the_same_order_in_every_run(sql: str) -> None:
-    once = _on_buckets(sql, 0, frozenset(), at_once=4)
-    assert_same_changes(once, _on_buckets(sql, 0, frozenset({4, 9, 14, 15, 20}), at_once=4))
+    once = _on_partitions(sql, 0, frozenset(), at_once=4)
+    assert_same_changes(once, _on_partitions(sql, 0, frozenset({4, 9, 14, 15, 20}), at_once=4))
     newest = once.column(2).to_pylist()
     assert len(set(newest)) > 5, "there is something to compare"

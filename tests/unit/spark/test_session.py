@@ -15,7 +15,9 @@ def made_up_java(folder: Path, says: str) -> Path:
     return java
 
 
-def test_no_java_on_the_path_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_java_on_the_path_is_told_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(JavaError, match=r"there is no java on the PATH.*make setup"):
@@ -36,7 +38,9 @@ def test_a_java_home_without_java_is_told(monkeypatch: pytest.MonkeyPatch, tmp_p
         ("echo hello", "no version that we understand"),
     ],
 )
-def test_a_java_that_is_too_old_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says: str, message: str) -> None:
+def test_a_java_that_is_too_old_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says: str, message: str
+) -> None:
     made_up_java(tmp_path, says)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(JavaError, match=message):

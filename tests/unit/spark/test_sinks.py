@@ -29,7 +29,10 @@ def test_people_get_the_first_rows_of_a_batch(capsys: pytest.CaptureFixture[str]
     sink = ConsoleSink("q", most=2)
     sink.write(RESULTS.slice(0, 0), 6)
     sink.write(RESULTS, 7)
-    assert capsys.readouterr().out == "-- q, batch 7: 3 changes\n_op  k  name\n+  1  a\n+  2  None\n... 1 more\n"
+    assert (
+        capsys.readouterr().out
+        == "-- q, batch 7: 3 changes\n_op  k  name\n+  1  a\n+  2  None\n... 1 more\n"
+    )
 
 
 def test_machines_get_all_rows_as_lines_of_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,21 +60,34 @@ def test_a_folder_has_a_batch_once_however_often_it_comes(tmp_path: Path) -> Non
         sink.write(RESULTS.slice(0, 0), 1)
         assert [path.name for path in (tmp_path / kind).iterdir()] == [f"batch-000000000.{kind}"]
     assert pa.parquet.read_table(tmp_path / "parquet").equals(RESULTS)
-    assert pa.csv.read_csv(tmp_path / "csv" / "batch-000000000.csv").column("k").to_pylist() == [1, 2, 1]
+    assert pa.csv.read_csv(tmp_path / "csv" / "batch-000000000.csv").column("k").to_pylist() == [
+        1,
+        2,
+        1,
+    ]
     lines = (tmp_path / "json" / "batch-000000000.json").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line) for line in lines] == RESULTS.to_pylist()
 
 
-def test_a_folder_is_local_with_or_without_its_scheme_and_other_places_are_sparks(tmp_path: Path) -> None:
+def test_a_folder_is_local_with_or_without_its_scheme_and_other_places_are_sparks(
+    tmp_path: Path,
+) -> None:
     maker = SinkMaker(cast("Any", None), Path("unused"))
     catalog = Catalog()
-    catalog.add(Stream("A", pa.schema([("k", pa.list_(pa.int64())), ("ts", pa.timestamp("us"))]), "ts"))
+    catalog.add(
+        Stream("A", pa.schema([("k", pa.list_(pa.int64())), ("ts", pa.timestamp("us"))]), "ts")
+    )
     query = read_query("SELECT k FROM A WINDOW 1 SECOND", "q", catalog)
     for path in (str(tmp_path), f"file://{tmp_path}"):
         assert maker.make(query, {"format": "JSON", "path": path}) == FileSink(tmp_path, "json")
-    assert isinstance(maker.make(query, {"format": "parquet", "path": "hdfs://there/out"}), SparkSink)
+    assert isinstance(
+        maker.make(query, {"format": "parquet", "path": "hdfs://there/out"}), SparkSink
+    )
     assert isinstance(maker.make(query, {"format": "orc", "path": str(tmp_path)}), SparkSink)
     with pytest.raises(SettingError, match="the orc sink of query q has no path"):
         maker.make(query, {"format": "orc"})
-    with pytest.raises(SettingError, match=r"column k of type list<item: int64> cannot be written as csv\. Cast it, or use format json"):
+    with pytest.raises(
+        SettingError,
+        match=r"column k of type list<item: int64> cannot be written as csv\. Cast it, or use format json",
+    ):
         maker.make(query, {"format": "csv", "path": str(tmp_path)})

@@ -19,7 +19,11 @@ YEAR_1600, YEAR_9999 = -11_676_096_000_000_000, 253_370_764_800_000_000
 
 def parquet(ts: pa.Array, k: pa.Array | None = None, **options: Any) -> bytes:
     file = io.BytesIO()
-    pq.write_table(pa.table({"ts": ts, "K": pa.array(range(len(ts))) if k is None else k, "more": ts}), file, **options)
+    pq.write_table(
+        pa.table({"ts": ts, "K": pa.array(range(len(ts))) if k is None else k, "more": ts}),
+        file,
+        **options,
+    )
     return file.getvalue()
 
 
@@ -32,9 +36,13 @@ def parquet(ts: pa.Array, k: pa.Array | None = None, **options: Any) -> bytes:
         (pa.timestamp("ms"), 1000, {}),
     ],
 )
-def test_times_of_every_kind_are_exact(kind: pa.DataType, factor: int, options: dict[str, Any]) -> None:
+def test_times_of_every_kind_are_exact(
+    kind: pa.DataType, factor: int, options: dict[str, Any]
+) -> None:
     times = [YEAR_1600, YEAR_9999, 1_000_000, None]
-    written = pa.array([None if time is None else time // factor for time in times], pa.int64()).cast(kind)
+    written = pa.array(
+        [None if time is None else time // factor for time in times], pa.int64()
+    ).cast(kind)
     table = decode_file(parquet(written, **options), "f", STREAM)
     assert table.schema == STREAM.schema
     assert table.column("ts").cast(pa.int64()).to_pylist() == times
@@ -43,22 +51,39 @@ def test_times_of_every_kind_are_exact(kind: pa.DataType, factor: int, options: 
 
 def test_files_that_do_not_fit_are_named_with_column_and_value() -> None:
     nanos = parquet(pa.array([1_500], pa.timestamp("ns")))
-    with pytest.raises(InputError, match=r"column ts of file 'f' of stream A is timestamp\[ns\] and cannot become .*1500"):
+    with pytest.raises(
+        InputError,
+        match=r"column ts of file 'f' of stream A is timestamp\[ns\] and cannot become .*1500",
+    ):
         decode_file(nanos, "f", STREAM)
     far = parquet(pa.array([2**62], pa.int64()).cast(pa.timestamp("ms")))
-    with pytest.raises(InputError, match=r"column ts of .*out of bounds timestamp: 4611686018427387904"):
+    with pytest.raises(
+        InputError, match=r"column ts of .*out of bounds timestamp: 4611686018427387904"
+    ):
         decode_file(far, "f", STREAM)
     text = parquet(pa.array([1], pa.timestamp("us")), pa.array(["x"]))
-    with pytest.raises(InputError, match=r"column k of .* is string and cannot become int64: .*'x'.*Replace the file"):
+    with pytest.raises(
+        InputError,
+        match=r"column k of .* is string and cannot become int64: .*'x'.*Replace the file",
+    ):
         decode_file(text, "f", STREAM)
     file = io.BytesIO()
     pq.write_table(pa.table({"ts": pa.array([1], pa.timestamp("us"))}), file)
-    with pytest.raises(InputError, match=r"file 'f' of stream A has no column k, it has ts\. Replace the file"):
+    with pytest.raises(
+        InputError, match=r"file 'f' of stream A has no column k, it has ts\. Replace the file"
+    ):
         decode_file(file.getvalue(), "f", STREAM)
 
 
 def test_files_that_are_damaged_are_named() -> None:
     whole = parquet(pa.array([1], pa.timestamp("us")))
-    for damaged in (b"", b"PAR1 garbage", whole[: len(whole) // 2], whole[:4] + b"\xff" * 40 + whole[44:]):
-        with pytest.raises(InputError, match=r"file 'f' of stream A cannot be read: .*\. Replace the file"):
+    for damaged in (
+        b"",
+        b"PAR1 garbage",
+        whole[: len(whole) // 2],
+        whole[:4] + b"\xff" * 40 + whole[44:],
+    ):
+        with pytest.raises(
+            InputError, match=r"file 'f' of stream A cannot be read: .*\. Replace the file"
+        ):
             decode_file(damaged, "f", STREAM)

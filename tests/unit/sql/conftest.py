@@ -7,7 +7,14 @@ from muntin.sql.streams import make_stream, make_table
 from muntin.sql.types import build_schema
 
 SENSOR = {"LocationId": "INT", "Value": "DOUBLE", "ts": "TIMESTAMP"}
-READING = {"k": "BIGINT", "n": "VARCHAR", "l": "INTEGER[]", "s": "STRUCT(a INT, b VARCHAR)", "d": "DECIMAL(10, 2)", "t": "TIMESTAMP"}
+READING = {
+    "k": "BIGINT",
+    "n": "VARCHAR",
+    "l": "INTEGER[]",
+    "s": "STRUCT(a INT, b VARCHAR)",
+    "d": "DECIMAL(10, 2)",
+    "t": "TIMESTAMP",
+}
 
 
 @pytest.fixture

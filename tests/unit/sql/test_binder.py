@@ -31,15 +31,25 @@ def test_a_whole_query(catalog: Catalog) -> None:
         '"1.Value" >= 80',
         '"1.Value" <= 90',
     ]
-    assert (query.emit, query.every, query.options) == (Emit.CHANGES, 5_000_000, (("sink", "console"),))
+    assert (query.emit, query.every, query.options) == (
+        Emit.CHANGES,
+        5_000_000,
+        (("sink", "console"),),
+    )
 
 
 def test_comparisons_have_two_sides_without_parentheses(catalog: Catalog) -> None:
-    query = read_query("SELECT 1 FROM Reading a, Reading b WHERE (a.k) != ((b.k) + 1) WINDOW 1 ROW", "q", catalog)
+    query = read_query(
+        "SELECT 1 FROM Reading a, Reading b WHERE (a.k) != ((b.k) + 1) WINDOW 1 ROW", "q", catalog
+    )
     assert query.predicates[0].expression.sql == '("0.k") <> (("1.k") + 1)'
     comparison = query.predicates[0].comparison
     assert isinstance(comparison, Comparison)
-    assert (comparison.operator, comparison.left.sql, comparison.right.sql) == ("<>", '"0.k"', '("1.k") + 1')
+    assert (comparison.operator, comparison.left.sql, comparison.right.sql) == (
+        "<>",
+        '"0.k"',
+        '("1.k") + 1',
+    )
     assert comparison.left.column == ColumnRef(0, "k")
 
 
@@ -50,7 +60,10 @@ def test_conditions_of_on_using_and_where_are_all_there(catalog: Catalog) -> Non
         "q",
         catalog,
     )
-    assert [(predicate.expression.sql, predicate.comparison is not None) for predicate in query.predicates] == [
+    assert [
+        (predicate.expression.sql, predicate.comparison is not None)
+        for predicate in query.predicates
+    ] == [
         ('"0.LocationId" = "2.LocationId"', True),
         ('"0.LocationId" = "1.k"', True),
         ('"1.k" > 1', True),
@@ -79,8 +92,17 @@ def test_names_of_results(catalog: Catalog, items: str, names: str) -> None:
 
 
 def test_star_lists_the_columns_of_using_once(catalog: Catalog) -> None:
-    query = read_query("SELECT * FROM Temperature A JOIN Humidity B USING (locationid, ts) WINDOW 1 ROW", "q", catalog)
-    assert outputs(query) == [("LocationId", '"0.LocationId"'), ("Value", '"0.Value"'), ("ts", '"0.ts"'), ("Value_1", '"1.Value"')]
+    query = read_query(
+        "SELECT * FROM Temperature A JOIN Humidity B USING (locationid, ts) WINDOW 1 ROW",
+        "q",
+        catalog,
+    )
+    assert outputs(query) == [
+        ("LocationId", '"0.LocationId"'),
+        ("Value", '"0.Value"'),
+        ("ts", '"0.ts"'),
+        ("Value_1", '"1.Value"'),
+    ]
     chain = read_query(
         "SELECT LocationId FROM Temperature A JOIN Humidity B USING (LocationId) JOIN Temperature C USING (LocationId) WINDOW 1 ROW",
         "q",
@@ -95,10 +117,22 @@ def test_star_lists_the_columns_of_using_once(catalog: Catalog) -> None:
 @pytest.mark.parametrize(
     ("items", "message"),
     [
-        ("Value AS _op", "query q, line 1, column 17: a column of the result cannot be called '_op'."),
-        ("Value AS _TS", "query q, line 1, column 17: a column of the result cannot be called '_TS'."),
-        ("* EXCLUDE (Value)", "query q, line 1, column 8: * cannot be changed by EXCLUDE, REPLACE or RENAME."),
-        ("A.* REPLACE (1 AS Value)", "query q, line 1, column 8: * cannot be changed by EXCLUDE, REPLACE or RENAME."),
+        (
+            "Value AS _op",
+            "query q, line 1, column 17: a column of the result cannot be called '_op'.",
+        ),
+        (
+            "Value AS _TS",
+            "query q, line 1, column 17: a column of the result cannot be called '_TS'.",
+        ),
+        (
+            "* EXCLUDE (Value)",
+            "query q, line 1, column 8: * cannot be changed by EXCLUDE, REPLACE or RENAME.",
+        ),
+        (
+            "A.* REPLACE (1 AS Value)",
+            "query q, line 1, column 8: * cannot be changed by EXCLUDE, REPLACE or RENAME.",
+        ),
         ("C.*", "query q, line 1, column 8: there is no 'C' in FROM. FROM has A"),
         ("row(*)", "query q, line 1, column 8: * can only stand alone."),
     ],

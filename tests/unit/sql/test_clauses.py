@@ -12,7 +12,13 @@ from muntin.sql.lexer import tokenize
 def test_no_clauses() -> None:
     select, clauses = cut_clauses(tokenize("SELECT a FROM A WHERE b"))
     assert select.original == "SELECT a FROM A WHERE b"
-    assert (clauses.window, clauses.every, clauses.emit, clauses.freshness, clauses.options) == (None, None, None, [], ())
+    assert (clauses.window, clauses.every, clauses.emit, clauses.freshness, clauses.options) == (
+        None,
+        None,
+        None,
+        [],
+        (),
+    )
 
 
 @pytest.mark.parametrize(
@@ -27,7 +33,11 @@ def test_clauses_come_in_any_order(text: str) -> None:
     assert select.original == "SELECT a FROM A, B WHERE a > 1"
     assert clauses.window is not None
     assert clauses.window.window == TimeWindow(60_000_000)
-    assert (clauses.every, clauses.emit, clauses.options) == (5_000_000, Emit.CHANGES, (("sink", "x"),))
+    assert (clauses.every, clauses.emit, clauses.options) == (
+        5_000_000,
+        Emit.CHANGES,
+        (("sink", "x"),),
+    )
     assert [(alias and alias.text, extent.window) for alias, extent in clauses.freshness] == [
         ("A", TimeWindow(120_000_000)),
         ("B", RowsWindow(9)),
@@ -36,7 +46,9 @@ def test_clauses_come_in_any_order(text: str) -> None:
 
 def test_freshness_of_all_streams_has_no_alias() -> None:
     _, clauses = cut_clauses(tokenize("SELECT a FROM A FRESHNESS '2 minutes'"))
-    assert [(alias, extent.window) for alias, extent in clauses.freshness] == [(None, TimeWindow(120_000_000))]
+    assert [(alias, extent.window) for alias, extent in clauses.freshness] == [
+        (None, TimeWindow(120_000_000))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -56,16 +68,31 @@ def test_words_of_clauses_can_be_names(text: str) -> None:
 @pytest.mark.parametrize(
     ("clauses", "message"),
     [
-        ("WINDOW 1 MINUTE\nWINDOW 2 MINUTES", "line 2, column 1: WINDOW is given twice. After the select come WINDOW, EVERY, EMIT"),
+        (
+            "WINDOW 1 MINUTE\nWINDOW 2 MINUTES",
+            "line 2, column 1: WINDOW is given twice. After the select come WINDOW, EVERY, EMIT",
+        ),
         ("WINDOW 1 MINUTE WHERE a > 1", "line 1, column 33: WHERE must stand before WINDOW."),
         ("WINDOW 1 MINUTE AND b", "line 1, column 33: AND must stand before WINDOW."),
-        ("WINDOW 1 MINUTE huh", "line 1, column 33: unexpected 'huh' after the clauses of the query."),
+        (
+            "WINDOW 1 MINUTE huh",
+            "line 1, column 33: unexpected 'huh' after the clauses of the query.",
+        ),
         ("WINDOW", "line 1, column 23: an interval for the window is missing here."),
-        ("WINDOW w AS (PARTITION BY a)", "line 1, column 24: named windows are not supported. WINDOW takes an interval"),
-        ("EVERY 0 SECONDS", "line 1, column 23: EVERY must be longer than nothing, not 0 SECONDS. Give a positive interval"),
+        (
+            "WINDOW w AS (PARTITION BY a)",
+            "line 1, column 24: named windows are not supported. WINDOW takes an interval",
+        ),
+        (
+            "EVERY 0 SECONDS",
+            "line 1, column 23: EVERY must be longer than nothing, not 0 SECONDS. Give a positive interval",
+        ),
         ("EVERY -1 SECOND", "line 1, column 23: EVERY must be longer than nothing, not -1 SECOND."),
         ("EVERY 5 ROWS", "line 1, column 23: '5 ROWS' is not an interval."),
-        ("EMIT EVERYTHING", "line 1, column 22: unexpected 'EVERYTHING', expected INSERTS, CHANGES or SNAPSHOT."),
+        (
+            "EMIT EVERYTHING",
+            "line 1, column 22: unexpected 'EVERYTHING', expected INSERTS, CHANGES or SNAPSHOT.",
+        ),
         ("EMIT", "line 1, column 21: INSERTS, CHANGES or SNAPSHOT is missing here."),
         ("FRESHNESS", "line 1, column 26: an interval or the name of a stream is missing here."),
         ("FRESHNESS A", "line 1, column 28: an interval for FRESHNESS is missing here."),

@@ -31,22 +31,55 @@ def test_a_name_must_be_one(text: str, message: str) -> None:
     assert str(caught.value).startswith(message)
 
 
-@pytest.mark.parametrize("name", ["time", "date", "window", "rows", "range", "every", "value", "überall", "名前", '"select"', '"a b"'])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "time",
+        "date",
+        "window",
+        "rows",
+        "range",
+        "every",
+        "value",
+        "überall",
+        "名前",
+        '"select"',
+        '"a b"',
+    ],
+)
 def test_words_that_sql_uses_elsewhere_are_names(name: str) -> None:
     assert Cursor(tokenize(name)).name("a name").text == name.strip('"')
 
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("'a''b'", "a'b"), ("12", "12"), ("-1.5", "-1.5"), ("+3", "3"), ("TRUE", "true"), ("False", "false"), ("mqt", "mqt"), ("on", "on")],
+    [
+        ("'a''b'", "a'b"),
+        ("12", "12"),
+        ("-1.5", "-1.5"),
+        ("+3", "3"),
+        ("TRUE", "true"),
+        ("False", "false"),
+        ("mqt", "mqt"),
+        ("on", "on"),
+    ],
 )
 def test_values_become_text(text: str, value: str) -> None:
     assert read_value(Cursor(tokenize(text)), bare=True)[0] == value
 
 
 def test_options_keep_order_and_fold_unquoted_names() -> None:
-    options = read_options(Cursor(tokenize("(FORMAT = 'csv', \"Max\" = 5, kafka.bootstrap.servers = 'x', header = true)")))
-    assert plain_options(options) == (("format", "csv"), ("Max", "5"), ("kafka.bootstrap.servers", "x"), ("header", "true"))
+    options = read_options(
+        Cursor(
+            tokenize("(FORMAT = 'csv', \"Max\" = 5, kafka.bootstrap.servers = 'x', header = true)")
+        )
+    )
+    assert plain_options(options) == (
+        ("format", "csv"),
+        ("Max", "5"),
+        ("kafka.bootstrap.servers", "x"),
+        ("header", "true"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,8 +87,14 @@ def test_options_keep_order_and_fold_unquoted_names() -> None:
     [
         ("(a = 1, A = 2)", "line 1, column 9: the option a is given twice"),
         ("(a)", "line 1, column 3: unexpected ')', expected ="),
-        ("(a = b)", "line 1, column 6: unexpected 'b', expected a string, a number, true or false. Put other values in quotes"),
-        ("(a = 1", "line 1, column 7: ) is missing here. Options are written WITH (name = 'value', ...)"),
+        (
+            "(a = b)",
+            "line 1, column 6: unexpected 'b', expected a string, a number, true or false. Put other values in quotes",
+        ),
+        (
+            "(a = 1",
+            "line 1, column 7: ) is missing here. Options are written WITH (name = 'value', ...)",
+        ),
         ("(= 1)", "line 1, column 2: unexpected '=', expected the name of an option"),
         ("a = 1", "line 1, column 1: unexpected 'a', expected ("),
     ],

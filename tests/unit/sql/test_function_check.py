@@ -17,7 +17,11 @@ from tests.unit.expressions.forbidden import FORBIDDEN
 @pytest.fixture(name="catalog")
 def make_catalog() -> Catalog:
     catalog = Catalog()
-    catalog.add(make_stream("A", build_schema({"k": "bigint", "s": "varchar", "l": "bigint[]", "ts": "timestamp"})))
+    catalog.add(
+        make_stream(
+            "A", build_schema({"k": "bigint", "s": "varchar", "l": "bigint[]", "ts": "timestamp"})
+        )
+    )
     return catalog
 
 
@@ -50,7 +54,12 @@ def _is_refused(query: str, catalog: Catalog) -> bool:
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(
     "call",
-    ["random\ufeff()", "now\ufeff()", "current_setting\ufeff('threads')", "coalesce(NULL, (\ufeffFROM\ufeffquery('SELECT 1')))"],
+    [
+        "random\ufeff()",
+        "now\ufeff()",
+        "current_setting\ufeff('threads')",
+        "coalesce(NULL, (\ufeffFROM\ufeffquery('SELECT 1')))",
+    ],
 )
 def test_a_byte_order_mark_hides_nothing(catalog: Catalog, call: str, place: str) -> None:
     with pytest.raises(SqlError, match=r"an invisible character \(U\+FEFF"):
@@ -58,8 +67,14 @@ def test_a_byte_order_mark_hides_nothing(catalog: Catalog, call: str, place: str
 
 
 def test_every_function_that_is_not_allowed_is_refused_in_a_query(catalog: Catalog) -> None:
-    rows = ask("SELECT DISTINCT function_name AS name, len(parameters) AS n FROM duckdb_functions()").to_pylist()
+    rows = ask(
+        "SELECT DISTINCT function_name AS name, len(parameters) AS n FROM duckdb_functions()"
+    ).to_pylist()
     refused = [(row["name"], row["n"]) for row in rows if not is_allowed(row["name"], row["n"])]
     assert len(refused) > 500
     query = 'SELECT k FROM A WHERE "{}"({}) = 1 WINDOW 1 MINUTE'
-    assert [call for call in refused if not _is_refused(query.format(call[0], ", ".join(["k"] * call[1])), catalog)] == []
+    assert [
+        call
+        for call in refused
+        if not _is_refused(query.format(call[0], ", ".join(["k"] * call[1])), catalog)
+    ] == []

@@ -52,7 +52,11 @@ def test_the_texts_to_spoil_are_sound(catalog: Catalog, base: list[str]) -> None
     assert read_query(text, "q", catalog) if base is QUERY else list(read_script(text, catalog))
 
 
-@given(st.one_of(mutated(), st.lists(st.sampled_from(NOISE), max_size=20).map(" ".join), st.text(max_size=30)))
+@given(
+    st.one_of(
+        mutated(), st.lists(st.sampled_from(NOISE), max_size=20).map(" ".join), st.text(max_size=30)
+    )
+)
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_nothing_but_our_errors(catalog: Catalog, text: str) -> None:
     try:

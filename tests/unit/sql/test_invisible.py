@@ -13,9 +13,14 @@ INVISIBLE = [
 
 @pytest.mark.parametrize("mark", INVISIBLE, ids=lambda mark: f"U+{ord(mark):04X}")
 @pytest.mark.parametrize("text", ["SELECT\n  random{}()", "SELECT\n a {} b", "SELECT\n1{}"])
-def test_invisible_characters_outside_quotes_are_refused_where_they_stand(text: str, mark: str) -> None:
+def test_invisible_characters_outside_quotes_are_refused_where_they_stand(
+    text: str, mark: str
+) -> None:
     line = text.split("\n")[1]
-    with pytest.raises(SqlError, match=rf"^line 2, column {line.index('{') + 1}: an invisible character \(U\+{ord(mark):04X}"):
+    with pytest.raises(
+        SqlError,
+        match=rf"^line 2, column {line.index('{') + 1}: an invisible character \(U\+{ord(mark):04X}",
+    ):
         tokenize(text.format(mark))
 
 

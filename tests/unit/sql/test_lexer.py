@@ -29,12 +29,30 @@ def test_a_byte_order_mark_is_ignored() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("SELECT\n  'abc", "line 2, column 3: the string that begins here has no end. Close the string"),
-        ("SELECT 'it''s', \"abc", "line 1, column 17: the quoted name that begins here has no end. Close the quoted name"),
-        ("SELECT -- it's\n /* 'x'", "line 2, column 2: the comment that begins here has no end. Close the comment"),
-        ("SELECT $$abc", "line 1, column 8: the string that begins here has no end. Close the string"),
-        ("SELECT\n\0", "line 2, column 1: the character '\\x00' cannot be part of a script. Remove it; scripts are Unicode text"),
-        ("a\ud800", "line 1, column 2: the character '\\ud800' cannot be part of a script. Remove it; scripts are Unicode text"),
+        (
+            "SELECT\n  'abc",
+            "line 2, column 3: the string that begins here has no end. Close the string",
+        ),
+        (
+            "SELECT 'it''s', \"abc",
+            "line 1, column 17: the quoted name that begins here has no end. Close the quoted name",
+        ),
+        (
+            "SELECT -- it's\n /* 'x'",
+            "line 2, column 2: the comment that begins here has no end. Close the comment",
+        ),
+        (
+            "SELECT $$abc",
+            "line 1, column 8: the string that begins here has no end. Close the string",
+        ),
+        (
+            "SELECT\n\0",
+            "line 2, column 1: the character '\\x00' cannot be part of a script. Remove it; scripts are Unicode text",
+        ),
+        (
+            "a\ud800",
+            "line 1, column 2: the character '\\ud800' cannot be part of a script. Remove it; scripts are Unicode text",
+        ),
     ],
 )
 def test_broken_text_is_blamed_where_it_breaks(text: str, message: str) -> None:
@@ -64,7 +82,11 @@ def test_top_level_sees_what_stands_outside_parentheses(text: str, outside: str)
 
 
 def test_commas_split_outside_parentheses_only() -> None:
-    assert [part.original for part in split_commas(tokenize("a, f(b, c), [d, e]"))] == ["a", "f(b, c)", "[d, e]"]
+    assert [part.original for part in split_commas(tokenize("a, f(b, c), [d, e]"))] == [
+        "a",
+        "f(b, c)",
+        "[d, e]",
+    ]
 
 
 def test_closing_finds_the_partner() -> None:
@@ -74,7 +96,15 @@ def test_closing_finds_the_partner() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("select", "SELECT"), ("group  by", "GROUP BY"), ('"select"', ""), ("'select'", ""), ("1", ""), ("+", "")]
+    ("text", "expected"),
+    [
+        ("select", "SELECT"),
+        ("group  by", "GROUP BY"),
+        ('"select"', ""),
+        ("'select'", ""),
+        ("1", ""),
+        ("+", ""),
+    ],
 )
 def test_words_are_unquoted(text: str, expected: str) -> None:
     assert word(tokenize(text)[0]) == expected

@@ -57,12 +57,18 @@ def test_a_chain_of_500_selects_works(operator: str, answer: dict[object, int]) 
 
 
 SELECTS = st.sampled_from(
-    [f"SELECT {kind} AS k FROM {name}" for name in ROWS for kind in ("k", "k::INTEGER", "k::DOUBLE", "k::DECIMAL(9, 1)")]
+    [
+        f"SELECT {kind} AS k FROM {name}"
+        for name in ROWS
+        for kind in ("k", "k::INTEGER", "k::DOUBLE", "k::DECIMAL(9, 1)")
+    ]
 )
 
 
 @given(st.lists(st.tuples(st.sampled_from(OPERATORS), SELECTS), min_size=1, max_size=9), SELECTS)
-def test_chains_of_any_operators_mean_what_they_mean_in_duckdb(rest: list[tuple[str, str]], first: str) -> None:
+def test_chains_of_any_operators_mean_what_they_mean_in_duckdb(
+    rest: list[tuple[str, str]], first: str
+) -> None:
     sql = " ".join([first, *(f"{operator} {select}" for operator, select in rest)])
     assert answer_of(sql) == answer_of_duckdb(sql)
 
@@ -99,4 +105,8 @@ def test_as_many_levels_as_are_allowed_work() -> None:
 
 
 def test_a_sum_of_300_terms_works() -> None:
-    assert answer_of("SELECT " + " + ".join(["k"] * 300) + " AS x FROM B") == {600: 1, 900: 2, 1_200: 1}
+    assert answer_of("SELECT " + " + ".join(["k"] * 300) + " AS x FROM B") == {
+        600: 1,
+        900: 2,
+        1_200: 1,
+    }

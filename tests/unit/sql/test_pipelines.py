@@ -6,7 +6,16 @@ import pytest
 
 from muntin.errors import SqlError
 from muntin.model.catalog import Catalog
-from muntin.plan.pipeline import Combine, Distinct, GroupBy, Leaf, Pipeline, SetOperation, SetOperator, Stored
+from muntin.plan.pipeline import (
+    Combine,
+    Distinct,
+    GroupBy,
+    Leaf,
+    Pipeline,
+    SetOperation,
+    SetOperator,
+    Stored,
+)
 from muntin.plan.query import Emit
 from muntin.sql.script import read_query
 from muntin.sql.streams import make_stream, make_table
@@ -17,7 +26,11 @@ from muntin.sql.types import build_schema
 def known() -> Catalog:
     catalog = Catalog()
     for name in "AB":
-        catalog.add(make_stream(name, build_schema({"k": "int", "v": "double", "s": "varchar", "ts": "timestamp"})))
+        catalog.add(
+            make_stream(
+                name, build_schema({"k": "int", "v": "double", "s": "varchar", "ts": "timestamp"})
+            )
+        )
     catalog.add(make_table("T", build_schema({"k": "int", "w": "bigint"})))
     return catalog
 
@@ -33,12 +46,19 @@ def test_a_plain_select_is_no_pipeline(known: Catalog) -> None:
 
 
 def test_rows_below_a_group_carry_keys_and_arguments(known: Catalog) -> None:
-    query = read("SELECT A.k, SUM(A.v) / COUNT(*) AS mean FROM A, B WHERE A.k = B.k GROUP BY A.k HAVING MAX(A.v) > 1", known)
+    query = read(
+        "SELECT A.k, SUM(A.v) / COUNT(*) AS mean FROM A, B WHERE A.k = B.k GROUP BY A.k HAVING MAX(A.v) > 1",
+        known,
+    )
     group = query.root
     assert isinstance(group, GroupBy)
     assert isinstance(group.input, Leaf)
     assert [column.expression.sql for column in group.input.query.select] == ['"0.k"', '"0.v"']
-    assert [(aggregate.function, aggregate.argument) for aggregate in group.aggregates] == [("sum", 1), ("count", None), ("max", 1)]
+    assert [(aggregate.function, aggregate.argument) for aggregate in group.aggregates] == [
+        ("sum", 1),
+        ("count", None),
+        ("max", 1),
+    ]
     assert [column.expression.sql for column in group.select] == ['"0.c0"', '"0.a0" / "0.a1"']
     assert group.having is not None
     assert group.having.sql == '"0.a2" > 1'
@@ -55,7 +75,11 @@ def test_an_aggregate_that_is_written_twice_is_kept_once(known: Catalog) -> None
 def test_rows_below_first_and_last_carry_their_order(known: Catalog) -> None:
     alone = read("SELECT FIRST(v), LAST(v), MAX(v) FROM A GROUP BY k", known).root
     assert isinstance(alone, GroupBy)
-    assert [(aggregate.function, aggregate.order) for aggregate in alone.aggregates] == [("first", (2, 3)), ("last", (2, 3)), ("max", ())]
+    assert [(aggregate.function, aggregate.order) for aggregate in alone.aggregates] == [
+        ("first", (2, 3)),
+        ("last", (2, 3)),
+        ("max", ()),
+    ]
     joined = read("SELECT FIRST(B.v) FROM A, B, T WHERE A.k = B.k AND T.k = B.k", known).root
     assert isinstance(joined, GroupBy)
     assert isinstance(joined.input, Leaf)
@@ -64,7 +88,9 @@ def test_rows_below_first_and_last_carry_their_order(known: Catalog) -> None:
 
 
 def test_distinct_is_kept_where_it_makes_a_difference(known: Catalog) -> None:
-    group = read("SELECT SUM(DISTINCT v), SUM(v), MIN(DISTINCT v), MEDIAN(DISTINCT v) FROM A", known).root
+    group = read(
+        "SELECT SUM(DISTINCT v), SUM(v), MIN(DISTINCT v), MEDIAN(DISTINCT v) FROM A", known
+    ).root
     assert isinstance(group, GroupBy)
     assert [aggregate.distinct for aggregate in group.aggregates] == [True, False, False, True]
 
@@ -73,7 +99,10 @@ def test_percentiles_of_the_standard_are_quantiles(known: Catalog) -> None:
     text = "SELECT percentile_cont(0.2) WITHIN GROUP (ORDER BY v), percentile_disc(0.2) WITHIN GROUP (ORDER BY v DESC) FROM A"
     group = read(text, known).root
     assert isinstance(group, GroupBy)
-    assert [(one.function, one.fraction) for one in group.aggregates] == [("quantile_cont", "0.2"), ("quantile_disc", "0.8")]
+    assert [(one.function, one.fraction) for one in group.aggregates] == [
+        ("quantile_cont", "0.2"),
+        ("quantile_disc", "0.8"),
+    ]
 
 
 @pytest.mark.parametrize("keys", ["A.k + 1", "1", "x", "ALL"])
@@ -113,7 +142,10 @@ def test_numbers_of_different_types_are_made_alike(known: Catalog) -> None:
 
 
 def test_a_sub_select_beside_a_table_and_a_stream(known: Catalog) -> None:
-    query = read("SELECT DISTINCT x.n, w FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) x, T, B WHERE x.k = T.k AND B.k = x.k", known)
+    query = read(
+        "SELECT DISTINCT x.n, w FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) x, T, B WHERE x.k = T.k AND B.k = x.k",
+        known,
+    )
     assert isinstance(query.root, Distinct)
     combine = query.root.input
     assert isinstance(combine, Combine)
@@ -136,27 +168,50 @@ def test_streams_beside_a_sub_select_are_joined_first(known: Catalog) -> None:
     assert isinstance(third, GroupBy)
     assert [source.alias for source in second.query.sources] == ["A", "T"]
     assert [predicate.expression.sql for predicate in first.query.predicates] == ['"0.v" > 2']
-    assert [predicate.expression.sql for predicate in second.query.predicates] == ['"1.k" = "0.k"', '"0.v" > 1']
+    assert [predicate.expression.sql for predicate in second.query.predicates] == [
+        '"1.k" = "0.k"',
+        '"0.v" > 1',
+    ]
     assert (first.schema.names, second.schema.names) == (["k", "s"], ["A.k", "A.s", "A.v", "T.w"])
     conditions = [predicate.expression.sql for predicate in combine.predicates]
-    assert conditions == ['"2.k" = "1.A.k"', '"0.k" = "2.k"', """ "1.A.s" || "0.s" <> '"1.s"' """.strip()]
-    assert [column.expression.sql for column in combine.select] == ['"2.n"', '"1.A.v"', '"1.T.w"', '"0.s"']
+    assert conditions == [
+        '"2.k" = "1.A.k"',
+        '"0.k" = "2.k"',
+        """ "1.A.s" || "0.s" <> '"1.s"' """.strip(),
+    ]
+    assert [column.expression.sql for column in combine.select] == [
+        '"2.n"',
+        '"1.A.v"',
+        '"1.T.w"',
+        '"0.s"',
+    ]
     comparison = combine.predicates[0].comparison
     assert comparison is not None
     assert (set(comparison.left.sources), set(comparison.right.sources)) == ({2}, {1})
 
 
 def test_tables_that_are_tied_to_sub_selects_only_stay_tables(known: Catalog) -> None:
-    combine = read("SELECT T.w FROM T, T U, (SELECT DISTINCT k FROM A) x WHERE T.k = x.k AND U.w = T.w", known).root
+    combine = read(
+        "SELECT T.w FROM T, T U, (SELECT DISTINCT k FROM A) x WHERE T.k = x.k AND U.w = T.w", known
+    ).root
     assert isinstance(combine, Combine)
     assert [type(node) for node in combine.inputs] == [Stored, Stored, Distinct]
 
 
 WRONG = [
-    ("SELECT k, v FROM A GROUP BY k", "column 11: the column v is neither a key of the groups nor inside an aggregate."),
+    (
+        "SELECT k, v FROM A GROUP BY k",
+        "column 11: the column v is neither a key of the groups nor inside an aggregate.",
+    ),
     ("SELECT * FROM A GROUP BY k", "column 8: * cannot stand beside aggregates or GROUP BY."),
-    ("SELECT SUM(MIN(v)) FROM A", "column 12: an aggregate cannot stand inside another one. Aggregate in a sub-select"),
-    ("SELECT k FROM A WHERE MIN(v) > 1", "column 23: an aggregate cannot stand in WHERE. Conditions on groups stand in HAVING"),
+    (
+        "SELECT SUM(MIN(v)) FROM A",
+        "column 12: an aggregate cannot stand inside another one. Aggregate in a sub-select",
+    ),
+    (
+        "SELECT k FROM A WHERE MIN(v) > 1",
+        "column 23: an aggregate cannot stand in WHERE. Conditions on groups stand in HAVING",
+    ),
     ("SELECT A.k FROM A JOIN B ON MIN(A.v) > 1", "column 29: an aggregate cannot stand in ON."),
     ("SELECT k FROM A GROUP BY MIN(v)", "column 26: an aggregate cannot stand in GROUP BY."),
     ("SELECT MIN(v) AS m FROM A GROUP BY m", "column 8: an aggregate cannot stand in GROUP BY."),
@@ -164,25 +219,58 @@ WRONG = [
     ("SELECT k FROM A GROUP BY ROLLUP (k)", "column 26: sets of groupings are not supported."),
     ("SELECT v.sum() FROM A", "column 10: the aggregate sum cannot be called with a dot."),
     ("SELECT list(v) FROM A", "column 8: the aggregate list is not supported. There are ARG_MAX"),
-    ("SELECT LAST(DISTINCT v) FROM A", "column 8: LAST with DISTINCT is not supported. It is one value already"),
+    (
+        "SELECT LAST(DISTINCT v) FROM A",
+        "column 8: LAST with DISTINCT is not supported. It is one value already",
+    ),
     ("SELECT SUM(DISTINCT) FROM A", "column"),
     ("SELECT COUNT(DISTINCT *) FROM A", "column"),
-    ("SELECT FIRST(v ORDER BY k) FROM A", "column 16: ORDER BY inside FIRST is not supported. FIRST and LAST go by time"),
-    ("SELECT FIRST(x.k) FROM (SELECT k FROM A) x", "column 8: FIRST over a sub-select is not supported. Take it inside the sub-select"),
-    ("SELECT percentile_cont(0.5) FROM A", "column 8: percentile_cont takes one fraction, and WITHIN GROUP what it is over."),
-    ("SELECT percentile_cont(2) WITHIN GROUP (ORDER BY v) FROM A", "column 24: the fraction of percentile_cont must be a number"),
-    ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY v, k) FROM A", "column 42: percentile_cont needs one expression to go by."),
+    (
+        "SELECT FIRST(v ORDER BY k) FROM A",
+        "column 16: ORDER BY inside FIRST is not supported. FIRST and LAST go by time",
+    ),
+    (
+        "SELECT FIRST(x.k) FROM (SELECT k FROM A) x",
+        "column 8: FIRST over a sub-select is not supported. Take it inside the sub-select",
+    ),
+    (
+        "SELECT percentile_cont(0.5) FROM A",
+        "column 8: percentile_cont takes one fraction, and WITHIN GROUP what it is over.",
+    ),
+    (
+        "SELECT percentile_cont(2) WITHIN GROUP (ORDER BY v) FROM A",
+        "column 24: the fraction of percentile_cont must be a number",
+    ),
+    (
+        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY v, k) FROM A",
+        "column 42: percentile_cont needs one expression to go by.",
+    ),
     ("SELECT percentile_cont(0.5) WITHIN GROUP (v) FROM A", "column 43: a ) is missing at 'v'."),
-    ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY SUM(v)) FROM A", "column 52: an aggregate cannot stand inside another one."),
+    (
+        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY SUM(v)) FROM A",
+        "column 52: an aggregate cannot stand inside another one.",
+    ),
     ("SELECT quantile_cont(v) FROM A", "column 22: quantile_cont takes two arguments."),
     ("SELECT SUM(*) FROM A", "column 12: SUM needs an expression, not *."),
     ("SELECT MIN(v ORDER BY k) FROM A", "column 14: ORDER BY inside MIN is not supported."),
-    ("SELECT quantile_cont(v, 2) FROM A", "column 25: the fraction of quantile_cont must be a number from 0 to 1."),
-    ("SELECT quantile_cont(v, k) FROM A", "column 25: the fraction of quantile_cont must be a number from 0 to 1."),
-    ("SELECT MEDIAN(s) FROM A", "column 8: MEDIAN(s) is over the type string, which is not supported. Cast it to a number"),
+    (
+        "SELECT quantile_cont(v, 2) FROM A",
+        "column 25: the fraction of quantile_cont must be a number from 0 to 1.",
+    ),
+    (
+        "SELECT quantile_cont(v, k) FROM A",
+        "column 25: the fraction of quantile_cont must be a number from 0 to 1.",
+    ),
+    (
+        "SELECT MEDIAN(s) FROM A",
+        "column 8: MEDIAN(s) is over the type string, which is not supported. Cast it to a number",
+    ),
     ("SELECT COUNT(*) FILTER (v > 1) FROM A", "column 17: FILTER needs a condition."),
     ("SELECT COUNT(*) AS _ts FROM A", "column 8: a column of the result cannot be called '_ts'."),
-    ("SELECT k FROM A UNION SELECT k, v FROM B", "column 17: the selects around UNION have 1 and 2 columns."),
+    (
+        "SELECT k FROM A UNION SELECT k, v FROM B",
+        "column 17: the selects around UNION have 1 and 2 columns.",
+    ),
     (
         "SELECT k FROM A UNION SELECT s FROM B",
         "column 17: column 1 of the selects around UNION is int32 on the left and string on the right.",
@@ -191,9 +279,18 @@ WRONG = [
     ("SELECT k FROM A MINUS ALL SELECT k FROM B", "column 17: MINUS ALL is not supported."),
     ("SELECT k FROM A UNION BY NAME SELECT k FROM B", "column 17: UNION BY NAME is not supported."),
     ("SELECT k FROM (SELECT k FROM A)", "column 15: a sub-select needs a name"),
-    ("SELECT k FROM (SELECT k FROM A) x [ROWS 1]", "column 35: the sub-select x cannot have a window."),
-    ("SELECT k FROM (SELECT k FROM A EVERY 1 SECOND) x", "column 32: EVERY cannot stand inside a query."),
-    ("SELECT k FROM A, (SELECT k FROM B) b", "column 8: the column 'k' is ambiguous. Write A.k or b.k"),
+    (
+        "SELECT k FROM (SELECT k FROM A) x [ROWS 1]",
+        "column 35: the sub-select x cannot have a window.",
+    ),
+    (
+        "SELECT k FROM (SELECT k FROM A EVERY 1 SECOND) x",
+        "column 32: EVERY cannot stand inside a query.",
+    ),
+    (
+        "SELECT k FROM A, (SELECT k FROM B) b",
+        "column 8: the column 'k' is ambiguous. Write A.k or b.k",
+    ),
     ("SELECT x.z FROM (SELECT k FROM A) x", "column 10: table x has no column 'z'."),
     ("SELECT k FROM (SELECT k FROM A ORDER BY k) x", "column 32: ORDER BY is not supported."),
     ("SELECT COUNT(*) FROM T", "column 1: a select reads no stream."),
@@ -216,6 +313,8 @@ def test_a_snapshot_needs_every_and_freshness_is_refused(known: Catalog) -> None
         read_query("SELECT k FROM A WINDOW 1 MINUTE EMIT SNAPSHOT", "q", known)
     with pytest.raises(SqlError, match="FRESHNESS is not supported above"):
         read_query("SELECT DISTINCT k FROM A WINDOW 1 MINUTE FRESHNESS 2 MINUTES", "q", known)
-    snapshot = read_query("SELECT k FROM A WINDOW 1 MINUTE EVERY 1 SECOND EMIT SNAPSHOT", "q", known)
+    snapshot = read_query(
+        "SELECT k FROM A WINDOW 1 MINUTE EVERY 1 SECOND EMIT SNAPSHOT", "q", known
+    )
     assert isinstance(snapshot, Pipeline)
     assert isinstance(snapshot.root, Leaf)

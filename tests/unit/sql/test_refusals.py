@@ -14,43 +14,101 @@ NESTED = [
     ("SELECT a FROM A WHERE a IN (SELECT b FROM B)", f"line 1, column 29: {SELECTS}"),
     ("SELECT ARRAY(SELECT 1) FROM A", f"line 1, column 14: {SELECTS}"),
     ("SELECT a FROM A WHERE EXISTS (FROM B)", f"line 1, column 31: {SELECTS}"),
-    ("WITH x AS (SELECT 1) SELECT a FROM x", "line 1, column 1: WITH before SELECT is not supported."),
+    (
+        "WITH x AS (SELECT 1) SELECT a FROM x",
+        "line 1, column 1: WITH before SELECT is not supported.",
+    ),
     ("SELECT a FROM A, LATERAL (SELECT 1)", "line 1, column 18: LATERAL is not supported."),
 ]
 NEVER = [
-    ("SELECT a FROM A ORDER BY a", "line 1, column 17: ORDER BY is not supported. A standing query has no end to sort or cut"),
+    (
+        "SELECT a FROM A ORDER BY a",
+        "line 1, column 17: ORDER BY is not supported. A standing query has no end to sort or cut",
+    ),
     ("SELECT a FROM A LIMIT 3", "line 1, column 17: LIMIT is not supported."),
     ("SELECT a FROM A OFFSET 3", "line 1, column 17: OFFSET is not supported."),
     ("SELECT a FROM A FETCH FIRST 3 ROWS ONLY", "line 1, column 17: FETCH is not supported."),
     ("SELECT a FROM A QUALIFY 1", "line 1, column 17: QUALIFY is not supported."),
-    ("SELECT row_number() OVER () FROM A", "line 1, column 8: the function row_number is a window function."),
+    (
+        "SELECT row_number() OVER () FROM A",
+        "line 1, column 8: the function row_number is a window function.",
+    ),
     ("SELECT lower(a) OVER w FROM A", "line 1, column 17: window functions are not supported."),
     ("SELECT a FROM A PIVOT (x)", "line 1, column 17: PIVOT is not supported."),
     ("SELECT a FROM A TABLESAMPLE 10%", "line 1, column 17: TABLESAMPLE is not supported."),
     ("SELECT a FROM A USING SAMPLE 10%", "line 1, column 17: USING SAMPLE is not supported."),
     ("SELECT COLUMNS('a') FROM A", "line 1, column 8: COLUMNS(...) is not supported."),
     ("SELECT #1 FROM A", "line 1, column 8: columns cannot be named by their position."),
-    ("SELECT a FROM A WHERE a = ?", "line 1, column 27: parameters are not supported. Write the value itself"),
+    (
+        "SELECT a FROM A WHERE a = ?",
+        "line 1, column 27: parameters are not supported. Write the value itself",
+    ),
     ("SELECT a FROM A WHERE a = $1", "line 1, column 27: parameters are not supported."),
     ("SELECT a FROM A WHERE a = $name", "line 1, column 27: parameters are not supported."),
     ("SELECT unnest(a) FROM A", "line 1, column 8: the function unnest makes rows."),
 ]
 JOINS = [
-    (f"SELECT a FROM A {kind} JOIN B ON TRUE", f"line 1, column 17: {kind.split()[0]} JOIN is not supported. Only inner and cross joins")
-    for kind in ("LEFT", "RIGHT", "FULL", "LEFT OUTER", "NATURAL", "SEMI", "ANTI", "ASOF", "POSITIONAL")
+    (
+        f"SELECT a FROM A {kind} JOIN B ON TRUE",
+        f"line 1, column 17: {kind.split()[0]} JOIN is not supported. Only inner and cross joins",
+    )
+    for kind in (
+        "LEFT",
+        "RIGHT",
+        "FULL",
+        "LEFT OUTER",
+        "NATURAL",
+        "SEMI",
+        "ANTI",
+        "ASOF",
+        "POSITIONAL",
+    )
 ]
 OUTSIDE = [
-    ("SELECT now() FROM A", "line 1, column 8: the function now does not depend on the rows alone. A row must give the same result"),
-    ("SELECT random() FROM A", "line 1, column 8: the function random does not depend on the rows alone."),
-    ("SELECT main.uuid() FROM A", "line 1, column 13: the function uuid does not depend on the rows alone."),
-    ("SELECT current_date FROM A", "line 1, column 8: current_date does not depend on the rows alone."),
-    ("SELECT current_timestamp FROM A", "line 1, column 8: current_timestamp does not depend on the rows alone."),
-    ("SELECT age(a) FROM A", "line 1, column 8: the function age does not depend on the rows alone."),
-    ("SELECT getenv('HOME') FROM A", "line 1, column 8: the function getenv looks outside the rows. Expressions cannot read files"),
-    ("SELECT current_setting('threads') FROM A", "line 1, column 8: the function current_setting looks outside the rows."),
-    ("SELECT a FROM read_csv('/etc/passwd')", "line 1, column 15: the function read_csv looks outside the rows."),
-    ("SELECT a FROM query('SELECT 1')", "line 1, column 15: the function query looks outside the rows."),
-    ("SELECT a FROM A WHERE a IN read_text('/etc/passwd')", "line 1, column 28: the function read_text looks outside the rows."),
+    (
+        "SELECT now() FROM A",
+        "line 1, column 8: the function now does not depend on the rows alone. A row must give the same result",
+    ),
+    (
+        "SELECT random() FROM A",
+        "line 1, column 8: the function random does not depend on the rows alone.",
+    ),
+    (
+        "SELECT main.uuid() FROM A",
+        "line 1, column 13: the function uuid does not depend on the rows alone.",
+    ),
+    (
+        "SELECT current_date FROM A",
+        "line 1, column 8: current_date does not depend on the rows alone.",
+    ),
+    (
+        "SELECT current_timestamp FROM A",
+        "line 1, column 8: current_timestamp does not depend on the rows alone.",
+    ),
+    (
+        "SELECT age(a) FROM A",
+        "line 1, column 8: the function age does not depend on the rows alone.",
+    ),
+    (
+        "SELECT getenv('HOME') FROM A",
+        "line 1, column 8: the function getenv looks outside the rows. Expressions cannot read files",
+    ),
+    (
+        "SELECT current_setting('threads') FROM A",
+        "line 1, column 8: the function current_setting looks outside the rows.",
+    ),
+    (
+        "SELECT a FROM read_csv('/etc/passwd')",
+        "line 1, column 15: the function read_csv looks outside the rows.",
+    ),
+    (
+        "SELECT a FROM query('SELECT 1')",
+        "line 1, column 15: the function query looks outside the rows.",
+    ),
+    (
+        "SELECT a FROM A WHERE a IN read_text('/etc/passwd')",
+        "line 1, column 28: the function read_text looks outside the rows.",
+    ),
 ]
 
 

@@ -18,7 +18,11 @@ FACTOR = 4
 
 def make_catalog(columns: int) -> Catalog:
     catalog = Catalog()
-    schema = {"k": "bigint", "ts": "timestamp", **{f"c{number}": "bigint" for number in range(columns)}}
+    schema = {
+        "k": "bigint",
+        "ts": "timestamp",
+        **{f"c{number}": "bigint" for number in range(columns)},
+    }
     catalog.add(make_stream("A", build_schema(schema)))
     catalog.add(make_stream("B", build_schema({"k": "bigint", "ts": "timestamp"})))
     return catalog
@@ -29,11 +33,19 @@ def _listed(pattern: str, between: str, count: int) -> str:
 
 
 TEXTS: dict[str, Callable[[int], str]] = {
-    "conjuncts": lambda count: f"SELECT k FROM A WHERE {_listed('k <> {}', ' AND ', count)} WINDOW 1 MINUTE",
-    "expressions": lambda count: f"SELECT {_listed('k + {0} AS d{0}', ', ', count)} FROM A WINDOW 1 MINUTE",
+    "conjuncts": lambda count: (
+        f"SELECT k FROM A WHERE {_listed('k <> {}', ' AND ', count)} WINDOW 1 MINUTE"
+    ),
+    "expressions": lambda count: (
+        f"SELECT {_listed('k + {0} AS d{0}', ', ', count)} FROM A WINDOW 1 MINUTE"
+    ),
     "columns": lambda count: f"SELECT {_listed('c{}', ', ', count)} FROM A WINDOW 1 MINUTE",
-    "aggregates": lambda count: f"SELECT {_listed('sum(c{0}) AS s{0}', ', ', count)} FROM A WINDOW 1 MINUTE",
-    "groups": lambda count: f"SELECT k, count(*) AS n FROM A GROUP BY k HAVING {_listed('k <> {}', ' AND ', count)} WINDOW 1 MINUTE",
+    "aggregates": lambda count: (
+        f"SELECT {_listed('sum(c{0}) AS s{0}', ', ', count)} FROM A WINDOW 1 MINUTE"
+    ),
+    "groups": lambda count: (
+        f"SELECT k, count(*) AS n FROM A GROUP BY k HAVING {_listed('k <> {}', ' AND ', count)} WINDOW 1 MINUTE"
+    ),
     "unions": lambda count: f"{_listed('SELECT k FROM B', ' UNION ALL ', count)} WINDOW 1 MINUTE",
 }
 
@@ -53,13 +65,20 @@ def test_four_times_the_text_takes_at_most_about_four_times_as_long(kind: str) -
     write = TEXTS[kind]
     catalogs = {count: make_catalog(count) for count in (SMALL, SMALL * FACTOR)}
     read_query(write(10), "q", catalogs[SMALL])
-    small, large = (_best(lambda count=count: read_query(write(count), "q", catalogs[count]), 3) for count in catalogs)  # type: ignore[misc]
+    small, large = (
+        _best(lambda count=count: read_query(write(count), "q", catalogs[count]), 3)  # type: ignore[misc]
+        for count in catalogs
+    )
     assert large < 1.75 * FACTOR * small
 
 
 def test_declarations_are_read_in_linear_time() -> None:
     def declare(count: int) -> object:
-        return list(read_script(f"CREATE STREAM S (ts TIMESTAMP, {_listed('c{} BIGINT', ', ', count)})", Catalog()))
+        return list(
+            read_script(
+                f"CREATE STREAM S (ts TIMESTAMP, {_listed('c{} BIGINT', ', ', count)})", Catalog()
+            )
+        )
 
     declare(10)
     small, large = _best(lambda: declare(1_000), 5), _best(lambda: declare(1_000 * FACTOR), 3)

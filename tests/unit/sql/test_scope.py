@@ -19,7 +19,10 @@ from muntin.sql.types import build_schema
         ('SELECT "x y".Value FROM Temperature AS "x y"', '"0.Value"'),
         ("SELECT s.a FROM Reading s", '("0.s").a'),
         ("SELECT k FROM Reading s WHERE s.s.a = 1", '"0.k"'),
-        ("SELECT locationid, B.locationid FROM Temperature A JOIN Humidity B USING (LocationId)", '"0.LocationId" "1.LocationId"'),
+        (
+            "SELECT locationid, B.locationid FROM Temperature A JOIN Humidity B USING (LocationId)",
+            '"0.LocationId" "1.LocationId"',
+        ),
     ],
 )
 def test_names_find_their_columns(catalog: Catalog, query: str, columns: str) -> None:
@@ -87,12 +90,20 @@ def test_names_that_find_none_or_several(catalog: Catalog, query: str, message: 
 
 
 def test_on_prefers_the_entries_since_the_last_comma(catalog: Catalog) -> None:
-    query = read_query("SELECT 1 FROM Temperature A, Humidity B JOIN Reading C ON Value = k WINDOW 1 MINUTE", "q", catalog)
+    query = read_query(
+        "SELECT 1 FROM Temperature A, Humidity B JOIN Reading C ON Value = k WINDOW 1 MINUTE",
+        "q",
+        catalog,
+    )
     assert query.predicates[0].expression.sql == '"1.Value" = "2.k"'
 
 
 def test_many_columns_are_not_all_listed(catalog: Catalog) -> None:
 
-    catalog.add(make_stream("Wide", build_schema({f"c{place}": "int" for place in range(50)} | {"ts": "timestamp"})))
+    catalog.add(
+        make_stream(
+            "Wide", build_schema({f"c{place}": "int" for place in range(50)} | {"ts": "timestamp"})
+        )
+    )
     with pytest.raises(SqlError, match=r"c29 and 21 more$"):
         read_query("SELECT Wide.zzz FROM Wide WINDOW 1 ROWS", "q", catalog)

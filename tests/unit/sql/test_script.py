@@ -40,19 +40,32 @@ def apply(text: str, catalog: Catalog) -> list[Statement]:
 
 def test_later_statements_see_earlier_ones() -> None:
     statements = apply(SCRIPT, Catalog())
-    assert [type(statement).__name__ for statement in statements] == ["CreateStream", "CreateStream", "CreateQuery", "Drop", "Set"]
+    assert [type(statement).__name__ for statement in statements] == [
+        "CreateStream",
+        "CreateStream",
+        "CreateQuery",
+        "Drop",
+        "Set",
+    ]
     assert [statement.place.line for statement in statements] == [3, 5, 7, 13, 14]
     assert isinstance(statements[2], CreateQuery)
-    assert [source.relation for source in statements[2].query.sources] == ["stocksNYC", "stocksTokyo"]
+    assert [source.relation for source in statements[2].query.sources] == [
+        "stocksNYC",
+        "stocksTokyo",
+    ]
 
 
 def test_a_mistake_shows_when_it_is_reached() -> None:
     catalog = Catalog()
-    script = "CREATE TABLE T (a INT);\nSET x = 1;\nCREATE QUERY broken AS\n  SELECT a FROM T\n  WHERE;"
+    script = (
+        "CREATE TABLE T (a INT);\nSET x = 1;\nCREATE QUERY broken AS\n  SELECT a FROM T\n  WHERE;"
+    )
     statements = read_script(script, catalog)
     assert isinstance(next(statements), CreateTable)
     next(statements)
-    with pytest.raises(SqlError, match=r"^query broken, line 5, column 3: something is missing after 'WHERE'"):
+    with pytest.raises(
+        SqlError, match=r"^query broken, line 5, column 3: something is missing after 'WHERE'"
+    ):
         next(statements)
 
 
@@ -65,8 +78,14 @@ def test_nothing_is_nothing() -> None:
     [
         ("", "query q, line 1, column 1: the query is empty."),
         (" ; ", "query q, line 1, column 2: the query is empty."),
-        ("SELECT 1 FROM A; SELECT 2", "query q, line 1, column 18: there is more than one statement."),
-        ("CREATE QUERY q AS SELECT 1", "query q, line 1, column 1: CREATE is not part of a query. Pass the SELECT alone"),
+        (
+            "SELECT 1 FROM A; SELECT 2",
+            "query q, line 1, column 18: there is more than one statement.",
+        ),
+        (
+            "CREATE QUERY q AS SELECT 1",
+            "query q, line 1, column 1: CREATE is not part of a query. Pass the SELECT alone",
+        ),
     ],
 )
 def test_a_query_is_one_select(catalog: Catalog, text: str, message: str) -> None:
@@ -91,7 +110,11 @@ def test_unicode_names_and_quotes(catalog: Catalog) -> None:
 
 def test_many_threads_may_bind(catalog: Catalog) -> None:
     def bind(place: int) -> str:
-        return read_query(f"SELECT Value + {place} FROM Temperature WHERE Value > {place} WINDOW 1 ROW", f"q{place}", catalog).name
+        return read_query(
+            f"SELECT Value + {place} FROM Temperature WHERE Value > {place} WINDOW 1 ROW",
+            f"q{place}",
+            catalog,
+        ).name
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(bind, range(40))) == [f"q{place}" for place in range(40)]

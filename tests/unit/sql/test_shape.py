@@ -18,7 +18,10 @@ def test_a_select_in_its_parts() -> None:
         )
     )
     assert [text(item) for item in shape.items] == ["a", "f ( b , c ) d"]
-    assert [(text(entry.tokens), entry.join, text(entry.window), text(entry.on), text(entry.using)) for entry in shape.entries] == [
+    assert [
+        (text(entry.tokens), entry.join, text(entry.window), text(entry.on), text(entry.using))
+        for entry in shape.entries
+    ] == [
         ("A x", "", "[ ROWS 5 ]", "", ""),
         ("B y", ",", "[ RANGE 1 HOUR ]", "", ""),
         ("C", "JOIN", "", "a = b", ""),
@@ -30,7 +33,9 @@ def test_a_select_in_its_parts() -> None:
 
 
 def test_brackets_in_conditions_are_lists() -> None:
-    shape = read_shape(tokenize("SELECT l[1] FROM A [ROWS 1] JOIN B [ROWS 2] ON A.l[1] = [b][2], C WHERE [1] = l"))
+    shape = read_shape(
+        tokenize("SELECT l[1] FROM A [ROWS 1] JOIN B [ROWS 2] ON A.l[1] = [b][2], C WHERE [1] = l")
+    )
     assert [text(entry.window) for entry in shape.entries] == ["[ ROWS 1 ]", "[ ROWS 2 ]", ""]
     assert text(shape.entries[1].on) == "A . l [ 1 ] = [ b ] [ 2 ]"
 
@@ -40,7 +45,9 @@ def test_a_comma_may_follow_the_last_item() -> None:
 
 
 def test_distinct_from_is_not_from() -> None:
-    assert [text(item) for item in read_shape(tokenize("SELECT a IS DISTINCT FROM b, c FROM A")).items] == ["a IS DISTINCT FROM b", "c"]
+    assert [
+        text(item) for item in read_shape(tokenize("SELECT a IS DISTINCT FROM b, c FROM A")).items
+    ] == ["a IS DISTINCT FROM b", "c"]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,10 @@ def test_columns_of_on_and_where_are_found_and_those_of_using_are_not() -> None:
         ("SELECT a FROM A WHERE a >", "line 1, column 25: something is missing after '>'."),
         ("SELECT a FROM A WHERE )", "line 1, column 23: something is missing after ')'."),
         ("SELECT a INTO b FROM A", "line 1, column 1: INTO is not supported."),
-        ("SELECT a FROM A WHERE " + "(" * 3000 + "a" + ")" * 3000, "line 1, column 1: the query is nested too deeply."),
+        (
+            "SELECT a FROM A WHERE " + "(" * 3000 + "a" + ")" * 3000,
+            "line 1, column 1: the query is nested too deeply.",
+        ),
     ],
 )
 def test_mistakes_of_syntax_have_a_place(query: str, message: str) -> None:

@@ -35,7 +35,22 @@ def test_nested_and_enumerated_types() -> None:
 
 
 @pytest.mark.parametrize(
-    "sql", ["", "  ", "foo", "int)", "int) AS x, (1", "(int", "int; drop", "int 'x'", "'int'", "1", "int + 1", "decimal((select 1))", "'"]
+    "sql",
+    [
+        "",
+        "  ",
+        "foo",
+        "int)",
+        "int) AS x, (1",
+        "(int",
+        "int; drop",
+        "int 'x'",
+        "'int'",
+        "1",
+        "int + 1",
+        "decimal((select 1))",
+        "'",
+    ],
 )
 def test_what_is_no_type(sql: str) -> None:
     with pytest.raises(InputError) as caught:
@@ -50,7 +65,10 @@ def test_a_near_type_is_suggested() -> None:
 
 
 def test_constraints_are_refused() -> None:
-    with pytest.raises(InputError, match=r"not in 'int not null' is not part of a type\. Columns have a name and a type only"):
+    with pytest.raises(
+        InputError,
+        match=r"not in 'int not null' is not part of a type\. Columns have a name and a type only",
+    ):
         arrow_type("int not null")
 
 
@@ -63,9 +81,18 @@ def test_a_schema_keeps_order_and_spelling() -> None:
     ("columns", "message"),
     [
         ({}, "there are no columns. Declare at least one"),
-        ({"a": "int", "A": "int"}, "the columns 'a' and 'A' have the same name. Names ignore case; rename one of them"),
-        ({"_op": "int"}, "a column cannot be called '_op'. Results use _op and _ts themselves; choose another name"),
-        ({"_TS": "int"}, "a column cannot be called '_TS'. Results use _op and _ts themselves; choose another name"),
+        (
+            {"a": "int", "A": "int"},
+            "the columns 'a' and 'A' have the same name. Names ignore case; rename one of them",
+        ),
+        (
+            {"_op": "int"},
+            "a column cannot be called '_op'. Results use _op and _ts themselves; choose another name",
+        ),
+        (
+            {"_TS": "int"},
+            "a column cannot be called '_TS'. Results use _op and _ts themselves; choose another name",
+        ),
         ({"": "int"}, "a column has an empty name. Give every column a name"),
     ],
 )

@@ -39,16 +39,28 @@ def test_extents(text: str, window: TimeWindow | RowsWindow) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("0 SECONDS", "line 1, column 1: the window must be longer than nothing, not 0 SECONDS. Give a positive interval"),
+        (
+            "0 SECONDS",
+            "line 1, column 1: the window must be longer than nothing, not 0 SECONDS. Give a positive interval",
+        ),
         ("-5 SECONDS", "line 1, column 1: the window must be longer than nothing, not -5 SECONDS"),
         ("'-1 hour'", "line 1, column 1: the window must be longer than nothing, not -1 hour"),
         ("0.0000001 SECONDS", "line 1, column 1: the window must be longer than nothing"),
-        ("0 ROWS", "line 1, column 1: a window must hold at least one row, not 0. Give a positive number of rows"),
+        (
+            "0 ROWS",
+            "line 1, column 1: a window must hold at least one row, not 0. Give a positive number of rows",
+        ),
         ("-3 ROWS", "line 1, column 1: a window must hold at least one row, not -3"),
         ("1.5 ROWS", "line 1, column 1: a number of rows must be a whole number, not 1.5"),
-        ("99999999999999999999 ROWS", "line 1, column 1: a window of 99999999999999999999 rows is too large"),
+        (
+            "99999999999999999999 ROWS",
+            "line 1, column 1: a window of 99999999999999999999 rows is too large",
+        ),
         ("5", "line 1, column 2: a unit of time is missing here. Write a number and a unit"),
-        ("5 PARSECS", "line 1, column 1: '5 PARSECS' is not an interval. Write a number and a unit"),
+        (
+            "5 PARSECS",
+            "line 1, column 1: '5 PARSECS' is not an interval. Write a number and a unit",
+        ),
         ("1 MONTH", "line 1, column 1: '1 MONTH' is not an interval"),
         ("9999999999999 DAYS", "line 1, column 1: the interval '9999999999999 DAYS' is too long"),
         ("soon", "line 1, column 1: unexpected 'soon', expected an interval for the window"),
@@ -79,7 +91,10 @@ def test_brackets(text: str, window: TimeWindow | RowsWindow | PartitionedWindow
     ("text", "message"),
     [
         ("[ROWS 0]", "line 1, column 7: a window must hold at least one row, not 0"),
-        ("[PARTITION BY a ROWS -1]", "line 1, column 22: a window must hold at least one row, not -1"),
+        (
+            "[PARTITION BY a ROWS -1]",
+            "line 1, column 22: a window must hold at least one row, not -1",
+        ),
         ("[RANGE 0 SECONDS]", "line 1, column 8: the window must be longer than nothing"),
         ("[]", "line 1, column 2: ROWS is missing here. A window is written [RANGE 5 SECONDS]"),
         ("[5 ROWS]", "line 1, column 2: unexpected '5', expected ROWS. A window is written"),

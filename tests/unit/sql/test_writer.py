@@ -40,13 +40,21 @@ ROWS = {
         ("((k))", '"0.k"'),
     ],
 )
-def test_columns_get_flat_names_and_spaces_are_even(catalog: Catalog, expression: str, sql: str) -> None:
+def test_columns_get_flat_names_and_spaces_are_even(
+    catalog: Catalog, expression: str, sql: str
+) -> None:
     query = read_query(f"SELECT {expression} AS x FROM Reading r WINDOW 1 ROWS", "q", catalog)
     assert query.select[0].expression.sql == sql
 
 
 @pytest.mark.parametrize(
-    ("text", "plain"), [("A.x+1", "A.x + 1"), ("f( a,b )", "f(a, b)"), ("a\n  -- c\n AND b", "a AND b"), ("a<>-1", "a <> -1")]
+    ("text", "plain"),
+    [
+        ("A.x+1", "A.x + 1"),
+        ("f( a,b )", "f(a, b)"),
+        ("a\n  -- c\n AND b", "a AND b"),
+        ("a<>-1", "a <> -1"),
+    ],
 )
 def test_plain_text_is_the_users(text: str, plain: str) -> None:
     assert plain_text(tokenize(text)) == plain
@@ -149,5 +157,7 @@ def test_an_expression_keeps_its_meaning(catalog: Catalog, expression: str) -> N
     duck = Duck()
     meant = duck.run(f"SELECT {expression} AS x FROM r", r=rows)
     bound = query.select[0].expression
-    assert duck.run(f"SELECT {bound.sql} AS x FROM batch", batch=flat).to_pylist() == meant.to_pylist()
+    assert (
+        duck.run(f"SELECT {bound.sql} AS x FROM batch", batch=flat).to_pylist() == meant.to_pylist()
+    )
     assert bound.type == meant.schema.field(0).type

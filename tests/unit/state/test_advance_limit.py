@@ -41,15 +41,23 @@ def one_by_one(times: list[int], reached: list[int]) -> list[bool]:
 @given(TIMES, st.sets(st.integers(0, 80)), st.integers(-20, 120), st.integers(0, 80))
 @example([0, *[100] * 10], set(), BEFORE_ALL, 0)
 @example([0, *[100] * 9, 5, *[100] * 10], {4, 12}, BEFORE_ALL, 0)
-def test_rows_are_judged_one_by_one_however_they_are_cut(times: list[int], cuts: set[int], instant: int, advanced: int) -> None:
+def test_rows_are_judged_one_by_one_however_they_are_cut(
+    times: list[int], cuts: set[int], instant: int, advanced: int
+) -> None:
     """Time is advanced to an instant before one of the rows; rows are cut there, and anywhere else."""
     state = AdvanceLimit()
     inside: list[bool] = []
     places = sorted({0, len(times), *(cut for cut in {*cuts, advanced} if cut < len(times))})
     for start, stop in itertools.pairwise(places):
-        mask = state.take(np.array(times[start:stop], np.int64), LIMIT, instant if start >= advanced else BEFORE_ALL)
+        mask = state.take(
+            np.array(times[start:stop], np.int64),
+            LIMIT,
+            instant if start >= advanced else BEFORE_ALL,
+        )
         inside += [True] * (stop - start) if mask is None else mask.tolist()
-    assert inside == one_by_one(times, [instant if place >= advanced else BEFORE_ALL for place in range(len(times))])
+    assert inside == one_by_one(
+        times, [instant if place >= advanced else BEFORE_ALL for place in range(len(times))]
+    )
 
 
 def test_many_rows_that_alternate_are_judged_too() -> None:
@@ -67,7 +75,9 @@ def test_without_a_limit_all_rows_are_taken() -> None:
 
 @given(st.lists(TIMES, max_size=4))
 def test_segments_of_tasks_merge_to_those_of_the_batch(tasks: list[list[int]]) -> None:
-    parts = [segment for times in tasks for segment in segments_of(np.array(times, np.int64), LIMIT)]
+    parts = [
+        segment for times in tasks for segment in segments_of(np.array(times, np.int64), LIMIT)
+    ]
     whole = segments_of(np.array([time for times in tasks for time in times], np.int64), LIMIT)
     assert merge_segments(parts, LIMIT) == whole
     assert unpack_segments(pack_segments(whole)) == whole
@@ -83,9 +93,18 @@ def test_segments_of_tasks_merge_to_those_of_the_batch(tasks: list[list[int]]) -
         ([[(0, 0, 1)], [(100, 104, 10), (200, 200, 1)]], [None, 104]),
         ([[(0, 0, 1)], []], [None, None]),
     ],
-    ids=["one ahead", "first batch", "ten over two batches", "run interrupted", "lowest segment", "empty"],
+    ids=[
+        "one ahead",
+        "first batch",
+        "ten over two batches",
+        "run interrupted",
+        "lowest segment",
+        "empty",
+    ],
 )
-def test_a_batch_is_judged_as_a_unit(batches: list[list[Segment]], wanted: list[int | None]) -> None:
+def test_a_batch_is_judged_as_a_unit(
+    batches: list[list[Segment]], wanted: list[int | None]
+) -> None:
     state = AdvanceLimit()
     assert [state.take_batch(batch, LIMIT, BEFORE_ALL) for batch in batches] == wanted
 

@@ -11,15 +11,31 @@ SCHEMA = pa.schema([("n", pa.int64())])
 def batch(*rows: tuple[int, int]) -> Batch:
     """Rows of (time, number)."""
     times = np.array([time for time, _ in rows], np.int64)
-    return Batch(pa.table([[number for _, number in rows]], schema=SCHEMA), times, (times / 2).astype(np.float64))
+    return Batch(
+        pa.table([[number for _, number in rows]], schema=SCHEMA),
+        times,
+        (times / 2).astype(np.float64),
+    )
 
 
 def lines(given: Batch) -> list[tuple[int, int, float]]:
-    return list(zip(given.times.tolist(), given.rows.column("n").to_pylist(), given.arrivals.tolist(), strict=True))
+    return list(
+        zip(
+            given.times.tolist(),
+            given.rows.column("n").to_pylist(),
+            given.arrivals.tolist(),
+            strict=True,
+        )
+    )
 
 
 def test_sorting_keeps_ties_as_they_came() -> None:
-    assert lines(batch((3, 0), (1, 1), (3, 2), (1, 3)).sorted()) == [(1, 1, 0.5), (1, 3, 0.5), (3, 0, 1.5), (3, 2, 1.5)]
+    assert lines(batch((3, 0), (1, 1), (3, 2), (1, 3)).sorted()) == [
+        (1, 1, 0.5),
+        (1, 3, 0.5),
+        (3, 0, 1.5),
+        (3, 2, 1.5),
+    ]
 
 
 def test_rows_in_order_are_not_copied() -> None:
@@ -35,6 +51,9 @@ def test_a_part_and_a_selection() -> None:
 
 
 def test_batches_are_joined_in_their_order() -> None:
-    assert lines(join_batches([batch((5, 1)), batch(), batch((2, 2))], SCHEMA)) == [(5, 1, 2.5), (2, 2, 1.0)]
+    assert lines(join_batches([batch((5, 1)), batch(), batch((2, 2))], SCHEMA)) == [
+        (5, 1, 2.5),
+        (2, 2, 1.0),
+    ]
     nothing = join_batches([], SCHEMA)
     assert (len(nothing), nothing.rows.schema) == (0, SCHEMA)

@@ -30,12 +30,21 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "blob": (pa.binary(), [b"", b"\x00", b"xyz"]),
     "date": (pa.date32(), [date(1, 1, 1), date(1970, 1, 1), date(9999, 12, 31)]),
     "time": (pa.time64("us"), [time(0), time(23, 59, 59, 999999), time(12)]),
-    "timestamp": (pa.timestamp("us"), [datetime(1, 1, 1), datetime(1970, 1, 1), datetime(9999, 12, 31)]),  # noqa: DTZ001
-    "timestamp_s": (pa.timestamp("s"), [datetime(1970, 1, 1), datetime(2000, 1, 1), datetime(2026, 1, 1)]),  # noqa: DTZ001
+    "timestamp": (
+        pa.timestamp("us"),
+        [datetime(1, 1, 1), datetime(1970, 1, 1), datetime(9999, 12, 31)],  # noqa: DTZ001
+    ),
+    "timestamp_s": (
+        pa.timestamp("s"),
+        [datetime(1970, 1, 1), datetime(2000, 1, 1), datetime(2026, 1, 1)],  # noqa: DTZ001
+    ),
     "interval": (pa.duration("us"), [timedelta(0), timedelta(days=-1), timedelta(microseconds=1)]),
     "decimal": (pa.decimal128(38, 2), [Decimal("1.25"), Decimal("-0.01"), Decimal(10) ** 30]),
     "list": (pa.list_(pa.int64()), [[], [1, 2], [None]]),
-    "struct": (pa.struct([("a", pa.int32()), ("b", pa.string())]), [{"a": 1, "b": "x"}, {"a": None, "b": ""}, {"a": 3, "b": None}]),
+    "struct": (
+        pa.struct([("a", pa.int32()), ("b", pa.string())]),
+        [{"a": 1, "b": "x"}, {"a": None, "b": ""}, {"a": 3, "b": None}],
+    ),
 }
 
 
@@ -43,13 +52,19 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
 def test_every_type_is_taken_from_any_cut(name: str) -> None:
     kind, values = COLUMNS[name]
 
-    @given(st.lists(st.integers(-1, 2), min_size=1, max_size=12), st.lists(st.integers(0, 12), max_size=7), st.data())
+    @given(
+        st.lists(st.integers(-1, 2), min_size=1, max_size=12),
+        st.lists(st.integers(0, 12), max_size=7),
+        st.data(),
+    )
     def check(picks: list[int], cuts: list[int], data: st.DataObject) -> None:
         nulls = data.draw(st.booleans())
         plain = [None if pick < 0 and nulls else values[pick] for pick in picks]
         padded = pa.array([values[0], *plain, values[1]], kind)  # so that every piece has an offset
         edges = sorted({0, len(plain), *(min(cut, len(plain)) for cut in cuts)})
-        pieces = [padded.slice(1 + start, stop - start) for start, stop in pairwise(edges)] + [padded.slice(1, 0)] * 4
+        pieces = [padded.slice(1 + start, stop - start) for start, stop in pairwise(edges)] + [
+            padded.slice(1, 0)
+        ] * 4
         ranks = np.array(data.draw(st.lists(st.integers(0, len(plain) - 1), max_size=20)), np.int64)
         taken = take(pa.chunked_array(pieces, kind), ranks)
         assert taken.type == kind

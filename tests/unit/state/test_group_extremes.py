@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muntin.kernels import ordering
+from muntin.kernels import order_statistics as ordering
 from muntin.state.group_extremes import GroupExtremes
 from muntin.state.group_table import GroupTable
 from muntin.state.group_values import Question
@@ -29,7 +29,9 @@ class Twin:
 
     def take(self, changes: list[Change]) -> None:
         """Take changes (key, value, sign, time), and check what is said of every slot."""
-        keys, values, signs, times = (np.array(column, np.int64) for column in zip(*changes, strict=True))
+        keys, values, signs, times = (
+            np.array(column, np.int64) for column in zip(*changes, strict=True)
+        )
         slots = self.table.touch(self.table.find(keys, np.zeros_like(keys)), times)
         self.extremes.reserve(self.table.capacity)
         self.table.count(slots, signs)
@@ -46,7 +48,9 @@ class Twin:
                 if signs[row] < 0:
                     self.rows[int(keys[row])].popleft()
             for slot in mine:
-                assert found[:, 2 * slot + 1].tolist() == self._expected(int(keys[slots.rows[slot]]))
+                assert found[:, 2 * slot + 1].tolist() == self._expected(
+                    int(keys[slots.rows[slot]])
+                )
         self.extremes.forget(self.table.release(slots))
         left = {value for rows in self.rows.values() for value in rows}
         assert set(self.extremes.known().tolist()) <= left
@@ -67,7 +71,9 @@ def test_extremes_follow_their_rows(data: st.DataObject) -> None:
         changes: list[Change] = []
         for _ in range(data.draw(st.integers(1, 8))):
             time += 1
-            coming = data.draw(st.lists(st.tuples(st.integers(0, 2), VALUE), min_size=1, max_size=6))
+            coming = data.draw(
+                st.lists(st.tuples(st.integers(0, 2), VALUE), min_size=1, max_size=6)
+            )
             run = [(key, value, 1, time) for key, value in coming]
             for key, _ in coming:
                 live[key] = live.get(key, 0) + 1
@@ -95,8 +101,16 @@ def test_blocks_are_used_again_and_memory_stays() -> None:
     twin = Twin()
     bytes_at = []
     for batch in range(6):
-        twin.take([(key, 1_000 - value, 1, batch * 1_000 + value) for value in range(200) for key in (batch, batch + 100)])
-        twin.take([(key, 0, -1, batch * 1_000 + 500) for key in (batch, batch + 100) for _ in range(200)])
+        twin.take(
+            [
+                (key, 1_000 - value, 1, batch * 1_000 + value)
+                for value in range(200)
+                for key in (batch, batch + 100)
+            ]
+        )
+        twin.take(
+            [(key, 0, -1, batch * 1_000 + 500) for key in (batch, batch + 100) for _ in range(200)]
+        )
         bytes_at.append(twin.extremes.nbytes())
     assert len(twin.extremes) == 0
     assert bytes_at[1] == bytes_at[-1]

@@ -13,14 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muntin.kernels import ordering
+from muntin.kernels import order_statistics as ordering
 from muntin.state.group_sums import GroupCounts, RealSums, WholeSums
 from muntin.state.group_table import GroupTable, Slots
 from muntin.state.group_values import GroupValues, Question
 
 WHOLE = st.sampled_from([0, 1, -1, 7, 2**63 - 1, -(2**63), 2**127 - 1, -(2**127)])
 REAL = st.one_of(
-    st.sampled_from([0.0, -0.0, 0.1, 1e300, -1e300, 1.7e308, 5e-324, 1e-310, math.inf, -math.inf, math.nan]), st.floats(-1e6, 1e6)
+    st.sampled_from(
+        [0.0, -0.0, 0.1, 1e300, -1e300, 1.7e308, 5e-324, 1e-310, math.inf, -math.inf, math.nan]
+    ),
+    st.floats(-1e6, 1e6),
 )
 QUESTIONS = [
     Question(ordering.LEAST),
@@ -50,7 +53,10 @@ class Twin:
         high = np.array([change[1] >> 64 for change in changes], np.int64)
         reals = np.array([change[2] for change in changes])
         signs = np.array([change[3] for change in changes], np.int64)
-        slots = self.table.touch(self.table.find(keys, np.zeros_like(keys)), np.array([change[4] for change in changes], np.int64))
+        slots = self.table.touch(
+            self.table.find(keys, np.zeros_like(keys)),
+            np.array([change[4] for change in changes], np.int64),
+        )
         for part in (self.counts, self.whole, self.reals, self.values, self.trees):
             part.reserve(self.table.capacity)
         counted, sums = self.table.count(slots, signs), self.whole.add(slots, signs, low, high)
@@ -62,8 +68,12 @@ class Twin:
             words = [int(word) % 2**64 for word in sums[place]]
             total = sum(number for number, _ in there)
             assert words == [(total >> shift) % 2**64 for shift in (0, 64, 128)]
-            check_real([real for _, real in there], float(rounded[place, 0]), float(rounded[place, 1]))
-            assert answers[:, place].tolist() == asked(sorted((number + 2**63) % 2**64 - 2**63 for number, _ in there))
+            check_real(
+                [real for _, real in there], float(rounded[place, 0]), float(rounded[place, 1])
+            )
+            assert answers[:, place].tolist() == asked(
+                sorted((number + 2**63) % 2**64 - 2**63 for number, _ in there)
+            )
         gone = self.table.release(slots)
         for part in (self.counts, self.whole, self.reals, self.values, self.trees):
             part.forget(gone)
@@ -73,13 +83,18 @@ class Twin:
         assert len(self.table) == sum(bool(rows) for rows in self.rows.values())
 
     def _follow(
-        self, changes: list[tuple[int, int, float, int, int]], slots: Slots, keys: npt.NDArray[np.int64]
+        self,
+        changes: list[tuple[int, int, float, int, int]],
+        slots: Slots,
+        keys: npt.NDArray[np.int64],
     ) -> Iterator[tuple[int, int]]:
         """The places of slots before and after each run, with the rows as they are then."""
         for run in range(len(slots.run_rows) - 1):
             mine = range(slots.run_slots[run], slots.run_slots[run + 1])
             yield from ((2 * slot, int(keys[slots.rows[slot]])) for slot in mine)
-            for key, number, real, sign, _ in changes[slots.run_rows[run] : slots.run_rows[run + 1]]:
+            for key, number, real, sign, _ in changes[
+                slots.run_rows[run] : slots.run_rows[run + 1]
+            ]:
                 if sign > 0:
                     self.rows.setdefault(key, []).append((number, real))
                 else:
@@ -97,7 +112,11 @@ def check_real(values: list[float], got: float, rest: float) -> None:
     else:
         exact = sum((Fraction(value) for value in values), Fraction())
         limit = Fraction(2) ** 1024
-        rounded = float(exact) if abs(exact) < limit - limit / 2**54 else math.inf * (1 if exact > 0 else -1)
+        rounded = (
+            float(exact)
+            if abs(exact) < limit - limit / 2**54
+            else math.inf * (1 if exact > 0 else -1)
+        )
         assert got == rounded
         if math.isfinite(rounded):
             assert rest == float(exact - Fraction(rounded))
@@ -168,7 +187,13 @@ def test_numbers_of_groups_are_used_again_and_memory_stays() -> None:
 def test_many_values_in_any_order(order: str) -> None:
     """Trees stay shallow: a hundred thousand values in order would otherwise take minutes."""
     count = 100_000
-    keys = np.arange(count) if order == "up" else np.arange(count)[::-1] if order == "down" else np.random.default_rng(1).permutation(count)
+    keys = (
+        np.arange(count)
+        if order == "up"
+        else np.arange(count)[::-1]
+        if order == "down"
+        else np.random.default_rng(1).permutation(count)
+    )
     values, table = GroupValues(QUESTIONS), GroupTable()
     zeros = np.zeros(count, np.int64)
     found = np.zeros((len(QUESTIONS), 2), np.int64)

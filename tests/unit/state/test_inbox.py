@@ -12,11 +12,17 @@ SCHEMA = pa.schema([("n", pa.int64()), ("s", pa.string())])
 def batch(*times: int, first: int = 0) -> Batch:
     """Rows numbered from ``first`` on, with these times."""
     numbers = list(range(first, first + len(times)))
-    return Batch(pa.table([numbers, [f"row {n}" for n in numbers]], schema=SCHEMA), np.array(times, np.int64), np.zeros(len(times)))
+    return Batch(
+        pa.table([numbers, [f"row {n}" for n in numbers]], schema=SCHEMA),
+        np.array(times, np.int64),
+        np.zeros(len(times)),
+    )
 
 
 def numbers(released: Batch) -> list[int]:
-    assert released.rows.column("s").to_pylist() == [f"row {n}" for n in released.rows.column("n").to_pylist()]
+    assert released.rows.column("s").to_pylist() == [
+        f"row {n}" for n in released.rows.column("n").to_pylist()
+    ]
     found: list[int] = released.rows.column("n").to_pylist()
     return found
 

@@ -9,13 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muntin.kernels import layout
-from muntin.kernels.joining import expire_all, join_interval
+from muntin.kernels.nway_join import expire_all, join_interval
 from muntin.state.join_state import IndexSpec, JoinState, StoreSpec
 
 KEY = (IndexSpec((0,)),)
 
 
-def time_store(stream: int = 0, size: int = 100, codes: int = 1, indexes: tuple[IndexSpec, ...] = KEY) -> StoreSpec:
+def time_store(
+    stream: int = 0, size: int = 100, codes: int = 1, indexes: tuple[IndexSpec, ...] = KEY
+) -> StoreSpec:
     return StoreSpec(layout.TIME, size, stream, codes, indexes)
 
 
@@ -24,7 +26,9 @@ def insert(state: JoinState, s: int, first: int, codes: npt.NDArray[np.int64]) -
     count, width = len(codes), state.width(s)
     rows = np.zeros((count, width), np.int64)
     rows[:, layout.COORD] = np.arange(first, first + count)
-    rows.view(np.int32)[:, layout.POSITION] = np.arange(first, first + count).astype(np.uint32).view(np.int32)
+    rows.view(np.int32)[:, layout.POSITION] = (
+        np.arange(first, first + count).astype(np.uint32).view(np.int32)
+    )
     rows[:, layout.CODES : layout.CODES + codes.shape[1]] = codes
     state.reserve(s, count, layout.EVER)
     scratch = np.zeros(5 * len(state.specs) + layout.SCRATCH, np.int64)
@@ -37,7 +41,15 @@ def insert(state: JoinState, s: int, first: int, codes: npt.NDArray[np.int64]) -
 
 
 def expire(state: JoinState, limits: list[int]) -> None:
-    expire_all(state.words, state.halves, state.stores, state.indexes, np.array(limits, np.int64), layout.OWN, state.counters)
+    expire_all(
+        state.words,
+        state.halves,
+        state.stores,
+        state.indexes,
+        np.array(limits, np.int64),
+        layout.OWN,
+        state.counters,
+    )
 
 
 def keys(*values: int) -> npt.NDArray[np.int64]:
@@ -46,7 +58,11 @@ def keys(*values: int) -> npt.NDArray[np.int64]:
 
 def test_a_new_store_is_small_and_empty() -> None:
     state = JoinState((time_store(), time_store(1)))
-    assert (state.rows(0), state.inside(0, layout.EVER), state.positions(1, layout.EVER).tolist()) == (0, 0, [])
+    assert (
+        state.rows(0),
+        state.inside(0, layout.EVER),
+        state.positions(1, layout.EVER).tolist(),
+    ) == (0, 0, [])
     assert state.nbytes() < 40_000
 
 
@@ -106,8 +122,13 @@ def test_memory_stays_flat_over_a_hundred_windows() -> None:
     assert max(sizes[100:]) <= max(sizes[10:100])
 
 
-@given(st.lists(st.tuples(st.integers(0, 1), st.integers(1, 300), st.integers(0, 400)), max_size=12), st.sampled_from(["one", "two"]))
-def test_any_sequence_of_inserts_expiries_and_fits_keeps_the_rows_inside(steps: list[tuple[int, int, int]], indexes: str) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.integers(1, 300), st.integers(0, 400)), max_size=12),
+    st.sampled_from(["one", "two"]),
+)
+def test_any_sequence_of_inserts_expiries_and_fits_keeps_the_rows_inside(
+    steps: list[tuple[int, int, int]], indexes: str
+) -> None:
     index = (IndexSpec((0,), 7), IndexSpec((1, 0))) if indexes == "two" else KEY
     state = JoinState(tuple(time_store(s, codes=2, indexes=index) for s in (0, 1)))
     came, limit = [0, 0], [-1, -1]
@@ -120,13 +141,22 @@ def test_any_sequence_of_inserts_expiries_and_fits_keeps_the_rows_inside(steps: 
         for other in (0, 1):
             expected = list(range(limit[other] + 1, came[other]))
             assert state.positions(other, limit[other]).tolist() == expected
-            assert state.inside(other, limit[other]) == len(expected) == state.stores[other, layout.HELD]
+            assert (
+                state.inside(other, limit[other])
+                == len(expected)
+                == state.stores[other, layout.HELD]
+            )
 
 
 @pytest.mark.parametrize("different", [1, 10, 1_000, 30_000])
 def test_different_codes_are_counted_to_a_few_per_cent(different: int) -> None:
     state = JoinState((time_store(),))
-    insert(state, 0, 0, np.random.default_rng(2).permutation(np.arange(30_000) % different).reshape(-1, 1))
+    insert(
+        state,
+        0,
+        0,
+        np.random.default_rng(2).permutation(np.arange(30_000) % different).reshape(-1, 1),
+    )
     assert state.distinct(0, 0) == pytest.approx(different, rel=0.05)
 
 

@@ -29,7 +29,9 @@ def test_memory_follows_the_partitions_not_the_rows() -> None:
     size = state.nbytes()
     assert size < 10_000 * 300
     for turn in range(1, 6):
-        expected = [-1] * 10_000 if turn < 3 else list(range(10_000 * (turn - 3), 10_000 * (turn - 2)))
+        expected = (
+            [-1] * 10_000 if turn < 3 else list(range(10_000 * (turn - 3), 10_000 * (turn - 2)))
+        )
         assert push(state, list(range(10_000)), 10_000 * turn) == expected
     assert state.nbytes() <= 2 * size
 
@@ -43,6 +45,8 @@ def test_positions_are_the_last_rows_of_every_partition() -> None:
     keys = np.random.default_rng(1).integers(0, 40, 2_000).tolist()
     for first in range(0, 2_000, 100):
         push(state, keys[first : first + 100], first)
-    expected = sorted(place for key in set(keys) for place in [p for p, own in enumerate(keys) if own == key][-5:])
+    expected = sorted(
+        place for key in set(keys) for place in [p for p, own in enumerate(keys) if own == key][-5:]
+    )
     assert state.positions().tolist() == expected
     assert PartitionState(3).positions().tolist() == []

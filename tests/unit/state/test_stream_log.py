@@ -21,16 +21,23 @@ def append(log: StreamLog, count: int, step: int = 1) -> None:
     """Rows whose number is their position and whose time is three times that."""
     numbers = list(range(log.next, log.next + count))
     texts = [None if n % 4 == 0 else "é" * (n % 3) for n in numbers]
-    rows = pa.table([numbers, texts, [None if n % 5 == 0 else [n, n] for n in numbers]], schema=SCHEMA)
+    rows = pa.table(
+        [numbers, texts, [None if n % 5 == 0 else [n, n] for n in numbers]], schema=SCHEMA
+    )
     log.append(Batch(rows, np.array(numbers, np.int64) // step * 3, np.zeros(count)))
 
 
 # An append of so many rows, or a trim that goes so far (in hundredths) and keeps every so-manieth row.
-STEPS = st.lists(st.one_of(st.integers(0, 40), st.tuples(st.integers(0, 100), st.sampled_from([0, 1, 2, 7]))), max_size=14)
+STEPS = st.lists(
+    st.one_of(st.integers(0, 40), st.tuples(st.integers(0, 100), st.sampled_from([0, 1, 2, 7]))),
+    max_size=14,
+)
 
 
 @given(STEPS, st.sampled_from([1, 8, 65_536]), st.sampled_from([0, 3]))
-def test_what_may_be_needed_is_there_and_gathered_right(steps: list[int | tuple[int, int]], small: int, few: int) -> None:
+def test_what_may_be_needed_is_there_and_gathered_right(
+    steps: list[int | tuple[int, int]], small: int, few: int
+) -> None:
     log = StreamLog(SCHEMA)
     needed: list[int] = []
     with patch.object(stream_log, "_SMALL", small), patch.object(stream_log, "_FEW", few):
@@ -92,7 +99,10 @@ def test_memory_is_let_go_when_no_row_is_needed(keep: object) -> None:
     assert log.nbytes() > 0
     log.trim(log.next, keep)  # type: ignore[arg-type]
     assert (log.held(), log.nbytes()) == (0, 0)
-    assert [column.to_pylist() for column in log.gather(np.empty(0, np.int64), ["n", "s"])] == [[], []]
+    assert [column.to_pylist() for column in log.gather(np.empty(0, np.int64), ["n", "s"])] == [
+        [],
+        [],
+    ]
     append(log, 2)
     assert log.gather(np.array([2_001]), ["n"])[0].to_pylist() == [2_001]
 

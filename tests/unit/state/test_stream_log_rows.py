@@ -14,26 +14,44 @@ from muntin.state.columns import take
 from muntin.state.inbox import Inbox
 from muntin.state.stream_log import StreamLog
 
-SCHEMA = pa.schema([("n", pa.int64()), ("s", pa.string()), ("h", pa.int32()), ("ts", pa.timestamp("us"))])
+SCHEMA = pa.schema(
+    [("n", pa.int64()), ("s", pa.string()), ("h", pa.int32()), ("ts", pa.timestamp("us"))]
+)
 
 
 def batch(numbers: list[int], times: list[int]) -> Batch:
     texts = [None if number % 3 == 0 else str(number) for number in numbers]
-    rows = pa.table([numbers, texts, pa.array(numbers, pa.int32()), pa.array(times).cast(pa.timestamp("us"))], schema=SCHEMA)
+    rows = pa.table(
+        [numbers, texts, pa.array(numbers, pa.int32()), pa.array(times).cast(pa.timestamp("us"))],
+        schema=SCHEMA,
+    )
     return Batch(rows, np.array(times, np.int64), np.zeros(len(times)))
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=30), st.data())
-def test_rows_are_found_at_their_positions_after_any_trimming(lengths: list[int], data: st.DataObject) -> None:
+def test_rows_are_found_at_their_positions_after_any_trimming(
+    lengths: list[int], data: st.DataObject
+) -> None:
     log = StreamLog(SCHEMA)
     for length in lengths:
-        log.append(batch(list(range(log.next, log.next + length)), list(range(log.next, log.next + length))))
+        log.append(
+            batch(
+                list(range(log.next, log.next + length)), list(range(log.next, log.next + length))
+            )
+        )
     before = data.draw(st.integers(0, log.next))
     log.trim(before)
-    wanted = np.array(data.draw(st.lists(st.integers(before, log.next - 1), max_size=20)) if before < log.next else [], np.int64)
+    wanted = np.array(
+        data.draw(st.lists(st.integers(before, log.next - 1), max_size=20))
+        if before < log.next
+        else [],
+        np.int64,
+    )
     numbers, texts = log.gather(wanted, ["n", "s"])
     assert numbers.to_pylist() == wanted.tolist()
-    assert texts.to_pylist() == [None if number % 3 == 0 else str(number) for number in wanted.tolist()]
+    assert texts.to_pylist() == [
+        None if number % 3 == 0 else str(number) for number in wanted.tolist()
+    ]
     positions, rows = log.between(before, log.next)
     assert positions.tolist() == list(range(before, log.next))
     assert rows.times.tolist() == positions.tolist()
@@ -57,9 +75,22 @@ def test_rows_that_a_partitioned_window_keeps_outlive_their_segment() -> None:
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=40), st.integers(1, 12), st.data())
-def test_taking_from_many_chunks_is_taking_from_one(values: list[int], pieces: int, data: st.DataObject) -> None:
+def test_taking_from_many_chunks_is_taking_from_one(
+    values: list[int], pieces: int, data: st.DataObject
+) -> None:
     kind = data.draw(
-        st.sampled_from([pa.int64(), pa.int32(), pa.float64(), pa.float32(), pa.int16(), pa.string(), pa.timestamp("us"), pa.bool_()])
+        st.sampled_from(
+            [
+                pa.int64(),
+                pa.int32(),
+                pa.float64(),
+                pa.float32(),
+                pa.int16(),
+                pa.string(),
+                pa.timestamp("us"),
+                pa.bool_(),
+            ]
+        )
     )
     plain = [value % 2 for value in values] if kind == pa.bool_() else values
     nulls = data.draw(st.booleans())
@@ -83,4 +114,6 @@ def test_the_inbox_releases_by_time_then_arrival(pushes: list[list[int]], until:
     assert released.rows.column("n").to_pylist() == [number for _, number in due]
     assert inbox.waiting() == len(arrived) - len(due)
     rest = inbox.release(100)
-    assert rest.rows.column("n").to_pylist() == [n for _, n in sorted((time, n) for n, time in enumerate(arrived) if time > until)]
+    assert rest.rows.column("n").to_pylist() == [
+        n for _, n in sorted((time, n) for n, time in enumerate(arrived) if time > until)
+    ]

@@ -40,16 +40,27 @@ class Workshop:
     ) -> Query:
         """A query over (relation, window) pairs; expressions are written over flat names such as "0.k"."""
         bound = tuple(
-            Source(f"s{place}", relation, window is None, window or Unbounded(), STREAM if window else TABLE)
+            Source(
+                f"s{place}",
+                relation,
+                window is None,
+                window or Unbounded(),
+                STREAM if window else TABLE,
+            )
             for place, (relation, window) in enumerate(sources)
         )
-        columns = select or [f'"{place}.{"v" if window else "n"}"' for place, (_, window) in enumerate(sources)]
+        columns = select or [
+            f'"{place}.{"v" if window else "n"}"' for place, (_, window) in enumerate(sources)
+        ]
         return Query(
             name,
             "by hand",
             bound,
             tuple(Predicate(Expression(text, (ColumnRef(0, "k"),), pa.bool_())) for text in where),
-            tuple(OutputColumn(f"c{place}", Expression(text, (), self._type(text))) for place, text in enumerate(columns)),
+            tuple(
+                OutputColumn(f"c{place}", Expression(text, (), self._type(text)))
+                for place, text in enumerate(columns)
+            ),
             emit,
             every * SECOND if every else None,
         )
@@ -63,7 +74,12 @@ class Workshop:
         """Rows of a stream: time, k, v."""
         times = [round(time * SECOND) for time, _, _ in rows]
         return pa.table(
-            [[k for _, k, _ in rows], [v for _, _, v in rows], pa.array(times, type=pa.int64()).cast(pa.timestamp("us"))], schema=STREAM
+            [
+                [k for _, k, _ in rows],
+                [v for _, _, v in rows],
+                pa.array(times, type=pa.int64()).cast(pa.timestamp("us")),
+            ],
+            schema=STREAM,
         )
 
     @staticmethod
@@ -71,7 +87,14 @@ class Workshop:
         """Rows of the stored table: k, n."""
         return pa.table([[k for k, _ in rows], [n for _, n in rows]], schema=TABLE)
 
-    def oracle(self, query: Query, *, T: pa.Table | None = None, after: Frontier | None = None, **streams: pa.Table) -> Oracle:  # noqa: N803 - names of relations
+    def oracle(
+        self,
+        query: Query,
+        *,
+        T: pa.Table | None = None,  # noqa: N803 - names of relations
+        after: Frontier | None = None,
+        **streams: pa.Table,
+    ) -> Oracle:
         """The oracle over the given streams."""
         return Oracle(query, streams, {"T": T} if T else {}, self.catalog, after=after)
 
@@ -95,8 +118,13 @@ class Workshop:
     @staticmethod
     def stamped(results: pa.Table) -> list[tuple[Any, ...]]:
         """Results as tuples: sign, whole seconds, values."""
-        seconds = [instant // SECOND for instant in results.column("_ts").cast(pa.int64()).to_pylist()]
-        return [(row["_op"], second, *list(row.values())[2:]) for second, row in zip(seconds, results.to_pylist(), strict=True)]
+        seconds = [
+            instant // SECOND for instant in results.column("_ts").cast(pa.int64()).to_pylist()
+        ]
+        return [
+            (row["_op"], second, *list(row.values())[2:])
+            for second, row in zip(seconds, results.to_pylist(), strict=True)
+        ]
 
 
 @pytest.fixture(scope="session")

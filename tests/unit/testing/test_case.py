@@ -8,7 +8,9 @@ SECOND = 1_000_000
 
 CASE = Case(
     streams=(
-        StreamDeclaration("A", (("k", "INTEGER"), ("s", "VARCHAR"), ("ts", "TIMESTAMP")), "ts", 2 * SECOND),
+        StreamDeclaration(
+            "A", (("k", "INTEGER"), ("s", "VARCHAR"), ("ts", "TIMESTAMP")), "ts", 2 * SECOND
+        ),
         StreamDeclaration("B", (("k", "DOUBLE"), ("ts", "TIMESTAMP"))),
     ),
     tables=(StoredTable("T", (("k", "INTEGER"),), ((1,), (None,))),),
@@ -56,6 +58,13 @@ def test_a_case_prints_itself_as_a_golden_script() -> None:
 def test_rows_are_given_in_order_of_arrival_and_cut_into_batches() -> None:
     assert CASE.rows()["A"].column("s").to_pylist() == ["x y", None]
     assert CASE.stored()["T"].column("k").to_pylist() == [1, None]
-    assert [(name, rows.num_rows) for name, rows in CASE.batches()] == [("A", 1), ("A", 1), ("B", 1), ("B", 1)]
+    assert [(name, rows.num_rows) for name, rows in CASE.batches()] == [
+        ("A", 1),
+        ("A", 1),
+        ("B", 1),
+        ("B", 1),
+    ]
     assert CASE.end == 3_500_000
-    assert CASE.declarations[1] == """CREATE STREAM "B" (k DOUBLE, ts TIMESTAMP) WITH (time = 'ts')"""
+    assert (
+        CASE.declarations[1] == """CREATE STREAM "B" (k DOUBLE, ts TIMESTAMP) WITH (time = 'ts')"""
+    )

@@ -43,7 +43,10 @@ def test_what_is_written_is_read_again(cell: str | None) -> None:
     assert split_cells(write_cell(cell, quoted=False)) == [cell]
 
 
-@pytest.mark.parametrize(("text", "micros"), [("4", 4_000_000), ("0.000001", 1), ("-1.5", -1_500_000), ("1e3", 1_000_000_000)])
+@pytest.mark.parametrize(
+    ("text", "micros"),
+    [("4", 4_000_000), ("0.000001", 1), ("-1.5", -1_500_000), ("1e3", 1_000_000_000)],
+)
 def test_times_are_seconds(text: str, micros: int) -> None:
     assert read_seconds(text) == micros
     assert read_seconds(write_seconds(micros)) == micros
@@ -56,8 +59,13 @@ def test_other_times_are_refused(text: str) -> None:
 
 
 def test_values_are_cast_to_and_from_the_type_of_their_column() -> None:
-    schema = read_schema(split_columns('k int, "my key" decimal(10, 2), s varchar, d double, l int[], t timestamp'))
-    rows: list[list[str | None]] = [["1", "2.50", "x y", "nan", "[1, NULL]", "1970-01-01 00:00:05"], [None] * 6]
+    schema = read_schema(
+        split_columns('k int, "my key" decimal(10, 2), s varchar, d double, l int[], t timestamp')
+    )
+    rows: list[list[str | None]] = [
+        ["1", "2.50", "x y", "nan", "[1, NULL]", "1970-01-01 00:00:05"],
+        [None] * 6,
+    ]
     table = read_table(rows, schema)
     assert table.schema == schema
     assert table.column("my key").type == pa.decimal128(10, 2)
@@ -88,4 +96,8 @@ def test_columns_are_written_as_sql() -> None:
 
 
 def test_types_have_their_names_in_sql() -> None:
-    assert [sql_type(arrow) for arrow in (pa.int64(), pa.string(), pa.timestamp("us"))] == ["BIGINT", "VARCHAR", "TIMESTAMP"]
+    assert [sql_type(arrow) for arrow in (pa.int64(), pa.string(), pa.timestamp("us"))] == [
+        "BIGINT",
+        "VARCHAR",
+        "TIMESTAMP",
+    ]

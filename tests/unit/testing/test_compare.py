@@ -67,17 +67,27 @@ def test_the_difference_shows_rows_that_are_missing_and_rows_too_many() -> None:
 
 def test_names_and_types_count() -> None:
     assert "x int32" in difference(column(1, type=pa.int32()), column(1, type=pa.int64()))
-    assert difference(column(1), column(1).rename_columns(["y"])) == "expected the columns (x int64)\ngot the columns      (y int64)"
+    assert (
+        difference(column(1), column(1).rename_columns(["y"]))
+        == "expected the columns (x int64)\ngot the columns      (y int64)"
+    )
 
 
 def test_order_counts_for_sequences() -> None:
     assert ordered_difference(column(1, 2), column(1, 2)) == ""
-    assert ordered_difference(column(0, 1, 2), column(0, 2, 1)).startswith("same rows, other order from row 2 on\nexpected:\n  x\n  1")
+    assert ordered_difference(column(0, 1, 2), column(0, 2, 1)).startswith(
+        "same rows, other order from row 2 on\nexpected:\n  x\n  1"
+    )
 
 
 def test_changelogs_may_be_in_any_order_within_an_instant_only() -> None:
-    assert changes_difference(changelog(("+", 1, 5), ("-", 1, 6)), changelog(("-", 1, 6), ("+", 1, 5))) == ""
-    assert "order of time" in changes_difference(changelog(("+", 1, 5), ("-", 2, 6)), changelog(("-", 2, 6), ("+", 1, 5)))
+    assert (
+        changes_difference(changelog(("+", 1, 5), ("-", 1, 6)), changelog(("-", 1, 6), ("+", 1, 5)))
+        == ""
+    )
+    assert "order of time" in changes_difference(
+        changelog(("+", 1, 5), ("-", 2, 6)), changelog(("-", 2, 6), ("+", 1, 5))
+    )
     assert "missing" in changes_difference(changelog(("+", 1, 5)), changelog(("+", 2, 5)))
 
 

@@ -64,9 +64,15 @@ def test_every_command_is_read() -> None:
     script = read_script(SCRIPT)
     assert script.about == "everything a script can say"
     assert [step.action for step in script.steps] == [
-        DeclareStream(StreamDeclaration("A", (("k", "int"), ("my v", "decimal(4, 1)"), ("ts", "TIMESTAMP")), "ts", 1_500_000)),
+        DeclareStream(
+            StreamDeclaration(
+                "A", (("k", "int"), ("my v", "decimal(4, 1)"), ("ts", "TIMESTAMP")), "ts", 1_500_000
+            )
+        ),
         DeclareStream(StreamDeclaration("odd one", (("at", "timestamp"), ("k", "int")), "at", 0)),
-        DeclareTable("T", (("k", "int"), ("n", "varchar")), (Row(6, ("1", "set")), Row(7, ("2", None)))),
+        DeclareTable(
+            "T", (("k", "int"), ("n", "varchar")), (Row(6, ("1", "set")), Row(7, ("2", None)))
+        ),
         Change("expiry", "'lazy'"),
         Register("q", "SELECT k\n  FROM A WINDOW 10 SECONDS"),
         Feed("A", (Row(13, ("1.5", "7", "2.5")), Row(14, (None, "7", "2.5")))),
@@ -86,7 +92,11 @@ def test_every_command_is_read() -> None:
 
 
 def test_a_stream_declares_itself_in_sql() -> None:
-    declared = [step.action.declaration for step in read_script(SCRIPT).steps if isinstance(step.action, DeclareStream)]
+    declared = [
+        step.action.declaration
+        for step in read_script(SCRIPT).steps
+        if isinstance(step.action, DeclareStream)
+    ]
     assert [stream.sql for stream in declared] == [
         """CREATE STREAM "A" (k int, "my v" decimal(4, 1), ts TIMESTAMP) WITH (time = 'ts', slack = '1500 milliseconds')""",
         """CREATE STREAM "odd one" (at timestamp, k int) WITH (time = 'at')""",

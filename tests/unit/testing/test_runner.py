@@ -61,14 +61,23 @@ def bind(workshop: Any) -> Callable[[str, str, Catalog], Query]:
     ten = TimeWindow(10 * SECOND)
 
     def find(text: str, name: str, _: Catalog) -> Query:
-        query: Query = workshop.query([("A", ten), ("B", ten)], ['"0.k" = "1.k"'], emit=Emit(text), name=name)
+        query: Query = workshop.query(
+            [("A", ten), ("B", ten)], ['"0.k" = "1.k"'], emit=Emit(text), name=name
+        )
         return query
 
     return find
 
 
-def run(text: str, bind: Any, driver: Callable[[Any], Any] = OracleDriver, completion: Completion | None = None) -> Report:
-    return run_script(read_script(text), driver=lambda _: driver(bind), bind=bind, completion=completion)
+def run(
+    text: str,
+    bind: Any,
+    driver: Callable[[Any], Any] = OracleDriver,
+    completion: Completion | None = None,
+) -> Report:
+    return run_script(
+        read_script(text), driver=lambda _: driver(bind), bind=bind, completion=completion
+    )
 
 
 def replaced(old: str, new: str) -> str:
@@ -120,7 +129,9 @@ def test_a_wrong_answer_in_the_script_is_contradicted_by_engine_and_oracle(bind:
 
 def test_wrong_state_is_found(bind: Any) -> None:
     report = run(replaced("state A=2 B=2", "state A=2 B=3"), bind)
-    assert str(report) == "script:23: state differs\nexpected:\n  state A=2 B=3\ngot:\n  state A=2 B=2"
+    assert (
+        str(report) == "script:23: state differs\nexpected:\n  state A=2 B=3\ngot:\n  state A=2 B=2"
+    )
 
 
 def test_an_out_without_a_body_is_not_taken_for_empty(bind: Any) -> None:
@@ -129,16 +140,28 @@ def test_an_out_without_a_body_is_not_taken_for_empty(bind: Any) -> None:
 
 def test_an_unexpected_error_stops_the_script(bind: Any) -> None:
     report = run(replaced("feed A\n", "stream a (k int)\nfeed A\n"), bind)
-    assert str(report) == "script:6: unexpected error: there is already a stream A. Choose another name, or drop it first"
+    assert (
+        str(report)
+        == "script:6: unexpected error: there is already a stream A. Choose another name, or drop it first"
+    )
 
 
 def test_an_expected_error_leaves_everything_as_it_was(bind: Any) -> None:
-    assert run(replaced("feed A\n", "stream a (k int)\nerror: already a stream A\nerror: another name\nfeed A\n"), bind).ok
-    assert run(replaced("advance 5\n", "feed A\n4.5 1 10\nNULL 1 10\nerror: is NULL\nadvance 5\n"), bind).ok
+    assert run(
+        replaced(
+            "feed A\n", "stream a (k int)\nerror: already a stream A\nerror: another name\nfeed A\n"
+        ),
+        bind,
+    ).ok
+    assert run(
+        replaced("advance 5\n", "feed A\n4.5 1 10\nNULL 1 10\nerror: is NULL\nadvance 5\n"), bind
+    ).ok
 
 
 def test_an_expected_error_must_come_and_say_what_is_expected(bind: Any) -> None:
-    assert "got: there is already" in str(run(replaced("feed A\n", "stream a (k int)\nerror: something else\nfeed A\n"), bind))
+    assert "got: there is already" in str(
+        run(replaced("feed A\n", "stream a (k int)\nerror: something else\nfeed A\n"), bind)
+    )
     assert "got none" in str(run(replaced("advance 5\n", "advance 5\nerror: no\n"), bind))
 
 
@@ -147,7 +170,9 @@ def test_a_step_that_crashes_is_told_by_the_type_of_the_error(bind: Any) -> None
         def advance(self, at: int) -> None:
             raise ZeroDivisionError(at)
 
-    assert "script:13: unexpected error: ZeroDivisionError: 5000000" in str(run(GOOD, bind, Crashing))
+    assert "script:13: unexpected error: ZeroDivisionError: 5000000" in str(
+        run(GOOD, bind, Crashing)
+    )
 
 
 def test_queries_can_be_dropped_and_explained(bind: Any) -> None:
@@ -165,17 +190,31 @@ def test_queries_can_be_dropped_and_explained(bind: Any) -> None:
 def test_late_rows_are_kept_out_of_the_oracle_too(bind: Any) -> None:
     late = "feed A\n0.5 1 12\n6 1 13\n2 1 14\nadvance 7\nout q\n+ 6 13 20\nlate A\n0.5 1 12\n2 1 14\nrestart\n"
     text = replaced("advance 13\n", late + "advance 13\n").replace("state A=1 B=0", "state A=2 B=0")
-    text = text.replace("- 11 10 20\n- 12 11 20\n", "+ 6 13 20\n- 11 10 20\n- 12 11 20\n- 12 13 20\n")
+    text = text.replace(
+        "- 11 10 20\n- 12 11 20\n", "+ 6 13 20\n- 11 10 20\n- 12 11 20\n- 12 13 20\n"
+    )
     report = run(text, bind)
     assert report.ok, str(report)
-    assert "late A: the rows differ" in str(run(text.replace("late A\n0.5 1 12\n", "late A\n"), bind))
+    assert "late A: the rows differ" in str(
+        run(text.replace("late A\n0.5 1 12\n", "late A\n"), bind)
+    )
 
 
 def test_a_query_added_while_running_has_results_from_then_on(bind: Any) -> None:
-    text = replaced("advance 13\n", "query later: inserts\nfeed B\n6 1 21\nadvance 7\nout later\n+ 6 11 21\n+ 6 10 21\nadvance 13\n")
+    text = replaced(
+        "advance 13\n",
+        "query later: inserts\nfeed B\n6 1 21\nadvance 7\nout later\n+ 6 11 21\n+ 6 10 21\nadvance 13\n",
+    )
     text = text.replace("out q\n(empty)", "out q\n+ 6 11 21\n+ 6 10 21")
-    text = text.replace("- 11 10 20\n- 12 11 20", "+ 6 10 21\n+ 6 11 21\n- 11 10 20\n- 11 10 21\n- 12 11 20")
-    report = run(text.replace("answer c\n(empty)", "answer c\n11 21").replace("state A=1 B=0", "state A=1 B=1"), bind)
+    text = text.replace(
+        "- 11 10 20\n- 12 11 20", "+ 6 10 21\n+ 6 11 21\n- 11 10 20\n- 11 10 21\n- 12 11 20"
+    )
+    report = run(
+        text.replace("answer c\n(empty)", "answer c\n11 21").replace(
+            "state A=1 B=0", "state A=1 B=1"
+        ),
+        bind,
+    )
     assert report.ok, str(report)
 
 
@@ -191,9 +230,9 @@ def test_settings_given_from_outside_win(bind: Any) -> None:
         settings_seen.append(dict(settings))
         return Noting(bind)
 
-    script = read_script("set expiry = 'lazy'\nset buckets = 5\n")
+    script = read_script("set expiry = 'lazy'\nset partitions = 5\n")
     assert run_script(script, driver=make, bind=bind, settings={"expiry": "eager"}).ok
-    assert changes == [("buckets", "5")]
+    assert changes == [("partitions", "5")]
     assert settings_seen == [{"expiry": "eager"}]
 
 
@@ -213,14 +252,18 @@ class _Forgetful(OracleDriver):
 
 
 def test_completion_writes_out_and_state_but_never_answers(bind: Any, tmp_path: Path) -> None:
-    empty = replaced("+ 2  10 20\n+ 4  11 20\n", "+ 7 7 7\n").replace("state A=2 B=2", "state A=0 B=9")
+    empty = replaced("+ 2  10 20\n+ 4  11 20\n", "+ 7 7 7\n").replace(
+        "state A=2 B=2", "state A=0 B=9"
+    )
     empty = empty.replace("out c\n+ 2 10 20\n+ 4 11 20\n", "out c\n")
     path = tmp_path / "script.cqt"
     path.write_text(empty)
     report = run_file(path, complete=True, driver=lambda _: OracleDriver(bind), bind=bind)
     assert report.ok
     assert report.completed == 3
-    assert path.read_text() == GOOD.replace("out c\n+ 2 10 20\n+ 4 11 20\n", "out c\n+ 2  10 20\n+ 4  11 20\n")
+    assert path.read_text() == GOOD.replace(
+        "out c\n+ 2 10 20\n+ 4 11 20\n", "out c\n+ 2  10 20\n+ 4  11 20\n"
+    )
     path.write_text(replaced("answer q\n11 20\n", "answer q\n"))
     assert not run_file(path, complete=True, driver=lambda _: OracleDriver(bind), bind=bind).ok
     assert path.read_text() == replaced("answer q\n11 20\n", "answer q\n")

@@ -36,7 +36,9 @@ def test_no_row_is_late(case: Case) -> None:
 @given(cases(Shape(sources=1)))
 def test_batches_hold_every_row_once_and_in_order(case: Case) -> None:
     for stream in case.streams:
-        parts = [row for name, rows in case.batches() if name == stream.name for row in rows.to_pylist()]
+        parts = [
+            row for name, rows in case.batches() if name == stream.name for row in rows.to_pylist()
+        ]
         assert parts == case.rows()[stream.name].to_pylist()
 
 

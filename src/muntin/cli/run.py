@@ -1,0 +1,246 @@
+"""``muntin run``: a script on Spark, until its input is processed or until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from muntin import spark
+from muntin.cli.progress_view import Screen, View
+from muntin.cli.scripts import read_app, read_text
+from muntin.engine.script_check import Scope
+from muntin.errors import InputError, MuntinError, SettingError
+from muntin.model.allowed_paths import AllowedPaths
+from muntin.model.clock import parse_instant, parse_interval
+
+if TYPE_CHECKING:
+    from muntin.spark import SparkEngine
+
+_LOOK = 0.25
+_END = 10.0
+"""Seconds for a thread that waits for an engine to see that it has stopped."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What the command line says about a run; ``once``: until all available input is processed."""
+
+    once: bool = False
+    checkpoint: Path | None = None
+    master: str | None = None
+    partitions: int | None = None
+    trigger: str = "0 seconds"
+    heartbeat: str | None = None
+    log: Path | None = None
+    as_json: bool = False
+    allowed_paths: list[str] | None = None
+    replace: bool = False
+    until: str | None = None
+    """With an instant, the run is as with ``once`` and then advances time to it."""
+
+    @property
+    def ends(self) -> bool:
+        """Return whether the run ends by itself."""
+        return self.once or self.until is not None
+
+
+def run_app(path: Path, options: RunOptions) -> None:
+    """Run a script. Everything that can be found wrong without Spark is found before it is started."""
+    if not read_app(path, Scope(AllowedPaths.of(options.allowed_paths), on_spark=True)):
+        raise InputError(
+            f"{path} leaves no query to run", hint="Add CREATE QUERY name AS SELECT ..."
+        )
+    _check_times(options)
+    if options.checkpoint is not None and options.checkpoint.is_file():
+        raise InputError(f"the checkpoint {options.checkpoint} is a file", hint="Give a folder")
+    with _logging_to(options.log), stopping() as stop:
+        _run(path, options, stop)
+
+
+def _check_times(options: RunOptions) -> None:
+    for name, text in (("trigger", options.trigger), ("heartbeat", options.heartbeat)):
+        try:
+            parse_interval(text or "0 seconds")
+        except MuntinError as error:
+            raise SettingError(
+                f"--{name} cannot be {text!r}", hint="Write an interval such as '1 second'"
+            ) from error
+    if options.until is not None:
+        try:
+            parse_instant(options.until)
+        except MuntinError as error:
+            raise SettingError(
+                f"--until cannot be {options.until!r}",
+                hint="Write an instant such as '2026-01-31 12:00:00'",
+            ) from error
+    if options.heartbeat and options.ends:
+        other = "--once" if options.once else "--until"
+        raise SettingError(
+            f"--heartbeat cannot go with {other}",
+            hint="Input that is there is read again by its own time; leave out one of them",
+        )
+
+
+def _run(path: Path, options: RunOptions, stop: threading.Event) -> None:
+    """Run a script until it ends or ``stop`` is set; nothing is ever interrupted in the middle of a step."""
+    screen = Screen(View(None) if options.ends else View(), as_json=options.as_json)
+    if not options.as_json:
+        Console(stderr=True, highlight=False).print("[dim]Spark is starting[/dim]")
+    engine = None
+    try:
+        engine = _engine(options, stop)
+        _run_in(engine, path, options, stop, screen)
+    except KeyboardInterrupt:
+        if not stop.is_set():
+            raise
+    if stop.is_set():
+        _say_what_is_saved(engine, options)
+        if options.ends:
+            raise KeyboardInterrupt
+
+
+def _run_in(
+    engine: SparkEngine, path: Path, options: RunOptions, stop: threading.Event, screen: Screen
+) -> None:
+    engine.sinks.default = "console"
+    engine.sinks.as_json = options.as_json
+    if not sys.stdout.isatty():
+        engine.sinks.most = (
+            sys.maxsize
+        )  # for a person twenty rows a batch will do; a file or a pipe gets all
+    engine.execute(read_text(path))
+    if stop.is_set():
+        return
+    if options.ends:
+        watch(engine, screen, stop, lambda: engine.process_available(options.until))
+        return
+    engine.start()
+    watch(engine, screen, stop, engine.await_termination)
+
+
+def _say_what_is_saved(engine: SparkEngine | None, options: RunOptions) -> None:
+    """Print one line: what a run that was stopped has saved, and how to resume it."""
+    if options.as_json:
+        return
+    batch = -1 if engine is None else engine.last_batch
+    done = (
+        "Stopped before the first batch was complete"
+        if batch < 0
+        else f"Stopped after batch {batch}"
+    )
+    if options.checkpoint is None:
+        saved = "Nothing is kept to resume from; --checkpoint DIR keeps it"
+    elif batch < 0:
+        saved = "Nothing was lost: run the same command again"
+    else:
+        saved = f"Everything up to it is saved in {options.checkpoint}: run the same command again to resume"
+    console = Console(stderr=True, highlight=False)
+    console.print(f"{done}. {saved}.", soft_wrap=True, markup=False)
+
+
+def _engine(options: RunOptions, stop: threading.Event) -> SparkEngine:
+    session = spark.local_session(
+        options.partitions or 2, master=options.master, interrupted=stop.is_set
+    )
+    return spark.SparkEngine(
+        session,
+        checkpoint=options.checkpoint,
+        trigger=options.trigger,
+        partitions=options.partitions,
+        heartbeat=options.heartbeat,
+        allowed_paths=options.allowed_paths,
+        replace=options.replace,
+    )
+
+
+@contextmanager
+def _logging_to(path: Path | None) -> Iterator[None]:
+    """While it lasts, what Muntin logs goes to the end of a file; without one nowhere, and not into what is shown on stderr."""
+    handler = logging.NullHandler() if path is None else _log_file(path)
+    log = logging.getLogger("muntin")
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        log.removeHandler(handler)
+        handler.close()
+
+
+def _log_file(path: Path) -> logging.Handler:
+    """Writes each line with its time in UTC."""
+    try:
+        handler = logging.FileHandler(path, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"cannot write the log {str(path)!r}: {error.strerror}",
+            hint="Give a file in a folder that is there",
+        ) from error
+    formatter = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    formatter.converter = time.gmtime
+    handler.setFormatter(formatter)
+    return handler
+
+
+@contextmanager
+def stopping() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set; a second Ctrl-C ends at once.
+
+    Spark's own handler would cancel its jobs in the middle of a batch. Only the main thread can have handlers.
+    """
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def handle(*_: object) -> None:
+        stop.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def watch(
+    engine: SparkEngine, screen: Screen, stop: threading.Event, wait: Callable[[], object]
+) -> None:
+    """Show an engine until ``wait`` returns or ``stop`` is set; raise what made it fail."""
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def waiting() -> None:
+        try:
+            wait()
+        except BaseException as error:  # noqa: BLE001 (raised again below, in the thread that has asked)
+            failures.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=waiting, daemon=True).start()
+    with screen.shown():
+        while not done.wait(_LOOK) and not stop.is_set():
+            screen.update(engine.progress)
+        screen.update(engine.progress, last=True)
+    told_to = stop.is_set() and not done.is_set()
+    engine.stop()
+    if told_to and not done.wait(_END):  # it started after the stop
+        engine.stop()
+        done.wait(_END)
+    if failures and not told_to:
+        raise failures[0]

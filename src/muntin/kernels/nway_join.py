@@ -1,0 +1,314 @@
+"""The join loops: events in total order in, results out.
+
+:func:`join_arrivals` handles each row as it comes (EAGER, or NAIVE with the row at its place in the
+global order) under any expiry policy. :func:`join_interval` inserts all rows of an interval first and
+joins them afterwards (LAZY and GENERAL LAZY). :func:`join_snapshot` computes the whole answer of an instant. (EMIT
+CHANGES has its own loop in :mod:`muntin.kernels.changelog_join`.)
+
+All return ``(status, event, count, need, resume)``: the first ``count`` columns of ``out`` are results,
+and the caller goes on from ``event``. FULL: enough results are waiting. GROW: the store of the event's
+row is full. OVERFLOW: the results of the next step do not fit; nothing of the step was kept, it needs
+``need`` columns, and ``resume`` (to be passed on) says whether the event's row is in its store already.
+``scratch`` has SCRATCH numbers and five a store; what it holds means nothing between calls.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muntin.kernels.jit import inline, kernel
+from muntin.kernels.layout import (
+    ALL,
+    CAP,
+    COUNTERS,
+    DONE,
+    EAGER,
+    END,
+    FORWARD,
+    FULL,
+    GROW,
+    HELD,
+    LAZY,
+    NEVER,
+    NEXT,
+    OVERFLOW,
+    OWN,
+    PRIMARY,
+    PROBE_ALL,
+    PROBE_INSERT,
+    SILENT,
+    TAIL,
+)
+from muntin.kernels.prefetch import fetch_first, fetch_heads, fetch_second
+from muntin.kernels.probe import probe, set_limits, sweep
+from muntin.kernels.rows import (
+    clean_all,
+    clean_bucket,
+    dead,
+    expire_tail,
+    expire_two,
+    find_position,
+    free_cleaned,
+    insert,
+    row_address,
+    row_bucket,
+)
+
+_HEADS_AHEAD = 24
+_FIRST_AHEAD = 16
+_SECOND_AHEAD = 8
+_PIPE = 31
+
+
+@inline
+def copy_counters(source, target):
+    """Remember the counters before a step that may have to be repeated."""
+    for i in range(COUNTERS):
+        target[i] = source[i]
+
+
+@inline
+def push_out(words, halves, stores, s, position, count):
+    """Note in a row of a partitioned window that it left when the stream had ``count`` rows."""
+    seq = find_position(halves, stores, s, position)
+    if seq >= 0:
+        end = row_address(stores, s, seq) + stores[s, END]
+        if words[end] == NEVER:
+            words[end] = count
+            stores[s, HELD] -= 1
+
+
+@inline
+def expire_before(words, halves, stores, indexes, policy, origin, limits, counters):
+    """The invalidation that a policy does on an arrival before the row probes."""
+    for s in range(stores.shape[0]):
+        if policy == EAGER:
+            expire_tail(words, stores, s, limits[s], counters)
+        elif stores[s, PRIMARY] >= 0 and (policy == ALL or (policy == PROBE_ALL and s != origin)):
+            clean_all(words, halves, stores, indexes, stores[s, PRIMARY], limits[s], counters)
+
+
+@kernel(
+    "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64, int64,"
+    " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1],"
+    " int64, int64, int64, int64, int64[::1], int64, int64[:,::1], int64[::1], int64[::1])"
+)
+def join_arrivals(
+    words, halves, stores, indexes, first_index, program, stride, naive,
+    aliases, offsets, times, counts, evicted, incoming,
+    policy, start, stop, resume, expiry, enough, out, counters, scratch,
+):  # fmt: skip
+    """Join rows one by one in total order; see the module docstring for the result."""
+    n = stores.shape[0]
+    bound = scratch[:n]
+    cursor = scratch[n : 2 * n]
+    newest = scratch[4 * n + 1 + COUNTERS : 5 * n + 1 + COUNTERS]
+    limits = scratch[2 * n : 3 * n]
+    single = scratch[3 * n : 3 * n + 1]
+    saved = scratch[4 * n + 1 : 4 * n + 1 + COUNTERS]
+    count = np.int64(0)
+    looking = n > 1 and not naive
+    pipe = scratch[scratch.shape[0] - _PIPE - 1 :]
+    for place in range(_PIPE + 1):
+        pipe[place] = -1
+    for e in range(start, stop):
+        if count >= enough:
+            return np.int64(FULL), np.int64(e), count, np.int64(0), np.int64(0)
+        s = np.int64(aliases[e])
+        time = times[e]
+        if looking:
+            ahead = e + _HEADS_AHEAD
+            if ahead < stop and offsets[ahead] >= 0:
+                other = np.int64(aliases[ahead])
+                fetch_heads(
+                    halves,
+                    indexes,
+                    first_index,
+                    program,
+                    other * n * stride,
+                    other,
+                    incoming,
+                    offsets[ahead],
+                    pipe,
+                    ahead & _PIPE,
+                )
+            ahead = e + _FIRST_AHEAD
+            if ahead < stop and offsets[ahead] >= 0:
+                fetch_first(
+                    words,
+                    halves,
+                    stores,
+                    program,
+                    np.int64(aliases[ahead]) * n * stride,
+                    pipe,
+                    ahead & _PIPE,
+                )
+            ahead = e + _SECOND_AHEAD
+            if ahead < stop and offsets[ahead] >= 0:
+                fetch_second(
+                    words,
+                    halves,
+                    stores,
+                    indexes,
+                    program,
+                    np.int64(aliases[ahead]) * n * stride,
+                    pipe,
+                    ahead & _PIPE,
+                )
+        set_limits(stores, time, counts, e, limits)
+        if resume == 0:
+            if offsets[e] >= 0 and stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
+                if stores[s, FORWARD] >= 0:
+                    free_cleaned(words, halves, stores, indexes, s)
+                elif policy != LAZY:
+                    expire_tail(words, stores, s, limits[s], counters)
+                if stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
+                    return np.int64(GROW), np.int64(e), count, np.int64(0), np.int64(0)
+            if evicted[e] >= 0:
+                push_out(words, halves, stores, s, evicted[e], counts[e, s])
+            if policy == LAZY and time >= expiry[0]:
+                for other in range(n):
+                    expire_tail(words, stores, other, limits[other], counters)
+                expiry[0] = time - time % expiry[1] + expiry[1]
+            if offsets[e] < 0:
+                continue
+            if policy == EAGER or policy == PROBE_ALL or policy == ALL:
+                expire_before(words, halves, stores, indexes, policy, s, limits, counters)
+            insert(words, halves, stores, indexes, s, first_index, incoming, offsets[e], counters)
+            if policy == OWN:
+                expire_two(words, stores, s, limits[s], counters)
+        seq = stores[s, NEXT] - 1
+        bound[s] = row_address(stores, s, seq)
+        resume = 0
+        before = count
+        copy_counters(counters, saved)
+        if naive:
+            single[0] = e
+            count = sweep(
+                words, halves, stores, indexes, program, s * n * stride, stride, s, seq, seq + 1, single, 0, times, counts,
+                bound, cursor, limits, out, count, counters,
+            )  # fmt: skip
+        else:
+            count = probe(
+                words, halves, stores, indexes, program, s * n * stride, stride, bound, cursor, newest, stores[:, NEXT], limits, policy,
+                np.int64(e), time, out, count, counters,
+            )  # fmt: skip
+        if count > out.shape[1]:
+            copy_counters(saved, counters)
+            return np.int64(OVERFLOW), np.int64(e), before, count - before, np.int64(1)
+        if policy == PROBE_INSERT and stores[s, PRIMARY] >= 0:
+            x = stores[s, PRIMARY]
+            clean_bucket(
+                words,
+                halves,
+                stores,
+                indexes,
+                x,
+                row_bucket(words, indexes, x, bound[s]),
+                limits[s],
+                counters,
+            )
+    return np.int64(DONE), np.int64(stop), count, np.int64(0), np.int64(0)
+
+
+@kernel(
+    "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64,"
+    " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1],"
+    " int64, int64, int64, int64[::1], int64[:,::1], int64[::1], int64[::1])"
+)
+def join_interval(
+    words, halves, stores, indexes, first_index, program, stride,
+    aliases, offsets, times, counts, evicted, incoming,
+    start, stop, resume, events, out, counters, scratch,
+):  # fmt: skip
+    """Insert the rows of events ``start`` to ``stop - 1``, then join each source's new rows; all stores have room.
+
+    ``resume`` 1: the rows are in already; SILENT: only insert.
+    """
+    n = stores.shape[0]
+    bound = scratch[:n]
+    cursor = scratch[n : 2 * n]
+    limits = scratch[2 * n : 3 * n]
+    begins = scratch[3 * n : 4 * n + 1]
+    saved = scratch[4 * n + 1 : 4 * n + 1 + COUNTERS]
+    for other in range(n + 1):
+        begins[other] = 0
+    for e in range(start, stop):
+        if offsets[e] >= 0:
+            begins[aliases[e] + 1] += 1
+    for s in range(n):
+        begins[s + 1] += begins[s]
+    for other in range(n):
+        cursor[other] = begins[other]
+    for e in range(start, stop):
+        s = np.int64(aliases[e])
+        if resume != 1 and evicted[e] >= 0:
+            push_out(words, halves, stores, s, evicted[e], counts[e, s])
+        if offsets[e] < 0:
+            continue
+        if resume != 1:
+            insert(words, halves, stores, indexes, s, first_index, incoming, offsets[e], counters)
+        events[cursor[s]] = e
+        cursor[s] += 1
+    copy_counters(counters, saved)
+    count = np.int64(0)
+    for s in range(n):
+        new = begins[s + 1] - begins[s]
+        if new > 0 and resume != SILENT:
+            count = sweep(
+                words, halves, stores, indexes, program, s * n * stride, stride, s, stores[s, NEXT] - new, stores[s, NEXT],
+                events, begins[s], times, counts, bound, cursor, limits, out, count, counters,
+            )  # fmt: skip
+    if count > out.shape[1]:
+        copy_counters(saved, counters)
+        return np.int64(OVERFLOW), np.int64(start), np.int64(0), count, np.int64(1)
+    return np.int64(DONE), np.int64(stop), count, np.int64(0), np.int64(0)
+
+
+@kernel("(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64, int64[::1])")
+def expire_all(words, halves, stores, indexes, limits, policy, counters):
+    """What a policy does between batches: let the tails follow what may go."""
+    for s in range(stores.shape[0]):
+        if stores[s, FORWARD] >= 0:
+            free_cleaned(words, halves, stores, indexes, s)
+        elif policy != LAZY:
+            expire_tail(words, stores, s, limits[s], counters)
+
+
+@kernel(
+    "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64, int64, int64[::1],"
+    " int64, int64, int64[:,::1], int64[::1], int64[::1])"
+)
+def join_snapshot(
+    words,
+    halves,
+    stores,
+    indexes,
+    program,
+    stride,
+    origin,
+    limits,
+    start,
+    stop,
+    out,
+    counters,
+    scratch,
+):
+    """All results among the rows inside ``limits`` with a row ``start`` to ``stop - 1`` of the origin's store."""
+    n = stores.shape[0]
+    bound = scratch[:n]
+    cursor = scratch[n : 2 * n]
+    newest = scratch[4 * n + 1 + COUNTERS : 5 * n + 1 + COUNTERS]
+    count = np.int64(0)
+    for seq in range(start, stop):
+        bound[origin] = row_address(stores, origin, seq)
+        if dead(words, stores, origin, bound[origin], limits[origin]):
+            continue
+        before = count
+        count = probe(
+            words, halves, stores, indexes, program, origin * n * stride, stride, bound, cursor, newest, stores[:, NEXT], limits, 0,
+            np.int64(0), np.int64(0), out, count, counters,
+        )  # fmt: skip
+        if count > out.shape[1]:
+            return np.int64(OVERFLOW), np.int64(seq), before, count - before, np.int64(0)
+    return np.int64(DONE), np.int64(stop), count, np.int64(0), np.int64(0)

@@ -1,0 +1,95 @@
+"""Asking the processor for memory before it is needed.
+
+A probe is a chain of dependent cache misses: bucket head, first row, second row. All are known some events
+ahead, so the join loop asks for them early, in three stages of a pipe that remembers what each stage found.
+Nothing depends on what the pipe holds: it may be out of date, and only the time of the join would change.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muntin.kernels.jit import inline
+from muntin.kernels.layout import (
+    BUCKETS,
+    HEAD_STEP,
+    HEADS,
+    KEY_COUNT,
+    KEYS,
+    LINK,
+    MODULAR,
+    NEXT,
+    STEP_ARGUMENTS,
+    STEP_INDEX,
+    STEP_STORE,
+    TAIL,
+)
+from muntin.kernels.memory import prefetch
+from muntin.kernels.rows import bucket_of, head_row, mix, row_address
+
+
+@inline
+def incoming_bucket(indexes, x, incoming, offset):
+    """The bucket of an index to which a row that has not come yet belongs."""
+    hashed = np.uint64(0)
+    code = np.int64(0)
+    for c in range(indexes[x, KEY_COUNT]):
+        code = incoming[offset + indexes[x, KEYS + c]]
+        hashed = mix(np.int64(hashed) ^ code)
+    return bucket_of(hashed, code, indexes[x, MODULAR], indexes[x, BUCKETS])
+
+
+@inline
+def probed_bucket(indexes, program, at, incoming, offset):
+    """The bucket into which a row that has not come yet will look first."""
+    x = program[at + STEP_INDEX]
+    hashed = np.uint64(0)
+    code = np.int64(0)
+    for c in range(indexes[x, KEY_COUNT]):
+        code = incoming[offset + program[at + STEP_ARGUMENTS + 2 * c + 1]]
+        hashed = mix(np.int64(hashed) ^ code)
+    return bucket_of(hashed, code, indexes[x, MODULAR], indexes[x, BUCKETS])
+
+
+@inline
+def fetch_heads(halves, indexes, first_index, program, at, s, incoming, offset, pipe, place):
+    """Ask for the bucket heads that a coming row will read and change; note the one it reads."""
+    x = program[at + STEP_INDEX]
+    pipe[place] = -1
+    if x >= 0:
+        pipe[place] = (
+            indexes[x, HEADS]
+            + probed_bucket(indexes, program, at, incoming, offset) * indexes[x, HEAD_STEP]
+        )
+        prefetch(halves, pipe[place])
+    for own in range(first_index[s], first_index[s + 1]):
+        prefetch(
+            halves,
+            indexes[own, HEADS]
+            + incoming_bucket(indexes, own, incoming, offset) * indexes[own, HEAD_STEP],
+        )
+
+
+@inline
+def fetch_first(words, halves, stores, program, at, pipe, place):
+    """Ask for the first row that a coming row will meet; note it instead of the head."""
+    head = pipe[place]
+    pipe[place] = -1
+    if head >= 0:
+        s = program[at + STEP_STORE]
+        seq = head_row(stores, s, np.int64(halves[head]))
+        if stores[s, TAIL] <= seq < stores[s, NEXT]:
+            pipe[place] = seq
+            prefetch(words, row_address(stores, s, seq))
+
+
+@inline
+def fetch_second(words, halves, stores, indexes, program, at, pipe, place):
+    """Ask for the row behind the first one in its bucket."""
+    seq = pipe[place]
+    s = program[at + STEP_STORE]
+    if seq >= stores[s, TAIL]:
+        link = halves[2 * row_address(stores, s, seq) + indexes[program[at + STEP_INDEX], LINK]]
+        seq -= np.int64(link)
+        if link != 0 and seq >= stores[s, TAIL]:
+            prefetch(words, row_address(stores, s, seq))

@@ -1,0 +1,395 @@
+"""Depth-first enumeration of the partners of bound rows, step by step along a join order.
+
+Two walks. :func:`probe` starts from one row that is already bound (the origin first, as in paper 3's
+EAGER and LAZY) and stops a chain at the first row outside its window. :func:`sweep` accepts an order
+in which the new rows stand anywhere (NAIVE and GENERAL LAZY): above them nothing is known about
+windows, so their step checks all rows bound before it.
+
+Results are appended to ``out``: event (complemented for a retraction), time, and the position of
+every source's row. Both walks return the new count; when it exceeds the room in ``out`` the results
+beyond are lost, and the caller repeats the step with more room. (An array that could be replaced while
+it is filled would be reference-counted at every call, which costs more than the join.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muntin.kernels.jit import inline
+from muntin.kernels.layout import (
+    BUCKETS,
+    COUNT,
+    EVER,
+    FORWARD,
+    HEAD_STEP,
+    HEADS,
+    KEY_COUNT,
+    KIND,
+    LINK,
+    MODULAR,
+    N_COMPARED,
+    N_PROBES,
+    N_SCANNED,
+    N_STALE,
+    NEXT,
+    PARTITIONED,
+    POSITION,
+    PRIMARY,
+    PROBE,
+    PROBE_INSERT,
+    SIZE,
+    STEP_ARGUMENTS,
+    STEP_CHECKS,
+    STEP_INDEX,
+    STEP_KEYS,
+    STEP_SAME_LATER,
+    STEP_STORE,
+    STORED,
+    TAIL,
+    TIME,
+)
+from muntin.kernels.rows import (
+    bucket_of,
+    clean_bucket,
+    dead,
+    full_position,
+    head_of,
+    holds,
+    mix,
+    newest_in,
+    row_address,
+)
+
+
+@inline
+def set_limits(stores, time, counts, event, limits):
+    """What a row must be above to be inside its window for a row of ``time`` at ``event``."""
+    for s in range(stores.shape[0]):
+        kind = stores[s, KIND]
+        if kind == TIME:
+            limits[s] = time - stores[s, SIZE]
+        elif kind == COUNT:
+            limits[s] = counts[event, s] - stores[s, SIZE] - 1
+        elif kind == PARTITIONED:
+            limits[s] = counts[event, s]
+        else:
+            limits[s] = EVER
+
+
+@inline
+def step_bucket(words, indexes, program, at, bound):
+    """The bucket that a step looks into, from the codes of rows bound before it."""
+    x = program[at + STEP_INDEX]
+    hashed = np.uint64(0)
+    code = np.int64(0)
+    for c in range(indexes[x, KEY_COUNT]):
+        argument = at + STEP_ARGUMENTS + 2 * c
+        code = words[bound[program[argument]] + program[argument + 1]]
+        hashed = mix(np.int64(hashed) ^ code)
+    return bucket_of(hashed, code, indexes[x, MODULAR], indexes[x, BUCKETS])
+
+
+@inline
+def begin(words, halves, stores, indexes, program, at, bound, limits, policy, counters):
+    """The newest candidate of a step; under paper 4's policies its bucket is cleaned first."""
+    s = program[at + STEP_STORE]
+    counters[N_PROBES] += 1
+    x = program[at + STEP_INDEX]
+    if x < 0:
+        return stores[s, NEXT] - 1
+    bucket = step_bucket(words, indexes, program, at, bound)
+    if (policy == PROBE or policy == PROBE_INSERT) and x == stores[s, PRIMARY]:
+        clean_bucket(words, halves, stores, indexes, x, bucket, limits[s], counters)
+    return newest_in(halves, stores, s, indexes, x, bucket)
+
+
+@inline
+def begin_before(
+    words, halves, stores, indexes, program, at, bound, bounds, limits, policy, counters
+):
+    """The newest candidate of a step that is older than what ``bounds`` has for its store."""
+    s = program[at + STEP_STORE]
+    x = program[at + STEP_INDEX]
+    seq = begin(words, halves, stores, indexes, program, at, bound, limits, policy, counters)
+    if x < 0:
+        return min(seq, bounds[s] - 1)
+    while seq >= bounds[s] and seq >= stores[s, TAIL]:
+        distance = np.int64(halves[2 * row_address(stores, s, seq) + indexes[x, LINK]])
+        seq = seq - distance if distance != 0 else np.int64(-1)
+    return seq
+
+
+@inline
+def matches(words, program, at, address, bound):
+    """Whether a candidate's codes agree with those of the rows bound before it."""
+    argument = at + STEP_ARGUMENTS + 2 * program[at + STEP_KEYS]
+    for _ in range(program[at + STEP_CHECKS]):
+        other = words[bound[program[argument + 2]] + program[argument + 3]]
+        if not holds(program[argument], words[address + program[argument + 1]], other):
+            return False
+        argument += 4
+    return True
+
+
+@inline
+def emit(halves, stores, bound, tag, time, out, count):
+    """Append one result where there is room, and count it in any case."""
+    if count < out.shape[1]:
+        out[0, count] = tag
+        out[1, count] = time
+        for s in range(stores.shape[0]):
+            out[2 + s, count] = full_position(stores, s, halves[2 * bound[s] + POSITION])
+    return count + 1
+
+
+@inline
+def splice(words, halves, stores, indexes, program, at, bound, newer, older):
+    """Take dead rows out of a chain: let the row before them (or the bucket's head) lead to the one behind.
+
+    Rows die in the middle of a chain only in partitioned windows. They stay dead for all that comes, so each is met once;
+    without this a partition with many rows would leave a long trail of dead ones in its bucket.
+    """
+    s = program[at + STEP_STORE]
+    x = program[at + STEP_INDEX]
+    alive = older if older >= stores[s, TAIL] else np.int64(-1)
+    if newer >= 0:
+        link = 2 * row_address(stores, s, newer) + indexes[x, LINK]
+        halves[link] = np.int32(newer - alive if alive >= 0 else 0)
+    else:
+        head = (
+            indexes[x, HEADS]
+            + step_bucket(words, indexes, program, at, bound) * indexes[x, HEAD_STEP]
+        )
+        halves[head] = head_of(alive) if alive >= 0 else np.int32(0)
+
+
+@inline
+def probe(
+    words, halves, stores, indexes, program, steps, stride, bound, cursor, newest, bounds, limits, policy, tag, time, out, count, counters,
+):  # fmt: skip
+    """All results that contain the one row bound so far, partners inside ``limits`` and before ``bounds``, newest first."""
+    last = stores.shape[0] - 2
+    if last < 0:
+        return emit(halves, stores, bound, tag, time, out, count)
+    level = 0
+    scanned = np.int64(0)
+    compared = np.int64(0)
+    stale = np.int64(0)
+    cursor[0] = begin_before(
+        words, halves, stores, indexes, program, steps, bound, bounds, limits, policy, counters
+    )
+    newest[0] = -1
+    while level >= 0:
+        at = steps + level * stride
+        s = program[at + STEP_STORE]
+        x = program[at + STEP_INDEX]
+        tail = stores[s, TAIL]
+        ordered = stores[s, KIND] != PARTITIONED
+        seq = cursor[level]
+        newer = newest[level]
+        found = False
+        while seq >= tail:
+            address = row_address(stores, s, seq)
+            scanned += 1
+            older = seq - 1
+            if x >= 0:
+                distance = np.int64(halves[2 * address + indexes[x, LINK]])
+                older = seq - distance if distance != 0 else np.int64(-1)
+            if dead(words, stores, s, address, limits[s]):
+                stale += 1
+                if ordered:
+                    break
+                if x >= 0 and stores[s, FORWARD] < 0:
+                    splice(words, halves, stores, indexes, program, at, bound, newer, older)
+                seq = older
+                continue
+            compared += 1
+            newer = seq
+            seq = older
+            if matches(words, program, at, address, bound):
+                bound[s] = address
+                found = True
+                break
+        if not found:
+            level -= 1
+        else:
+            cursor[level] = seq
+            newest[level] = newer
+            if level == last:
+                count = emit(halves, stores, bound, tag, time, out, count)
+            else:
+                level += 1
+                cursor[level] = begin_before(
+                    words,
+                    halves,
+                    stores,
+                    indexes,
+                    program,
+                    steps + level * stride,
+                    bound,
+                    bounds,
+                    limits,
+                    policy,
+                    counters,
+                )
+                newest[level] = -1
+    counters[N_SCANNED] += scanned
+    counters[N_COMPARED] += compared
+    counters[N_STALE] += stale
+    return count
+
+
+@inline
+def precedes(stores, halves, s, address, bound_count):
+    """Whether a row stands among the first ``bound_count`` rows of its stream; those of a stored table always do."""
+    return (
+        stores[s, KIND] == STORED
+        or full_position(stores, s, halves[2 * address + POSITION]) < bound_count
+    )
+
+
+@inline
+def fits(words, halves, stores, program, steps, stride, first, last, bound, limits, counts, event):
+    """Whether the rows bound at steps ``first`` to ``last - 1`` come before the new row and are inside their windows."""
+    for level in range(first, last):
+        s = program[steps + level * stride + STEP_STORE]
+        address = bound[s]
+        if dead(words, stores, s, address, limits[s]):
+            return False
+        if not precedes(
+            stores,
+            halves,
+            s,
+            address,
+            counts[event, s] - program[steps + level * stride + STEP_SAME_LATER],
+        ):
+            return False
+    return True
+
+
+@inline
+def sweep(
+    words,
+    halves,
+    stores,
+    indexes,
+    program,
+    steps,
+    stride,
+    origin,
+    low,
+    high,
+    events,
+    first_event,
+    times,
+    counts,
+    bound,
+    cursor,
+    limits,
+    out,
+    count,
+    counters,
+):
+    """All results whose newest row is one of rows ``low`` to ``high - 1`` of the origin's store.
+
+    ``events[first_event + seq - low]`` is the event of such a row. Every row of every store may be newer or older than
+    it, so precedence is checked by stream counts: ``counts[event, s]`` rows of store ``s``'s stream had
+    come when the event's row had.
+    """
+    last = stores.shape[0] - 1
+    level = 0
+    place = -1
+    for i in range(last + 1):
+        if program[steps + i * stride + STEP_STORE] == origin:
+            place = i
+    event = np.int64(0)
+    scanned = np.int64(0)
+    compared = np.int64(0)
+    stale = np.int64(0)
+    cursor[0] = begin(words, halves, stores, indexes, program, steps, bound, limits, 0, counters)
+    while level >= 0:
+        at = steps + level * stride
+        s = program[at + STEP_STORE]
+        x = program[at + STEP_INDEX]
+        floor = stores[s, TAIL]
+        if level == place and low > floor:
+            floor = low
+        seq = cursor[level]
+        found = False
+        while seq >= floor:
+            address = row_address(stores, s, seq)
+            mine = seq
+            scanned += 1
+            seq = mine - 1
+            if x >= 0:
+                distance = np.int64(halves[2 * address + indexes[x, LINK]])
+                seq = mine - distance if distance != 0 else np.int64(-1)
+            if level == place:
+                if mine >= high:
+                    continue
+                compared += 1
+                if not matches(words, program, at, address, bound):
+                    continue
+                event = events[first_event + mine - low]
+                set_limits(stores, times[event], counts, event, limits)
+                bound[s] = address
+                if not fits(
+                    words,
+                    halves,
+                    stores,
+                    program,
+                    steps,
+                    stride,
+                    0,
+                    place,
+                    bound,
+                    limits,
+                    counts,
+                    event,
+                ):
+                    stale += 1
+                    continue
+            elif level > place:
+                if not precedes(
+                    stores, halves, s, address, counts[event, s] - program[at + STEP_SAME_LATER]
+                ):
+                    continue
+                if dead(words, stores, s, address, limits[s]):
+                    stale += 1
+                    if stores[s, KIND] != PARTITIONED:
+                        break
+                    continue
+                compared += 1
+                if not matches(words, program, at, address, bound):
+                    continue
+            else:
+                compared += 1
+                if not matches(words, program, at, address, bound):
+                    continue
+            bound[s] = address
+            found = True
+            break
+        if not found:
+            level -= 1
+        else:
+            cursor[level] = seq
+            if level == last:
+                count = emit(halves, stores, bound, event, times[event], out, count)
+            else:
+                level += 1
+                cursor[level] = begin(
+                    words,
+                    halves,
+                    stores,
+                    indexes,
+                    program,
+                    steps + level * stride,
+                    bound,
+                    limits,
+                    0,
+                    counters,
+                )
+    counters[N_SCANNED] += scanned
+    counters[N_COMPARED] += compared
+    counters[N_STALE] += stale
+    return count

@@ -1,0 +1,86 @@
+"""A join plan as the integers that kernels read: window specifications and join orders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from muntin.kernels import layout
+from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Window
+from muntin.plan.join import JoinPlan, Step
+from muntin.state.join_state import IndexSpec, StoreSpec
+
+OPERATORS = {
+    "=": layout.EQ,
+    "<>": layout.NE,
+    "<": layout.LT,
+    "<=": layout.LE,
+    ">": layout.GT,
+    ">=": layout.GE,
+}
+
+
+def window_kind(window: Window) -> tuple[int, int]:
+    """Kind and size of a window in the kernels' terms."""
+    if isinstance(window, TimeWindow):
+        return layout.TIME, window.micros
+    if isinstance(window, RowsWindow):
+        return layout.COUNT, window.rows
+    if isinstance(window, PartitionedWindow):
+        return layout.PARTITIONED, window.rows
+    return layout.STORED, 0
+
+
+def store_specs(plan: JoinPlan, streams: Mapping[str, int]) -> tuple[StoreSpec, ...]:
+    """The stores of a join; ``streams`` numbers the streams it reads."""
+    specs = []
+    for source, planned in zip(plan.query.sources, plan.sources, strict=True):
+        kind, size = window_kind(source.window)
+        indexes = tuple(IndexSpec(index.codes, index.buckets) for index in planned.indexes)
+        specs.append(
+            StoreSpec(
+                kind,
+                size,
+                -1 if source.stored else streams[source.relation],
+                len(planned.codes),
+                indexes,
+            )
+        )
+    return tuple(specs)
+
+
+class Program:
+    """Join orders in one flat array: ``sources`` steps of ``stride`` numbers for every origin."""
+
+    def __init__(
+        self, plan: JoinPlan, orders: Sequence[Sequence[Step]], first_index: npt.NDArray[np.int64]
+    ) -> None:
+        sources = plan.query.sources
+        arguments = max(
+            (2 * len(step.keys) + 4 * len(step.checks) for order in orders for step in order),
+            default=0,
+        )
+        self.stride = layout.STEP_ARGUMENTS + arguments
+        table = np.zeros((len(sources), len(sources), self.stride), np.int64)
+        for origin, order in enumerate(orders):
+            for place, step in enumerate(order):
+                same = (
+                    sources[step.source].relation == sources[origin].relation
+                    and not sources[step.source].stored
+                )
+                index = -1 if step.index is None else int(first_index[step.source]) + step.index
+                later = int(same and step.source > origin)
+                numbers = [step.source, index, len(step.keys), len(step.checks), later]
+                for source, code in step.keys:
+                    numbers += [source, layout.CODES + code]
+                for check in step.checks:
+                    numbers += [
+                        OPERATORS[check.operator],
+                        layout.CODES + check.code,
+                        check.source,
+                        layout.CODES + check.source_code,
+                    ]
+                table[origin, place, : len(numbers)] = numbers
+        self.flat = table.reshape(-1)

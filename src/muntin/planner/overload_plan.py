@@ -1,0 +1,90 @@
+"""Plans for overload (paper 5): every join whose work can be limited runs as a tree, whose half joins are told how many may probe.
+
+What cannot be limited runs as without ``overload = 'adapt'``, and ``explain`` says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from muntin.model.settings import Settings
+from muntin.model.window import PartitionedWindow
+from muntin.plan.join import Algorithm, Expiry
+from muntin.plan.probe_limits import Choice, Limiting
+from muntin.plan.query import Emit, Query
+from muntin.planner.join_graph import JoinGraph
+from muntin.planner.sharing_groups import window_size
+from muntin.planner.strategies import choose_strategy, retracts
+from muntin.planner.tree_choice import Shape, best_tree
+from muntin.planner.unit_costs import UnitCosts
+
+
+def is_adapting(settings: Settings) -> bool:
+    """Whether joins are to be limited."""
+    return settings.overload == "adapt"
+
+
+def not_limited(query: Query, settings: Settings, algorithm: Algorithm) -> str:
+    """Why the join of a query cannot be limited; empty if it can."""
+    expiry = Expiry.OWN if settings.expiry == "auto" else Expiry(settings.expiry)
+    if len(query.sources) < 2:
+        return "one source has nothing to join with"
+    if any(isinstance(source.window, PartitionedWindow) for source in query.sources):
+        return (
+            "a window that counts rows by partition lets go of rows in another order than they came"
+        )
+    if retracts(query, settings):
+        return f"the join takes back what leaves ({choose_strategy(query, settings)[1]})"
+    if algorithm is not Algorithm.EAGER:
+        return f"the algorithm is {algorithm}"
+    if expiry is not Expiry.OWN:
+        return f"expiry is {expiry}"
+    if settings.tree == "off":
+        return "trees are off"
+    if settings.state_rows and query.emit is Emit.CHANGES:
+        return (
+            "under state_rows results may have ended before they are made, and cannot be taken back"
+        )
+    return ""
+
+
+def fresh_sizes(query: Query) -> tuple[int, ...]:
+    """How old the rows of each source may be in a result, in microseconds or rows; FRESHNESS, or the window; 0 for tables."""
+    given = dict(query.freshness)
+    return tuple(
+        window_size(given.get(place, source.window)) for place, source in enumerate(query.sources)
+    )
+
+
+def plan_limiting(query: Query, settings: Settings) -> Limiting:
+    """How a query's join is limited."""
+    period = settings.interval("monitoring")
+    assert period is not None, "the setting is never empty"
+    return Limiting(
+        period=period,
+        freshness=fresh_sizes(query),
+        choice=Choice(settings.probe_choice),
+        seed=int(settings.probe_seed),
+        state_rows=int(settings.state_rows) if settings.state_rows else None,
+        enforce=settings.freshness == "enforce",
+    )
+
+
+def choose_shape(
+    order: Sequence[int], graph: JoinGraph | None, costs: UnitCosts
+) -> tuple[Shape, str]:
+    """The tree to limit, and why this one: the cheapest, or one source after the other along ``order`` where nothing is known."""
+    if len(order) == 2:
+        return (0, 1), "two sources have no other"
+    found = best_tree(graph, costs) if graph is not None else None
+    if found is not None:
+        return found.shape, "it is predicted to be the cheapest"
+    shape: Shape = order[0]
+    for source in order[1:]:
+        shape = (shape, source)
+    why = (
+        "too many sources to look at all trees"
+        if graph is not None
+        else "nothing is known of the streams"
+    )
+    return shape, f"{why}, so sources are joined one after the other along the conditions"

@@ -1,0 +1,145 @@
+"""The joins of an engine: a query runs in one of its own, or shares one with others (paper 1, :mod:`muntin.planner.sharing_groups`).
+
+Queries share whose results come when rows come: EMIT INSERTS without EVERY, and changes that are taken back above the join
+(:mod:`muntin.planner.strategies`), also those of pipelines, with others of the same EVERY. The join then has the largest windows, and
+each query takes what is inside its own. Queries over partitioned windows, with a plan of the user's making, or whose results would have
+to be sorted anew run beside; so do those with other settings, and under overload = 'adapt' those with another freshness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
+from muntin.expressions.duck import Duck
+from muntin.model.settings import Settings
+from muntin.model.window import PartitionedWindow
+from muntin.plan.query import Emit, Query
+from muntin.planner.overload_plan import fresh_sizes, is_adapting
+from muntin.planner.sharing_groups import SharingGroup, add_query, drop_query, reasons
+from muntin.planner.strategies import choose_strategy, retracts
+from muntin.runtime.running_join import RunningJoin
+from muntin.runtime.running_query import RunningQuery
+
+Running = TypeVar("Running", bound=RunningQuery)
+Alike: TypeAlias = tuple[Settings, Emit, int | None]
+"""What queries of one join have in common beside its signature: settings, what they emit and when."""
+
+
+class Joins:
+    """All joins that run."""
+
+    def __init__(self, duck: Duck) -> None:
+        self.running: list[RunningJoin] = []
+        self._duck = duck
+        self._groups: dict[Alike, tuple[SharingGroup, ...]] = {}
+
+    def add(
+        self,
+        query: Query,
+        settings: Settings,
+        make: Callable[[], RunningJoin],
+        run: Callable[[Query, RunningJoin, Duck], Running],
+    ) -> Running:
+        """Run a query: over a join that runs already, or one that ``make`` makes."""
+        alike = settings, query.emit, query.every
+        before = self._groups.get(alike, ())
+        taken = any(member.query.name == query.name for group in before for member in group.members)
+        fresh = fresh_sizes(query) if is_adapting(settings) else ()
+        after = () if taken or _obstacle(query, settings) else add_query(before, query, fresh)
+        place = next(
+            (place for place, group in enumerate(after) if group.members[-1].query is query), None
+        )
+        group = None if place is None else after[place]
+        if group is not None and (group.members[-1].keeps_order or query.emit is Emit.CHANGES):
+            self._groups[alike] = after
+        else:
+            group = None
+        try:
+            if group is None or place is None or len(group.members) == 1:
+                join = make()
+                join.group = group
+                self.running.append(join)
+            else:
+                join = next(join for join in self.running if join.group is before[place])
+                join.adopt(group)
+        except BaseException:
+            self._groups[alike] = before
+            self._take_back(group, before)
+            raise
+        running = run(query, join, self._duck)
+        join.members.append(running)
+        self._seat(join)
+        return running
+
+    def _take_back(self, group: SharingGroup | None, before: tuple[SharingGroup, ...]) -> None:
+        """Let a join that could not adopt a group continue with the one it had."""
+        for join in self.running:
+            if group is not None and join.group is group:
+                own = {member.query.name for member in group.members[:-1]}
+                join.adopt(
+                    next(
+                        old
+                        for old in before
+                        if {member.query.name for member in old.members} == own
+                    )
+                )
+                self._seat(join)
+
+    def _seat(self, join: RunningJoin) -> None:
+        """Let the queries of a join go by its group as it is now."""
+        for running in join.members:
+            running.sit(join.group.member(running.query.name) if join.group else None)
+
+    def remove(self, join: RunningJoin) -> None:
+        """Take a join out that cannot continue, with the group of its queries."""
+        if join in self.running:
+            self.running.remove(join)
+            for alike, groups in self._groups.items():
+                self._groups[alike] = tuple(group for group in groups if group is not join.group)
+
+    def drop(self, running: RunningQuery) -> None:
+        """End a query; its join goes with the last one, and shrinks when it needs less."""
+        join = running.join
+        join.members.remove(running)
+        if join not in self.running:
+            return
+        if not join.members:
+            self.running.remove(join)
+        for alike, groups in self._groups.items():
+            if join.group in groups:
+                self._groups[alike] = drop_query(groups, running.query.name)
+                if join.members:
+                    join.adopt(self._groups[alike][groups.index(join.group)])
+                    self._seat(join)
+                return
+
+    def why(self, running: RunningQuery) -> str:
+        """Why a query shares its join, or does not, in words."""
+        for groups in self._groups.values():
+            if running.join.group in groups:
+                return reasons(groups)[running.query.name]
+        return (
+            _obstacle(running.query, running.join.settings)
+            or "names its sources in an order in which results would have to be sorted"
+        )
+
+
+def _obstacle(query: Query, settings: Settings) -> str:
+    """What keeps a query from sharing, whatever the others are; empty if nothing does."""
+    planned = [
+        name for name in ("order", "index", "buckets", "index_memory") if getattr(settings, name)
+    ]
+    if settings.sharing == "off":
+        return "sharing is off"
+    if retracts(query, settings):
+        return f"its join takes back what leaves ({choose_strategy(query, settings)[1]})"
+    if query.every is not None and query.emit is Emit.INSERTS:
+        return "is brought up to date by EVERY"
+    if planned:
+        return f"has a plan of its own by {', '.join(planned)}"
+    if any(isinstance(source.window, PartitionedWindow) for source in query.sources):
+        return "counts rows by partition"
+    if is_adapting(settings) and settings.state_rows:
+        return "has intermediate states of a size of its own by state_rows"
+    return ""

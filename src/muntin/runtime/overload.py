@@ -1,0 +1,234 @@
+"""Overload in process (paper 5, section 4.4): every finished cycle of a limited join is monitored, analysed, and acted upon.
+
+While an engine is pushed and advanced, an analysis is made at once, between two cycles: the same rows give the same results, however they
+are cut. In an engine that runs by itself it is made in a thread, and what it recommends holds from the first cycle that ends after it is
+done; the join never waits.
+
+Resources are probes per second of event time. Where the user gives none and the engine runs by itself, they are derived: the probes that
+the join manages in a second of work, with all that belongs to them, times the share of the time it may work. That takes a second
+of event time for a second of the clock, as it is with streams that come as they happen.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from time import perf_counter
+
+from muntin.adapt import Adapter, Control, Recommendation, Sample, TreeShape, analyse
+from muntin.kernels import layout
+from muntin.model.clock import format_interval
+from muntin.model.settings import Settings
+from muntin.model.window import TimeWindow
+from muntin.operators.budgeted_tree import Budgets, CycleSample, LimitedTree
+from muntin.plan.join import JoinPlan, TreePlan
+
+_log = logging.getLogger("muntin")
+
+_SECOND = 1_000_000
+_SHARE_OF_TIME = 0.5
+"""The share of the time that a join may work: the rest is for other joins, for results, and for bursts."""
+_LEAST_PROBES = 2_000
+"""Probes before their cost is taken for measured."""
+_FORGETTING = 0.5
+"""What was measured counts so much less with each cycle that has probes enough."""
+
+
+@cache
+def _analysts() -> ThreadPoolExecutor:
+    """The thread for analyses of all joins; each takes milliseconds."""
+    return ThreadPoolExecutor(1, thread_name_prefix="muntin-analysis")
+
+
+class Overload:
+    """Controls one limited join for as long as it runs, also where its operator is exchanged."""
+
+    def __init__(self, plan: JoinPlan, settings: Settings, *, live: bool) -> None:
+        assert plan.tree is not None, "only trees are limited"
+        assert plan.limiting is not None, "the plan says how it is limited"
+        self.plan, self._limiting, self._tree = plan, plan.limiting, plan.tree
+        self._given = settings.number("resources")
+        self._seconds = self._limiting.period / _SECOND
+        self.adapter = Adapter(TreeShape.of(plan.tree), control_of(plan, settings))
+        self._live = live
+        self._pending: Future[Recommendation] | None = None
+        self._work = self._probes = 0.0
+        self._probed_before = 0
+        self._rates: tuple[float | None, ...] = (None,) * self.adapter.shape.count
+
+    def attach(self, operator: LimitedTree) -> None:
+        """Control this operator from now on."""
+        self.operator = operator
+        operator.on_sample = self._on_sample
+        self.be_live(live=self._live)
+        self._probed_before = 0
+        self._set()
+
+    def be_live(self, *, live: bool) -> None:
+        """Whether the engine runs by itself: then analyses have a thread, and resources may be derived."""
+        self._live = live
+        if not live:
+            self._take(wait=True)
+            self._see_nothing()
+
+    def see(self, now: int, counts: Sequence[int]) -> None:
+        """Freshness counts from ``now`` while there is overload; without it results are complete, however many rows come at once."""
+        if self.adapter.overloaded:
+            self.operator.see(now, counts)
+        else:
+            self._see_nothing()
+
+    def _see_nothing(self) -> None:
+        self.operator.see(
+            layout.EVER,
+            [layout.EVER] * (1 + max(spec.stream for spec in self.operator.state.specs)),
+        )
+
+    # -- resources ---------------------------------------------------------------------------------
+
+    @property
+    def resources(self) -> float | None:
+        """Probes a second that are to be had; None: no limit."""
+        if self._given is not None or not self._live or self._probes < _LEAST_PROBES:
+            return self._given
+        return _SHARE_OF_TIME * self._probes / self._work
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Count the time of some work of the join."""
+        begin = perf_counter()
+        yield
+        probed = sum(self.operator.totals().probes)
+        fresh = probed - self._probed_before
+        if self._live and fresh:
+            keep = _FORGETTING if fresh >= _LEAST_PROBES else 1.0
+            self._probes = keep * self._probes + fresh
+            self._work = keep * self._work + perf_counter() - begin
+        self._probed_before = probed
+
+    # -- monitoring, analysis, actuation -----------------------------------------------------------
+
+    def _on_sample(self, sample: CycleSample) -> None:
+        resources = self.resources
+        self._take(wait=False)
+        calm = (
+            not self.adapter.overloaded and self.adapter.budgets is None and self._pending is None
+        )
+        if calm and (resources is None or not any(sample.arrivals)):
+            self._set()
+            return  # nothing to divide: streams of a row now and then have more cycles than rows
+        request = self.adapter.observe(
+            Sample(
+                sample.cycle,
+                self._seconds,
+                sample.arrivals,
+                sample.probes,
+                sample.matches,
+                sample.states,
+                resources,
+            )
+        )
+        if request is not None and self._live:
+            self._pending = _analysts().submit(analyse, request)
+        elif request is not None:
+            self._act(analyse(request))
+        self._set()
+
+    def _take(self, *, wait: bool) -> None:
+        """Act upon an analysis that is done, if there is one."""
+        pending = self._pending
+        if pending is None or not (wait or pending.done()):
+            return
+        self._pending = None
+        error = pending.exception()
+        if error is not None:
+            _log.error(
+                "query %s: the analysis of overload failed, probe budgets stay as they are: %s",
+                self.plan.query.name,
+                error,
+            )
+            self.adapter.abandon()
+            return
+        self._act(pending.result())
+
+    def _act(self, recommendation: Recommendation) -> None:
+        decided = self.adapter.decide(recommendation)
+        if decided is not None:
+            self._rates = tuple(None if rate < 0 else rate for rate in decided)
+            _log.info("query %s: %s", self.plan.query.name, self.adapter.decisions[-1])
+
+    def _set(self) -> None:
+        budgets = Budgets(self._rates, self.resources)
+        if budgets != self.operator.budgets:
+            self.operator.set_budgets(budgets)
+
+    # -- looking -----------------------------------------------------------------------------------
+
+    def budgets(self) -> dict[str, float | None]:
+        """Probes a second of each half join in words, None: all; nothing while it is not overloaded."""
+        names = half_way_names(self.plan, self._tree)
+        return (
+            dict(zip(names, self.operator.budgets.rates, strict=True))
+            if self.adapter.overloaded
+            else {}
+        )
+
+    def stats(self) -> dict[str, object]:
+        """What it measured and decided."""
+        operator, names = self.operator, half_way_names(self.plan, self._tree)
+        totals = operator.totals()
+        return {
+            **self.adapter.report(),
+            "resources": operator.budgets.cap,
+            "budgets": self.budgets(),
+            "arrivals": dict(zip(names, totals.arrivals, strict=True)),
+            "probes": dict(zip(names, totals.probes, strict=True)),
+            "matches": dict(zip(names, totals.matches, strict=True)),
+            "stale_results": operator.stale_results(),
+            "oldest_rows": ages_in_words(self.plan, operator.oldest_rows()),
+        }
+
+
+def control_of(plan: JoinPlan, settings: Settings) -> Control:
+    """What a controller is told about a plan."""
+    assert plan.limiting is not None, "the plan says how it is limited"
+    fresh = dict(plan.query.freshness)
+    windows = tuple(source.window for source in plan.query.sources)
+    return Control(
+        windows=windows,
+        freshness=tuple(fresh.get(place, window) for place, window in enumerate(windows)),
+        policy=settings.policy,
+        change=settings.factor("adapt_change"),
+        gain=settings.factor("adapt_gain"),
+        state_rows=plan.limiting.state_rows,
+        enforced=plan.limiting.enforce,
+    )
+
+
+def ages_in_words(plan: JoinPlan, ages: Sequence[int]) -> dict[str, str]:
+    """How old rows in results were, by alias: a time or rows, as the window is."""
+    return {
+        source.alias: format_interval(age)
+        if isinstance(source.window, TimeWindow)
+        else f"{age} ROWS"
+        for source, age in zip(plan.query.sources, ages, strict=False)
+    }
+
+
+def half_way_names(plan: JoinPlan, tree: TreePlan) -> list[str]:
+    """The half joins in words, by number: who looks into whose state.
+
+    The order is that of the sources, then of the tree's inner nodes.
+    """
+    aliases = [source.alias for source in plan.query.sources]
+    shape = TreeShape.of(tree)
+    sides = [
+        aliases[h]
+        if h < len(aliases)
+        else "+".join(aliases[s] for s in tree.nodes[h - len(aliases)].sources)
+        for h in range(shape.count)
+    ]
+    return [f"{sides[h]} into {sides[shape.partner[h]]}" for h in range(shape.count)]

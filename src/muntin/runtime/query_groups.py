@@ -1,0 +1,173 @@
+"""The groups of an engine: which queries advance together, and which rows each group gets.
+
+Queries that read the same streams are in one group. A new query opens another group for the same streams only where the windows
+of others hold rows that it needs and its own group does not. Streams that no query reads are in idle groups: one for all of
+them while there is no query, so that rows pushed before the first query wait for each other; otherwise each by itself, so that
+a stream nobody reads holds nothing back and is not held back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from muntin.expressions.duck import Duck
+from muntin.model.catalog import Stream
+from muntin.model.clock import BEFORE_ALL
+from muntin.plan.query import Query, Source
+from muntin.runtime.query_group import NOWHERE, Promise, QueryGroup
+from muntin.runtime.stream_clock import Place, StreamState, least_watermark
+from muntin.runtime.stream_input import StreamInput
+from muntin.state.batch import Batch
+
+
+class QueryGroups:
+    """All streams and groups of an engine; ``single``: one group for everything, driven from outside."""
+
+    def __init__(self, duck: Duck, tables: Mapping[str, pa.Table]) -> None:
+        self.streams: dict[str, StreamState] = {}
+        self.active: list[QueryGroup] = []
+        self.single = False
+        self._duck = duck
+        self._tables = tables
+        self.advanced = BEFORE_ALL
+        self._fed = NOWHERE
+        self._idle = [self._open(())]
+
+    def __iter__(self) -> Iterator[QueryGroup]:
+        """All groups, those without queries too."""
+        return iter((*self.active, *self._idle))
+
+    @property
+    def all_streams(self) -> QueryGroup:
+        """The one group of an engine that is driven from outside."""
+        assert self.single, "asked where there is one group"
+        return self._idle[0]
+
+    def _open(self, inputs: Iterable[StreamInput], final: Place = NOWHERE) -> QueryGroup:
+        return QueryGroup(
+            inputs, self._duck, self._tables, Promise(self.advanced, max(final, self._fed))
+        )
+
+    # -- streams -----------------------------------------------------------------------------------
+
+    def declare(self, stream: Stream, now: int | None) -> None:
+        """Add a stream, which no query reads yet; ``now`` is the clock, to compare its first time with."""
+        state = self.streams[stream.name] = StreamState(stream, now)
+        if self.active:
+            self._idle.append(self._open([StreamInput(state)]))
+        else:
+            self._idle[0].inputs[stream.name] = StreamInput(state)
+
+    def remove(self, stream: str) -> None:
+        """Remove a stream that no query reads."""
+        del self.streams[stream]
+        for group in self._idle:
+            group.inputs.pop(stream, None)
+
+    def inputs(self, stream: str) -> list[StreamInput]:
+        """The inputs of all groups that get the rows of a stream."""
+        return [group.inputs[stream] for group in self if stream in group.inputs]
+
+    # -- rows and time -----------------------------------------------------------------------------
+
+    def take(self, state: StreamState, batch: Batch) -> list[QueryGroup]:
+        """Hand rows in order of arrival to all groups that read the stream; return those groups.
+
+        A row goes to the late output once if it is late for any of them.
+        """
+        name = state.stream.name
+        readers = [group for group in self if name in group.inputs]
+        if len(batch):
+            own = state.arrive(batch)
+            masks = [
+                late for group in readers if (late := group.take(state, batch, own)) is not None
+            ]
+            if masks:
+                state.keep_late(batch.rows.filter(pa.array(np.logical_or.reduce(masks))))
+        return readers
+
+    def take_final(self, state: StreamState, batch: Batch) -> pa.Table:
+        """Hand rows of a stream that is watched elsewhere to all groups that read it; return those late for any of them."""
+        state.rows_in += len(batch)
+        name = state.stream.name
+        masks = [
+            late
+            for group in self
+            if name in group.inputs and (late := group.take_final(name, batch)) is not None
+        ]
+        return (
+            batch.rows.filter(pa.array(np.logical_or.reduce(masks)))
+            if masks
+            else state.stream.schema.empty_table()
+        )
+
+    def advance(self, instant: int) -> None:
+        """Promise to all groups that nothing earlier comes."""
+        self.advanced = max(self.advanced, instant)
+        for group in self:
+            group.advance(instant)
+
+    def move(self, final: Place) -> None:
+        """Move all groups to a place in the total order, and those to come."""
+        self._fed = max(self._fed, final)
+        for group in self:
+            group.move(final)
+
+    def frontier(self) -> Place:
+        """The least frontier of all groups that have queries."""
+        return min((group.frontier for group in self.active or self._idle), default=NOWHERE)
+
+    def trim(self, *, exactly: bool = False) -> None:
+        """Let go of rows that no window reaches any more."""
+        for group in self:
+            group.trim(exactly=exactly)
+
+    # -- queries -----------------------------------------------------------------------------------
+
+    def place(self, query: Query) -> QueryGroup:
+        """Return the group of a new query: one that runs and holds all that the query can find, or a new one."""
+        if self.single:
+            return self.all_streams
+        sources = [source for source in query.sources if not source.stored]
+        read = {source.relation for source in sources}
+        for group in self.active:
+            if group.inputs.keys() == read and not any(
+                self._lacks(group, source) for source in sources
+            ):
+                return group
+        group = self._opened(read)
+        self.active.append(group)
+        self._settle_idle()
+        return group
+
+    def _lacks(self, group: QueryGroup, source: Source) -> bool:
+        own = group.inputs[source.relation]
+        return any(
+            group.lacks(source, other) for other in self.inputs(source.relation) if other is not own
+        )
+
+    def _opened(self, read: Iterable[str]) -> QueryGroup:
+        """A new group at the least watermark of its streams, with as many rows of each as any group holds."""
+        states = [state for name, state in self.streams.items() if name in read]
+        group = self._open((), least_watermark(states))
+        held = [max(self.inputs(state.stream.name), key=StreamInput.held_after) for state in states]
+        group.inputs = {each.stream.name: each.continued(group.frontier) for each in held}
+        return group
+
+    def tidy(self) -> None:
+        """Close groups that have no query any more."""
+        if not self.single and any(group.is_empty() for group in self.active):
+            closed = [group for group in self.active if group.is_empty()]
+            self.active = [group for group in self.active if not group.is_empty()]
+            self._idle += closed
+            self._settle_idle()
+
+    def _settle_idle(self) -> None:
+        """Put the streams that no query reads into idle groups."""
+        read = {name for group in self.active for name in group.inputs}
+        unread = [name for name in self.streams if name not in read]
+        wanted = [[name] for name in unread] if self.active else [unread]
+        self._idle = [self._opened(names) for names in wanted]

@@ -1,0 +1,114 @@
+"""What a scheduled join has to do: the rows that look for partners, how far they are, and results that nobody may have yet.
+
+Flat arrays that :mod:`muntin.kernels.shared_join` works on; :mod:`muntin.kernels.scheduler_state` says where things stand. Invariant: an outer row
+has a place in the ring from when it is taken until it has finished the last level, a pair in the pool until its outer row has.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from muntin.kernels import scheduler_state as at
+from muntin.schedule.levels import Levels
+
+Integers = npt.NDArray[np.int64]
+
+SCHEDULERS = {"lwo": at.LWO, "swf": at.SWF, "mqt": at.MQT}
+_LEAST_ROWS = 1 << 10
+_LEAST_PAIRS = 1 << 10
+_NO_LIMIT = (1 << 62) - 1
+
+
+class WorkQueue:
+    """The work queue of one join of ``sources`` sources; ``counting`` when a window of it counts rows."""
+
+    def __init__(self, levels: Levels, scheduler: str, sources: int, *, counting: bool) -> None:
+        self._counting = counting
+        self._sources = sources
+        queues = 1 if scheduler == "lwo" else len(levels)
+        self.desk = np.zeros(at.DESK, np.int64)
+        self.desk[[at.SCHEDULER, at.FREE, at.SLICE, at.UNTIL]] = (
+            SCHEDULERS[scheduler],
+            -1,
+            _NO_LIMIT,
+            _NO_LIMIT,
+        )
+        self.desk[at.CONTAINED] = levels.contained
+        self.done = np.zeros(queues + 1, np.int64)
+        self.links = np.full((2, queues + 1), queues, np.int64)
+        self.given = np.full(len(levels), -1, np.int64)
+        # What is chosen depends on nothing but the queues where all rows have the same table.
+        remembered = scheduler == "mqt" and queues <= at.REMEMBERED and len(levels.reach) == 1
+        self.chosen = np.full(1 << queues if remembered else 1, -1, np.int8)
+        self.pairs = np.zeros((_LEAST_PAIRS, at.P_WORDS), np.int64)
+        self._make_ring(_LEAST_ROWS)
+
+    def _make_ring(self, rows: int) -> None:
+        self.outers = np.zeros((rows, at.O_WORDS), np.int64)
+        self.bases = np.zeros((rows if self._counting else 1, self._sources), np.int64)
+        self.bounds = np.zeros((rows if self._sources > 2 else 1, self._sources), np.int64)
+
+    def reserve(self, rows: int) -> None:
+        """Make sure that so many more rows can wait."""
+        wanted = self.waiting() + rows
+        if wanted <= len(self.outers):
+            return
+        numbers = np.arange(self.done[-1], self.done[0])
+        before = self.outers, self.bases, self.bounds
+        self._make_ring(1 << (wanted - 1).bit_length())
+        for old, new in zip(before, (self.outers, self.bases, self.bounds), strict=True):
+            if len(new) > 1:
+                new[numbers & len(new) - 1] = old[numbers & len(old) - 1]
+
+    def widen(self) -> None:
+        """Twice as much room for pairs."""
+        self.pairs = np.concatenate([self.pairs, np.zeros_like(self.pairs)])
+
+    def shrink(self) -> None:
+        """Give back room when nothing waits; what is held then is nothing, too."""
+        assert not self.waiting(), "rows are still waiting"
+        if len(self.outers) > _LEAST_ROWS:
+            self._make_ring(_LEAST_ROWS)
+        if len(self.pairs) > _LEAST_PAIRS:
+            self.pairs = np.zeros((_LEAST_PAIRS, at.P_WORDS), np.int64)
+            self.desk[[at.FREE, at.USED]] = -1, 0
+
+    def waiting(self) -> int:
+        """Rows that were taken and have not finished the last level."""
+        return int(self.done[0] - self.done[-1])
+
+    def nbytes(self) -> int:
+        """Bytes of all of it."""
+        return sum(
+            array.nbytes
+            for array in (
+                self.outers,
+                self.bases,
+                self.bounds,
+                self.pairs,
+                self.done,
+                self.links,
+                self.given,
+                self.chosen,
+            )
+        )
+
+    @staticmethod
+    def nothing() -> dict[str, int]:
+        """The :meth:`stats` of a join that has no work queue."""
+        return {
+            "rows_waiting": 0,
+            "most_rows_waiting": 0,
+            "results_held": 0,
+            "most_results_held": 0,
+        }
+
+    def stats(self) -> dict[str, int]:
+        """Rows that wait and results that are held, now and at most so far."""
+        return {
+            "rows_waiting": self.waiting(),
+            "most_rows_waiting": int(self.desk[at.MOST_WAITING]),
+            "results_held": int(self.desk[at.HELD]),
+            "most_results_held": int(self.desk[at.MOST_HELD]),
+        }

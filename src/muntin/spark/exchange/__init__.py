@@ -1,0 +1,1 @@
+"""What travels between Spark tasks: rows packed by partition, control messages, and their encoding."""

@@ -1,0 +1,1 @@
+"""One partition: its dataflows, the process that holds them, and how they are rebuilt."""

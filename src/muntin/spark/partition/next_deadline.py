@@ -1,0 +1,71 @@
+"""When time alone can change a result: the instant before which a heartbeat is not worth a batch.
+
+Three things happen although no row arrives: rows that wait become final, rows leave their time windows, and
+queries with EVERY report at the next multiple. The instants returned here are never too late, so skipping
+the moments before them loses nothing. They may be too early, which costs a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from muntin.engine.engine import Engine
+from muntin.model.settings import Settings
+from muntin.model.window import TimeWindow
+from muntin.plan.pipeline import Pipeline
+from muntin.plan.query import Emit, Query
+from muntin.planner.overload_plan import is_adapting
+
+
+def next_due(
+    engine: Engine, queries: Iterable[tuple[Query, Settings]], newest: Mapping[str, int]
+) -> int | None:
+    """Return the first instant at which time alone can change results of an engine, or None.
+
+    ``newest`` maps streams to the time of their newest row; streams without rows are absent.
+    """
+    waiting = engine.oldest_waiting()
+    found = [] if waiting is None else [waiting]
+    for query, settings in queries:
+        due = _due_of(engine, query, settings, newest)
+        if due is not None:
+            found.append(due)
+    return min(found, default=None)
+
+
+def _due_of(
+    engine: Engine, query: Query, settings: Settings, newest: Mapping[str, int]
+) -> int | None:
+    now = engine.closed()
+    every = max(query.every or 0, settings.interval("reevaluation") or 0)
+    windows = [
+        (source.relation, _expiry(query, source.window))
+        for source in query.sources
+        if source.relation in newest
+    ]
+    if every:
+        reported = query.emit is Emit.SNAPSHOT and bool(windows)
+        pending = any(now <= newest[stream] + micros + every for stream, micros in windows)
+        return (now // every + 1) * every if reported or pending else None
+    if isinstance(query, Pipeline) or is_adapting(settings):
+        return (
+            now + 1 if any(now <= newest[stream] + micros for stream, micros in windows) else None
+        )
+    if query.emit is Emit.INSERTS:
+        return None
+    instants = []
+    for stream, micros in windows:
+        # The first row that leaves, and the first one whose instant is not closed.
+        arrived, left = (
+            engine.oldest_logged(stream, now + 1),
+            engine.oldest_logged(stream, now - micros),
+        )
+        instants += [] if arrived is None else [arrived]
+        instants += [] if left is None or not micros else [left + micros]
+    return min(instants, default=None)
+
+
+def _expiry(query: Query, window: object) -> int:
+    """Return after how many microseconds a row leaves its window with an effect on results; 0: never."""
+    plain = not isinstance(query, Pipeline) and query.emit is Emit.INSERTS
+    return window.micros if isinstance(window, TimeWindow) and not plain else 0

@@ -1,0 +1,255 @@
+"""The way of released results from the processes of partitions to the driver, while they still work on their shares.
+
+The driver listens on a port; its address and a key of its own travel with the tasks and are nowhere on disk. A partition whose
+queries have subscribers connects and sends each piece from within its work, at once. At the end of a share it waits for one word from
+the driver: so when a batch is complete, all that was released is in the subscribers' buffers. A driver that
+cannot be reached, or stands still, costs a share some seconds once a minute at most; results that may not have come are counted.
+
+Both sides prove that they have the key before anything is sent. What is sent is JSON and Arrow, never code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import secrets
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from muntin.errors import RunError
+from muntin.spark.driver.subscriptions import Mark
+from muntin.spark.exchange.messages import from_blob, to_blob
+
+_log = logging.getLogger("muntin.spark")
+
+_PATIENCE = 5.0
+"""Seconds for a connection, for the proof of the key, and for the other side to take or say something."""
+_END = b""
+"""What comes after the last piece of a share, and what is answered to it."""
+_PAUSE = 60.0
+"""Seconds after which a driver that could not be reached is tried again."""
+_BROKEN = (EOFError, OSError, AuthenticationError)
+_STRANGE = (*_BROKEN, AssertionError, ValueError)
+"""What the proof of the key raises, whoever is at the other end."""
+
+Take: TypeAlias = Callable[[str, Mark, pa.Table], None]
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the driver listens, and the key."""
+
+    host: str
+    port: int
+    key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Outlet:
+    """Where a partition sends the results of which queries."""
+
+    address: Address
+    partition: int
+    queries: frozenset[str]
+
+
+def _connection(own: socket.socket, patience: float) -> Connection:
+    """A connection over a duplicate of a socket: small pieces go at once, and nothing takes longer than ``patience``."""
+    own.setblocking(True)
+    own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    _limit(own, socket.SO_SNDTIMEO, patience)
+    _limit(own, socket.SO_RCVTIMEO, patience)
+    return Connection(os.dup(own.fileno()))
+
+
+def _limit(own: socket.socket, option: int, seconds: float) -> None:
+    own.setsockopt(
+        socket.SOL_SOCKET, option, struct.pack("ll", int(seconds), int(seconds % 1 * 1_000_000))
+    )
+
+
+def _packed(query: str, mark: Mark, results: pa.Table) -> bytes:
+    head = json.dumps([query, mark.batch, mark.partition, mark.sequence, mark.arrived])
+    return head.encode() + b"\n" + to_blob(results, compressed=False)
+
+
+def _unpacked(message: bytes) -> tuple[str, Mark, pa.Table]:
+    head, _, blob = message.partition(b"\n")
+    query, batch, partition, sequence, arrived = json.loads(head)
+    return query, Mark(batch, partition, sequence, arrived), from_blob(blob)
+
+
+class Reception:
+    """The driver's side: takes what partitions send and hands it on to ``take``, in a thread for each partition.
+
+    ``host`` is where the machines of partitions find the driver, ``bind`` the address on this machine.
+    """
+
+    def __init__(self, host: str, bind: str, take: Take) -> None:
+        self._take = take
+        self._lock = threading.Lock()
+        self._open: set[socket.socket] = set()
+        try:
+            family = socket.AF_INET6 if ":" in bind else socket.AF_INET
+            self._socket = socket.create_server((bind, 0), family=family)
+        except OSError as error:
+            raise RunError(
+                f"the driver cannot listen for results at {bind}: {error.strerror}",
+                hint="Set spark.driver.bindAddress to an address it has",
+            ) from error
+        self.address = Address(host, self._socket.getsockname()[1], secrets.token_bytes(32))
+        threading.Thread(target=self._accept, name="muntin-reception", daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                own, _ = self._socket.accept()
+            except OSError:  # it was closed
+                return
+            with self._lock:
+                self._open.add(own)
+            threading.Thread(
+                target=self._serve, args=(own,), name="muntin-reception-partition", daemon=True
+            ).start()
+
+    def _serve(self, own: socket.socket) -> None:
+        """Take what one partition sends, until it or we have enough of it."""
+        try:
+            with _connection(own, _PATIENCE) as connection:
+                if self._proved(connection):
+                    _limit(own, socket.SO_RCVTIMEO, 0)  # batches may be far apart
+                    with contextlib.suppress(*_BROKEN):
+                        self._receive(connection)
+        finally:
+            with self._lock:
+                self._open.discard(own)
+            own.close()
+
+    def _proved(self, connection: Connection) -> bool:
+        """Whether the other side has the key, too."""
+        try:
+            deliver_challenge(connection, self.address.key)
+            answer_challenge(connection, self.address.key)
+        except _STRANGE:
+            return False
+        return True
+
+    def _receive(self, connection: Connection) -> None:
+        while True:
+            message = connection.recv_bytes()
+            if message == _END:
+                connection.send_bytes(_END)
+            else:
+                self._take(*_unpacked(message))
+
+    def close(self) -> None:
+        """Listen no more."""
+        for own in [self._socket, *self._open]:
+            with contextlib.suppress(OSError):
+                own.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+class Courier:
+    """The partition's side: keeps a connection to the driver from share to share, once one was needed."""
+
+    def __init__(self) -> None:
+        self._address: Address | None = None
+        self._connection: Connection | None = None
+        self._not_before = 0.0
+
+    def releases(self, outlet: Outlet, batch: int, arrived: float) -> Releases:
+        """For the results of one share."""
+        if outlet.address != self._address:
+            self.drop()
+            self._address, self._not_before = outlet.address, 0.0
+        if self._connection is None and time.monotonic() >= self._not_before:
+            self._connect(outlet.address)
+        return Releases(self, outlet, Mark(batch, outlet.partition, 0, arrived))
+
+    def _connect(self, address: Address) -> None:
+        self._not_before = time.monotonic() + _PAUSE
+        try:
+            with socket.create_connection((address.host, address.port), _PATIENCE) as own:
+                connection = _connection(own, _PATIENCE)
+            answer_challenge(connection, address.key)
+            deliver_challenge(connection, address.key)
+        except _STRANGE as error:
+            _log.warning(
+                "the driver at %s:%d cannot be reached for subscribers: %s",
+                address.host,
+                address.port,
+                error,
+            )
+            return
+        self._connection, self._not_before = connection, 0.0
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection."""
+        return self._connection is not None
+
+    def send(self, message: bytes) -> None:
+        """Send, if there is a connection."""
+        if self._connection is not None:
+            try:
+                self._connection.send_bytes(message)
+            except _BROKEN:
+                self.drop()
+
+    def confirmed(self) -> bool:
+        """Whether the driver says that it has all that was sent."""
+        self.send(_END)
+        if self._connection is None:
+            return False
+        try:
+            self._connection.recv_bytes()
+        except _BROKEN:
+            self.drop()
+        return self.connected
+
+    def drop(self) -> None:
+        """Let go of the connection; the next share tries again."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+
+class Releases:
+    """Sends the results of one share as they are released: a function for :meth:`muntin.engine.engine.Engine.feed`."""
+
+    def __init__(self, courier: Courier, outlet: Outlet, first: Mark) -> None:
+        self._courier = courier
+        self._wanted = outlet.queries
+        self._first = first
+        self._released: Counter[str] = Counter()
+        self._whole = courier.connected
+
+    def __call__(self, query: str, results: pa.Table) -> None:
+        """Send results of a query, if it has subscribers."""
+        if query in self._wanted and len(results):
+            mark = Mark(
+                self._first.batch, self._first.partition, self._released[query], self._first.arrived
+            )
+            self._released[query] += len(results)
+            if self._whole:
+                self._courier.send(_packed(query, mark, results))
+                self._whole = self._courier.connected
+
+    def end(self) -> int:
+        """The share is done: how many of its results may not have come to the driver."""
+        released = self._released.total()
+        return 0 if not released or (self._whole and self._courier.confirmed()) else released

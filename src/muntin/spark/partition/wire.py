@@ -1,0 +1,46 @@
+"""What a worker and the process of a partition say to each other: frames, so that neither side unpickles anything.
+
+A message is a tuple of a word and its arguments. Both sides have proved that they hold the key of the
+socket before the first one is sent.
+"""
+
+from __future__ import annotations
+
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from muntin.spark.exchange.codec import decode_values, encode_values
+from muntin.spark.exchange.frames import CheckpointError
+from muntin.spark.exchange.messages import Share
+from muntin.spark.partition.push_channel import Outlet
+from muntin.spark.partition.recovery import Answer
+
+_KIND = "message"
+_MESSAGES: dict[str, tuple[Any, ...]] = {
+    "apply": (str, int, Share, Path, Outlet | None),
+    "extend": (bytes,),
+    "rebuild": (bytes, int),
+    "extend?": (),
+    "rebuild?": (),
+    "rest": (Path, Path),
+    "rests": (),
+    "applied": (Answer,),
+    "failed": (str,),
+}
+"""The types of the arguments of each word."""
+
+
+def send(connection: Connection, message: tuple[Any, ...]) -> None:
+    """Send a message."""
+    word, *values = message
+    connection.send_bytes(encode_values([word, *values], _KIND))
+
+
+def receive(connection: Connection) -> tuple[Any, ...]:
+    """Return the next message; raise OSError if it is not one of ours."""
+    content = connection.recv_bytes()
+    try:
+        return decode_values(content, _KIND, _MESSAGES, "a message between processes")
+    except CheckpointError as error:
+        raise OSError(error.fact) from error

@@ -1,0 +1,395 @@
+"""GROUP BY, HAVING and a select list with aggregates.
+
+The rows below the grouping carry the keys and the arguments of the aggregates, each as one column. The select list and HAVING are
+the user's text with keys and aggregates replaced by columns of the groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import pyarrow as pa
+from sqlglot import exp
+
+from muntin.aggregates.types import is_ordered
+from muntin.model.window import Unbounded
+from muntin.plan.pipeline import Aggregate, GroupBy, Node
+from muntin.plan.query import ColumnRef, Expression, OutputColumn, Source, quote
+from muntin.sql.aggregates import Call, find_calls, is_aggregate, refuse_aggregates, result_type
+from muntin.sql.binder import cut_alias, default_name, name_outputs, predicate_of
+from muntin.sql.conjuncts import unwrap
+from muntin.sql.lexer import Tokens, is_number, is_symbol, is_text, split_commas, word
+from muntin.sql.scope import Scope
+from muntin.sql.shape import Shape
+from muntin.sql.syntax import ColumnUse
+from muntin.sql.typecheck import Condition, find_types, typed
+from muntin.sql.types import RESERVED
+from muntin.sql.writer import Draft, Writer, plain_text
+
+_KEYS = "Name it in GROUP BY, or use an aggregate such as MIN"
+_EDGES = {"(", ")", ","}
+_LOOSE = {
+    "=",
+    "==",
+    "<>",
+    "!=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "AND",
+    "OR",
+    "NOT",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "END",
+    "IS",
+    "IN",
+    "BETWEEN",
+}
+_SETS = {"ROLLUP", "CUBE", "GROUPING SETS", "GROUPING"}
+
+
+@dataclass(frozen=True)
+class _Item:
+    """An item of the select list: the expression, and its name if it was given one."""
+
+    body: Tokens
+    alias: str
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A call of an aggregate with what it is over, and the key it goes by."""
+
+    call: Call
+    argument: Draft | None
+    key: Draft | None
+
+    @property
+    def drafts(self) -> list[Draft]:
+        """The columns that rows below must carry for it."""
+        return [draft for draft in (self.argument, self.key) if draft is not None]
+
+
+@dataclass
+class Grouping:
+    """The grouping of one select, from its parts to its node: first :meth:`columns`, then :meth:`node`."""
+
+    shape: Shape
+    tree: exp.Select
+    writer: Writer
+    scope: Scope
+    _items: list[_Item] = field(default_factory=list)
+    _keys: list[Draft] = field(default_factory=list)
+    _calls: list[_Bound] = field(default_factory=list)
+
+    def columns(self) -> list[Draft]:
+        """What the rows below must carry: keys, then the arguments of aggregates."""
+        self._items = list(self._read_items())
+        self._keys = list(self._read_keys())
+        for tokens in (*(item.body for item in self._items), self.shape.having):
+            for call in find_calls(tokens) if tokens is not None else ():
+                key = None if call.key is None else self.writer.write(unwrap(call.key), self.scope)
+                self._calls.append(_Bound(call, self._argument(call), key))
+        return [*self._keys, *self._arguments()] or [Draft("1", (), self.shape.plain)]
+
+    @property
+    def by_time(self) -> Call | None:
+        """A call for which the rows below must carry their order, such as FIRST."""
+        return next((bound.call for bound in self._calls if bound.call.function.by_time), None)
+
+    def _arguments(self) -> list[Draft]:
+        """The different arguments and keys of the aggregates."""
+        return list({draft.sql: draft for bound in self._calls for draft in bound.drafts}.values())
+
+    def _read_items(self) -> Iterator[_Item]:
+        if len(self.shape.items) != len(self.tree.expressions):
+            raise self.shape.plain.error(
+                self.shape.plain.start,
+                "the select list cannot be understood",
+                "Separate its items by commas",
+            )
+        for tokens, item in zip(self.shape.items, self.tree.expressions, strict=True):
+            star = item.this if isinstance(item, exp.Column) else item
+            if isinstance(star, exp.Star):
+                raise tokens.error(
+                    tokens.start,
+                    "* cannot stand beside aggregates or GROUP BY",
+                    "List the columns instead",
+                )
+            yield _Item(*cut_alias(tokens, item))
+
+    def _read_keys(self) -> Iterator[Draft]:
+        """The keys: expressions, names and places of items, or ALL items without aggregates."""
+        tokens = self.shape.group
+        if tokens is None:
+            return
+        if len(tokens) == 1 and word(tokens[0]) == "ALL":
+            for item in self._items:
+                if not any(is_aggregate(item.body, at) for at in range(len(item.body))):
+                    yield self.writer.write(unwrap(item.body), self.scope)
+            return
+        seen: set[str] = set()
+        for part in split_commas(tokens):
+            if not len(part):
+                raise tokens.error(
+                    part.stop, "an expression is missing here", "Write GROUP BY expression, ..."
+                )
+            if word(part[0]) in _SETS or (is_symbol(part[0], "(") and len(part) == 2):
+                raise tokens.error(
+                    part[0],
+                    "sets of groupings are not supported",
+                    "Register a query for each grouping",
+                )
+            refuse_aggregates(part, "in GROUP BY", "Aggregate in a sub-select in FROM first")
+            draft = self._key(unwrap(part))
+            if draft.sql not in seen:
+                seen.add(draft.sql)
+                yield draft
+
+    def _key(self, part: Tokens) -> Draft:
+        body = part
+        if len(part) == 1 and is_number(part[0]):
+            if not part[0].text.isdecimal() or not 1 <= int(part[0].text) <= len(self._items):
+                fact = f"the select list has no item {part[0].text}"
+                raise part.error(part[0], fact, f"It has {len(self._items)}; name the key instead")
+            body = self._items[int(part[0].text) - 1].body
+        elif len(part) == 1 and not self._is_column(part):
+            named = [
+                item for item in self._items if item.alias.casefold() == part[0].text.casefold()
+            ]
+            body = named[0].body if named else part
+        if body is not part:
+            refuse_aggregates(
+                body,
+                "in GROUP BY",
+                f"{part[0].text} of the select list is one; group by something else",
+            )
+        return self.writer.write(unwrap(body), self.scope)
+
+    def _is_column(self, part: Tokens) -> bool:
+        name = part[0].text.casefold()
+        return any(
+            name == column.casefold()
+            for source in self.scope.sources
+            for column in source.schema.names
+        )
+
+    def _argument(self, call: Call) -> Draft | None:
+        """What an aggregate is over; with FILTER it is NULL where the condition does not hold."""
+        value = (
+            Draft("1", (), call.tokens)
+            if call.argument is None
+            else self.writer.write(unwrap(call.argument), self.scope)
+        )
+        if call.condition is None:
+            return None if call.argument is None else value
+        condition = self.writer.write(unwrap(call.condition), self.scope)
+        references = tuple(dict.fromkeys(condition.references + value.references))
+        return Draft(f"CASE WHEN {condition.sql} THEN {value.sql} END", references, call.tokens)
+
+    # -- above the groups ----------------------------------------------------------------------------
+
+    def node(
+        self,
+        rows: Callable[[tuple[OutputColumn, ...]], Node],
+        columns: Sequence[OutputColumn],
+        order: Sequence[OutputColumn] = (),
+    ) -> GroupBy:
+        """The node, given what makes the rows below, their columns in the order of :meth:`columns`, and those that give their order."""
+        columns = [*columns, *order]
+        last = tuple(range(len(columns) - len(order), len(columns)))
+        places = {
+            column.expression.sql: place for place, column in reversed(list(enumerate(columns)))
+        }
+        aggregates = []
+        for bound in self._calls:
+            call, key = bound.call, bound.key
+            place = None if bound.argument is None else places[bound.argument.sql]
+            kind = result_type(call, None if place is None else columns[place].expression.type)
+            function = "count" if place is None else call.function.name
+            text = plain_text(call.tokens)
+            by = last if call.function.by_time else ()
+            by = by if key is None else (self._key_place(call, places[key.sql], columns), *by)
+            aggregates.append(
+                Aggregate(function, place, kind, call.distinct, call.fraction, by, text)
+            )
+        if not aggregates and not self._keys:
+            aggregates.append(
+                Aggregate("count", None, pa.int64(), text="COUNT(*)")
+            )  # something to tell that the group is there
+        shown: dict[Aggregate, Aggregate] = {}
+        for aggregate in aggregates:
+            shown.setdefault(replace(aggregate, text=""), aggregate)
+        order_of = {aggregate: number for number, aggregate in enumerate(shown)}
+        numbers = [
+            order_of[replace(aggregate, text="")] for aggregate in aggregates[: len(self._calls)]
+        ]
+        group = GroupBy(rows(tuple(columns)), len(self._keys), tuple(shown.values()), None, ())
+        above = Scope((Source("", "", stored=True, window=Unbounded(), schema=group.groups),), 1)
+        written = _GroupWriter(self, columns, iter(numbers))
+        outputs = [
+            (item.alias or self._name(item.body), written.write(item.body), item)
+            for item in self._items
+        ]
+        having = None
+        if self.shape.having is not None:
+            having = Condition(written.write(unwrap(self.shape.having)))
+        types = find_types([draft for _, draft, _ in outputs], [having] if having else [], above)
+        for name, draft, _ in outputs:
+            if name.casefold() in RESERVED:
+                fact = f"a column of the result cannot be called {name!r}"
+                raise draft.tokens.error(
+                    draft.tokens.start, fact, "Results use that name; give it an alias"
+                )
+        select = name_outputs([(name, typed(draft, types)) for name, draft, _ in outputs])
+        condition: Expression | None = predicate_of(having, types).expression if having else None
+        return replace(group, having=condition, select=select)
+
+    @staticmethod
+    def _key_place(call: Call, place: int, columns: Sequence[OutputColumn]) -> int:
+        """Return the place of a key, if it is of a type that has an order."""
+        kind = columns[place].expression.type
+        if call.key is not None and not is_ordered(kind):
+            fact = f"{plain_text(call.tokens)} goes by the type {kind}, which is not supported"
+            raise call.key.error(call.key.start, fact, "Go by a number, a text or a time")
+        return place
+
+    def _name(self, body: Tokens) -> str:
+        """The name of an item without alias: a column's own, or the text."""
+        if any(is_aggregate(body, at) for at in range(len(body))):
+            return plain_text(body)
+        return default_name(body, self.writer.write(unwrap(body), self.scope))
+
+
+@dataclass
+class _GroupWriter:
+    """Writes expressions over groups: keys and aggregates become columns, other columns are refused."""
+
+    grouping: Grouping
+    columns: Sequence[OutputColumn]
+    numbers: Iterator[int]
+
+    @cached_property
+    def _longest(self) -> int:
+        """How many tokens a part that equals a key can have at most: each name may get an alias and a dot."""
+        keys = self.grouping._keys  # noqa: SLF001 (one job in two classes)
+        return max((3 * len(key.tokens) for key in keys if len(key.tokens) > 1), default=0)
+
+    def write(self, tokens: Tokens) -> Draft:
+        """The expression over groups."""
+        grouping = self.grouping
+        body = unwrap(tokens)
+        whole = (
+            None
+            if any(is_aggregate(body, at) for at in range(len(body)))
+            else grouping.writer.write(body, grouping.scope)
+        )
+        keys = [key.sql for key in grouping._keys]  # noqa: SLF001 (one job in two classes)
+        if whole is not None and whole.sql in keys:
+            return self._column(keys.index(whole.sql), tokens)
+        calls = {call.start: call for call in find_calls(tokens)}
+        pieces, references = [], []
+        index = 0
+        while index < len(tokens):
+            reference, end = self._replaced(tokens, index, calls, keys)
+            if reference is None:
+                pieces.append(Piece(tokens.source(tokens[index]), index, index))
+            else:
+                references.append(reference)
+                pieces.append(Piece(quote(reference.flat), index, end - 1))
+            index = end
+        text = join_pieces(tokens, pieces)
+        return Draft(text, tuple(dict.fromkeys(references)), tokens)
+
+    def _replaced(
+        self, tokens: Tokens, index: int, calls: dict[int, Call], keys: list[str]
+    ) -> tuple[ColumnRef | None, int]:
+        """The column of the groups that stands for what begins here, and where that ends."""
+        grouping = self.grouping
+        if index in calls:
+            return ColumnRef(0, f"a{next(self.numbers)}"), calls[index].end
+        for end in range(min(len(tokens), index + self._longest), index, -1):
+            if _stands_alone(tokens, index, end) and not any(
+                at in calls for at in range(index, end)
+            ):
+                draft = grouping.writer.write(tokens.part(index, end), grouping.scope)
+                if draft.references and draft.sql in keys:
+                    return ColumnRef(0, self.columns[keys.index(draft.sql)].name), end
+        use = grouping.writer.uses.get(tokens[index].start)
+        if use is None:
+            return None, index + 1
+        reference, consumed = grouping.scope.resolve(use, tokens)
+        if quote(reference.flat) not in keys:
+            shown = ".".join(use.names[:consumed])
+            raise tokens.error(
+                tokens[index],
+                f"the column {shown} is neither a key of the groups nor inside an aggregate",
+                _KEYS,
+            )
+        return ColumnRef(0, self.columns[keys.index(quote(reference.flat))].name), _end_of(
+            tokens, index, use, consumed
+        )
+
+    def _column(self, place: int, tokens: Tokens) -> Draft:
+        reference = ColumnRef(0, self.columns[place].name)
+        return Draft(quote(reference.flat), (reference,), tokens)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a text that is put together, and the tokens it stands for."""
+
+    text: str
+    first: int
+    last: int
+
+
+def join_pieces(tokens: Tokens, pieces: Sequence[Piece]) -> str:
+    """The pieces with spaces where the user had some, and around what was put in."""
+    text = ""
+    for number, piece in enumerate(pieces):
+        if number and tokens[pieces[number - 1].last].end + 1 < tokens[piece.first].start:
+            text += " "
+        text += piece.text
+    return text
+
+
+def _stands_alone(tokens: Tokens, start: int, end: int) -> bool:
+    """Whether a part of an expression cannot bind with what is around it.
+
+    It stands between parentheses or commas, or is tighter than the comparisons, AND, OR and so on that it stands between.
+    """
+    if end - start < 2:
+        return False
+    depth = 0
+    edges = _EDGES | _LOOSE
+    for at in range(start, end):
+        depth += is_symbol(tokens[at], "(") - is_symbol(tokens[at], ")")
+        if depth < 0:
+            return False
+        if depth == 0 and _mark(tokens, at) in _LOOSE:
+            edges = _EDGES
+    return (
+        depth == 0
+        and (start == 0 or _mark(tokens, start - 1) in edges)
+        and (end == len(tokens) or _mark(tokens, end) in edges)
+    )
+
+
+def _mark(tokens: Tokens, at: int) -> str:
+    return word(tokens[at]) or (
+        "" if is_text(tokens[at]) or is_number(tokens[at]) else tokens[at].text
+    )
+
+
+def _end_of(tokens: Tokens, index: int, use: ColumnUse, consumed: int) -> int:
+    last = use.offsets[consumed - 1]
+    while tokens[index].start < last:
+        index += 1
+    return index + 1

@@ -1,0 +1,246 @@
+"""The partitions of the engine on Spark as a driver of golden scripts, without Spark: every partition in this process.
+
+What is fed is cut into micro-batches at random places, and tasks within them. A query that is added or dropped takes effect as
+on Spark: the program gets a change from the next batch on. Some partitions are then built again from the shares that are kept,
+others go on.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+
+from muntin.errors import CatalogError
+from muntin.expressions.duck import Duck
+from muntin.model.catalog import Catalog, Stream, Table
+from muntin.plan.pipeline import Pipeline
+from muntin.plan.query import Query
+from muntin.spark.deployment import Program, Registered
+from muntin.spark.driver.global_stage import LastStages
+from muntin.spark.driver.query_changes import Wanted, brought, exports, settled
+from muntin.spark.exchange.messages import Output, Part, Share, to_blob
+from muntin.spark.exchange.packer import Packer
+from muntin.spark.partition.partition import LATE, Kept
+from muntin.spark.partition.recovery import KeptPartition
+from muntin.sql.script import read_query
+from muntin.state.advance_limit import Segment
+from muntin.testing.batch_cuts import cut
+from muntin.testing.compare import accumulate
+from muntin.testing.golden import StreamDeclaration
+
+
+class PartitionDriver:
+    """A :class:`muntin.testing.driver.Driver` of partitions.
+
+    Parameters
+    ----------
+    settings : Mapping[str, object]
+        Settings of the queries.
+    partitions : int
+        How many.
+    seed : int, optional
+        Where micro-batches are cut; None: every row is one, as scripts about late rows need, since lateness goes by batches.
+    """
+
+    in_order = False
+
+    def __init__(self, settings: Mapping[str, object], partitions: int, seed: int | None) -> None:
+        self._settings = {name: str(value) for name, value in settings.items()}
+        self._random = None if seed is None else Random(seed)  # noqa: S311 (guards nothing)
+        self._catalog = Catalog()
+        self._program = Program((), {}, (), (), partitions)
+        self._running: list[KeptPartition] = []
+        self._stores: list[dict[int, tuple[Kept, Share]]] = [{} for _ in range(partitions)]
+        self._packers: dict[str, Packer] = {}
+        self._queries: dict[str, Query] = {}
+        self._results: dict[str, list[pa.Table]] = {}
+        self._taken: dict[str, int] = {}
+        self._late: dict[str, list[pa.Table]] = {}
+        self._batch = 0
+        self._duck = Duck()
+        self._folder = tempfile.TemporaryDirectory(prefix="muntin-partition-driver-")
+        self._stages = LastStages(Path(self._folder.name) / "last", self._duck)
+
+    def declare(self, stream: StreamDeclaration) -> None:
+        """Declare a stream."""
+        self._catalog.add(Stream(stream.name, stream.schema, stream.time, stream.slack))
+        self._change(streams=tuple(self._catalog.streams()))
+
+    def table(self, name: str, rows: pa.Table) -> None:
+        """Declare a stored table with its rows."""
+        self._catalog.add(Table(name, rows.schema))
+        self._change(tables={**self._program.tables, name: to_blob(rows)})
+
+    def query(self, name: str, sql: str) -> None:
+        """Register a standing query."""
+        if name.casefold() in self._queries:
+            raise CatalogError(
+                f"there is already a query {name}", hint="Choose another name, or drop it first"
+            )
+        self._queries[name.casefold()] = read_query(sql, name, self._catalog)
+        self._results[name.casefold()] = []
+        self._taken[name.casefold()] = 0
+        added = Registered(name, sql, dict(self._settings))
+        if self._batch:
+            self._settle(Wanted(added=added))
+        else:
+            self._change(queries=(*self._program.queries, added))
+
+    def execute(self, sql: str) -> None:
+        """Nothing: statements are the engine's business, not the partitions'."""
+        raise NotImplementedError(f"partitions run no statements: {sql}")
+
+    def change(self, setting: str, value: str) -> None:
+        """Change a setting of the queries to come."""
+        self._settings[setting] = value.strip("'")
+
+    def feed(self, stream: str, rows: pa.Table) -> None:
+        """Send rows to the partitions, micro-batch by micro-batch."""
+        known = self._catalog.find(stream)
+        assert isinstance(known, Stream), "scripts feed streams"
+        for piece in cut(rows, self._random):
+            parts: list[list[Part]] = [[] for _ in self._stores]
+            packer = self._packers.setdefault(known.name, Packer(self._program, known.name))
+            for task, share in enumerate(cut(piece, self._random)):
+                for partition, part in packer.pack(share, task):
+                    parts[partition].append(part)
+            segments = packer.segments(piece)
+            self._apply({known.name: tuple(segments)} if segments else {}, parts, None)
+
+    def advance(self, at: int) -> None:
+        """Tell the partitions of a moment."""
+        self._apply({}, [[] for _ in self._stores], at)
+
+    def take(self, query: str) -> pa.Table:
+        """The results since the last call."""
+        results = self._found(query)
+        new = results.slice(self._taken[query.casefold()])
+        self._taken[query.casefold()] = len(results)
+        return new
+
+    def answer(self, query: str) -> pa.Table | None:
+        """What all changes add up to; nothing where results are inserts only, or have not begun."""
+        known, found = self._queries[query.casefold()], self._found(query)
+        begun = len(found) or not (isinstance(known, Pipeline) and known.has_beginning)
+        return accumulate(found) if known.emit.name == "CHANGES" and begun else None
+
+    def late(self, stream: str) -> pa.Table:
+        """All rows that came too late so far."""
+        known = self._catalog.find(stream)
+        assert isinstance(known, Stream), "scripts ask for streams"
+        return pa.concat_tables([known.schema.empty_table(), *self._late.get(known.name, [])])
+
+    def state(self) -> None:
+        """Not told: a partition holds rows of others, too."""
+
+    def explain(self, query: str) -> None:
+        """Not told."""
+
+    def drop(self, query: str) -> None:
+        """Drop a standing query."""
+        self._found(query)
+        dropped = self._queries.pop(query.casefold())
+        self._settle(Wanted(dropped=dropped.name))
+
+    def restart(self) -> bool:
+        """Nothing is durable: partitions are built again at every change as it is."""
+        return False
+
+    def rebuild(self) -> None:
+        """Build all partitions again from the shares that are kept."""
+        for number in range(len(self._running)):
+            self._running[number] = KeptPartition.rebuilt(
+                self._program, number, self._stores[number].values()
+            )
+
+    def close(self) -> None:
+        """Remove its files."""
+        self._folder.cleanup()
+
+    def _found(self, query: str) -> pa.Table:
+        if query.casefold() not in self._queries:
+            raise CatalogError(f"there is no query {query}")
+        if not self._batch:
+            self._apply({}, [[] for _ in self._stores], None)
+        schema = self._queries[query.casefold()].output_schema
+        return pa.concat_tables([schema.empty_table(), *self._results[query.casefold()]])
+
+    def _change(self, **parts: object) -> None:
+        """Another program, before the first batch."""
+        self._program = replace(self._program, **parts)  # type: ignore[arg-type]
+        self._packers = {}
+        self._running = []
+
+    def _settle(self, wanted: Wanted) -> None:
+        """A change from the next batch on."""
+        needed = exports(self._program, wanted.added) if wanted.added else ()
+        held = {
+            (lane, stream): [partition.held(lane, stream) for partition in self._running]
+            for lane, stream in needed
+        }
+        self._program = settled(self._program, wanted, self._batch, held, Path(self._folder.name))
+        self._packers = {}
+        for number, partition in enumerate(self._running):
+            if (self._batch + number) % 2:
+                self._running[number] = KeptPartition.rebuilt(
+                    self._program, number, self._stores[number].values()
+                )
+            else:
+                assert partition.extend(self._program), (
+                    "a program with one more change extends the one before"
+                )
+
+    def _apply(
+        self,
+        segments: Mapping[str, tuple[Segment, ...]],
+        parts: list[list[Part]],
+        moment: int | None,
+    ) -> None:
+        if not self._running:
+            self._running = [
+                KeptPartition(self._program, number) for number in range(len(self._stores))
+            ]
+        outputs: list[Output] = []
+        epochs = range(self._program.epoch(self._batch - 1), self._program.epoch(self._batch))
+        for number, (partition, store, own) in enumerate(
+            zip(self._running, self._stores, parts, strict=True)
+        ):
+            carried = brought(self._program, epochs, number, Path(self._folder.name))
+            newest = {stream: found[-1][1] for stream, found in segments.items()}
+            limit = self._program.max_advance
+            share = Share(
+                self._batch, epochs.stop, newest, tuple(own), moment, (), carried, segments, limit
+            )
+            applied = partition.apply(share)
+            store[share.batch] = (applied.note, applied.snapshot or share)
+            outputs += applied.outputs
+            for gone in applied.gone:
+                del store[gone]
+        self._deliver(outputs)
+        for output in outputs:
+            if output.kind == LATE:
+                self._late.setdefault(output.name, []).append(output.table)
+        self._batch += 1
+
+    def _deliver(self, outputs: list[Output]) -> None:
+        """Results to where they are taken from; some batches are done again, by last stages that are built again."""
+        placed = self._program.placed()
+        found = lambda kind, name: [  # noqa: E731
+            output.table for output in outputs if (output.kind, output.name) == (kind, name)
+        ]
+        results: dict[str, pa.Table] = {}
+        for _ in range(2 if self._batch % 3 == 1 else 1):
+            places = self._stages.begin(self._program, placed, self._batch)
+            results = {
+                name: self._stages.result(place, placed[place], self._batch, found)
+                for name, place in places.items()
+            }
+            if self._batch % 2:
+                self._stages = LastStages(Path(self._folder.name) / "last", self._duck)
+        for name, query in self._queries.items():
+            self._results[name].append(results[query.name])

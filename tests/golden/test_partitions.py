@@ -1,0 +1,30 @@
+"""Every golden script through the partitions of the engine on Spark, without Spark: any number of partitions, random micro-batches.
+
+Left out are scripts about what partitions do not do: statements and their errors (``errors_*``, ``settings``) and plans
+(``explain``). Scripts about late rows are fed row by row, since on Spark a row is late by the batches before its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from muntin.testing.partition_driver import PartitionDriver
+from muntin.testing.runner import run_file
+
+ABOUT_STATEMENTS = {"settings", "explain"}
+SCRIPTS = [
+    path
+    for path in sorted(Path(__file__).parent.glob("*.cqt"))
+    if not path.stem.startswith("errors_") and path.stem not in ABOUT_STATEMENTS
+]
+ABOUT_LATE_ROWS = {"late_rows", "silent_stream", "slack", "slack_and_late"}
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 5])
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_partitions_pass_a_script(script: Path, partitions: int) -> None:
+    seed = None if script.stem in ABOUT_LATE_ROWS else sum(script.name.encode()) + partitions
+    report = run_file(script, driver=lambda settings: PartitionDriver(settings, partitions, seed))
+    assert report.ok, str(report)

@@ -1,0 +1,161 @@
+"""Partitions give what one engine gives: any number of them, any cut into micro-batches and tasks, any restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from unittest.mock import patch
+
+import pyarrow as pa
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from muntin.expressions.duck import Duck
+from muntin.model.catalog import Stream
+from muntin.operators.consolidate import consolidate
+from muntin.plan.query import Emit
+from muntin.spark.deployment import Program, Registered
+from muntin.spark.exchange.messages import Output, Part, Share, from_blob, to_blob
+from muntin.spark.exchange.packer import Packer
+from muntin.spark.partition import recovery as rebuilding
+from muntin.spark.partition.partition import RESULTS, Kept
+from muntin.spark.partition.recovery import KeptPartition
+from muntin.sql.script import read_query
+from muntin.state import stream_log
+from muntin.testing.case import Case
+from muntin.testing.compare import assert_same_rows, rows_of
+from muntin.testing.strategies import Shape, cases
+
+DUCK = Duck()
+
+
+def program_of(case: Case, partitions: int) -> Program:
+    streams = tuple(
+        Stream(stream.name, stream.schema, stream.time, stream.slack) for stream in case.streams
+    )
+    tables = {name: to_blob(rows) for name, rows in case.stored().items()}
+    return Program(streams, tables, (Registered("q", case.query, {}),), (), partitions)
+
+
+def shares(case: Case, program: Program, tasks: int) -> Iterator[list[Share]]:
+    """For every micro-batch the share of each partition; the last one moves time to the end."""
+    packers = {stream.name: Packer(program, stream.name) for stream in program.streams}
+    for batch, piece in enumerate([*case.micro_batches(), None]):
+        parts: list[list[Part]] = [[] for _ in range(program.partitions)]
+        newest = {}
+        for stream, rows in (piece or {}).items():
+            newest[stream] = max(rows.column("ts").cast(pa.int64()).to_pylist())
+            for task in range(tasks):
+                start, stop = task * len(rows) // tasks, (task + 1) * len(rows) // tasks
+                for partition, part in packers[stream].pack(rows.slice(start, stop - start), task):
+                    parts[partition].append(part)
+        yield [
+            Share(batch, 0, newest, tuple(own), case.end if piece is None else None)
+            for own in parts
+        ]
+
+
+@given(cases(Shape()), st.integers(1, 5), st.integers(1, 3), st.sets(st.integers(0, 6)))
+def test_partitions_give_the_oracles_results(
+    case: Case, partitions: int, tasks: int, restarts: set[int]
+) -> None:
+    query = read_query(case.query, "q", case.catalog())
+    program = program_of(case, partitions)
+    running = [KeptPartition(program, number) for number in range(partitions)]
+    stores: list[dict[int, tuple[Kept, Share]]] = [{} for _ in range(partitions)]
+    collected = []
+    for number, batch in enumerate(shares(case, program, tasks)):
+        for partition, share in enumerate(batch):
+            if number in restarts:
+                running[partition] = KeptPartition.rebuilt(
+                    program, partition, stores[partition].values()
+                )
+            applied = running[partition].apply(share)
+            stores[partition][share.batch] = (applied.note, applied.snapshot or share)
+            for gone in applied.gone:
+                del stores[partition][gone]
+            collected += [output.table for output in applied.outputs if output.kind == RESULTS]
+    found = pa.concat_tables([query.output_schema.empty_table(), *collected])
+    oracle = case.oracle(query)
+    note(case.script(query))
+    if query.emit is Emit.INSERTS:
+        assert_same_rows(oracle.inserts(case.end), found)
+    else:
+        assert_same_rows(oracle.changes(case.end), consolidate(found, DUCK))
+
+
+@st.composite
+def disordered(draw: st.DrawFn) -> tuple[Case, dict[int, int]]:
+    """Cases whose rows come in any order, so that some are late, in many batches; and moments told after some batches."""
+    case = draw(cases(Shape(sources=3)))
+    events = tuple(draw(st.permutations(case.events))) if draw(st.booleans()) else case.events
+    cuts = draw(st.sets(st.integers(0, len(events)), max_size=len(events)))
+    moments = draw(
+        st.dictionaries(
+            st.integers(0, 12),
+            st.integers(0, 12).map(lambda second: second * 1_000_000),
+            max_size=3,
+        )
+    )
+    return replace(case, events=events, cuts=tuple(sorted(cuts))), moments
+
+
+@settings(max_examples=settings().max_examples // 5)
+@given(disordered(), st.integers(1, 3), st.sets(st.integers(0, 24)))
+def test_a_partition_built_again_goes_on_as_if_it_had_never_ended(
+    drawn: tuple[Case, dict[int, int]], partitions: int, restarts: set[int]
+) -> None:
+    case, moments = drawn
+    note(case.script(read_query(case.query, "q", case.catalog())))
+    program = program_of(case, partitions)
+    for partition in range(partitions):
+        kept, unbroken = KeptPartition(program, partition), KeptPartition(program, partition)
+        store: dict[int, tuple[Kept, Share]] = {}
+        for number, batch in enumerate(shares(case, program, 1)):
+            share = replace(batch[partition], moment=moments.get(number, batch[partition].moment))
+            if number in restarts:
+                kept = KeptPartition.rebuilt(program, partition, store.values())
+            applied = kept.apply(share)
+            store[number] = (applied.note, applied.snapshot or share)
+            for gone in applied.gone:
+                del store[gone]
+            assert told(applied.outputs) == told(unbroken.apply(share).outputs)
+
+
+@settings(max_examples=settings().max_examples // 5)
+@given(
+    disordered().filter(lambda drawn: "PARTITION BY" in drawn[0].query),
+    st.sets(st.integers(0, 24)),
+    st.sampled_from([-(10**6), 0, 150]),
+)
+def test_snapshots_of_partitioned_windows_change_nothing_and_bound_what_is_kept(
+    drawn: tuple[Case, dict[int, int]], restarts: set[int], few: int
+) -> None:
+    """Snapshots come after every share, or after some, and logs are trimmed at once; else both happen only with many rows."""
+    case, moments = drawn
+    note(case.script(read_query(case.query, "q", case.catalog())))
+    program = program_of(case, 1)
+    kept, unbroken = KeptPartition(program, 0), KeptPartition(program, 0)
+    store: dict[int, tuple[Kept, Share]] = {}
+    for number, (batch,) in enumerate(shares(case, program, 1)):
+        share = replace(batch, moment=moments.get(number, batch.moment))
+        if number in restarts:
+            kept = KeptPartition.rebuilt(program, 0, store.values())
+        with patch.object(rebuilding, "FEW", few), patch.object(stream_log, "_FEW", 0):
+            applied = kept.apply(share)
+        store[number] = (applied.note, applied.snapshot or share)
+        for gone in applied.gone:
+            del store[gone]
+        assert told(applied.outputs) == told(unbroken.apply(share).outputs)
+        rows = sum(
+            len(from_blob(part.blob)) for _, own in store.values() for part in own.all_parts()
+        )
+        assert applied.snapshot is not None or rows <= 2 * kept.rows() + max(few, 0)
+        assert applied.snapshot is None or rows == kept.rows()
+
+
+def told(outputs: list[Output]) -> list[tuple[str, str, list[str]]]:
+    """What outputs say, rows in any order."""
+    return [
+        (output.kind, output.name, sorted(map(str, rows_of(output.table)))) for output in outputs
+    ]

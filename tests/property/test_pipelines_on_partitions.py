@@ -1,0 +1,186 @@
+"""Pipelines on partitions give what one engine in process gives: any number of partitions, any cut into micro-batches, any restart."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from unittest.mock import patch
+
+import pyarrow as pa
+from hypothesis import assume, given, note, settings
+from hypothesis import strategies as st
+
+import muntin
+from muntin.errors import SqlError
+from muntin.expressions.duck import Duck
+from muntin.model.catalog import Stream
+from muntin.plan.pipeline import Pipeline
+from muntin.plan.query import Emit
+from muntin.spark import last_stage, rebuilding
+from muntin.spark.deployment import Program, Registered
+from muntin.spark.driver.global_stage import LastStages
+from muntin.spark.exchange.messages import Output, Part, Share, to_blob
+from muntin.spark.exchange.packer import Packer
+from muntin.spark.partition.partition import Kept
+from muntin.spark.partition.recovery import KeptPartition
+from muntin.sql.script import read_query
+from muntin.state import stream_log
+from muntin.testing.case import Case
+from muntin.testing.compare import assert_same_changes, assert_same_rows
+from muntin.testing.pipeline_oracle import PipelineOracle
+from muntin.testing.pipeline_strategies import PipelineShape, pipeline_cases
+from muntin.testing.strategies import Shape
+
+DUCK = Duck()
+SECOND = 1_000_000
+
+
+class Run:
+    """The partitions of a case and the last stages above them, all of which can be built again before any batch."""
+
+    def __init__(self, case: Case, partitions: int, folder: Path) -> None:
+        streams = tuple(
+            Stream(stream.name, stream.schema, stream.time, stream.slack) for stream in case.streams
+        )
+        tables = {name: to_blob(rows) for name, rows in case.stored().items()}
+        self.program = Program(streams, tables, (Registered("q", case.query, {}),), (), partitions)
+        self.placed = self.program.placed()
+        self._folder = folder
+        self._partitions = [KeptPartition(self.program, number) for number in range(partitions)]
+        self._stores: list[dict[int, tuple[Kept, Share]]] = [{} for _ in range(partitions)]
+        self._stages = LastStages(folder, DUCK)
+
+    def build_again(self) -> None:
+        self._partitions = [
+            KeptPartition.rebuilt(self.program, number, store.values())
+            for number, store in enumerate(self._stores)
+        ]
+        self._stages = LastStages(self._folder, DUCK)
+
+    def apply(self, shares: Sequence[Share], *, twice: bool) -> pa.Table:
+        """The results of a batch; ``twice``: the driver fails before the batch is complete, and it is done again."""
+        outputs: list[Output] = []
+        for partition, share, store in zip(self._partitions, shares, self._stores, strict=True):
+            applied = partition.apply(share)
+            store[share.batch] = (applied.note, applied.snapshot or share)
+            for gone in applied.gone:
+                del store[gone]
+            outputs += applied.outputs
+        results = self._deliver(shares[0].batch, outputs)
+        return self._deliver(shares[0].batch, outputs) if twice else results
+
+    def _deliver(self, batch: int, outputs: Sequence[Output]) -> pa.Table:
+        places = self._stages.begin(self.program, self.placed, batch)
+        return self._stages.result(places["q"], self.placed[0], batch, partial(tables_of, outputs))
+
+
+def tables_of(outputs: Sequence[Output], kind: str, name: str) -> list[pa.Table]:
+    return [output.table for output in outputs if (output.kind, output.name) == (kind, name)]
+
+
+def shares(case: Case, program: Program, until: int) -> Iterator[list[Share]]:
+    """For every micro-batch the share of each partition; then time moves on, to the end and beyond."""
+    packers = {stream.name: Packer(program, stream.name) for stream in program.streams}
+    pieces = [*case.micro_batches(), {}, {}]
+    for batch, (piece, moment) in enumerate(
+        zip(pieces, [*[None] * (len(pieces) - 2), case.end, until], strict=True)
+    ):
+        parts: list[list[Part]] = [[] for _ in range(program.partitions)]
+        newest = {}
+        for stream, rows in piece.items():
+            newest[stream] = max(rows.column("ts").cast(pa.int64()).to_pylist())
+            for partition, part in packers[stream].pack(rows, 0):
+                parts[partition].append(part)
+        yield [Share(batch, 0, newest, tuple(own), moment) for own in parts]
+
+
+def bound(case: Case) -> Pipeline:
+    """The query of a case; what is refused is left out."""
+    try:
+        query = read_query(case.query, "q", case.catalog())
+    except SqlError:
+        assume(False)
+        raise
+    assume(isinstance(query, Pipeline))
+    assert isinstance(query, Pipeline)
+    return query
+
+
+def in_process(case: Case, until: int) -> pa.Table:
+    engine = muntin.Engine()
+    for statement in case.declarations:
+        engine.execute(statement)
+    for name, rows in case.stored().items():
+        engine.table(name, rows)
+    q = engine.query(case.query, name="q")
+    for stream, rows in case.batches():
+        engine.push(stream, rows)
+    engine.advance(case.end)
+    engine.advance(until)
+    return q.poll()
+
+
+def on_partitions(case: Case, partitions: int, until: int, events: dict[int, str]) -> pa.Table:
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(case, partitions, Path(folder))
+        note(
+            f"{case.query}\n{[part.name for part in run.placed[0].parts]}\n{run.placed[0].how.routes}\n{run.placed[0].how.last}"
+        )
+        note(
+            "\n".join(
+                [*case.declarations, *map(str, case.tables), *map(str, case.events), str(case.cuts)]
+            )
+        )
+        found = []
+        for number, batch in enumerate(shares(case, run.program, until)):
+            if events.get(number) == "again":
+                run.build_again()
+            found.append(run.apply(batch, twice=events.get(number) == "twice"))
+        return pa.concat_tables(found)
+
+
+EVENTS = st.dictionaries(st.integers(0, 7), st.sampled_from(["again", "twice"]), max_size=4)
+
+
+@settings(max_examples=settings().max_examples // 2)
+@given(
+    pipeline_cases(),
+    st.sampled_from([1, 2, 5]),
+    st.integers(0, 20),
+    EVENTS,
+    st.sampled_from([-(10**6), 0, 20_000]),
+)
+def test_results_are_those_of_one_engine_and_of_the_oracle(
+    case: Case, partitions: int, beyond: int, events: dict[int, str], few: int
+) -> None:
+    """What is kept is replaced by what is left of it after every batch, after some, or never; see ``few``."""
+    query = bound(case)
+    until = case.end + beyond * SECOND
+    with (
+        patch.object(last_stage, "FEW", few),
+        patch.object(rebuilding, "FEW", few),
+        patch.object(stream_log, "_FEW", 0),
+    ):
+        found = on_partitions(case, partitions, until, events)
+    assert_same_changes(in_process(case, until), found)
+    oracle = case.oracle(query)
+    assert isinstance(oracle, PipelineOracle)
+    assert_same_changes(
+        oracle.inserts(until) if query.emit is Emit.INSERTS else oracle.changes(until), found
+    )
+
+
+@settings(max_examples=settings().max_examples // 4)
+@given(
+    pipeline_cases(Shape(events=14), PipelineShape(depth=1, spreads=True)),
+    st.sampled_from([2, 5]),
+    EVENTS,
+)
+def test_rounding_is_that_of_one_engine_to_the_last_bit(
+    case: Case, partitions: int, events: dict[int, str]
+) -> None:
+    bound(case)
+    until = case.end + 20 * SECOND
+    assert_same_rows(in_process(case, until), on_partitions(case, partitions, until, events))

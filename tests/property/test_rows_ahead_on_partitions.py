@@ -1,0 +1,191 @@
+"""On Spark rows too far ahead change nothing: any number of partitions, any tasks, any restart, as if they had never come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from muntin.model.catalog import Stream
+from muntin.spark.deployment import Program, Registered
+from muntin.spark.exchange.messages import Output, Part, Share
+from muntin.spark.exchange.packer import Packer
+from muntin.spark.partition.partition import LATE, RESULTS, Kept
+from muntin.spark.partition.recovery import KeptPartition
+from muntin.state.advance_limit import PATIENCE, merge_segments
+from muntin.testing.compare import rows_of
+
+SECOND = 1_000_000
+LIMIT = 3600 * SECOND
+SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
+STREAMS = (Stream("A", SCHEMA, "ts", 0, (), 0), Stream("B", SCHEMA, "ts", 2 * SECOND, (), 1))
+QUERIES = (
+    Registered("pairs", "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 10 SECONDS", {}),
+    Registered("groups", "SELECT k, COUNT(*) AS n FROM A GROUP BY k WINDOW 10 SECONDS", {}),
+    Registered("rows", "SELECT COUNT(*) AS n FROM B WINDOW 5 ROWS", {}),
+)
+Row = tuple[int, int]
+Batch = dict[str, list[Row]]
+
+SECONDS = st.integers(0, 60) | st.integers(100_000, 100_060) | st.integers(500_000, 500_005)
+ROWS = st.lists(
+    st.tuples(st.integers(0, 2), SECONDS.map(lambda second: second * SECOND)), max_size=14
+)
+BATCHES = st.lists(st.fixed_dictionaries({"A": ROWS, "B": ROWS}), min_size=1, max_size=6)
+
+
+@dataclass
+class Naive:
+    """The rule for one stream, time by time."""
+
+    newest: int | None = None
+    ahead: int = 0
+
+    def bound(self, times: Sequence[int]) -> int:
+        """The newest time that is taken of a batch; at least one time is given."""
+        base = min(times) if self.newest is None else self.newest
+        taken = self._climb(base, times)
+        if taken is None:
+            self.ahead += len(times)
+            if self.ahead < PATIENCE:
+                return base
+            taken = self._climb(min(times), times)
+        self.ahead, self.newest = 0, taken
+        return base if taken is None else max(base, taken)
+
+    @staticmethod
+    def _climb(base: int, times: Sequence[int]) -> int | None:
+        found = False
+        for time in sorted(times):
+            if time > base + LIMIT:
+                break
+            base, found = max(base, time), True
+        return base if found else None
+
+
+def without_rows_ahead(batches: Sequence[Batch]) -> tuple[list[Batch], list[tuple[str, Row]]]:
+    """The batches without the rows too far ahead, and those rows."""
+    streams = {"A": Naive(), "B": Naive()}
+    kept, ahead = [], []
+    for batch in batches:
+        left: Batch = {}
+        for name, rows in batch.items():
+            bound = streams[name].bound([time for _, time in rows]) if rows else 0
+            left[name] = [row for row in rows if row[1] <= bound]
+            ahead += [(name, row) for row in rows if row[1] > bound]
+        kept.append(left)
+    return kept, ahead
+
+
+def shares(program: Program, batches: Sequence[Batch], tasks: int) -> Iterator[list[Share]]:
+    packers = {stream.name: Packer(program, stream.name) for stream in program.streams}
+    for number, batch in enumerate(batches):
+        parts: list[list[Part]] = [[] for _ in range(program.partitions)]
+        segments, newest = {}, {}
+        for stream, rows in batch.items():
+            if not rows:
+                continue
+            table = pa.table(
+                [
+                    [row[0] for row in rows],
+                    pa.array([row[1] for row in rows]).cast(pa.timestamp("us")),
+                ],
+                schema=SCHEMA,
+            )
+            pieces = [
+                table.slice(
+                    task * len(rows) // tasks,
+                    (task + 1) * len(rows) // tasks - task * len(rows) // tasks,
+                )
+                for task in range(tasks)
+            ]
+            for task, piece in enumerate(pieces):
+                for partition, part in packers[stream].pack(piece, task):
+                    parts[partition].append(part)
+            found = [segment for piece in pieces for segment in packers[stream].segments(piece)]
+            segments[stream] = tuple(merge_segments(found, program.max_advance))
+            newest[stream] = max(row[1] for row in rows)
+        yield [
+            Share(number, 0, newest, tuple(own), segments=segments, max_advance=program.max_advance)
+            for own in parts
+        ]
+
+
+def run(program: Program, batches: Sequence[Batch], tasks: int, restarts: set[int]) -> list[Output]:
+    """All outputs of all partitions; before some batches every partition is built again."""
+    running = [KeptPartition(program, number) for number in range(program.partitions)]
+    stores: list[dict[int, tuple[Kept, Share]]] = [{} for _ in range(program.partitions)]
+    outputs = []
+    for number, batch in enumerate(shares(program, batches, tasks)):
+        for partition, share in enumerate(batch):
+            if number in restarts:
+                running[partition] = KeptPartition.rebuilt(
+                    program, partition, stores[partition].values()
+                )
+            applied = running[partition].apply(share)
+            stores[partition][share.batch] = (applied.note, applied.snapshot or share)
+            for gone in applied.gone:
+                del stores[partition][gone]
+            outputs += applied.outputs
+    return outputs
+
+
+def told(outputs: Sequence[Output], kind: str) -> list[tuple[str, str]]:
+    return sorted(
+        (output.name, str(row))
+        for output in outputs
+        if output.kind == kind
+        for row in rows_of(output.table)
+    )
+
+
+def shown(rows: Sequence[tuple[str, Row]]) -> list[tuple[str, str]]:
+    tables = [
+        (name, pa.table([[row[0]], pa.array([row[1]]).cast(pa.timestamp("us"))], schema=SCHEMA))
+        for name, row in rows
+    ]
+    return [(name, str(row)) for name, table in tables for row in rows_of(table)]
+
+
+@given(BATCHES, st.integers(1, 4), st.integers(1, 3), st.sets(st.integers(0, 6)))
+@example(
+    [
+        {"A": [(0, 0)], "B": [(0, 0)]},
+        {"A": [(0, 100_000 * SECOND)] * 9, "B": []},
+        {"A": [(0, 100_001 * SECOND)], "B": []},
+    ],
+    2,
+    2,
+    {1, 2},
+)
+def test_rows_ahead_change_nothing_and_are_told_of_as_late(
+    batches: list[Batch], partitions: int, tasks: int, restarts: set[int]
+) -> None:
+    program = Program(STREAMS, {}, QUERIES, (), partitions, LIMIT)
+    kept, ahead = without_rows_ahead(batches)
+    outputs = run(program, batches, tasks, restarts)
+    wanted = run(replace(program, max_advance=None), kept, tasks, set())
+    assert told(outputs, RESULTS) == told(wanted, RESULTS)
+    assert told(outputs, LATE) == sorted([*told(wanted, LATE), *shown(ahead)])
+
+
+def test_a_share_with_a_row_ahead_is_let_go_when_its_other_rows_are() -> None:
+    """Else one garbage row would keep its batch in the checkpoint for years."""
+    program = Program(STREAMS, {}, QUERIES[:1], (), 1, LIMIT)
+    partition = KeptPartition(program, 0)
+    batches: list[Batch] = [
+        {"A": [(0, 0)], "B": [(0, 0)]},
+        {"A": [(0, SECOND), (1, 10**9 * SECOND)], "B": [(0, SECOND)]},
+    ]
+    batches += [
+        {"A": [(0, second * SECOND)], "B": [(0, second * SECOND)]} for second in range(2, 40)
+    ]
+    gone = [
+        batch for (share,) in shares(program, batches, 1) for batch in partition.apply(share).gone
+    ]
+    assert 1 in gone
+    assert np.all(np.diff(gone) > 0)

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from muntin.plan.description import Fact, Node, draw, to_dict
+
+TREE = Node(
+    "query",
+    "query",
+    (Fact("name", "q"), Fact("rows", 3, "3 rows"), Fact("cost", 1.5, "costs 1.5")),
+    (
+        Node(
+            "parts[]",
+            "first",
+            (Fact("a", 1),),
+            (Node("inner", "inside"), Node("last", "last inside")),
+        ),
+        Node("parts[]", "", (Fact("a", None),), (Node("inner", "never drawn"),)),
+        Node("parts[]", "second", (), (Node("inner", "below nothing"),)),
+        Node("hidden", "", (Fact("b", ["x", "y"]),)),
+    ),
+    ("parts", "others"),
+)
+
+
+def test_people_get_lines_with_branches() -> None:
+    assert draw(TREE).splitlines() == [
+        "query: 3 rows, costs 1.5",
+        "├─ first",
+        "│  ├─ inside",
+        "│  └─ last inside",
+        "└─ second",
+        "   └─ below nothing",
+    ]
+
+
+def test_machines_get_everything() -> None:
+    assert to_dict(TREE) == {
+        "name": "q",
+        "rows": 3,
+        "cost": 1.5,
+        "parts": [{"a": 1, "inner": {}, "last": {}}, {"a": None, "inner": {}}, {"inner": {}}],
+        "others": [],
+        "hidden": {"b": ["x", "y"]},
+    }
+
+
+def test_two_parts_cannot_have_one_place() -> None:
+    with pytest.raises(AssertionError, match="keys of their own"):
+        to_dict(Node("query", "query", (), (Node("join", "one"), Node("join", "two"))))

@@ -1,0 +1,145 @@
+"""A checkpoint has one engine at a time, says what it cannot do, and misses files that a batch was begun with."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from muntin.errors import InputError
+from muntin.spark.deployment import Program
+from muntin.spark.driver.checkpoint import Checkpoint, CheckpointError
+
+HOLDER = """
+import sys
+from pathlib import Path
+from muntin.spark.driver.checkpoint import Checkpoint
+checkpoint = Checkpoint(Path(sys.argv[1]))
+checkpoint.acquire()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_checkpoint_has_one_engine_at_a_time_in_a_process(tmp_path: Path) -> None:
+    first, second = Checkpoint(tmp_path), Checkpoint(tmp_path)
+    first.acquire()
+    first.acquire()
+    with pytest.raises(
+        CheckpointError,
+        match=rf"{tmp_path} is in use by another engine \(process {os.getpid()} on .*Stop that one first",
+    ):
+        second.acquire()
+    first.release()
+    second.acquire()
+    second.release()
+    second.release()
+
+
+def test_a_checkpoint_is_free_when_the_process_that_has_it_is_killed(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "new" / "folder")
+    command = [sys.executable, "-c", HOLDER, str(checkpoint.folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"held\n"
+            with pytest.raises(
+                CheckpointError, match=rf"in use by another engine \(process {holder.pid} on"
+            ):
+                checkpoint.acquire()
+        finally:
+            holder.kill()
+        holder.wait()
+        checkpoint.acquire()
+    checkpoint.release()
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    checkpoint = Checkpoint(tmp_path / "file" / "folder")
+    with pytest.raises(
+        CheckpointError,
+        match=r"file/folder cannot be written to: Not a directory.*may write to, with room on its disk",
+    ):
+        checkpoint.acquire()
+    full = Checkpoint(tmp_path)
+    full.acquire()
+    (tmp_path / "muntin" / "program.part").symlink_to("/dev/full")
+    with pytest.raises(CheckpointError, match="cannot be written to: No space left on device"):
+        full.resume(Program((), {}, (), (), 1))
+    (tmp_path / "muntin" / "program.part").unlink()
+    resumed = full.resume(Program((), {}, (), (), 1))
+    assert resumed.run
+    full.release()
+
+
+def planned(folder: Path, batch: int, position: int, files: dict[int, Path]) -> None:
+    """As Spark notes a batch: a source of files that was read up to a position, and one of another kind."""
+    (folder / "spark" / "offsets").mkdir(parents=True, exist_ok=True)
+    log = folder / "spark" / "sources" / "0"
+    log.mkdir(parents=True, exist_ok=True)
+    (folder / "spark" / "offsets" / str(batch)).write_text(
+        f'v1\n{{"batch": 1}}\n{{"logOffset":{position}}}\n-\n{{"other":3}}', encoding="utf-8"
+    )
+    for number, file in files.items():
+        entries = [
+            {"path": file.as_uri(), "batchId": number},
+            {"path": "file:///nowhere", "batchId": number - 1},
+        ]
+        (log / f"{number}.compact").write_text(
+            "v1\n" + "\n".join(json.dumps(entry) for entry in entries), encoding="utf-8"
+        )
+
+
+def test_files_that_a_batch_was_begun_with_must_still_be_there(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    checkpoint.check_planned()
+    file = tmp_path / "a file.parquet"
+    planned(tmp_path, 0, 0, {0: tmp_path / "read long ago"})
+    planned(tmp_path, 1, 2, {1: file, 2: file})
+    commits = tmp_path / "spark" / "commits"
+    commits.mkdir()
+    (commits / "0").touch()
+    with pytest.raises(
+        InputError, match=r"batch 1 was begun with .*a file.parquet, which is gone\. Put it back"
+    ):
+        checkpoint.check_planned()
+    file.touch()
+    with pytest.raises(InputError, match="which is empty"):
+        checkpoint.check_planned()
+    file.write_bytes(b"content")
+    checkpoint.check_planned()
+    file.unlink()
+    (commits / "1").touch()
+    checkpoint.check_planned()
+    (tmp_path / "spark" / "offsets" / "2").write_bytes(b"v1\n{half")
+    checkpoint.check_planned()
+
+
+def test_notes_of_spark_that_are_not_whole_are_named(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    checkpoint.check_logs()
+    planned(tmp_path, 0, 0, {})
+    planned(tmp_path, 1, 0, {})
+    commit = tmp_path / "spark" / "commits" / "0"
+    commit.parent.mkdir()
+    commit.write_text('v1\n{"nextBatchWatermarkMs":0}', encoding="utf-8")
+    checkpoint.check_logs()
+    for path in (
+        commit,
+        tmp_path / "spark" / "offsets" / "1",
+        tmp_path / "spark" / "offsets" / "0",
+    ):
+        whole = path.read_bytes()
+        for damaged in (b"", whole[:-3], b"\xff" + whole[1:]):
+            path.write_bytes(damaged)
+            with pytest.raises(CheckpointError, match=rf"{path} is damaged\. Restore the folder"):
+                checkpoint.check_logs()
+        path.write_bytes(whole)
+    (tmp_path / "spark" / "offsets" / "0").unlink()
+    with pytest.raises(CheckpointError, match="offsets/0 is missing"):
+        checkpoint.check_logs()

@@ -1,0 +1,286 @@
+"""Limits on Spark: what the governor learns and sends, and partitions that make the same choices again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from muntin.engine.declarations import Declarations
+from muntin.errors import SettingError
+from muntin.model.catalog import Stream
+from muntin.plan.join import JoinPlan
+from muntin.spark.deployment import Program, Registered
+from muntin.spark.driver.load_controller import Done, Governor, Pace
+from muntin.spark.exchange.controls import Control, Limits
+from muntin.spark.exchange.messages import Output, Share
+from muntin.spark.exchange.packer import Packer
+from muntin.spark.partition.partition import RESULTS, Kept
+from muntin.spark.partition.recovery import KeptPartition
+from muntin.sql.streams import make_stream
+
+SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
+SECOND = 1_000_000
+SQL = "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 1 SECOND"
+ADAPT = {"overload": "adapt", "sharing": "off", "replan": "off", "tree": "((A, B), C)"}
+
+
+def declared() -> Declarations:
+    found = Declarations()
+    for name in "ABC":
+        found.add_stream(make_stream(name, SCHEMA, "ts", 0))
+    return found
+
+
+def planned(**settings: str) -> tuple[JoinPlan, Any]:
+    found = declared()
+    for name, value in {**ADAPT, **settings}.items():
+        found.set(name, value)
+    own, plan = found.planned(found.read(SQL, "q"))
+    assert isinstance(plan, JoinPlan)
+    return plan, own
+
+
+def governor(
+    partitions: int = 2, interval: float = 2.0, **settings: str
+) -> tuple[Governor, list[Control]]:
+    sent: list[Control] = []
+    made = Governor(partitions, interval, sent.append)
+    made.add(*planned(**settings))
+    return made, sent
+
+
+def told(arrivals: list[int], matches: float, *, cycles: int = 2) -> Mapping[str, Any]:
+    """What a partition tells: everything that arrives probes and finds the same."""
+    counts = {
+        "arrivals": arrivals,
+        "probes": arrivals,
+        "matches": [int(count * matches) for count in arrivals],
+        "states": [3 * count for count in arrivals],
+    }
+    return {"overload": {"q": {"cycles": cycles, **counts, "stale": 0, "oldest": [SECOND] * 3}}}
+
+
+def analysed(made: Governor) -> None:
+    """Wait until what was to be analysed is: batches take longer than that, those of a test do not."""
+    made._analysts.submit(int).result()
+
+
+# -- the pace ------------------------------------------------------------------------------------------
+
+
+def test_there_is_no_limit_while_batches_take_no_longer_than_they_may() -> None:
+    pace = Pace(2.0)
+    for _ in range(5):
+        pace.learn(Done(1.2, 10_000, passed=2.0))
+    assert pace.resources() is None
+
+
+def test_a_batch_that_takes_too_long_has_its_probes_cut_in_proportion_to_what_they_take() -> None:
+    pace = Pace(2.0)
+    pace.learn(Done(0.5, 1_000, passed=2.0, since=2.0))
+    pace.learn(Done(3.5, 100_000, passed=2.0, since=2.0))
+    assert pace.most == pytest.approx(100_000 * 0.73 / 3.03, rel=0.01), (
+        "1.2 of 2 seconds, of which 0.47 go by whatever is done"
+    )
+    assert pace.resources() == pytest.approx((pace.most or 0.0) / 3.5), (
+        "the next batch has what came in 3.5 seconds"
+    )
+    pace.learn(Done(1.2, pace.most or 0.0, passed=3.5, since=3.5))
+    assert pace.resources() == pytest.approx(1.4 * (pace.most or 0.0) / 3.5), (
+        "more is given step by step"
+    )
+    pace.learn(Done(1.2, pace.most or 0.0, passed=2.0, since=2.0))
+    assert pace.resources() == pytest.approx((pace.most or 0.0) / 2.0), (
+        "a batch that covered much says nothing about the next one"
+    )
+
+
+def test_probes_that_find_more_are_fewer() -> None:
+    pace = Pace(2.0)
+    pace.learn(Done(3.0, 1_000, 9_000, 2.0, 2.0))
+    assert pace.most == pytest.approx(4_000)
+    assert pace.resources() == pytest.approx(400 / 3.0)
+    before = 0.0
+    for _ in range(4):
+        pace.learn(Done(1.2, 400, 3_600, 2.0, 2.0))
+        before = pace.resources() or 0.0
+    pace.learn(Done(1.2, 200, 3_800, 2.0, 2.0))
+    after = pace.resources() or 0.0
+    assert before == pytest.approx(400 / 2.0)
+    assert after == pytest.approx(before / 2)
+    for _ in range(3):
+        pace.learn(Done(1.2, 400, 3_600, 2.0, 2.0))
+        assert pace.resources() == pytest.approx(after), (
+            "what is found comes and goes with the limits: the most of the last batches counts"
+        )
+    pace.learn(Done(1.2, 400, 3_600, 2.0, 2.0))
+    assert pace.resources() == pytest.approx(1.4 * after), "more is given step by step"
+
+
+def test_a_batch_with_time_left_gets_more_unless_it_did_not_use_what_it_had() -> None:
+    pace = Pace(2.0)
+    pace.learn(Done(3.0, 60_000, passed=2.0))
+    limit = pace.most or 0.0
+    assert limit == pytest.approx(24_000)
+    pace.learn(Done(0.6, limit, passed=2.0))
+    raised = pace.most
+    assert raised is not None
+    assert limit < raised <= 1.4 * limit
+    pace.learn(Done(0.7, 0.1 * limit, passed=2.0))
+    assert pace.most == raised
+
+
+def test_it_holds_a_machine_whose_batches_take_longer_the_more_they_probe() -> None:
+    pace = Pace(2.0)
+    demand, seconds = 400_000.0, 0.0
+    for _ in range(20):
+        resources = pace.resources()
+        allowed = demand if resources is None else min(demand, resources * 2.0)
+        seconds = 0.4 + allowed * 1e-5
+        pace.learn(Done(seconds, allowed, passed=2.0))
+    assert seconds == pytest.approx(1.2, rel=0.05)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e-9, 1e6])
+def test_strange_batches_do_not_break_it(seconds: float) -> None:
+    pace = Pace(2.0)
+    pace.learn(Done(3.0, 1_000, passed=2.0))
+    pace.learn(Done(seconds, 0, passed=0.0))
+    assert pace.resources() is None or float(pace.resources() or 0) > 0
+
+
+# -- the governor --------------------------------------------------------------------------------------
+
+
+def test_what_is_given_as_resources_is_divided_by_arrivals_and_never_exceeded() -> None:
+    made, sent = governor(resources="600")
+    for batch in range(6):
+        made.observe(batch, 0.5, [told([900, 900, 900, 900], 2.0), told([300, 300, 300, 300], 2.0)])
+        analysed(made)
+    made.close()
+    report = made.told()["q"]
+    assert report["overloaded"]
+    assert 0 < report["share_of_results"] <= 1
+    (limits,) = sent[-1].limits
+    assert sum(cap for cap in limits.caps if cap is not None) == pytest.approx(600)
+    assert limits.caps[0] == pytest.approx(3 * float(limits.caps[1] or 0))
+    assert all(rate is not None for partition in limits.rates for rate in partition)
+
+
+def test_limits_go_when_the_load_has_fallen() -> None:
+    made, sent = governor(interval=2.0)
+    for batch in range(4):
+        made.observe(batch, 4.0, [told([9_000] * 4, 2.0), told([9_000] * 4, 2.0)])
+        analysed(made)
+    assert made.told()["q"]["overloaded"]
+    for batch in range(4, 40):
+        made.observe(batch, 0.5, [told([10] * 4, 2.0), told([10] * 4, 2.0)])
+        analysed(made)
+    made.close()
+    assert not made.told()["q"]["overloaded"]
+    (limits,) = sent[-1].limits
+    assert limits.caps == (None, None)
+    assert {rate for partition in limits.rates for rate in partition} == {None}
+
+
+def test_the_first_batch_which_starts_workers_is_not_taken_for_overload() -> None:
+    made, _ = governor(interval=2.0)
+    made.observe(0, 30.0, [told([900] * 4, 2.0), told([900] * 4, 2.0)])
+    made.observe(1, 1.0, [told([900] * 4, 2.0), told([900] * 4, 2.0)])
+    assert not made.told()["q"]["overloaded"]
+    made.observe(2, 30.0, [told([900] * 4, 2.0), told([900] * 4, 2.0)])
+    made.close()
+    assert made.told()["q"]["overloaded"]
+
+
+def test_a_batch_that_is_done_again_counts_once_and_one_without_cycles_not_at_all() -> None:
+    made, sent = governor(resources="600")
+    made.observe(3, 0.5, [told([900] * 4, 2.0)])
+    before = len(sent)
+    made.observe(3, 9.0, [told([90_000] * 4, 2.0)])
+    made.observe(4, 0.5, [told([0] * 4, 0.0, cycles=0)])
+    made.close()
+    assert len(sent) <= before + 1
+    assert made.told()["q"]["resources"] == 600
+
+
+def test_without_an_interval_resources_have_to_be_given() -> None:
+    made, _ = governor(interval=0.0)
+    with pytest.raises(SettingError, match="trigger"):
+        made.check_pace()
+    governor(interval=0.0, resources="100")[0].check_pace()
+
+
+def test_a_control_row_is_read_as_it_was_written() -> None:
+    control = Control("x", (("0", "A"),), (Limits("q", ((1.5, None),), (None,)),))
+    assert Control.from_text(control.to_text()) == control
+
+
+# -- partitions -------------------------------------------------------------------------------------------
+
+
+def shares(program: Program, seed: int) -> Iterator[Share]:
+    """Fourteen batches of random rows; some of them set other limits."""
+    drawn = np.random.default_rng(seed)
+    packers = {name: Packer(program, name) for name in "ABC"}
+    at = 0
+    for batch in range(14):
+        length = int(drawn.integers(1, 4)) * SECOND // 2
+        parts, newest = [], {}
+        for name, packer in packers.items():
+            times = np.sort(drawn.integers(at, at + length, 20))
+            rows = pa.table(
+                {"k": drawn.integers(0, 3, 20), "ts": pa.array(times).cast(pa.timestamp("us"))}
+            )
+            newest[name] = int(times[-1])
+            parts += [part for partition, part in packer.pack(rows, 0) if partition == 0]
+        at += length
+        controls: tuple[str, ...] = ()
+        if drawn.random() < 0.5:
+            rates = tuple(
+                None if drawn.random() < 0.3 else float(drawn.integers(0, 40)) for _ in range(4)
+            )
+            controls = (
+                Control(
+                    str(batch), limits=(Limits("q", (rates,), (float(drawn.integers(20, 120)),)),)
+                ).to_text(),
+            )
+        yield Share(batch, 0, newest, tuple(parts), controls=controls)
+
+
+def results(outputs: list[Output]) -> list[str]:
+    return [
+        str(row) for output in outputs if output.kind == RESULTS for row in output.table.to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("choice", ["oldest", "newest", "random"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_limited_partition_built_again_before_any_share_makes_the_same_choices(
+    choice: str, seed: int
+) -> None:
+    streams = tuple(Stream(name, SCHEMA, "ts", 0) for name in "ABC")
+    program = Program(
+        streams, {}, (Registered("q", SQL, {**ADAPT, "probe_choice": choice}),), (), 1
+    )
+    plain = Program(streams, {}, (Registered("q", SQL, {}),), (), 1)
+    unbroken, complete = KeptPartition(program, 0), KeptPartition(plain, 0)
+    store: dict[int, tuple[Kept, Share]] = {}
+    made, possible = 0, 0
+    for share in shares(program, seed):
+        kept = KeptPartition.rebuilt(program, 0, store.values())
+        applied = kept.apply(share)
+        store[share.batch] = (applied.note, share)
+        for gone in applied.gone:
+            del store[gone]
+        expected = results(unbroken.apply(share).outputs)
+        assert results(applied.outputs) == expected
+        every = results(complete.apply(share).outputs)
+        assert set(expected) <= set(every)
+        made, possible = made + len(expected), possible + len(every)
+    assert 0 < made < possible
+    assert min(store) > 0, "some shares were let go"

@@ -1,0 +1,273 @@
+"""Counts of partitions add up to those of the run; every row counts once, whichever ways it goes."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from muntin.model.catalog import Stream
+from muntin.runtime.metrics import ResponseTimes
+from muntin.spark.deployment import Program, Registered
+from muntin.spark.driver.metrics import Rebuilt, Stats, Tally
+from muntin.spark.exchange.messages import Part, Share
+from muntin.spark.exchange.packer import Packer
+from muntin.spark.partition.recovery import KeptPartition
+
+NOTHING = ResponseTimes().stats()
+EMPTY = dict.fromkeys(("input", "most_input", "join", "held", "most_held", "output"), 0)
+SCHEMA = pa.schema([("k", pa.int64()), ("j", pa.int64()), ("ts", pa.timestamp("us"))])
+
+
+def test_rows_count_once_under_several_schemes() -> None:
+    """By k, by j, and everywhere because of a window that counts rows: three ways for stream A."""
+    queries = (
+        "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND",
+        "SELECT A.k FROM A, B WHERE A.j = B.j WINDOW 1 SECOND",
+        "SELECT A.k FROM A [ROWS 3], B [ROWS 3] WHERE A.k = B.k",
+    )
+    streams = (Stream("A", SCHEMA, "ts", 0), Stream("B", SCHEMA, "ts", 0))
+    program = Program(
+        streams, {}, tuple(Registered(f"q{n}", sql, {}) for n, sql in enumerate(queries)), (), 3
+    )
+    rows = {
+        "A": pa.table(
+            {"k": [1, 2, 3, None, 5], "j": [9, 9, None, 9, 9], "ts": [1, 2, 3, 4, 5]}
+        ).cast(SCHEMA),
+        "B": pa.table({"k": [1, 2], "j": [9, 9], "ts": [1, 7]}).cast(SCHEMA),
+    }
+    parts: list[list[Part]] = [[], [], []]
+    for stream, table in rows.items():
+        for partition, part in Packer(program, stream).pack(table, 0):
+            parts[partition].append(part)
+    share = [Share(0, 0, {"A": 5, "B": 7}, tuple(own)) for own in parts]
+    partitions = [KeptPartition(program, number) for number in range(3)]
+    told = [partition.apply(share[number]).stats for number, partition in enumerate(partitions)]
+    tally = Tally()
+    tally.add(0, [json.loads(stats.to_blob()) for stats in told], {}, {})
+    assert tally.rows_in == {"A": 5, "B": 2}
+    assert {stats.final for stats in told} == {5}
+    assert tally.rows_held == sum(partition.rows() for partition in partitions)
+    assert tally.told(["A", "B"], {"q0": "Q0"})["watermark"] == "1970-01-01 00:00:00.000005"
+    assert tally.bytes_held == sum(stats.bytes_held for stats in told) > 0
+    assert tally.workers == {0: {0}, 1: {0}, 2: {0}}
+    moved = partitions[0].apply(Share(1, 0, {}, (), 9)).stats
+    assert (moved.rows_in, moved.rows_held, moved.final, moved.newest) == (
+        {},
+        partitions[0].rows(),
+        9,
+        7,
+    ), "time moves on without rows"
+
+
+def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_again_counts_once() -> (
+    None
+):
+    tally = Tally()
+    assert tally.told(["A"], {}) == {
+        "streams": {"A": {"rows": 0, "late": 0, "ahead": 0}},
+        "results": {}, "queries": {}, "unsent": 0, "rows_held": 0, "bytes_held": 0, "workers": [],
+        "rebuilds": {"partitions": 0, "rows": 0, "seconds": 0.0, "partition_seconds": 0.0}, "watermark": None, "newest": None,
+    }  # fmt: skip
+    for batch, rows, held, final, worker in (
+        (5, 3, 30, 1_000_000, 77),
+        (6, 4, 20, 2_500_000, 78),
+        (6, 4, 20, 2_500_000, 79),
+    ):
+        stats = [
+            Stats(
+                {"A": rows}, held, final, final + 1, 10 * held, partition, worker, unsent=partition
+            )
+            for partition in (0, 1)
+        ]
+        told = [json.loads(one.to_blob()) for one in stats]
+        tally.add(batch, told, {"q": rows}, {"A": 1})
+    tally.add(7, [], {}, {})
+    assert tally.told(["A"], {"q": "Q"}) == {
+        "streams": {"A": {"rows": 14, "late": 2, "ahead": 0}},
+        "results": {"Q": 7},
+        "queries": {
+            "Q": {
+                "response_seconds": NOTHING,
+                "batch_response_seconds": NOTHING,
+                "buffers": EMPTY,
+                "watermark": None,
+                "waiting_for": None,
+            }
+        },
+        "unsent": 2,
+        "rows_held": 40,
+        "bytes_held": 400,
+        "workers": [2, 2],
+        "rebuilds": {"partitions": 0, "rows": 0, "seconds": 0.0, "partition_seconds": 0.0},
+        "watermark": "1970-01-01 00:00:02.500000",
+        "newest": "1970-01-01 00:00:02.500001",
+    }
+
+
+def measured(waits: list[float], buffers: dict[str, int]) -> dict[str, Any]:
+    times = ResponseTimes()
+    times.add(100.0, 100.0 - np.array(waits), len(waits))
+    return {"response": times.to_json(), "buffers": buffers}
+
+
+def told_of(partition: int, **queries: dict[str, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(
+        Stats({}, 0, 0, partition=partition, queries=queries).to_blob()
+    )
+    return told
+
+
+def test_response_times_of_partitions_are_those_of_all_results_and_buffers_add_up() -> None:
+    tally = Tally()
+    first = [
+        told_of(0, Q=measured([1.0] * 97, {"join": 5, "input": 1}), p=measured([7.0], {})),
+        told_of(1, Q=measured([9.0] * 3, {"join": 2, "input": 0})),
+    ]
+    tally.add(0, first, {"q": 100, "p": 1}, {})
+    told = tally.told([], {"q": "Q", "p": "p"})["queries"]
+    assert told["Q"]["response_seconds"] == told["Q"]["batch_response_seconds"]
+    assert told["Q"]["response_seconds"]["mean"] == pytest.approx((97 + 27) / 100)
+    assert told["Q"]["response_seconds"]["p95"] == pytest.approx(1.0, rel=0.13)
+    assert (
+        told["Q"]["response_seconds"]["p99"]
+        == told["Q"]["response_seconds"]["max"]
+        == pytest.approx(9.0)
+    )
+    assert told["Q"]["buffers"] == {**EMPTY, "join": 7, "input": 1}
+    assert told["p"]["response_seconds"]["mean"] == pytest.approx(7.0)
+    tally.add(
+        1, [told_of(0, Q=measured([2.0] * 100, {"join": 1, "input": 0}))], {"q": 100, "p": 0}, {}
+    )
+    told = tally.told([], {"q": "Q", "p": "p"})["queries"]
+    assert told["Q"]["batch_response_seconds"]["max"] == pytest.approx(2.0)
+    assert told["Q"]["response_seconds"]["mean"] == pytest.approx((97 + 27 + 200) / 200)
+    assert told["Q"]["buffers"] == {**EMPTY, "join": 1, "input": 0}
+    assert told["p"]["batch_response_seconds"] == NOTHING
+    assert told["p"]["response_seconds"]["max"] == pytest.approx(7.0)
+    tally.forget("q")
+    assert tally.told([], {"q": "Q"})["queries"]["Q"]["response_seconds"] == NOTHING
+
+
+def test_a_partition_tells_response_times_of_each_share_from_its_arrival_on() -> None:
+    queries = (
+        Registered("q", "SELECT k FROM A WINDOW 9 SECONDS", {}),
+        Registered("none", "SELECT k FROM A WHERE k > 9 WINDOW 9 SECONDS", {}),
+    )
+    program = Program((Stream("A", SCHEMA, "ts", 0),), {}, queries, (), 1)
+    partition = KeptPartition(program, 0)
+    for batch, times in enumerate(([1, 2], [3])):
+        rows = pa.table({"k": [1] * len(times), "j": [2] * len(times), "ts": times}).cast(SCHEMA)
+        share = Share(
+            batch,
+            0,
+            {"A": times[-1]},
+            tuple(part for _, part in Packer(program, "A").pack(rows, 0)),
+        )
+        began = time.monotonic()
+        told = partition.apply(share).stats.queries
+        took = time.monotonic() - began
+        found = {name: ResponseTimes.from_json(one["response"]) for name, one in told.items()}
+        assert (found["q"].count, found["none"].count) == (len(times), 0), (
+            "those of the share alone"
+        )
+        assert 0 < found["q"].longest < took
+        unscheduled = {"most_input": 0, "held": 0, "most_held": 0}
+        assert told["q"]["buffers"] == {"input": 0, "join": 2 + batch, "output": 0, **unscheduled}
+
+
+def test_times_before_1970_are_told() -> None:
+    tally = Tally()
+    tally.add(0, [json.loads(Stats({}, 0, -1).to_blob())], {}, {})
+    assert tally.told([], {})["watermark"] == "1969-12-31 23:59:59.999999"
+
+
+def test_what_was_told_after_a_batch_is_kept_for_a_while() -> None:
+    tally = Tally()
+    for batch in [*range(150), 120]:
+        tally.note(batch, {"batch": batch})
+    assert tally.noted(49) is None
+    assert [tally.noted(batch) for batch in (50, 120, 149)] == [
+        {"batch": 50},
+        {"batch": 120},
+        {"batch": 149},
+    ]
+
+
+def test_rebuilds_of_one_micro_batch_overlap() -> None:
+    """Seconds of the clock go from the first beginning to the last end; those of partitions add up."""
+    tally = Tally()
+    for began, ended in ((10.0, 12.0), (11.0, 14.0)):
+        tally.rebuilds.add([Rebuilt(100, began, began + 1), Rebuilt(50, began + 0.5, ended)])
+    tally.rebuilds.add([])
+    assert tally.told([], {})["rebuilds"] == {
+        "partitions": 4,
+        "rows": 300,
+        "seconds": 5.0,
+        "partition_seconds": 6.0,
+    }
+
+
+def test_a_partition_that_was_built_again_says_so_once() -> None:
+    program = Program(
+        (Stream("A", SCHEMA, "ts", 0),),
+        {},
+        (Registered("q", "SELECT k FROM A WINDOW 9 SECONDS", {}),),
+        (),
+        1,
+    )
+    rows = pa.table({"k": [1, 2], "j": [1, 2], "ts": [1, 2]}).cast(SCHEMA)
+    shares = [
+        Share(batch, 0, {"A": 2}, tuple(part for _, part in Packer(program, "A").pack(rows, 0)))
+        for batch in range(3)
+    ]
+    first = KeptPartition(program, 0).apply(shares[0])
+    assert first.stats.rebuilt is None, "there was nothing to build it from"
+    partition = KeptPartition.rebuilt(program, 0, [(first.note, shares[0])])
+    told = [partition.apply(share).stats.rebuilt for share in shares[1:]]
+    assert told[0] is not None
+    assert told[0].rows == 2
+    assert told[0].ended >= told[0].began
+    assert told[1] is None
+
+
+def test_progress_names_for_each_query_the_watermark_and_the_stream_that_it_waits_for() -> None:
+    streams = (Stream("A", SCHEMA, "ts", 0), Stream("B", SCHEMA, "ts", 0))
+    queries = (
+        Registered("alone", "SELECT k FROM A WINDOW 1 SECOND", {}),
+        Registered("Pairs", "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", {}),
+    )
+    program = Program(streams, {}, queries, (), 2)
+    table = pa.table({"k": [1, 1], "j": [1, 1], "ts": [3, 5]}).cast(SCHEMA)
+    parts: list[list[Part]] = [[], []]
+    for partition, part in Packer(program, "A").pack(table, 0):
+        parts[partition].append(part)
+    partitions = [KeptPartition(program, number) for number in range(2)]
+    tally = Tally()
+
+    def told(batch: int, newest: dict[str, int], parts: list[list[Part]]) -> dict[str, Any]:
+        shares = [Share(batch, 0, newest, tuple(own)) for own in parts]
+        stats = [
+            partition.apply(share).stats
+            for partition, share in zip(partitions, shares, strict=True)
+        ]
+        tally.add(batch, [json.loads(one.to_blob()) for one in stats], {"alone": 0, "pairs": 0}, {})
+        found: dict[str, Any] = tally.told(["A", "B"], {"alone": "alone", "pairs": "Pairs"})
+        return found
+
+    first = told(0, {"A": 5}, parts)
+    alone, pairs = first["queries"]["alone"], first["queries"]["Pairs"]
+    assert (alone["watermark"], alone["waiting_for"]) == ("1970-01-01 00:00:00.000005", None)
+    assert (pairs["watermark"], first["watermark"]) == (None, None), "the least of all queries"
+    waiting = pairs["waiting_for"]
+    assert (waiting["stream"], waiting["newest"]) == ("B", None)
+    assert 0 <= waiting["since_seconds"] < 60
+    last = told(1, {"B": 9}, [[], []])
+    pairs = last["queries"]["Pairs"]
+    assert (pairs["watermark"], pairs["waiting_for"]) == ("1970-01-01 00:00:00.000005", None)
+    tally.forget("pairs")
+    assert tally.waiting("pairs") is None

@@ -1,0 +1,214 @@
+"""On partitions too one query's failure stays its own, and is the same for all partitions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import Row
+
+from muntin.errors import EvaluationError
+from muntin.expressions.evaluator import Evaluator
+from muntin.model.catalog import Stream
+from muntin.spark.deployment import Change, Program, Registered
+from muntin.spark.driver.checkpoint import CheckpointError
+from muntin.spark.driver.metrics import STATS
+from muntin.spark.driver.output_writer import Delivery, Found, Standing
+from muntin.spark.driver.suspended_queries import Suspended
+from muntin.spark.exchange.messages import Part, Share, to_blob
+from muntin.spark.exchange.packer import Packer
+from muntin.spark.partition.partition import RESULTS
+from muntin.spark.partition.recovery import Applied, KeptPartition
+from muntin.spark.partition.spool import Outbox
+from muntin.sql.script import read_query
+
+SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
+SECOND = 1_000_000
+MARK = 777_001
+"""A number that only occurs in expressions that are made to fail."""
+HEALTHY = Registered("healthy", "SELECT k FROM A WINDOW 1 MINUTE", {})
+FAILING = Registered("failing", f"SELECT k + {MARK} AS v FROM A WINDOW 1 MINUTE", {})
+COUNTING = Registered("counting", f"SELECT count(*) + {MARK} AS n FROM A WINDOW 1 MINUTE", {})
+
+
+def program_of(*queries: Registered, changes: tuple[Change, ...] = ()) -> Program:
+    return Program((Stream("A", SCHEMA, "ts", 0),), {}, queries, changes, 2)
+
+
+def share(program: Program, partition: int, batch: int, *keys: int) -> Share:
+    times = pa.array([(batch + 1) * SECOND - key for key in keys]).cast(pa.timestamp("us"))
+    rows = pa.table([pa.array(keys), times], schema=SCHEMA)
+    parts = [part for home, part in Packer(program, "A").pack(rows, 0) if home == partition]
+    return Share(batch, program.epoch(batch), {"A": (batch + 1) * SECOND}, tuple(parts))
+
+
+def results(applied: Applied) -> dict[str, int]:
+    return {output.name: len(output.table) for output in applied.outputs if output.kind == RESULTS}
+
+
+def break_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every expression with MARK fail from now on, whatever the rows; binding still works."""
+    raw = Evaluator.raw
+
+    def broken(self: Evaluator, texts: Sequence[str], batch: pa.Table) -> list[pa.ChunkedArray]:
+        if any(str(MARK) in text for text in texts):
+            raise EvaluationError("nothing works")
+        return raw(self, texts, batch)
+
+    monkeypatch.setattr(Evaluator, "raw", broken)
+
+
+def test_a_partition_goes_on_without_a_query_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = program_of(HEALTHY, FAILING)
+    partition, stores = KeptPartition(program, 0), {}
+    keys = range(20)
+    for batch in range(4):
+        if batch == 2:
+            break_marked(monkeypatch)
+        applied = partition.apply(own := share(program, 0, batch, *keys))
+        stores[batch] = (applied.note, own)
+        found = results(applied)
+        assert found["healthy"]
+        assert ("failing" in found) == (batch < 2)
+        assert applied.stats.suspended.keys() == ({"failing"} if batch >= 2 else set())
+    again = KeptPartition.rebuilt(program, 0, stores.values())
+    applied = again.apply(share(program, 0, 4, *keys))
+    assert results(applied).keys() == {"healthy"}
+    assert "nothing works" in applied.stats.suspended["failing"]
+
+
+def test_a_query_that_cannot_be_registered_does_not_stop_its_partition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its join reads the rows that are held when it begins."""
+    sql = f"SELECT x.k FROM A x, A y WHERE x.k + {MARK} = y.k + {MARK} WINDOW 1 MINUTE"
+    joined = Registered("joined", sql, {})
+    changes = (Change(1, added=joined, lane="0"), Change(3, dropped="joined"))
+    program = program_of(HEALTHY, changes=changes)
+    partition = KeptPartition(program, 0)
+    rows = to_blob(
+        pa.table([pa.array([1, 2]), pa.array([SECOND] * 2).cast(pa.timestamp("us"))], schema=SCHEMA)
+    )
+    break_marked(monkeypatch)
+    for batch in range(4):
+        part = Part(0, "A", 0, rows)
+        own = Share(
+            batch, program.epoch(batch), {"A": (batch + 1) * SECOND}, (part,) if not batch else ()
+        )
+        applied = partition.apply(own)
+        assert applied.stats.suspended.keys() == ({"joined"} if batch in {1, 2} else set())
+
+
+# -- the driver ----------------------------------------------------------------------------------------
+
+
+class Collected:
+    """A sink that remembers."""
+
+    def __init__(self) -> None:
+        self.counts: list[int] = []
+
+    def write(self, table: pa.Table, batch: int) -> None:
+        assert batch == len(self.counts)
+        self.counts.append(len(table))
+
+
+class Run:
+    """Two partitions and a delivery, batch by batch; ``broken`` says in which partition expressions fail."""
+
+    def __init__(self, folder: Path, program: Program) -> None:
+        self.program = program
+        self.partitions = [KeptPartition(program, number) for number in range(2)]
+        self.delivery = Delivery(folder, Outbox(folder / "outbox"))
+        self.sinks: dict[str, Collected] = {}
+
+    def batch(
+        self, batch: int, monkeypatch: pytest.MonkeyPatch, *, broken: int | None = None
+    ) -> None:
+        found: Found = {}
+        for number, partition in enumerate(self.partitions):
+            with monkeypatch.context() as patch:
+                if number == broken:
+                    break_marked(patch)
+                applied = partition.apply(share(self.program, number, batch, *range(20)))
+            for output in applied.outputs:
+                row = Row(kind=output.kind, name=output.name, blob=to_blob(output.table), file="")
+                found.setdefault((output.kind, output.name), []).append(row)
+            found.setdefault((STATS, ""), []).append(Row(blob=applied.stats.to_blob()))
+        self.delivery.deliver(found, batch, self.standing(), self.program.streams)
+
+    def standing(self) -> dict[str, Standing]:
+        queries = [
+            self.program.all_queries()[place]
+            for place in self.program.active(len(self.program.changes))
+        ]
+        found = {}
+        for registered in queries:
+            query = read_query(registered.sql, registered.name, self.program.catalog())
+            sink = self.sinks.setdefault(registered.name, Collected())
+            found[registered.name] = Standing(registered, query, None, sink)  # type: ignore[arg-type]
+        return found
+
+
+def test_a_query_that_fails_in_one_partition_stops_in_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = Run(tmp_path, program_of(HEALTHY, FAILING))
+    run.delivery.begin(run.program, 0)
+    with caplog.at_level(logging.WARNING, "muntin"):
+        run.batch(0, monkeypatch)
+        run.batch(1, monkeypatch, broken=1)
+        caplog.clear()  # what the partition itself has logged
+        run.batch(2, monkeypatch, broken=1)
+    assert run.sinks["healthy"].counts == [20, 20, 20]
+    assert run.sinks["failing"].counts == [20, 0, 0]
+    assert "nothing works" in run.delivery.suspended["failing"]
+    assert not caplog.records
+    restarted = Delivery(tmp_path, Outbox(tmp_path / "outbox"))
+    restarted.begin(run.program, 3)
+    assert restarted.suspended == run.delivery.suspended
+
+
+def test_a_last_stage_that_fails_suspends_only_its_query(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(tmp_path, program_of(HEALTHY, COUNTING))
+    run.delivery.begin(run.program, 0)
+    run.batch(0, monkeypatch)
+    assert run.program.placed()[1].how.last is not None
+    before = list(run.sinks["counting"].counts)
+    break_marked(monkeypatch)
+    for batch in (1, 2):
+        run.batch(batch, monkeypatch)
+    assert run.sinks["healthy"].counts == [20, 20, 20]
+    assert run.sinks["counting"].counts == [*before, 0, 0]
+    assert run.delivery.suspended.keys() == {"counting"}
+
+
+def test_a_query_that_is_registered_again_runs(tmp_path: Path) -> None:
+    """It has another place; the old one is forgotten."""
+    suspended = Suspended(tmp_path / "suspended")
+    suspended.add(1, "q", "no reason")
+    suspended.keep({0, 2})
+    again = Suspended(tmp_path / "suspended")
+    again.load()
+    assert again.reasons == {}
+
+
+def test_a_damaged_file_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "suspended").write_text("[1")
+    with pytest.raises(CheckpointError, match="suspended is damaged"):
+        Suspended(tmp_path / "suspended").load()
+
+
+def test_rows_are_spread_although_their_key_cannot_be_evaluated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sql = f"SELECT x.k FROM A x, A y WHERE x.k + {MARK} = y.k + {MARK} WINDOW 1 MINUTE"
+    program = program_of(Registered("joined", sql, {}))
+    break_marked(monkeypatch)
+    assert share(program, 0, 0, *range(5_000)).parts
+    assert not share(program, 1, 0, *range(5_000)).parts

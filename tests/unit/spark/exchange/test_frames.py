@@ -1,0 +1,251 @@
+"""Files of a checkpoint: read back as written, never run, and refused when a single byte is wrong."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+from muntin.spark.deployment import Change, Program, Registered
+from muntin.spark.driver import checkpoint as checkpoint_module
+from muntin.spark.driver.checkpoint import Checkpoint, CheckpointError, ProgramFile
+from muntin.spark.driver.global_stage_log import StageLog
+from muntin.spark.driver.query_changes import Wanted, brought, settled
+from muntin.spark.driver.streaming_query import _packer, _packers
+from muntin.spark.exchange.frames import MAGIC, VERSION, is_intact, pack, unpack, write_file
+from muntin.spark.exchange.messages import Output, from_blob, to_blob
+from muntin.spark.partition.recovery import recalled
+from muntin.spark.partition.spool import Outbox
+from muntin.spark.partition.state_server import ResidentError
+from muntin.spark.partition.task import recall
+from tests.unit.spark.partition.test_recovery import PAIRS, program_of, shares
+
+PROGRAM = program_of(f"{PAIRS} WINDOW 10 SECONDS")
+
+
+class Trap:
+    """Unpickling this creates a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return Path.touch, (self._path,)
+
+
+@pytest.fixture
+def trap(tmp_path: Path) -> tuple[bytes, Path]:
+    sprung = tmp_path / "sprung"
+    content = pickle.dumps(Trap(sprung), 5)
+    pickle.loads(content)
+    assert sprung.exists(), "the trap works"
+    sprung.unlink()
+    return content, sprung
+
+
+# -- frames ------------------------------------------------------------------------------------------
+
+
+def test_every_changed_byte_and_every_truncation_is_detected() -> None:
+    frame = pack("test", {"a": [1, 2], "b": "text"}, [b"", b"x", b"0123456789" * 5])
+    value, blobs = unpack(frame, "test", "it")
+    assert (value, list(map(bytes, blobs))) == (
+        {"a": [1, 2], "b": "text"},
+        [b"", b"x", b"0123456789" * 5],
+    )
+    for at in range(len(frame)):
+        for bit in (1, 128):
+            changed = bytearray(frame)
+            changed[at] ^= bit
+            with pytest.raises(CheckpointError, match="it is damaged"):
+                unpack(bytes(changed), "test", "it")
+            assert not is_intact(bytes(changed))
+        with pytest.raises(CheckpointError, match="it is damaged"):
+            unpack(frame[:at], "test", "it")
+    for longer in (frame + b"\0", frame + bytes(8)):
+        with pytest.raises(CheckpointError, match="it is damaged"):
+            unpack(longer, "test", "it")
+
+
+def test_a_large_frame_is_checked_at_sampled_places() -> None:
+    table = pa.table({"v": pa.array(range(50_000))})
+    frame = pack("test", None, [to_blob(table)])
+    chosen = random.Random(4)
+    for _ in range(200):
+        at, flip = chosen.randrange(len(frame)), chosen.randrange(1, 256)
+        changed = bytearray(frame)
+        changed[at] ^= flip
+        assert not is_intact(bytes(changed))
+        assert not is_intact(frame[: chosen.randrange(len(frame))])
+
+
+def test_frames_of_other_kinds_and_versions_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pack("share", 1)
+    with pytest.raises(CheckpointError, match=r"it holds a share, not a program\. Restore"):
+        unpack(frame, "program", "it")
+    with monkeypatch.context() as patched:
+        patched.setattr("muntin.spark.exchange.frames.VERSION", VERSION + 1)
+        later = pack("share", 1)
+    with pytest.raises(
+        CheckpointError,
+        match=rf"it has format {VERSION + 1}, and this version of Muntin reads format {VERSION}",
+    ):
+        unpack(later, "share", "it")
+
+
+def test_a_forged_header_with_a_fitting_checksum_is_damaged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for header in (
+        "[]",
+        '{"kind": "test"}',
+        '{"kind":"test","value":0,"blobs":["x"]}',
+        "nonsense",
+        "[" * 100_000,
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                "muntin.spark.exchange.frames.json.dumps", lambda *_, text=header, **__: text
+            )
+            forged = pack("test", None)
+        with pytest.raises(CheckpointError, match="it is damaged"):
+            unpack(forged, "test", "it")
+
+
+def test_a_file_is_replaced_in_one_step(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "file.x"
+    write_file(path, b"one")
+    write_file(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert [found.name for found in path.parent.iterdir()] == ["file.x"]
+
+
+# -- nothing in a checkpoint is unpickled ------------------------------------------------------------
+
+
+def begun(folder: Path) -> Checkpoint:
+    checkpoint = Checkpoint(folder)
+    (checkpoint.spark / "offsets").mkdir(parents=True)
+    (checkpoint.spark / "offsets" / "0").touch()
+    return checkpoint
+
+
+def test_a_planted_program_is_refused_by_name_and_not_run(
+    tmp_path: Path, trap: tuple[bytes, Path]
+) -> None:
+    content, sprung = trap
+    checkpoint = begun(tmp_path / "checkpoint")
+    write_file(checkpoint.program_file, content)
+    wanted = "muntin/program was written by Muntin 0.1.*Start with a new checkpoint"
+    with pytest.raises(CheckpointError, match=wanted):
+        checkpoint.resume(PROGRAM)
+    with pytest.raises(CheckpointError, match=wanted):
+        checkpoint.tasks.read()
+    checkpoint.program_file.write_bytes(MAGIC + VERSION.to_bytes(4, "little") + content)
+    with pytest.raises(CheckpointError, match="muntin/program is damaged"):
+        checkpoint.resume(PROGRAM)
+    assert not sprung.exists()
+
+
+def test_a_planted_stage_file_is_not_run(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
+    content, sprung = trap
+    log = StageLog(tmp_path / "0")
+    log.write(0, [pa.table({"v": [1]})], None, whole=True)
+    for planted in (content, bytes(4) + content):
+        (tmp_path / "0" / "000000000000.changes").write_bytes(planted)
+        with pytest.raises(
+            CheckpointError, match=r"000000000000.changes was written by Muntin 0.1"
+        ):
+            log.load(1)
+    assert not sprung.exists()
+
+
+def test_planted_rows_of_a_lane_are_not_run(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
+    content, sprung = trap
+    rows = from_blob(next(shares(PROGRAM, ["1 2"])).parts[0].blob)
+    added = Wanted(Registered("r", "SELECT a.k FROM A a, A b WHERE a.v = b.v WINDOW 9 SECONDS", {}))
+    program = settled(PROGRAM, added, 1, {("0", "A"): [rows]}, tmp_path)
+    ((_, part),) = brought(program, range(1), 0, tmp_path)
+    assert len(from_blob(part.blob)) == 2
+    (file,) = (tmp_path / added.name).iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(content)
+    with pytest.raises(CheckpointError, match=rf"{file} was written by Muntin 0.1"):
+        brought(program, range(1), 0, tmp_path)
+    file.write_bytes(whole[:-1])
+    with pytest.raises(CheckpointError, match=rf"{file} is damaged"):
+        brought(program, range(1), 0, tmp_path)
+    assert not sprung.exists()
+
+
+def test_a_planted_share_is_not_run(trap: tuple[bytes, Path]) -> None:
+    content, sprung = trap
+
+    class Planted:
+        def getValue(self, key: tuple[int]) -> tuple[bytes]:  # noqa: N802 (Spark's)
+            del key
+            return (bytes(4) + content,)
+
+    with pytest.raises(ResidentError, match=r"the rows of batch 0 in the checkpoint are damaged"):
+        list(recall(cast("Any", Planted()), 0, 0, 1))
+    with pytest.raises(CheckpointError, match=r"was written by Muntin 0\.1"):
+        recalled(bytes(4) + content)
+    assert not sprung.exists()
+
+
+def test_planted_outputs_are_not_run(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
+    content, sprung = trap
+    outbox = Outbox(tmp_path)
+    sent = outbox.put(Output("results", "q", pa.table({"v": range(100_000)})))
+    (tmp_path / sent.file).write_bytes(content)
+    with pytest.raises(CheckpointError, match=rf"{sent.file} is damaged"):
+        outbox.take(b"", sent.file)
+    assert not sprung.exists()
+
+
+def test_pickle_is_imported_nowhere_but_where_spark_asks_for_it() -> None:
+    source = Path(checkpoint_module.__file__).parent.parent
+    users = [
+        path.name
+        for path in source.rglob("*.py")
+        if re.search(r"^ *(import|from) \w*pickle", path.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert users == ["processor.py"], "Spark ships the processor in a closure of its own"
+
+
+# -- the cache of programs ---------------------------------------------------------------------------
+
+
+def test_twenty_changes_of_a_program_with_a_large_table_keep_one_version(tmp_path: Path) -> None:
+    rows = to_blob(pa.table({"v": range(700_000)}), compressed=False)
+    program = Program(PROGRAM.streams, {"T": rows}, PROGRAM.queries, (), 1)
+    checkpoint, file = Checkpoint(tmp_path), ProgramFile(str(tmp_path / "muntin" / "program"))
+    checkpoint_module._loaded.clear()
+    _packers.clear()
+    for number in range(20):
+        changes = tuple(Change(at, dropped=f"gone{at}") for at in range(number))
+        checkpoint.write(
+            "run", Program(program.streams, program.tables, program.queries, changes, 1)
+        )
+        loaded = file.read()
+        assert len(loaded.program.changes) == number, "the newest version is read"
+        assert file.read() is loaded
+        assert _packer(loaded, "A", 0) is _packer(loaded, "A", 0)
+        assert len(checkpoint_module._loaded) == 1
+        del loaded
+    assert len(_packers) == 1
+    assert sum(len(known.content) for known in checkpoint_module._loaded.values()) < 2 * len(rows)
+
+
+def test_programs_of_many_engines_are_let_go(tmp_path: Path) -> None:
+    for number in range(3 * checkpoint_module._MOST_LOADED):
+        checkpoint = Checkpoint(tmp_path / str(number))
+        checkpoint.write("run", PROGRAM)
+        assert checkpoint.tasks.read().program == PROGRAM
+        assert len(checkpoint_module._loaded) <= checkpoint_module._MOST_LOADED

@@ -1,0 +1,185 @@
+"""The way from a partition to the driver: authenticated, in order, never waited for in vain."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from muntin.errors import RunError
+from muntin.spark.driver.subscriptions import Mark
+from muntin.spark.partition import push_channel as releasing
+from muntin.spark.partition.push_channel import Address, Courier, Outlet, Reception
+
+HOST = "127.0.0.1"
+Came = list[tuple[str, Mark, list[int]]]
+
+
+class Desk:
+    """A driver and what came to it."""
+
+    def __init__(self) -> None:
+        self.came: Came = []
+        self.reception = Reception(HOST, HOST, self._take)
+
+    def _take(self, query: str, mark: Mark, results: pa.Table) -> None:
+        self.came.append((query, mark, results.column("v").to_pylist()))
+
+    def outlet(self, partition: int = 0) -> Outlet:
+        return Outlet(self.reception.address, partition, frozenset({"q"}))
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    desk = Desk()
+    with closing(desk.reception):
+        yield desk
+
+
+def table(*values: int) -> pa.Table:
+    return pa.table({"v": pa.array(values, pa.int64())})
+
+
+def test_results_come_before_the_share_ends_and_all_of_them_when_it_does(desk: Desk) -> None:
+    courier = Courier()
+    releases = courier.releases(desk.outlet(partition=2), 7, 99.5)
+    releases("q", table(1, 2))
+    until = time.monotonic() + 10
+    while not desk.came:
+        assert time.monotonic() < until
+        time.sleep(0.001)
+    assert desk.came == [("q", Mark(7, 2, 0), [1, 2])], "the share goes on"
+    releases("nobody's", table(9))
+    releases("q", table())
+    releases("q", table(3))
+    assert releases.end() == 0
+    assert desk.came[1:] == [("q", Mark(7, 2, 2), [3])]
+    assert desk.came[0][1].arrived == 99.5
+    following = courier.releases(desk.outlet(partition=2), 8, 0.0)
+    following("q", table(4))
+    assert following.end() == 0
+    assert desk.came[2:] == [("q", Mark(8, 2, 0), [4])]
+    serving = [
+        thread for thread in threading.enumerate() if thread.name == "muntin-reception-partition"
+    ]
+    assert len(serving) == 1, "one connection serves all shares"
+
+
+def test_many_small_pieces_are_not_held_back(desk: Desk) -> None:
+    """With Nagle's algorithm every second one would wait for the other side's word, which comes after 40 ms."""
+    releases = Courier().releases(desk.outlet(), 0, 0.0)
+    began = time.monotonic()
+    for value in range(200):
+        releases("q", table(value))
+    assert releases.end() == 0
+    assert time.monotonic() - began < 4
+    assert [values[0] for _, _, values in desk.came] == list(range(200))
+
+
+def test_a_driver_that_is_not_there_is_not_waited_for_and_tried_again_later(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    courier = Courier()
+    with socket.create_server((HOST, 0)) as gone:
+        port = gone.getsockname()[1]
+    nowhere = replace(desk.outlet(), address=Address(HOST, port, b"key"))
+    releases = courier.releases(nowhere, 0, 0.0)
+    releases("q", table(1, 2, 3))
+    assert releases.end() == 3, "results that did not come are counted"
+    tried: list[Address] = []
+    monkeypatch.setattr(Courier, "_connect", lambda _, address: tried.append(address))
+    courier.releases(nowhere, 1, 0.0)
+    assert tried == []
+    courier.releases(desk.outlet(), 1, 0.0)
+    assert tried == [desk.reception.address], "another driver is tried at once"
+
+
+def test_a_driver_that_says_nothing_costs_a_while_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(releasing, "_PATIENCE", 0.2)
+    with socket.create_server((HOST, 0)) as silent:
+        began = time.monotonic()
+        releases = Courier().releases(
+            Outlet(Address(HOST, silent.getsockname()[1], b"key"), 0, frozenset({"q"})), 0, 0.0
+        )
+        releases("q", table(1))
+        assert releases.end() == 1
+        assert time.monotonic() - began < 5
+
+
+def test_a_driver_that_takes_nothing_any_more_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(releasing, "_PATIENCE", 0.3)
+    stuck = threading.Event()
+    reception = Reception(HOST, HOST, lambda *_: assert_wait(stuck))
+    with closing(reception):
+        releases = Courier().releases(Outlet(reception.address, 0, frozenset({"q"})), 0, 0.0)
+        began = time.monotonic()
+        rows = table(*range(100_000)).set_column(
+            0, "v", pa.array(range(0, 100_000 * 7919, 7919), pa.int64())
+        )
+        for _ in range(40):
+            releases("q", rows)
+        assert releases.end() == 4_000_000
+        assert time.monotonic() - began < 20
+        stuck.set()
+
+
+def assert_wait(event: threading.Event) -> None:
+    assert event.wait(60)
+
+
+def test_when_the_driver_went_away_in_between_the_next_share_has_a_connection_again(
+    desk: Desk,
+) -> None:
+    courier = Courier()
+    other = Desk()
+    first = courier.releases(other.outlet(), 0, 0.0)
+    other.reception.close()
+    until = time.monotonic() + 10
+    while courier.connected:
+        assert time.monotonic() < until
+        first("q", table(1))
+    assert first.end() > 0
+    second = courier.releases(desk.outlet(), 1, 0.0)
+    second("q", table(2))
+    assert second.end() == 0
+    assert desk.came == [("q", Mark(1, 0, 0), [2])]
+
+
+def test_strangers_get_nothing_and_disturb_nobody(desk: Desk) -> None:
+    address = desk.reception.address
+    assert b"key" not in repr(address).encode()
+    assert str(address.key) not in repr(address)
+    wrong = Courier().releases(
+        Outlet(replace(address, key=b"guessed"), 0, frozenset({"q"})), 0, 0.0
+    )
+    wrong("q", table(666))
+    assert wrong.end() == 1
+    with (
+        socket.create_connection((HOST, address.port)) as silent,
+        socket.create_connection((HOST, address.port)) as noisy,
+    ):
+        noisy.sendall(b"GET / HTTP/1.1\r\n\r\n" * 50)
+        silent.settimeout(5)
+        assert silent.recv(4), "it is asked for the key"
+        right = Courier().releases(desk.outlet(), 0, 0.0)
+        right("q", table(1))
+        assert right.end() == 0
+    assert desk.came == [("q", Mark(0, 0, 0), [1])]
+
+
+def test_an_address_that_is_not_ours_is_told() -> None:
+    with pytest.raises(
+        RunError,
+        match=r"the driver cannot listen for results at 192\.0\.2\.1: .*spark\.driver\.bindAddress",
+    ):
+        Reception("192.0.2.1", "192.0.2.1", lambda *_: None)

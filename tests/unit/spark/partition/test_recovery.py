@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from muntin.model.catalog import Stream
+from muntin.spark.deployment import Change, Program, Registered
+from muntin.spark.exchange.messages import Output, Share, from_blob
+from muntin.spark.exchange.packer import Packer
+from muntin.spark.partition import recovery as rebuilding
+from muntin.spark.partition.partition import LATE, RESULTS, Kept
+from muntin.spark.partition.recovery import KeptPartition
+from muntin.state import stream_log
+
+SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
+SECOND = 1_000_000
+
+PAIRS = "SELECT a.v AS x, b.v AS y FROM A a, A b WHERE a.k = b.k"
+
+# Batches of the stream by the seconds of their rows (each row's value is its second); "@20" moves time to second 20.
+RUNS = [
+    pytest.param(f"{PAIRS} WINDOW 10 SECONDS", ["1", "@20", "15", "22", "23", "24"], id="what-was-late-by-a-moment-stays-late"),
+    pytest.param(f"{PAIRS} WINDOW 3 ROWS", ["1 2", "5", "3 4", "6", "7"], id="late-rows-push-nothing-out-of-a-window"),
+    pytest.param("SELECT v FROM A WINDOW 1 SECOND EVERY 10 SECONDS", ["3", "6", "8", "21"], id="what-EVERY-has-not-told-yet-is-kept"),
+    pytest.param("SELECT v FROM A WINDOW 5 SECONDS EMIT CHANGES", ["1", "6", "7", "13"], id="removals-at-the-last-instant-are-to-come"),
+    pytest.param("SELECT v FROM A WINDOW 2 ROWS EMIT CHANGES", ["1", "2 3", "3", "4", "@20"], id="rows-pushed-out-at-the-last-instant"),
+    pytest.param(f"{PAIRS} WINDOW 2 ROWS", ["1 2", "3 9", "4 8", "@20", "21"], id="rows-ahead-of-the-watermark-push-nothing-out-yet"),
+]  # fmt: skip
+
+
+def program_of(sql: str, slack: int = 0) -> Program:
+    return Program((Stream("A", SCHEMA, "ts", slack),), {}, (Registered("q", sql, {}),), (), 1)
+
+
+def rows_at(seconds: list[int]) -> pa.Table:
+    columns = {"k": [1] * len(seconds), "v": seconds, "ts": [second * SECOND for second in seconds]}
+    return pa.table(
+        [pa.array(columns[field.name], pa.int64()).cast(field.type) for field in SCHEMA],
+        schema=SCHEMA,
+    )
+
+
+def shares(program: Program, batches: list[str]) -> Iterator[Share]:
+    packer = Packer(program, "A")
+    for number, batch in enumerate(batches):
+        seconds = [int(word) for word in batch.split() if word[0] != "@"]
+        moment = next((int(word[1:]) * SECOND for word in batch.split() if word[0] == "@"), None)
+        rows = rows_at(seconds)
+        newest = packer.newest(rows)
+        yield Share(
+            number,
+            0,
+            {} if newest is None else {"A": newest},
+            tuple(part for _, part in packer.pack(rows, 0)),
+            moment,
+        )
+
+
+def texts(outputs: list[Output]) -> list[tuple[str, list[str]]]:
+    return [(output.kind, sorted(map(str, output.table.to_pylist()))) for output in outputs]
+
+
+@pytest.mark.parametrize(("sql", "batches"), RUNS)
+@pytest.mark.parametrize("slack", [0, 5], ids=["in-order", "slack"])
+def test_a_partition_built_again_before_every_share_tells_the_same(
+    sql: str, batches: list[str], slack: int
+) -> None:
+    program = program_of(sql, slack * SECOND)
+    kept, unbroken = KeptPartition(program, 0), KeptPartition(program, 0)
+    store: dict[int, tuple[Kept, Share]] = {}
+    told = 0
+    for share in shares(program, batches):
+        kept = KeptPartition.rebuilt(program, 0, store.values())
+        applied = kept.apply(share)
+        store[share.batch] = (applied.note, applied.snapshot or share)
+        for gone in applied.gone:
+            del store[gone]
+        expected = texts(unbroken.apply(share).outputs)
+        assert texts(applied.outputs) == expected
+        told += len(expected)
+    assert told, "the run has something to tell"
+
+
+def test_shares_that_no_window_reaches_are_let_go() -> None:
+    program = program_of("SELECT v FROM A WINDOW 2 SECONDS")
+    kept = KeptPartition(program, 0)
+    gone = [kept.apply(share).gone for share in shares(program, ["1", "2", "3", "4", "9"])]
+    assert gone == [[], [], [], [0], [1, 2, 3]]
+
+
+LAST = "SELECT a.v AS x, b.v AS y FROM A a [PARTITION BY k ROWS 3], A b [PARTITION BY k ROWS 1] WHERE a.k = b.k"
+
+
+def kept_rows(store: dict[int, tuple[Kept, Share]]) -> int:
+    return sum(
+        len(from_blob(part.blob)) for _, share in store.values() for part in share.all_parts()
+    )
+
+
+def test_what_partitioned_windows_keep_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three partitions hold nine rows; ten thousand rows come, and never are more than a few times those held kept."""
+    monkeypatch.setattr(rebuilding, "FEW", 1_000)
+    program = program_of(LAST)
+    packer = Packer(program, "A")
+    kept = KeptPartition(program, 0)
+    store: dict[int, tuple[Kept, Share]] = {}
+    snapshots = 0
+    for number in range(200):
+        values = list(range(number * 50, number * 50 + 50))
+        rows = rows_at(values).set_column(0, "k", pa.array([value % 3 for value in values]))
+        share = Share(
+            number, 0, {"A": values[-1] * SECOND}, tuple(part for _, part in packer.pack(rows, 0))
+        )
+        applied = kept.apply(share)
+        store[number] = (applied.note, applied.snapshot or share)
+        for gone in applied.gone:
+            del store[gone]
+        snapshots += applied.snapshot is not None
+        assert kept_rows(store) <= 2 * kept.rows() + 1_000
+    assert snapshots > 1
+    assert len(store) < 100
+    assert (
+        KeptPartition.rebuilt(program, 0, store.values())
+        .apply(Share(200, 0, {}, (), 10**12))
+        .outputs
+        == []
+    )
+
+
+@pytest.mark.parametrize("where", ["", " AND a.v % 2 = 0"], ids=["all", "some-rows-only-count"])
+@pytest.mark.parametrize("change", ["added", "dropped"])
+def test_snapshots_go_with_queries_that_come_and_go(
+    monkeypatch: pytest.MonkeyPatch, where: str, change: str
+) -> None:
+    """A query that came later takes back no result that it never had, also when built again from a snapshot."""
+    monkeypatch.setattr(rebuilding, "FEW", -(10**6))
+    monkeypatch.setattr(stream_log, "_FEW", 0)
+    first, second = (Registered(name, f"{LAST}{where} EMIT CHANGES", {}) for name in ("p", "q"))
+    stream = (Stream("A", SCHEMA, "ts", 0),)
+    changes = (Change(3, added=second),) if change == "added" else (Change(3, dropped="q"),)
+    program = Program(stream, {}, (first,) if change == "added" else (first, second), changes, 1)
+    unbroken = KeptPartition(program, 0)
+    store: dict[int, tuple[Kept, Share]] = {}
+    for drawn in shares(program, ["1 2", "3", "4 5", "6", "7", "8 9 10", "@20", "21", "22"]):
+        share = replace(drawn, epoch=program.epoch(drawn.batch))
+        kept = KeptPartition.rebuilt(program, 0, store.values())
+        applied = kept.apply(share)
+        assert applied.snapshot is not None
+        store = {share.batch: (applied.note, applied.snapshot)}
+        assert texts(applied.outputs) == texts(unbroken.apply(share).outputs)
+
+
+def test_rows_without_a_time_or_with_one_out_of_range_are_told_of_as_late_and_disturb_nothing() -> (
+    None
+):
+    program = program_of("SELECT v FROM A WINDOW 10 SECONDS")
+    rows = pa.table(
+        [
+            pa.array([1, 1, 1]),
+            pa.array([7, 8, 9]),
+            pa.array([None, 3 * SECOND, 2**62], pa.int64()).cast(SCHEMA.field("ts").type),
+        ],
+        schema=SCHEMA,
+    )
+    packer = Packer(program, "A")
+    assert packer.newest(rows) == 3 * SECOND
+    kept = KeptPartition(program, 0)
+    applied = kept.apply(
+        Share(0, 0, {"A": 3 * SECOND}, tuple(part for _, part in packer.pack(rows, 0)), 4 * SECOND)
+    )
+    found = {output.kind: output.table.column("v").to_pylist() for output in applied.outputs}
+    assert found == {LATE: [7, 9], RESULTS: [8]}
+    assert packer.newest(rows.slice(0, 1)) is None
