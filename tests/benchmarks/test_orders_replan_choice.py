@@ -21,6 +21,7 @@ from benchmarks.orders import CONFIGURATIONS, bench_orders, extreme_orders, tabl
 from benchmarks.replan import SMALL, Change, bench_replan, best_order
 from benchmarks.report import Figure
 from benchmarks.workload import Run, Workload, run
+from muntin.runtime.holdings import state_rows
 
 
 def silent(_: str) -> None:
@@ -48,7 +49,9 @@ def test_the_windows_of_table_5_are_full_when_timing_begins() -> None:
         for name, rows in batch.items():
             engine.push(name, rows)
     engine.advance(begun.ends[begun.filling - 1])
-    assert list(engine.state_rows().values()) == pytest.approx([1000, 100, 200, 300], rel=0.2)
+    assert list(state_rows(engine.dataflow).values()) == pytest.approx(
+        [1000, 100, 200, 300], rel=0.2
+    )
 
 
 def test_comparisons_of_the_extreme_orders_differ_as_the_paper_says() -> None:

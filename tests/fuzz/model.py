@@ -177,7 +177,7 @@ def _plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _set_aside(engine: muntin.Engine) -> bool:
     """Whether rows were too far ahead: the model does not follow those."""
-    return any(state.rows_ahead for state in engine._groups.streams.values())
+    return any(state.rows_ahead for state in engine.dataflow.groups.streams.values())
 
 
 def sent_by(model: Model) -> Mapping[str, pa.Table]:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import muntin
 from muntin.model.catalog import Stream
 from muntin.model.clock import parse_instant
+from muntin.runtime.holdings import bytes_held, rows_held, state_rows
 from muntin.sql.types import build_schema
 from muntin.testing.compare import changes_difference
 from tests.fuzz.model import Model, arrow_rows, plain, sent_by
@@ -143,7 +144,7 @@ class Run:
 
     def _do_query(self, name: str, sql: str, exact: bool) -> None:  # noqa: FBT001 (steps are plain tuples)
         self.engine.query(sql, name=name)
-        query = self.engine._queries[name].query
+        query = self.engine.dataflow.queries[name].query
         self.model.register(query, exact=exact)
         self.outcome.accepted.add(name)
 
@@ -223,15 +224,15 @@ class Run:
         assert self.engine.explain()
 
     def _do_plan(self) -> None:
-        self.engine.plans()
+        [query.plan() for query in self.engine.queries()]
 
     def _do_stats(self) -> None:
         self.engine.stats()
 
     def _do_state(self) -> None:
-        assert self.engine.rows_held() >= 0
-        assert self.engine.bytes_held() >= 0
-        self.engine.state_rows()
+        assert rows_held(self.engine.dataflow) >= 0
+        assert bytes_held(self.engine.dataflow) >= 0
+        state_rows(self.engine.dataflow)
 
     def _do_late(self) -> None:
         for name in self.model.fed:

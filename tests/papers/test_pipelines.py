@@ -125,7 +125,7 @@ def test_figure_5_a_value_is_sent_again_when_the_duplicate_that_stays_longest_re
     """Stream S2': a at 2, d at 4; a again at 8 with the tuple of 8, not that of 6; e at 9; d at 10 with the tuple of 7."""
     engine = muntin.Engine()
     engine.stream("S", {"v": "varchar", "ts": "timestamp"})
-    query = read_query("SELECT DISTINCT v FROM S WINDOW 6 SECONDS", "q", engine._catalog)
+    query = read_query("SELECT DISTINCT v FROM S WINDOW 6 SECONDS", "q", engine._declared.catalog)
     assert isinstance(query, Pipeline)
     assert isinstance(query.root, Distinct)
     intake, operator = (

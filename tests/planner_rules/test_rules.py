@@ -54,7 +54,7 @@ def random_rows(schema: pa.Schema, count: int, random: np.random.Generator) -> p
 
 
 def plan_of(engine: muntin.Engine) -> str:
-    (running,) = engine._queries.values()
+    (running,) = engine.dataflow.queries.values()
     assert isinstance(running, RunningQuery)
     return draw(describe_plan(running.plan))
 
@@ -63,16 +63,16 @@ def run_against_oracle(
     engine: muntin.Engine, random: np.random.Generator, stored: dict[str, pa.Table]
 ) -> int:
     """Push random rows and compare all that comes out; how many results there were."""
-    (running,), (handle,) = engine._queries.values(), engine.queries()
+    (running,), (handle,) = engine.dataflow.queries.values(), engine.queries()
     rows = {
         stream.name: random_rows(stream.schema, ROWS, random)
-        for stream in engine._catalog.streams()
+        for stream in engine._declared.catalog.streams()
     }
     for start in range(0, ROWS, 7):
         for name, table in rows.items():
             engine.push(name, table.slice(start, 7))
     engine.advance(END)
-    oracle = Oracle(running.query, rows, stored, engine._catalog)
+    oracle = Oracle(running.query, rows, stored, engine._declared.catalog)
     results = handle.poll()
     if running.query.emit is Emit.INSERTS:
         assert_same_sequence(oracle.inserts(END), results)

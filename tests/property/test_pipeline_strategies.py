@@ -77,7 +77,7 @@ def until(changes: pa.Table, instant: int) -> pa.Table:
 
 
 def released(engine: muntin.Engine) -> int:
-    running = engine._queries["q"]
+    running = engine.dataflow.queries["q"]
     assert isinstance(running, RunningPipeline)
     assert running.released is not None
     return running.released

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
-from unittest.mock import patch
 
 import pyarrow as pa
 from hypothesis import given, note
 from hypothesis import strategies as st
 
 import muntin
-from muntin.engine import engine as engine_module
+from muntin.model.catalog import Stream
 from muntin.operators.scheduled_join import Pace
+from muntin.runtime.dataflow import Frontier
 from muntin.runtime.running_query import RunningQuery
 from muntin.testing.compare import assert_same_rows, assert_same_sequence
+from muntin.testing.dataflows import batches_of, dataflow_of
 
 SCHEMA = pa.schema(
     [("k", pa.int64()), ("j", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))]
@@ -202,12 +201,14 @@ def test_results_by_a_pace_are_those_of_each_query_alone(
     story: list[tuple[str, object]], scheduler: str, results: int
 ) -> None:
     """As the buckets on Spark have them for subscribers, in pieces however small."""
-    shared, alone = made("on", scheduler), made("off")
+    alone = made("off")
     got: Told = {}
     names = [f"q{number}" for number, (what, _) in enumerate(story) if what == "add"]
-    for engine in (shared, alone):
-        for name, (_, sql) in zip(names, (each for each in story if each[0] == "add"), strict=True):
-            engine.query(str(sql), name=name)
+    queries = dict(zip(names, (str(sql) for what, sql in story if what == "add"), strict=True))
+    streams = [Stream(name, SCHEMA, "ts") for name in alone.dataflow.streams]
+    shared = dataflow_of(streams, queries, tables={"T": TABLE}, sharing="on", scheduler=scheduler)
+    for name, sql in queries.items():
+        alone.query(sql, name=name)
     rows: dict[str, list[tuple[int, int, int, int]]] = {}
     clock = 0
     for what, detail in story:
@@ -223,12 +224,12 @@ def test_results_by_a_pace_are_those_of_each_query_alone(
             ],
             schema=SCHEMA,
         )
-        for engine in (shared, alone):
-            engine.feed({stream: table}, (-(2**62), -1))
-    with pace_of(results):
-        shared.advance(
-            clock * 1_000_000, on_release=lambda name, piece: got.setdefault(name, []).append(piece)
-        )
+        batches = batches_of(shared, {stream: table})
+        assert not list(shared.step(batches, Frontier(final=(-(2**62), -1))))
+        alone.push(stream, table)
+    pace = Pace(1, 1, results)
+    for name, piece in shared.step(frontier=Frontier(advanced=clock * 1_000_000), pace=pace):
+        got.setdefault(name, []).append(piece)
     alone.advance(clock * 1_000_000)
     for name in names:
         wanted = alone.handle(name).poll()
@@ -237,18 +238,12 @@ def test_results_by_a_pace_are_those_of_each_query_alone(
         )
 
 
-@contextmanager
-def pace_of(results: int) -> Iterator[None]:
-    with patch.object(engine_module, "Pace", lambda: Pace(1, 1, results)):
-        yield
-
-
 def test_queries_like_these_do_share() -> None:
     engine = made("on")
     for number, join in enumerate(FAMILIES[0]):
         engine.query(join.format(more=MORE[number + 1], w=number + 1, u=5), name=f"q{number}")
     assert all(
         isinstance(running, RunningQuery) and len(running.shares_with()) == 3
-        for running in engine._queries.values()
+        for running in engine.dataflow.queries.values()
     )
-    assert len(engine._joins()) == 1
+    assert len(engine.dataflow.joins()) == 1

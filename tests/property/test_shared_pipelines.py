@@ -156,14 +156,14 @@ def test_joins_below_pipelines_and_queries_with_changes_share() -> None:
         "SELECT DISTINCT B.v FROM B, A WHERE A.k = B.k AND A.j > 1 WINDOW 5 SECONDS",
         name="distinct",
     )
-    assert len(engine._joins()) == 1
-    pipeline = engine._queries["count"]
+    assert len(engine.dataflow.joins()) == 1
+    pipeline = engine.dataflow.queries["count"]
     assert isinstance(pipeline, RunningPipeline)
     assert pipeline.leaves[0].shares_with() == ["plain", "count/1", "distinct/1"]
     assert "one join for plain, count/1, distinct/1" in engine.explain("distinct")
     for name in ("count", "plain", "distinct"):
         engine.drop(name)
-    assert not engine._joins()
+    assert not engine.dataflow.joins()
 
 
 def test_the_same_sub_plan_is_run_once() -> None:
@@ -171,7 +171,9 @@ def test_the_same_sub_plan_is_run_once() -> None:
     for number, sql in enumerate(SAME[:3]):
         engine.query(sql, name=f"q{number}")
     running = [
-        pipeline for pipeline in engine._queries.values() if isinstance(pipeline, RunningPipeline)
+        pipeline
+        for pipeline in engine.dataflow.queries.values()
+        if isinstance(pipeline, RunningPipeline)
     ]
     assert len({id(leaf) for pipeline in running for leaf in pipeline.leaves}) == 2, (
         "one join, and A alone"
@@ -182,11 +184,11 @@ def test_the_same_sub_plan_is_run_once() -> None:
         [True, False],
     ]
     assert "run once for all queries that have it" in engine.explain("q0")
-    subplans = engine._groups.active[0]._subplans
+    subplans = engine.dataflow.groups.active[0]._subplans
     engine.push("A", [(0, 1, 1, SECOND)])
     engine.advance(SECOND)
     engine.query(SAME[0], name="later")
-    later = engine._queries["later"]
+    later = engine.dataflow.queries["later"]
     assert isinstance(later, RunningPipeline)
     assert later.shared() == [False], "rows have come that the others count and it does not"
     engine.drop("q0")
@@ -195,7 +197,7 @@ def test_the_same_sub_plan_is_run_once() -> None:
     assert engine.handle("q1").answer().to_pylist() == [{"n": 1}]
     for name in ("q1", "q2", "later"):
         engine.drop(name)
-    assert not engine._joins()
+    assert not engine.dataflow.joins()
     assert not subplans._users
     assert not subplans.steps._known
 

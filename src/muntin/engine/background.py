@@ -1,29 +1,24 @@
-"""An engine that runs by itself: rows are offered to the joins as they come, and a thread works them off in short turns."""
+"""An engine that runs in the background: a thread processes rows as they come, in short turns."""
 
 from __future__ import annotations
 
 import atexit
 import threading
 import time
-from collections.abc import Callable, Iterator
-from weakref import WeakMethod, WeakSet
+from collections.abc import Callable, Mapping
+from weakref import WeakSet
 
-import pyarrow as pa
-
-from muntin.engine.delivery import Deliveries
 from muntin.engine.executor import Executor
 from muntin.engine.fair_lock import Turns
+from muntin.engine.query_registry import QueryRegistry
 from muntin.errors import CatalogError
 from muntin.operators.scheduled_join import Pace
-from muntin.runtime.query_group import QueryGroup
-from muntin.runtime.query_groups import QueryGroups
-from muntin.runtime.running_join import RunningJoin
-from muntin.runtime.running_query import RunningQuery
+from muntin.runtime.dataflow import Dataflow, Frontier
+from muntin.state.batch import Batch
 
 _TURN = Pace(first=400_000, longest=400_000, results=1 << 12)
-"""A turn of the executor: less than half a millisecond of joining; what was found is handed out in other turns."""
+"""A turn of the executor: less than half a millisecond; results are built in other turns."""
 _LONG_TURN = Pace(first=50_000_000, longest=50_000_000)
-
 
 _PATIENCE = 1.0
 _running: WeakSet[Live] = WeakSet()
@@ -31,28 +26,30 @@ _running: WeakSet[Live] = WeakSet()
 
 @atexit.register
 def _abandon_all() -> None:
-    """Threads that still work when Python ends would do so without what they need."""
+    """End all threads: while Python ends, they would lose the modules that they need."""
     for live in list(_running):
         live.abandon()
 
 
 class Live:
-    """The running part of an engine; ``rest`` is called when all is worked off. Only ``stop`` and ``settle`` without holding ``turns``."""
+    """The background part of an engine; only ``stop`` and ``settle`` run without the lock.
+
+    Nothing in it refers to the engine: an engine that nobody holds is released at once, with its
+    connections to DuckDB, which complains of late ones.
+    """
 
     def __init__(
         self,
         turns: Turns,
-        groups: QueryGroups,
-        deliveries: Deliveries,
-        rest: Callable[[], None],
+        dataflow: Dataflow,
+        registry: QueryRegistry,
         suspend: Callable[[], None],
     ) -> None:
         self._turns = turns
-        self._groups = groups
-        self._suspend = WeakMethod(suspend)
-        self._deliveries = deliveries
-        # Weak: an engine that nobody holds any more goes at once, with the connections of DuckDB, which complains of late ones.
-        self._rest = WeakMethod(rest)
+        self._dataflow = dataflow
+        self._registry = registry
+        self._deliveries = registry.deliveries
+        self._suspend = suspend
         self._executor: Executor | None = None
         self._turn = 0
 
@@ -98,52 +95,43 @@ class Live:
             self._deliveries.drain(until - time.monotonic())
         return time.monotonic() < until
 
-    def offer(self, group: QueryGroup) -> bool:
-        """Let the joins of a group take what is final, and the thread go on with it; False when there is none."""
+    def offer(self, rows: Mapping[str, Batch], frontier: Frontier) -> bool:
+        """Take rows for the thread to process; return False when there is no thread."""
         if self._executor is None:
             return False
         if self._executor.failure is not None:
             raise self._executor.failure
-        for join in list(group.joins.running):
-            self._hand(group, join, join.offer(group.frontier[0], group.closed))
+        self._registry.take(self._dataflow.offer(rows, frontier))
         self._executor.wake()
+        if self._has_failed():
+            self.finish()
         return True
 
     def finish(self) -> None:
-        """Work off all there is, then suspend what failed: before queries come or go, and before the end."""
-        while any(join.is_busy() for _, join in self._joins()):
-            for group, join in self._joins():
-                self._hand(group, join, join.turn(_LONG_TURN))
-        suspend = self._suspend()
-        if suspend is not None and any(group.guard.failed for group in self._groups):
-            suspend()
+        """Complete all work, then suspend what failed: before queries change, and at the end."""
+        while busy := self._dataflow.busy():
+            for group, join in busy:
+                self._registry.take(group.turn(join, _LONG_TURN))
+        if self._has_failed():
+            self._suspend()
 
-    def _joins(self) -> list[tuple[QueryGroup, RunningJoin]]:
-        return [(group, join) for group in self._groups for join in group.joins.running]
+    def _has_failed(self) -> bool:
+        return any(group.guard.failed for group in self._dataflow.groups)
 
     def _be_live(self, *, live: bool) -> None:
         self._deliveries.live = live
-        for _, join in self._joins():
-            join.be_live(live=live)
+        self._dataflow.set_live(live=live)
 
     def _work(self) -> bool:
-        """A turn of work on the next join that has any; whether something is left."""
-        busy = [(group, join) for group, join in self._joins() if join.is_busy()]
+        """Work for a turn on the next join that has any work; return whether some is left."""
+        busy = self._dataflow.busy()
         if busy:
             self._turn += 1
             group, join = busy[self._turn % len(busy)]
-            self._hand(group, join, join.turn(_TURN))
-            if group.guard.failed:
+            self._registry.take(group.turn(join, _TURN))
+            if self._has_failed():
                 self.finish()
-            if any(join.is_busy() for _, join in self._joins()):
+            if self._dataflow.busy():
                 return True
-        rest = self._rest()
-        if rest is not None:
-            rest()
+        self._dataflow.groups.trim()
         return False
-
-    def _hand(
-        self, group: QueryGroup, join: RunningJoin, results: Iterator[tuple[RunningQuery, pa.Table]]
-    ) -> None:
-        for running, table in group.guard.join(join, results):
-            self._deliveries.hand(running.query.name, table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Generic, TypeVar
 
@@ -19,12 +19,10 @@ from muntin.model.arguments import check_name
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.settings import Settings
 from muntin.model.statistics import declared_statistics, known_statistics
-from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import Pipeline, PipelinePlan
 from muntin.plan.query import Query
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
-from muntin.planner.join_planner import Knowledge, plan_join
-from muntin.planner.window_memory import check_windows
+from muntin.planner.join_planner import Knowledge
+from muntin.runtime.registration import AnyPlan, plan_query
 from muntin.sql.script import read_query, read_script
 
 Handle = TypeVar("Handle")
@@ -64,31 +62,18 @@ class Declarations:
         """What is known of the streams before any row has come."""
         return Knowledge(declared=known_statistics(self.catalog))
 
-    def planned(self, query: Query, settings: Settings | None = None) -> tuple[Settings, JoinPlan]:
-        """The settings and the plan of a query that is to be added; raises if its name is taken."""
-        assert not isinstance(query, Pipeline), "a pipeline is planned by planned_pipeline"
-        own = self._settings_of(query, settings)
-        check_windows(query, own, self.knowledge().declared)
-        return own, plan_join(query, own, self.knowledge())
+    def planned(self, query: Query) -> tuple[Settings, AnyPlan]:
+        """Return the settings and the plan of a query to be added; raise if its name is taken."""
+        own = self._settings_of(query)
+        return own, plan_query(query, own, self.knowledge())
 
-    def planned_pipeline(
-        self, query: Pipeline, settings: Settings | None = None
-    ) -> tuple[Settings, PipelinePlan]:
-        """The settings and the plans of the leaves of a pipeline that is to be added; raises if its name is taken."""
-        own = self._settings_of(query, settings)
-        for leaf in query.leaves:
-            check_windows(replace(leaf, name=query.name), own, self.knowledge().declared)
-        return own, PipelinePlan(
-            query, tuple(plan_join(leaf, own, self.knowledge()) for leaf in query.leaves)
-        )
-
-    def _settings_of(self, query: Query, settings: Settings | None) -> Settings:
+    def _settings_of(self, query: Query) -> Settings:
         if query.name.casefold() in self.queries or self.catalog.find(query.name):
             raise CatalogError(
                 f"the name {query.name} is taken",
                 hint="Choose another name, or drop what has it first",
             )
-        return (settings or self.settings).of_query(query.options)
+        return self.settings.of_query(query.options)
 
     def add_query(self, query: Query) -> None:
         """Take a query."""

@@ -15,6 +15,8 @@ from muntin.engine.column_conversion import convert, from_values
 from muntin.errors import InputError
 from muntin.model.catalog import find_column
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL
+from muntin.runtime.arrivals import times_of
+from muntin.sql.types import build_schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -184,15 +186,28 @@ def read_times(rows: pa.Table, column: str, where: str) -> npt.NDArray[np.int64]
             f"row {number} for {where} has no time: column {column!r} is NULL",
             hint="Every row needs a time; nothing of this push was taken",
         )
-    times: npt.NDArray[np.int64] = (
-        values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64()).to_numpy()
-    )
+    times = times_of(rows, column)
     if len(times) and not BEFORE_ALL < times.min() <= times.max() < AFTER_ALL:
         raise InputError(
             f"a row for {where} has a time out of range in column {column!r}",
             hint="Nothing of this push was taken",
         )
     return times
+
+
+def read_table(rows: Rows, columns: Mapping[str, str] | None, name: str) -> pa.Table:
+    """Return the rows of a stored table; ``columns`` gives SQL types that rows do not carry."""
+    if columns is not None:
+        return read_rows(rows, build_schema(columns), f"table {name}")
+    if isinstance(rows, pa.Table):
+        return rows
+    try:
+        return pa.Table.from_pylist(rows) if isinstance(rows, list) else pa.table(rows)
+    except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"cannot make table {name} from {type(rows).__name__}",
+            hint="Pass a pyarrow Table, a DataFrame or a list of dicts",
+        ) from error
 
 
 def _columns_hint(schema: pa.Schema) -> str:

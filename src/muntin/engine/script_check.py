@@ -11,7 +11,7 @@ from muntin.errors import MuntinError, SqlError
 from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.formats import is_foreign
 from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import Pipeline, PipelinePlan
+from muntin.plan.pipeline import PipelinePlan
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
 from muntin.sql.script import Mistakes, read_all
 
@@ -100,10 +100,7 @@ class ScriptCheck:
         for mistake in mistakes:
             self._note(mistake, statement)
         try:
-            if isinstance(query, Pipeline):
-                _, self.plans[query.name] = self._declared.planned_pipeline(query)
-            else:
-                _, self.plans[query.name] = self._declared.planned(query)
+            _, self.plans[query.name] = self._declared.planned(query)
         except MuntinError:
             self._mistakes.broken.add(query.name.casefold())
             raise

@@ -2,8 +2,7 @@
 
 Whatever a query raises while its rows are processed ends up here instead of in ``push``. A failure
 in a query's own expressions concerns that query, a failure of a join all queries that share it. The
-engine suspends them once the step is over, see :mod:`muntin.runtime.suspended_query`. KeyboardInterrupt
-and SystemExit pass through.
+driver drops them once the step is over. KeyboardInterrupt and SystemExit pass through.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
+from muntin.errors import MuntinError
+from muntin.expressions.salvage import first_line
 from muntin.runtime.join_registry import Joins
 from muntin.runtime.running_join import RunningJoin
 from muntin.runtime.running_pipeline import RunningPipeline
@@ -37,7 +38,7 @@ class Guard:
             join.failing.clear()
 
     def broken(self, join: RunningJoin, error: Exception) -> None:
-        """Take a join whose state is no longer sound out of the engine; its queries fail with it."""
+        """Remove a join whose state is no longer sound; its queries fail with it."""
         self._joins.remove(join)
         for member in join.members:
             if member.failure is None:
@@ -61,3 +62,10 @@ class Guard:
         """Return what has failed since the last call."""
         failed, self.failed = self.failed, []
         return failed
+
+
+def reason_of(failure: BaseException) -> str:
+    """Return a failure in one line; the type of an unexpected one is part of it."""
+    if isinstance(failure, MuntinError):
+        return failure.fact
+    return f"{type(failure).__name__}: {first_line(failure)}"

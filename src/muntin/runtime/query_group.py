@@ -1,19 +1,20 @@
-"""A group of queries that read the same streams: its inputs, its frontier, and the operators that its queries share.
+"""A group of queries that read the same streams: inputs, frontier, and shared operators.
 
-The group is the unit that advances. A step takes what the frontier has made final from the inputs to the joins and on to
-the pipelines above them. It knows no names, no lock and no clock: those belong to whoever drives it.
+The group is the unit that advances. A step moves the rows that the frontier has made final from the
+inputs through the joins and the pipelines above them.
 
-Why it is exact: the frontier is the least watermark over the streams of the group, or what was promised for all streams. So it
-depends on the rows of these streams alone, and every query goes on as if it were the only one.
+Why it is exact: the frontier is the least watermark over the streams of the group, or a promise for
+all streams. It depends on the rows of these streams alone, so every query advances as if it were
+the only one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,12 +27,14 @@ from muntin.operators.pipeline import Drive
 from muntin.operators.scheduled_join import Pace
 from muntin.plan.join import JoinPlan
 from muntin.plan.pipeline import PipelinePlan
-from muntin.plan.query import Query, Source
+from muntin.plan.query import Source
 from muntin.planner.strategies import drive_strategy
 from muntin.runtime.fault_isolation import Guard
 from muntin.runtime.join_registry import Joins
+from muntin.runtime.registration import Registration
 from muntin.runtime.running_join import RunningJoin, Shared
-from muntin.runtime.running_pipeline import RunningLeaf, RunningPipeline
+from muntin.runtime.running_leaf import RunningLeaf
+from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.running_query import RunningQuery
 from muntin.runtime.shared_subplans import SubPlans
 from muntin.runtime.stream_clock import Mask, Place, StreamState, Times, least_watermark
@@ -39,7 +42,8 @@ from muntin.runtime.stream_input import StreamInput
 from muntin.state.batch import Batch
 
 Running: TypeAlias = RunningQuery | RunningPipeline
-Results: TypeAlias = Iterator[tuple[Running, pa.Table]]
+Output: TypeAlias = tuple[str, pa.Table]
+"""The name of a query and results of it."""
 
 NOWHERE: Place = (BEFORE_ALL, -1)
 _EVERY_STREAM = 1 << 62
@@ -47,14 +51,14 @@ _EVERY_STREAM = 1 << 62
 
 @dataclass(frozen=True)
 class Promise:
-    """How far time has come by what others say: ``advanced`` on all streams, ``final`` in the total order."""
+    """A frontier set from outside: ``advanced`` on all streams, ``final`` in the total order."""
 
     advanced: int = BEFORE_ALL
     final: Place = NOWHERE
 
 
 class QueryGroup:
-    """The queries over one set of streams; with no queries, the rows of streams that nobody reads."""
+    """The queries over one set of streams; without queries, rows of streams that none reads."""
 
     def __init__(
         self,
@@ -156,15 +160,13 @@ class QueryGroup:
 
     # -- queries -----------------------------------------------------------------------------------
 
-    def add(
-        self, query: Query, plan: JoinPlan | PipelinePlan, shared: Shared, *, alone: bool = False
-    ) -> Running:
-        """Run a query from the frontier on; ``alone``: it has no part in others."""
+    def add(self, registration: Registration, shared: Shared) -> tuple[Running, list[pa.Table]]:
+        """Run a query from the frontier on; return it with its results from before any row."""
+        query, plan = registration.query, registration.plan
         if isinstance(plan, PipelinePlan):
-            return self._add_pipeline(plan, shared, alone=alone)
-        return self.joins.add(
-            query, shared.settings, partial(self._make_join, plan, shared), RunningQuery
-        )
+            return self._add_pipeline(plan, shared, isolated=registration.isolated)
+        make = partial(self._make_join, plan, shared)
+        return self.joins.add(query, shared.settings, make, RunningQuery), []
 
     def _make_join(self, plan: JoinPlan, shared: Shared) -> RunningJoin:
         streams = {
@@ -176,7 +178,9 @@ class QueryGroup:
         join.begin(self.frontier[0])
         return join
 
-    def _add_pipeline(self, plan: PipelinePlan, shared: Shared, *, alone: bool) -> RunningPipeline:
+    def _add_pipeline(
+        self, plan: PipelinePlan, shared: Shared, *, isolated: bool
+    ) -> tuple[RunningPipeline, list[pa.Table]]:
         leaves, settings = [], shared.settings
         for leaf in plan.leaves:
             make = partial(
@@ -186,73 +190,98 @@ class QueryGroup:
                 partial(self._make_join, leaf, shared),
                 RunningLeaf,
             )
-            leaves.append(self._subplans.leaf(leaf.query, settings, make, alone=alone))
-        steps = None if alone else self._subplans.steps
+            leaves.append(self._subplans.leaf(leaf.query, settings, make, alone=isolated))
+        steps = None if isolated else self._subplans.steps
         drive = Drive(drive_strategy(settings), steps, leaves)
         running = RunningPipeline(
             plan.query, leaves, self._tables, self._duck, drive, part=shared.governed
         )
-        running.begin(self._advanced)
+        initial = running.begin(self._advanced)
         self.pipelines.append(running)
-        return running
+        return running, initial
 
     def drop(self, running: Running) -> None:
-        """End a query."""
+        """End a query. If it failed and its join cannot shrink, the join's other queries fail."""
+        leaves: Sequence[RunningQuery] = ()
         if isinstance(running, RunningPipeline):
             self.pipelines.remove(running)
-        for each in (
-            self._subplans.drop(running) if isinstance(running, RunningPipeline) else (running,)
-        ):
-            self.joins.drop(each)
-
-    def abandon(self, running: Running) -> None:
-        """End a query that failed; a join that cannot shrink then fails for its other queries, too."""
-        if isinstance(running, RunningPipeline):
-            self.pipelines.remove(running)
-        for each in (
-            self._subplans.drop(running) if isinstance(running, RunningPipeline) else (running,)
-        ):
+            leaves = self._subplans.drop(running)
+        for each in leaves if isinstance(running, RunningPipeline) else (running,):
             try:
                 self.joins.drop(each)
-            except Exception as error:  # noqa: BLE001 (whatever it is, queries of other joins continue)
+            except Exception as error:
+                if running.failure is None:
+                    raise
                 self.guard.broken(each.join, error)
 
+    def take_failed(self) -> list[Running]:
+        """Return the queries that failed since the last call; with a leaf, all pipelines above."""
+        failed: list[Running] = []
+        for running in self.guard.take():
+            if not isinstance(running, RunningLeaf):
+                failed.append(running)
+                continue
+            for pipeline in self.pipelines:
+                if running in pipeline.leaves and pipeline.failure is None:
+                    pipeline.failure = running.failure
+                    failed.append(pipeline)
+        return failed
+
     def is_empty(self) -> bool:
-        """Whether no query is left."""
+        """Return whether no query is left."""
         return not self.joins.running
 
     # -- stepping ----------------------------------------------------------------------------------
 
-    def step_joins(self, pace: Pace | None = None, *, silent: bool = False) -> Results:
-        """Let the joins process all that is final, and yield results; ``silent``: results are known, so none are made."""
+    def step(self, pace: Pace | None = None) -> Iterator[Output]:
+        """Process all that is final, yield results, and release rows that no window reaches."""
         for join in list(self.joins.running):
-            yield from self.guard.join(join, self._step_join(join, pace, silent=silent))
+            yield from self._run(join, join.catch_up(self.frontier[0], self.closed, pace))
+        yield from self.step_pipelines()
+        self.trim()
 
-    def _step_join(self, join: RunningJoin, pace: Pace | None, *, silent: bool) -> Results:
-        instant, closed = self.frontier[0], self.closed
-        if not silent:
-            yield from join.catch_up(instant, closed, pace)
-        elif not any(member.remembers for member in join.members):
-            join.remember(instant, closed)
-        else:  # what is kept depends on results, so they are made and left out
-            for running, table in join.catch_up(instant, closed):
-                running.take_back(table)
+    def offer(self) -> Iterator[Output]:
+        """Give the joins all that is final, to be processed in turns; yield what is done now."""
+        for join in list(self.joins.running):
+            yield from self._run(join, join.offer(self.frontier[0], self.closed))
+        yield from self.step_pipelines()
 
-    def step_pipelines(self, *, silent: bool = False) -> Results:
-        """Let the operators above joins take what those have found, and yield results."""
+    def turn(self, join: RunningJoin, pace: Pace) -> Iterator[Output]:
+        """Let a join work for a turn, and yield what it has released."""
+        return self._run(join, join.turn(pace))
+
+    def _run(
+        self, join: RunningJoin, results: Iterator[tuple[RunningQuery, pa.Table]]
+    ) -> Iterator[Output]:
+        for running, table in self.guard.join(join, results):
+            yield running.query.name, table
+
+    def replay(self) -> None:
+        """Process rows whose results are known. Joins whose state is their windows make none."""
+        for join in list(self.joins.running):
+            if any(member.remembers for member in join.members):
+                results = join.catch_up(self.frontier[0], self.closed)
+            else:
+                results = _nothing(join.remember, self.frontier[0], self.closed)
+            for _ in self.guard.join(join, results):
+                pass
+        for _ in self.step_pipelines():
+            pass
+        self.trim()
+
+    def step_pipelines(self) -> Iterator[Output]:
+        """Run the operators above joins over what those have found, and yield results."""
         turn = next(self._turns)
         for pipeline in list(self.pipelines):
-            yield from self.guard.pipeline(
-                pipeline, self._step_pipeline(pipeline, turn, silent=silent)
-            )
+            results = pipeline.catch_up(self.closed, turn, self._advanced)
+            for table in self.guard.pipeline(pipeline, results):
+                yield pipeline.query.name, table
 
-    def _step_pipeline(self, pipeline: RunningPipeline, turn: int, *, silent: bool) -> Results:
-        tables = pipeline.catch_up(self.closed, turn, self._advanced)
-        if silent:  # what it keeps depends on every row, so only the results are left out
-            pipeline.take_back(list(tables))
-            return
-        for table in tables:
-            yield pipeline, table
+
+def _nothing(work: Callable[[int, int], None], frontier: int, closed: int) -> Iterator[Any]:
+    """Do work that has no results, in the form of work that has."""
+    work(frontier, closed)
+    yield from ()
 
 
 def _kept_positions(keepers: list[tuple[RunningJoin, int]]) -> npt.NDArray[np.int64]:

@@ -1,9 +1,10 @@
-"""The groups of an engine: which queries advance together, and which rows each group gets.
+"""The groups of a dataflow: which queries advance together, and which rows each group gets.
 
-Queries that read the same streams are in one group. A new query opens another group for the same streams only where the windows
-of others hold rows that it needs and its own group does not. Streams that no query reads are in idle groups: one for all of
-them while there is no query, so that rows pushed before the first query wait for each other; otherwise each by itself, so that
-a stream nobody reads holds nothing back and is not held back.
+Queries that read the same streams are in one group. A new query opens another group for the same
+streams only where the windows of others hold rows that it needs and its own group does not. Streams
+that no query reads are in idle groups: one for all of them while there is no query, so that rows
+pushed before the first query wait for each other; otherwise one per stream, so that an unread
+stream neither delays others nor is delayed.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from muntin.state.batch import Batch
 
 
 class QueryGroups:
-    """All streams and groups of an engine; ``single``: one group for everything, driven from outside."""
+    """All streams and groups of a dataflow; ``single``: one group for all queries."""
 
-    def __init__(self, duck: Duck, tables: Mapping[str, pa.Table]) -> None:
+    def __init__(self, duck: Duck, tables: Mapping[str, pa.Table], *, single: bool) -> None:
         self.streams: dict[str, StreamState] = {}
         self.active: list[QueryGroup] = []
-        self.single = False
+        self.single = single
         self._duck = duck
         self._tables = tables
         self.advanced = BEFORE_ALL
@@ -37,13 +38,13 @@ class QueryGroups:
         self._idle = [self._open(())]
 
     def __iter__(self) -> Iterator[QueryGroup]:
-        """All groups, those without queries too."""
+        """Iterate over all groups, also those without queries."""
         return iter((*self.active, *self._idle))
 
     @property
     def all_streams(self) -> QueryGroup:
-        """The one group of an engine that is driven from outside."""
-        assert self.single, "asked where there is one group"
+        """The only group, where there is a single one."""
+        assert self.single, "there is one group"
         return self._idle[0]
 
     def _open(self, inputs: Iterable[StreamInput], final: Place = NOWHERE) -> QueryGroup:
@@ -54,7 +55,7 @@ class QueryGroups:
     # -- streams -----------------------------------------------------------------------------------
 
     def declare(self, stream: Stream, now: int | None) -> None:
-        """Add a stream, which no query reads yet; ``now`` is the clock, to compare its first time with."""
+        """Add a stream; ``now`` is the clock, to compare its first time with."""
         state = self.streams[stream.name] = StreamState(stream, now)
         if self.active:
             self._idle.append(self._open([StreamInput(state)]))
@@ -68,13 +69,13 @@ class QueryGroups:
             group.inputs.pop(stream, None)
 
     def inputs(self, stream: str) -> list[StreamInput]:
-        """The inputs of all groups that get the rows of a stream."""
+        """Return the inputs of all groups that get the rows of a stream."""
         return [group.inputs[stream] for group in self if stream in group.inputs]
 
     # -- rows and time -----------------------------------------------------------------------------
 
     def take(self, state: StreamState, batch: Batch) -> list[QueryGroup]:
-        """Hand rows in order of arrival to all groups that read the stream; return those groups.
+        """Give rows in order of arrival to all groups that read the stream; return those groups.
 
         A row goes to the late output once if it is late for any of them.
         """
@@ -89,8 +90,8 @@ class QueryGroups:
                 state.keep_late(batch.rows.filter(pa.array(np.logical_or.reduce(masks))))
         return readers
 
-    def take_final(self, state: StreamState, batch: Batch) -> pa.Table:
-        """Hand rows of a stream that is watched elsewhere to all groups that read it; return those late for any of them."""
+    def take_final(self, state: StreamState, batch: Batch) -> None:
+        """Give rows of a stream whose watermark is kept elsewhere to all groups that read it."""
         state.rows_in += len(batch)
         name = state.stream.name
         masks = [
@@ -98,30 +99,27 @@ class QueryGroups:
             for group in self
             if name in group.inputs and (late := group.take_final(name, batch)) is not None
         ]
-        return (
-            batch.rows.filter(pa.array(np.logical_or.reduce(masks)))
-            if masks
-            else state.stream.schema.empty_table()
-        )
+        if masks:
+            state.keep_late(batch.rows.filter(pa.array(np.logical_or.reduce(masks))))
 
     def advance(self, instant: int) -> None:
-        """Promise to all groups that nothing earlier comes."""
+        """Promise all groups that no earlier row comes."""
         self.advanced = max(self.advanced, instant)
         for group in self:
             group.advance(instant)
 
     def move(self, final: Place) -> None:
-        """Move all groups to a place in the total order, and those to come."""
+        """Move all groups, and those opened later, to a place in the total order."""
         self._fed = max(self._fed, final)
         for group in self:
             group.move(final)
 
     def frontier(self) -> Place:
-        """The least frontier of all groups that have queries."""
+        """Return the least frontier of all groups that have queries."""
         return min((group.frontier for group in self.active or self._idle), default=NOWHERE)
 
     def trim(self, *, exactly: bool = False) -> None:
-        """Let go of rows that no window reaches any more."""
+        """Release rows that no window reaches any more."""
         for group in self:
             group.trim(exactly=exactly)
 
@@ -150,7 +148,7 @@ class QueryGroups:
         )
 
     def _opened(self, read: Iterable[str]) -> QueryGroup:
-        """A new group at the least watermark of its streams, with as many rows of each as any group holds."""
+        """Open a group at the least watermark of its streams, with all rows that any group holds."""
         states = [state for name, state in self.streams.items() if name in read]
         group = self._open((), least_watermark(states))
         held = [max(self.inputs(state.stream.name), key=StreamInput.held_after) for state in states]
@@ -158,7 +156,7 @@ class QueryGroups:
         return group
 
     def tidy(self) -> None:
-        """Close groups that have no query any more."""
+        """Close groups without queries."""
         if not self.single and any(group.is_empty() for group in self.active):
             closed = [group for group in self.active if group.is_empty()]
             self.active = [group for group in self.active if not group.is_empty()]

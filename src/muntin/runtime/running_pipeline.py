@@ -1,136 +1,31 @@
-"""A pipeline while it runs: its leaves over joins of their own, the operators above them, and results not yet taken."""
+"""A pipeline while it runs: leaves, each over a join, the operators above them, and the output."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.clock import BEFORE_ALL
-from muntin.operators.consolidate import consolidate
-from muntin.operators.expire_matches import ExpireMatches
-from muntin.operators.initial_results import Beginning
-from muntin.operators.join import Matches
 from muntin.operators.net_changes import left_of
 from muntin.operators.pipeline import Drive, PipelineOperator
-from muntin.operators.result import sign_column, time_column
 from muntin.operators.signed import Changes, merged
-from muntin.operators.snapshots import Snapshots
 from muntin.plan.pipeline import Pipeline
-from muntin.plan.query import Emit, Query
+from muntin.plan.query import Emit
 from muntin.runtime.metrics import BUFFERS, ResponseTimes
+from muntin.runtime.pipeline_output import PipelineOutput
 from muntin.runtime.plan_stats import join_totals
-from muntin.runtime.running_join import RunningJoin
-from muntin.runtime.running_query import RunningQuery
-
-Arrivals: TypeAlias = tuple[npt.NDArray[np.float64] | float, int]
-"""When rows came, and how many they were."""
-
-
-class RunningLeaf(RunningQuery):
-    """A join below a pipeline: hands on signed rows as they are; only the pipeline's result is consolidated."""
-
-    def __init__(self, query: Query, join: RunningJoin, duck: Duck) -> None:
-        super().__init__(query, join, duck)
-        self._waiting: list[Changes] = []
-        self._arrivals: list[Arrivals] = []
-        self._turn = -1
-        self._taken: tuple[Changes, list[Arrivals]] = Changes.none(self._columns), []
-
-    @property
-    def owner(self) -> str:
-        """The name of the pipeline it was made for; its own has a number added."""
-        return self.query.name.rpartition("/")[0]
-
-    def is_fresh(self) -> bool:
-        """Whether no row has come since it began, so that it has found nothing yet."""
-        return all(state.log.next == since for state, since in self._since.items())
-
-    def first_time(self) -> int | None:
-        """Return the time of the first row that came after the query; asked for before logs are trimmed."""
-        times = [
-            state.log.time_at(since)
-            for state, since in self._since.items()
-            if state.log.next > since
-        ]
-        return min(times, default=None)
-
-    def taken(self, matches: Matches) -> pa.Table | None:
-        """Keep the changes of matches for the pipeline."""
-        matches = self._maker.passing(self._since_registered(matches))
-        if len(matches):
-            self._note_arrivals(matches)
-            if matches.signs is None:
-                self._remember(matches)
-            else:
-                self._waiting.append(self._every(self._signed(matches)))
-        return None
-
-    def _note_arrivals(self, matches: Matches) -> None:
-        arrivals, count = matches.arrivals, len(matches)
-        if matches.signs is not None:
-            added = matches.signs > 0
-            count = int(added.sum())
-            arrivals = arrivals if isinstance(arrivals, float) else arrivals[added]
-        self._arrivals.append((arrivals, count))
-
-    @property
-    def remembers(self) -> bool:
-        """Yes: so do the operators above it."""
-        return True
-
-    def changes(self) -> pa.Table | None:
-        """Nothing: the pipeline takes them by :meth:`take`."""
-        if isinstance(self._expire, ExpireMatches):
-            found = self._expire.run(self.join.now)
-            if len(found):
-                self._waiting.append(self._signed(found))
-        elif self._expire is not None:
-            self._waiting.append(self._take_came())
-        return None
-
-    def _signed(self, matches: Matches) -> Changes:
-        assert matches.signs is not None, "they come and go"
-        return Changes(
-            self._maker.select(matches), np.array(matches.times), matches.signs.astype(np.int64)
-        )
-
-    def take(self, turn: int) -> tuple[Changes, list[Arrivals]]:
-        """The changes since the turn before, when the rows behind them came, and how many they were; once and for all in a turn."""
-        if self._turn != turn:
-            self._taken = self._changes_since(), self._arrivals
-            self._arrivals = []
-            self._turn = turn  # last: a pipeline that comes after a failure fails as well
-        return self._taken
-
-    def _changes_since(self) -> Changes:
-        found = merged(self._waiting, self._columns)
-        if len(found) and (found.times[1:] < found.times[:-1]).any():
-            order = np.argsort(found.times, kind="stable")
-            ends = None if found.ends is None else found.ends[order]
-            found = Changes(
-                found.columns.take(pa.array(order)), found.times[order], found.signs[order], ends
-            )
-        self._waiting.clear()
-        return found
+from muntin.runtime.running_leaf import RunningLeaf
 
 
 class RunningPipeline:
-    """A pipeline over leaves that run in joins of their own; begins with what is there before any row has come.
+    """The operators of a pipeline above its leaves; ``part``: of a pipeline that is distributed."""
 
-    That is a part of the results from the first instant on. A ``part`` of a distributed pipeline
-    sends it at ``BEGINNING``: the first instant is known only where all parts come together.
-    """
-
-    def __init__(  # noqa: PLR0913 - what it reads, what it shares, and whether it is whole
+    def __init__(  # noqa: PLR0913 - what it reads, what it shares, and whether it is a part
         self,
         query: Pipeline,
         leaves: Sequence[RunningLeaf],
@@ -144,231 +39,145 @@ class RunningPipeline:
         self.leaves = leaves
         self.response = ResponseTimes()
         self.rows_out = 0
-        self.keeps = True
-        """Whether results are kept for poll."""
         self.failure: Exception | None = None
-        """Why it makes no more results, until the engine suspends it."""
+        """The failure after which it produces no more results."""
         self.evaluator = Evaluator(duck)
-        self._duck = duck
         self._tables = tables
         self._operator = self._make(drive)
+        self._output = PipelineOutput(query, self.evaluator, duck, part=part)
         self._columns = pa.schema(list(query.output_schema)[2:])
-        self._results: list[pa.Table] = []
-        self._snapshots = Snapshots(self._columns, self.evaluator)
-        self._next: int | None = None
         self.seen: int | None = None
-        """The first instant since the query was registered: of a row of its streams, or of ``advance``."""
-        self._first: int | None = None
-        self._beginning = None if part or query.emit is Emit.SNAPSHOT else Beginning(duck)
-        self._keep(self._operator.begin(), settled=False)
-        if leaves and self._beginning is not None and self._beginning.is_empty():
-            self._beginning = None
+        """The first instant since registration: of a row of its streams, or of ``advance``."""
 
     def _make(self, drive: Drive | None) -> PipelineOperator:
         return PipelineOperator(self.query, self._tables, self.evaluator, drive)
 
     def let_go(self) -> None:
-        """Be no more."""
+        """Release the operators that it shares with others."""
         self._operator.let_go()
 
     # -- results -----------------------------------------------------------------------------------
 
-    def catch_up(self, closed: int, turn: int, advanced: int) -> Iterator[pa.Table]:
-        """Take what the leaves have found, and yield the results; all leaves have come to the same instant.
+    def begin(self, advanced: int) -> list[pa.Table]:
+        """Return the results from before any row, once; event time was advanced to ``advanced``."""
+        tables = self._output.take(self._operator.begin(), settled=False)
+        if self.leaves:
+            self._output.skip_empty_beginning()
+        self._see(advanced)
+        if (first := self._output.first_closed(self.seen, self._reached(advanced))) is not None:
+            tables += self._output.take(self._output.nothing(), settled=True, first=first)
+        return self._counted(tables)
 
-        In one ``turn`` all pipelines are called that have anything in common. ``advanced`` is the
+    def catch_up(self, closed: int, turn: int, advanced: int) -> Iterator[pa.Table]:
+        """Process the changes of the leaves, which have all reached one instant; yield results.
+
+        In one ``turn`` all pipelines that have anything in common are called. ``advanced`` is the
         instant to which event time was advanced.
         """
         self._see(advanced)
         taken = [leaf.take(turn) for leaf in self.leaves]
         changes = [found for found, _ in taken]
         came = any(len(part) for part in changes)
-        if came and self._next is None:
-            self._next = min(int(part.times[0]) for part in changes if len(part))
+        if came and self._output.begun is None:
+            self._output.begin(min(int(part.times[0]) for part in changes if len(part)))
         if came or self._operator.is_probing:
-            now = (
-                closed
-                if self.query.every is None
-                else closed // self.query.every * self.query.every
-            )
+            every = self.query.every
+            now = closed if every is None else closed // every * every
             found = self._operator.run(changes, now, turn)
-            yield from self._keep(
-                found,
-                settled=self._operator.tidy,
-                first=self._first_closed(self.seen, self._reached(closed)),
+            first = self._output.first_closed(self.seen, self._reached(closed))
+            yield from self._counted(
+                self._output.take(found, settled=self._operator.tidy, first=first)
             )
             moment = time.monotonic()
             for _, noted in taken:
                 for arrivals, count in noted:
                     self.response.add(moment, arrivals, count)
-        elif (first := self._first_closed(self.seen, self._reached(closed))) is not None:
-            yield from self._keep(Changes.none(self._columns), settled=True, first=first)
+        elif (first := self._output.first_closed(self.seen, self._reached(closed))) is not None:
+            yield from self._counted(
+                self._output.take(self._output.nothing(), settled=True, first=first)
+            )
         if self.query.emit is Emit.SNAPSHOT:
-            yield from self._show(self._reached(closed))
+            for table in self._output.show(self._reached(closed)):
+                yield from self._counted([table])
 
-    def begin(self, advanced: int) -> None:
-        """Send what is there before any row, if event time was advanced before the query was registered."""
-        self._see(advanced)
-        if (first := self._first_closed(self.seen, self._reached(advanced))) is not None:
-            self._keep(Changes.none(self._columns), settled=True, first=first)
+    def _counted(self, tables: list[pa.Table]) -> list[pa.Table]:
+        self.rows_out += sum(map(len, tables))
+        return tables
 
     def _reached(self, closed: int) -> int:
         """Return the instant up to which results are out, given the one that is closed."""
         return min(closed, self._operator.clock) if self._operator.is_triggered else closed
 
     def _see(self, advanced: int) -> None:
-        """Note the first instant since the query was registered; rows are released in order, so it never changes."""
+        """Note the first instant since registration; rows come in order, so it never changes."""
         if self.seen is None:
             times = [time for leaf in self.leaves if (time := leaf.first_time()) is not None]
             times += [advanced] if advanced > BEFORE_ALL else []
             self.seen = min(times, default=None)
 
-    def _first_closed(self, seen: int | None, closed: int) -> int | None:
-        """Return the first instant at which results show, if it is closed and nothing has shown yet."""
-        if self._beginning is None or seen is None:
-            return None
-        every = self.query.every
-        first = seen if every is None else -(-seen // every) * every
-        return first if first <= closed else None
-
     @property
     def released(self) -> int | None:
-        """The instant up to which all results are out where they come late; None where they never do."""
+        """The instant up to which all results are out where they may be late; else None."""
         return self._operator.clock if self._operator.is_triggered else None
 
     @property
     def begun(self) -> int | None:
-        """The instant of the first change of a leaf; of EMIT SNAPSHOT, that of the next one to be shown."""
-        return self._next
-
-    def _keep(self, changes: Changes, *, settled: bool, first: int | None = None) -> list[pa.Table]:
-        """Keep changes as results in the form that the query asks for; ``first`` is the first instant, once it is closed."""
-        snapshot = self.query.emit is Emit.SNAPSHOT
-        if snapshot and (settled or changes.numbers is not None):
-            self._snapshots.take(changes)
-            return []
-        table = self._table(changes)
-        table = table if settled else consolidate(table, self._duck)
-        if snapshot:
-            signs = np.where(pc.equal(table.column("_op"), "+").to_numpy(), 1, -1)
-            times = table.column("_ts").cast(pa.int64()).to_numpy()
-            self._snapshots.take(Changes(table.drop_columns(["_op", "_ts"]), times, signs))
-            return []
-        if self._beginning is not None:
-            table = self._beginning.hold(table)
-            if first is not None:
-                table = self._beginning.release(table, first)
-                self._beginning, self._first = None, first
-        if self.query.emit is Emit.INSERTS:
-            table = table.filter(pc.equal(table.column("_op"), "+"))
-        return self._send(table)
-
-    def _send(self, table: pa.Table) -> list[pa.Table]:
-        if not len(table):
-            return []
-        self.rows_out += len(table)
-        if self.keeps:
-            self._results.append(table)
-        return [table]
-
-    def _table(self, changes: Changes) -> pa.Table:
-        columns = [
-            sign_column(changes.signs.astype(np.int8), len(changes)),
-            time_column(changes.times),
-            *changes.columns.columns,
-        ]
-        return pa.table(columns, schema=self.query.output_schema)
-
-    def _show(self, closed: int) -> Iterator[pa.Table]:
-        """The whole answer at each multiple of EVERY that is closed, from the first one at which a leaf has had a row on."""
-        every = self.query.every
-        assert every is not None, "snapshots come with EVERY"
-        if self._next is None or self._next > closed:
-            return
-        for rows, times in self._snapshots.show(self._next, every, closed):
-            columns = [sign_column(None, len(rows)), time_column(times), *rows.columns]
-            yield from self._send(pa.table(columns, schema=self.query.output_schema))
-        self._next += ((closed - self._next) // every + 1) * every
-
-    def _net(self, changes: Changes) -> pa.Table:
-        """The rows that are left of changes, in the order in which they came."""
-        return changes.columns.take(pa.array(left_of(changes, self.evaluator)))
-
-    def take_back(self, tables: Sequence[pa.Table]) -> None:
-        """Let go of results that were just made and are known already."""
-        for table in tables:
-            self._results.pop()
-            self.rows_out -= len(table)
-
-    def poll(self) -> pa.Table:
-        """The results since the last poll."""
-        results, self._results = self._results, []
-        return (
-            results[0]
-            if len(results) == 1
-            else pa.concat_tables([self.query.output_schema.empty_table(), *results])
-        )
-
-    def put_back(self, polled: pa.Table) -> None:
-        """Keep results that :meth:`poll` took but nobody got."""
-        self._results.insert(0, polled)
+        """The instant of the first change of a leaf; of EMIT SNAPSHOT, of the next snapshot."""
+        return self._output.begun
 
     def answer(self) -> pa.Table:
-        """The answer now: the same operators, made anew, over the answers of the leaves."""
+        """Return the answer now: the same operators, made again, over the leaves' answers."""
         operator = self._make(None)
         begun = operator.begin()
         found = operator.run([Changes.coming(leaf.answer(), 0) for leaf in self.leaves])
-        return self._net(merged([begun, found], self._columns))
+        changes = merged([begun, found], self._columns)
+        return changes.columns.take(pa.array(left_of(changes, self.evaluator)))
 
     # -- what came before it -----------------------------------------------------------------------
 
     def came_before(self) -> dict[str, int]:
-        """How many of the rows that are held came before the query, for each stream it reads."""
+        """Return how many of the rows that are held came before the query, for each stream."""
         return {
             stream: count for leaf in self.leaves for stream, count in leaf.came_before().items()
         }
 
     def let_come_before(self, counts: Mapping[str, int]) -> None:
-        """Let so many rows of each stream count as older than the query; none has come yet."""
+        """Treat the next rows of each stream as older than the query; none has come yet."""
         for leaf in self.leaves:
             leaf.let_come_before(counts)
 
     # -- looking -----------------------------------------------------------------------------------
 
     def take_response_times(self) -> ResponseTimes:
-        """The response times since the last call; those of :meth:`stats` begin anew."""
+        """Return the response times since the last call; those of :meth:`stats` start again."""
         taken, self.response = self.response, ResponseTimes()
         return taken
 
     def buffers(self) -> dict[str, int]:
-        """Paper 1's buffers, in rows, of all leaves; what is not polled yet is the pipeline's."""
-        found = Counter(
-            {**dict.fromkeys(BUFFERS, 0), "output": sum(len(table) for table in self._results)}
-        )
+        """Return the buffers of [Hammad03], in rows, of all leaves."""
+        found = Counter(dict.fromkeys(BUFFERS, 0))
         for leaf in self.leaves:
             found.update(leaf.buffers())
         return dict(found)
 
     def state(self) -> list[tuple[str, int, int]]:
-        """For each operator: what it is, how many entries it keeps, and how many bytes."""
+        """Return for each operator its name, the number of its entries, and its bytes."""
         return [
             (type(node).__name__, entries, size) for node, entries, size in self._operator.state()
         ]
 
     def shared(self) -> list[bool]:
-        """For each operator whether it is run for other pipelines too."""
+        """Return for each operator whether it also runs for other pipelines."""
         return self._operator.shared()
 
     def nbytes(self) -> int:
-        """Bytes of its operators, of those that others have too a part, and of an answer that is shown whole."""
-        return self._operator.nbytes() + (
-            self._snapshots.nbytes() if self.query.emit is Emit.SNAPSHOT else 0
-        )
+        """Return the bytes of operators, a part of those that are shared, and of snapshots."""
+        return self._operator.nbytes() + self._output.nbytes()
 
     def stats(self) -> dict[str, object]:
-        """Everything it counts, under the keys of a query that is a join alone.
+        """Return all counts, under the keys of a query that is a join alone.
 
-        ``leaves`` has what each join below it counts; the other counts of joins are totals of those.
+        ``leaves`` has the counts of each join below; the other counts of joins are their totals.
         """
         state = self.state()
         below = join_totals(self.query.name, self.leaves)
@@ -376,7 +185,6 @@ class RunningPipeline:
             **below,
             "query": self.query.name,
             "rows_out": self.rows_out,
-            "rows_waiting_for_poll": sum(len(table) for table in self._results),
             "response_seconds": self.response.stats(),
             "buffers": self.buffers(),
             "state_bytes": below["state_bytes"] + sum(size for _, _, size in state),

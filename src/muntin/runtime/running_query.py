@@ -33,13 +33,10 @@ class RunningQuery:
         self.join = join
         self.response = ResponseTimes()
         self.rows_out = 0
-        self.keeps = True
-        """Whether results are kept for poll."""
         self.failure: Exception | None = None
         """Why it makes no more results, until the engine suspends it."""
         self._duck = duck
         self._since = {state: state.log.next for state, _ in join.read_so_far()}
-        self._results: list[pa.Table] = []
         self._changes: list[pa.Table] = []
         self._columns = pa.schema(list(query.output_schema)[2:])
         self._came: list[Changes] = []
@@ -181,18 +178,10 @@ class RunningQuery:
             ends > times
         )  # what ends before it is shown is never there
 
-    def take_back(self, table: pa.Table) -> None:
-        """Let go of results that were just made and are known already."""
-        self.rows_out -= len(table)
-        if self.keeps:
-            self._results.pop()
-
     def _kept(self, table: pa.Table) -> pa.Table | None:
         if not len(table):
             return None
         self.rows_out += len(table)
-        if self.keeps:
-            self._results.append(table)
         return table
 
     def _note_response(self, matches: Matches) -> None:
@@ -214,15 +203,6 @@ class RunningQuery:
             if not source.stored:
                 new |= matches.positions[place] >= since[source.relation]
         return matches if new.all() else matches.where(new)
-
-    def poll(self) -> pa.Table:
-        """The results since the last poll."""
-        results, self._results = self._results, []
-        return pa.concat_tables(results) if results else self._maker.empty()
-
-    def put_back(self, polled: pa.Table) -> None:
-        """Keep results that :meth:`poll` took but nobody got."""
-        self._results.insert(0, polled)
 
     def answer(self) -> pa.Table:
         """The select list over the rows inside their windows now."""
@@ -265,7 +245,7 @@ class RunningQuery:
             "join": sum(self.join.state_rows().values()),
             "held": work_queue["results_held"],
             "most_held": work_queue["most_results_held"],
-            "output": sum(len(table) for table in (*self._results, *self._changes)),
+            "output": sum(map(len, self._changes)),
         }
 
     def measured(self) -> Measured | None:
@@ -281,7 +261,6 @@ class RunningQuery:
             "query": self.query.name,
             "shares_with": [name for name in self.shares_with() if name != self.query.name],
             "rows_out": self.rows_out,
-            "rows_waiting_for_poll": sum(len(table) for table in self._results),
             "response_seconds": self.response.stats(),
             "results_remembered": self.remembered_results(),
             "buffers": self.buffers(),

@@ -16,7 +16,8 @@ from muntin.errors import Place
 from muntin.model.settings import Settings
 from muntin.operators.steps import Steps
 from muntin.plan.query import Query
-from muntin.runtime.running_pipeline import RunningLeaf, RunningPipeline
+from muntin.runtime.running_leaf import RunningLeaf
+from muntin.runtime.running_pipeline import RunningPipeline
 
 Key: TypeAlias = tuple[Query, Settings]
 

@@ -83,8 +83,13 @@ class StreamState:
         self.rows_late += len(late)
 
     def late(self) -> pa.Table:
-        """All rows so far that were late or too far ahead."""
+        """Return all rows so far that were late or too far ahead."""
         return pa.concat_tables([self.stream.schema.empty_table(), *self._late])
+
+    def take_late(self) -> pa.Table:
+        """Return the rows that were late or too far ahead since the last call."""
+        taken, self._late = self.late(), []
+        return taken
 
 
 def least_watermark(states: Iterable[StreamState]) -> Place:

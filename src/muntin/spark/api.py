@@ -285,11 +285,7 @@ class SparkEngine:
     def _add_query(self, query: Query, sink: SinkChoice) -> SparkQuery:
         """Register a query; without a sink it has the one of its WITH."""
         self._declared.check_query(query)
-        settings, plan = (
-            self._declared.planned_pipeline(query)
-            if isinstance(query, Pipeline)
-            else self._declared.planned(query)
-        )
+        settings, plan = self._declared.planned(query)
         if settings.pipeline == Strategy.INPUT:
             raise SettingError(
                 f"query {query.name} cannot be triggered by input alone on Spark, where an instant's results come from all partitions at once",

@@ -25,7 +25,6 @@ CALLS: dict[str, Callable[[Engine, Any], object]] = {
     "handle": lambda engine, value: engine.handle(value),
     "late": lambda engine, value: engine.late(value),
     "explain": lambda engine, value: engine.explain(value),
-    "plans": lambda engine, value: engine.plans(value),
     "advance": lambda engine, value: engine.advance(value),
     "push, stream": lambda engine, value: engine.push(value, [(1, "2026-01-01")]),
     "push, rows": lambda engine, value: engine.push("A", value),

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import muntin
+from muntin.runtime.holdings import state_rows
 
 SECOND = 1_000_000
 EDGE = 2**63 - 1
@@ -35,7 +36,7 @@ def assert_goes_on(engine: muntin.Engine) -> None:
     engine.advance(5 * SECOND)
     pairs = next(query for query in engine.queries() if query.name == "pairs")
     assert pairs.poll().select(["k", "av", "bv"]).to_pylist() == [{"k": 1, "av": 1.5, "bv": 2.5}]
-    assert engine.state_rows() == {"A": 1, "B": 2}
+    assert state_rows(engine.dataflow) == {"A": 1, "B": 2}
 
 
 @pytest.mark.parametrize(
@@ -207,7 +208,7 @@ def test_rows_older_than_the_watermark_are_kept_as_late(engine: muntin.Engine) -
     assert isinstance(streams, dict)
     assert streams["A"]["rows_late"] == 1
     engine.advance(9 * SECOND)
-    assert engine.state_rows() == {"A": 3, "B": 1}
+    assert state_rows(engine.dataflow) == {"A": 3, "B": 1}
 
 
 def test_integers_at_the_edge_of_64_bits_join_and_overflow_to_null() -> None:

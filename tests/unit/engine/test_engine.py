@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import muntin
+from muntin.runtime.holdings import state_rows
 
 SECOND = 1_000_000
 COLUMNS = {"k": "bigint", "v": "varchar", "ts": "timestamp"}
@@ -124,7 +125,7 @@ def test_a_stored_table_comes_in_any_form(given: Any) -> None:
     q = engine.query("SELECT A.v, T.n FROM A, T WHERE A.k = T.k WINDOW 1 SECOND")
     engine.push("A", rows("1 2 x\n1 3 y"))
     assert lines(q.poll()) == ["+ 1 x two"]
-    assert engine.state_rows() == {"A": 2}
+    assert state_rows(engine.dataflow) == {"A": 2}
 
 
 def test_a_table_with_declared_types_takes_tuples() -> None:
@@ -219,7 +220,7 @@ def test_every_waits_for_its_instants_and_answers_as_of_the_last() -> None:
     engine.advance(3 * SECOND + 999_999)
     assert (lines(q.poll()), answer(q)) == ([], ["b"])
     engine.advance(4 * SECOND)
-    assert (lines(q.poll()), answer(q), engine.state_rows()) == (["- 4 b"], [], {"A": 0})
+    assert (lines(q.poll()), answer(q), state_rows(engine.dataflow)) == (["- 4 b"], [], {"A": 0})
 
 
 # -- results -------------------------------------------------------------------------------------------
@@ -294,7 +295,7 @@ def test_state_rows_are_the_most_that_any_query_holds() -> None:
     engine.query("SELECT v FROM A WINDOW 2 SECONDS")
     engine.query("SELECT a.v FROM A a [ROWS 3], A b [ROWS 1] WHERE a.k = b.k")
     engine.push("A", rows("1 1 x\n2 1 x\n3 1 x\n4 1 x"))
-    assert engine.state_rows() == {"A": 3, "B": 0}
+    assert state_rows(engine.dataflow) == {"A": 3, "B": 0}
 
 
 def test_results_stay_as_they_were_when_more_come() -> None:
@@ -435,7 +436,7 @@ def test_single_rows_give_what_one_batch_gives() -> None:
     for engine in (one, many):
         engine.advance(SECOND)
     assert piecemeal.poll().to_pylist() == at_once.poll().to_pylist()
-    assert one.state_rows() == many.state_rows() == {"A": 20, "B": 0}
+    assert state_rows(one.dataflow) == state_rows(many.dataflow) == {"A": 20, "B": 0}
 
 
 def test_two_threads_push_and_two_poll_and_nothing_is_lost_or_doubled() -> None:
@@ -477,7 +478,7 @@ def test_two_threads_push_and_two_poll_and_nothing_is_lost_or_doubled() -> None:
         for row in zip(part.column("a").to_pylist(), part.column("b").to_pylist(), strict=True)
     ]
     assert sorted(together) == sorted((f"A{n}", f"B{n}") for n in range(count))
-    assert engine.state_rows() == {"A": count, "B": count}
+    assert state_rows(engine.dataflow) == {"A": count, "B": count}
 
 
 def test_engines_know_nothing_of_each_other() -> None:

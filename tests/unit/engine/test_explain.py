@@ -118,7 +118,7 @@ def test_machines_get_numbers_lists_and_empty_lists() -> None:
         "SELECT A.k FROM A, B WHERE A.k = B.k AND A.k > 3 WINDOW 2 ROWS EVERY 500 MILLISECONDS",
         name="q",
     )
-    assert e.plans() == e.plans("Q") == [q.plan()]
+    assert [each.plan() for each in e.queries()] == [e.handle("Q").plan()] == [q.plan()]
     assert json.loads(json.dumps(q.plan())) == q.plan() == {
         "query": "q",
         "emit": "inserts",
@@ -173,9 +173,9 @@ def run(e: muntin.Engine, rates: dict[str, int], start: int, seconds: int) -> No
 def test_measured_comparisons_stand_beside_the_prediction_and_come_near_it() -> None:
     rates = {"A": 10, "B": 2, "C": 5}
     e = three_streams(rates, replan="off")
-    assert "measured" not in e.plans()[0]
+    assert "measured" not in e.queries()[0].plan()
     run(e, rates, 0, 200)
-    plan: Any = e.plans()[0]
+    plan: Any = e.queries()[0].plan()
     assert (
         plan["measured"]["predicted_comparisons_a_second"]
         == plan["join"]["prediction"]["comparisons_a_second"]
@@ -203,14 +203,14 @@ def test_a_new_plan_is_measured_from_its_beginning() -> None:
     run(e, after, 40, 60)
     stats: Any = e.queries()[0].stats()
     (switch,) = stats["order_switches"]
-    plan: Any = e.plans()[0]
+    plan: Any = e.queries()[0].plan()
     order = plan["join"]["prediction"]["order"]
     assert switch["to"] == [
         f"{origin}: {', '.join(other for other in order if other != origin)}" for origin in "ABC"
     ]
     assert "measured" not in plan, "no time has passed since the switch"
     run(e, after, 100, 60)
-    plan = e.plans()[0]
+    plan = e.queries()[0].plan()
     assert (plan["measured"]["since"], plan["measured"]["seconds"]) == (switch["at"], 60.0)
     later: Any = e.queries()[0].stats()
     since = later["work"]["comparisons"] - stats["work"]["comparisons"]
@@ -222,7 +222,7 @@ def test_a_new_plan_is_measured_from_its_beginning() -> None:
 def test_reasons_are_told() -> None:
     e = engine()
     e.query("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", name="q")
-    running = e._queries["q"]
+    running = e.dataflow.queries["q"]
     assert isinstance(running, RunningQuery)
     plan = replace(running.plan, reasons=("hash: 1 predicted, nested loops 9",))
     assert (

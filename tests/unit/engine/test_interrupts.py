@@ -179,8 +179,8 @@ def test_a_second_interrupt_is_raised_at_once_and_marks_the_engine() -> None:
             signal.raise_signal(signal.SIGINT)
         pytest.fail("the second interrupt must not be held back")
 
-    with pytest.raises(KeyboardInterrupt):
-        engine._running("q", press_twice)
+    with pytest.raises(KeyboardInterrupt), engine._lock:
+        press_twice()
     assert is_free(engine._lock)
     with pytest.raises(muntin.MuntinError, match="interrupted in the middle"):
         engine.push("A", [(1, SECOND)])

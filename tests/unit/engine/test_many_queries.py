@@ -7,7 +7,11 @@ import pytest
 
 import muntin
 from muntin.errors import CatalogError
+from muntin.model.catalog import Stream
+from muntin.operators.scheduled_join import Pace
+from muntin.runtime.dataflow import Frontier
 from muntin.testing.compare import assert_same_sequence
+from muntin.testing.dataflows import batches_of, dataflow_of
 
 ROWS = [(number % 5, number, number * 500_000) for number in range(60)]
 WINDOWS = 20
@@ -18,30 +22,29 @@ def made(count: int, **settings: object) -> muntin.Engine:
     for name in "AB":
         engine.stream(name, {"k": "bigint", "v": "bigint", "ts": "timestamp"}, time="ts")
     for number in range(count):
-        engine.query(
-            f"SELECT A.v AS x, B.v AS y FROM A, B WHERE A.k = B.k WINDOW {number % WINDOWS + 1} SECONDS",
-            name=f"q{number}",
-        )
+        engine.query(sql(number), name=f"q{number}")
     return engine
 
 
+def sql(number: int) -> str:
+    window = number % WINDOWS + 1
+    return f"SELECT A.v AS x, B.v AS y FROM A, B WHERE A.k = B.k WINDOW {window} SECONDS"
+
+
 def test_a_thousand_queries_share_one_join_and_each_gets_its_own() -> None:
-    many, few = made(1_000), made(WINDOWS, sharing="off")
+    few = made(WINDOWS, sharing="off")
+    streams = [Stream(name, schema(), "ts") for name in "AB"]
+    many = dataflow_of(streams, {f"q{number}": sql(number) for number in range(1_000)})
     got: dict[str, list[pa.Table]] = {}
-    for engine in (many, few):
-        for name in "AB":
-            engine.feed(
-                {
-                    name: pa.table(list(map(list, zip(*ROWS, strict=True))), ["k", "v", "ts"]).cast(
-                        schema()
-                    )
-                },
-                (-1, -1),
-            )
-    many.advance(10**9, on_release=lambda query, piece: got.setdefault(query, []).append(piece))
+    table = pa.table(list(map(list, zip(*ROWS, strict=True))), ["k", "v", "ts"]).cast(schema())
+    for name in "AB":
+        assert not list(many.step(batches_of(many, {name: table}), Frontier(final=(-1, -1))))
+        few.push(name, table)
+    for query, piece in many.step(frontier=Frontier(advanced=10**9), pace=Pace()):
+        got.setdefault(query, []).append(piece)
     few.advance(10**9)
-    assert len(many._joins()) == 1
-    stats = many.handle("q999").stats()
+    assert len(many.joins()) == 1
+    stats = many.queries["q999"].stats()
     assert isinstance(stats["shares_with"], list)
     assert len(stats["shares_with"]) == 999
     assert stats["scheduler"] == "mqt"

@@ -91,8 +91,8 @@ def run(relations: list[str], way: str, first: int) -> None:
             engine.push(name, table.slice(start, 7))
     end = 31 * SECOND
     engine.advance(end)
-    query = read_query(sql, "q", engine._catalog)
-    oracle = Oracle(query, rows, {"T": stored}, engine._catalog)
+    query = read_query(sql, "q", engine._declared.catalog)
+    oracle = Oracle(query, rows, {"T": stored}, engine._declared.catalog)
     if query.emit is Emit.INSERTS:
         assert_same_sequence(oracle.inserts(end), q.poll())
     else:

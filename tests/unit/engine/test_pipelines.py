@@ -11,6 +11,7 @@ import pytest
 
 import muntin
 from muntin.errors import CatalogError, SqlError
+from muntin.runtime.holdings import bytes_held, rows_held, state_rows
 
 SECOND = 1_000_000
 
@@ -138,8 +139,8 @@ def test_stats_and_explain_tell_of_operators_and_joins() -> None:
     )
     assert "join below" in q.explain()
     assert q.plan()["operators"][0]["operator"] == "GroupBy"  # type: ignore[index]
-    assert e.state_rows() == {"A": 2, "B": 1}
-    assert e.bytes_held() > 0
+    assert state_rows(e.dataflow) == {"A": 2, "B": 1}
+    assert bytes_held(e.dataflow) > 0
 
 
 def test_a_dropped_pipeline_lets_go_of_its_rows() -> None:
@@ -148,13 +149,13 @@ def test_a_dropped_pipeline_lets_go_of_its_rows() -> None:
     e.push("A", [row(0)])
     e.push("B", [(2, 0)])
     e.advance(SECOND)
-    assert e.rows_held() == 2
+    assert rows_held(e.dataflow) == 2
     with pytest.raises(SqlError, match="stream A is read by query q"):
         e.execute("DROP STREAM A")
     with pytest.raises(CatalogError, match="the name q is taken"):
         e.query("SELECT DISTINCT k FROM A WINDOW 1 SECOND", name="q")
     e.drop("q")
-    assert e.rows_held() == 0
+    assert rows_held(e.dataflow) == 0
     e.execute("DROP STREAM A")
 
 

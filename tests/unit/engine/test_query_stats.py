@@ -93,3 +93,22 @@ def test_the_documentation_names_every_key(told: dict[str, dict[str, Any]]) -> N
         for name in re.findall(r"`(\w+)`", row)
     }
     assert set(told["plain"]) == documented
+
+
+def test_buffers_tell_what_waits_what_windows_hold_and_what_nobody_polled() -> None:
+    engine = muntin.Engine()
+    for name in "AB":
+        engine.stream(name, {"k": "bigint", "ts": "timestamp"}, time="ts")
+    engine.query("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 3 SECONDS", name="q0")
+    engine.query("SELECT k FROM B WINDOW 1 SECOND", name="q1")
+    rows = [(number, number * 1_000_000) for number in range(10)]
+    engine.push("A", rows)
+    engine.push("B", rows[:5])
+    first, second = (engine.handle(name).stats()["buffers"] for name in ("q0", "q1"))
+    unscheduled = {"most_input": 0, "held": 0, "most_held": 0}
+    assert first == {"input": 5, "join": 3 + 3, "output": 5, **unscheduled}, (
+        "the last five of A are ahead of B"
+    )
+    assert second == {"input": 0, "join": 1, "output": 5, **unscheduled}
+    engine.handle("q0").poll()
+    assert engine.handle("q0").stats()["buffers"]["output"] == 0  # type: ignore[index]

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import muntin
+from muntin.runtime.holdings import state_rows
 from muntin.testing.generators import uniform_stream
 
 SECOND = 1_000_000
@@ -63,9 +64,9 @@ def test_dropping_a_query_frees_its_rows_and_leaves_the_others_alone() -> None:
     q = engine.query("SELECT v FROM A WINDOW 2 SECONDS", name="short")
     for second in range(5):
         engine.push("A", [(1, float(second), second * SECOND)])
-    assert engine.state_rows()["A"] == 5
+    assert state_rows(engine.dataflow)["A"] == 5
     engine.drop("long")
-    assert engine.state_rows()["A"] == 2
+    assert state_rows(engine.dataflow)["A"] == 2
     assert q.poll().column("v").to_pylist() == [0.0, 1.0, 2.0, 3.0, 4.0]
     with pytest.raises(muntin.CatalogError, match="there is no query 'long'"):
         engine.explain("long")
@@ -150,7 +151,7 @@ def test_single_rows_cost_the_same_however_many_wait() -> None:
     engine.query(PAIRS)
     for second in range(3_000):
         engine.push("A", [(second, 0.0, second * SECOND)])
-    (held,) = engine._groups.inputs("A")
+    (held,) = engine.dataflow.groups.inputs("A")
     assert held.waiting() == 3_000
     assert len(held._inbox.batches()) < 20
     assert all(batch.rows.column(0).num_chunks < 5 for batch in held._inbox.batches())

@@ -11,6 +11,9 @@ import pytest
 
 import muntin
 from muntin.errors import SettingError, SqlError
+from muntin.model.catalog import Stream
+from muntin.runtime.dataflow import Frontier
+from muntin.testing.dataflows import batches_of, dataflow_of
 
 SECOND = 1_000_000
 THREE = "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 3 SECONDS"
@@ -163,7 +166,7 @@ def test_explain_and_stats_tell_what_is_limited_and_why() -> None:
     assert "limited now: 100 probes per second, policy jaqpot, cycles of 1 second" in text
     assert "A+B into C: " in text
     assert "decided after cycle" in text
-    assert engine.plans()[0]["overload"]["overloaded"] is True  # type: ignore[index]
+    assert engine.queries()[0].plan()["overload"]["overloaded"] is True  # type: ignore[index]
 
 
 def test_without_adapt_the_lag_is_told() -> None:
@@ -196,7 +199,7 @@ def test_what_cannot_be_limited_runs_without_limit_and_says_why(sql: str, why: s
     engine.advance(2)
     assert overload(q)["mode"] == "queue"
     assert q.poll().num_rows
-    reasons = engine.plans()[0].get("join", {"reasons": []})["reasons"]  # type: ignore[index]
+    reasons = engine.queries()[0].plan().get("join", {"reasons": []})["reasons"]  # type: ignore[index]
     if "FROM A W" not in sql:
         assert any(why in reason["reason"] for reason in reasons)
 
@@ -302,24 +305,25 @@ def test_an_engine_that_runs_by_itself_derives_its_resources() -> None:
 
 
 def test_pipelines_above_a_limited_join_take_back_what_ends() -> None:
-    engine = muntin.Engine.governed_from_outside()
-    engine.execute("SET overload = 'adapt'")
-    for name in "AB":
-        engine.stream(name, {"k": "bigint", "ts": "timestamp"}, time="ts")
-    q = engine.query(
-        "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k < B.k GROUP BY A.k WINDOW 3 SECONDS",
-        name="q",
+    schema = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
+    sql = "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k < B.k GROUP BY A.k WINDOW 3 SECONDS"
+    dataflow = dataflow_of(
+        [Stream(name, schema, "ts") for name in "AB"], {"q": sql}, partition=True, overload="adapt"
     )
-    (governed,) = engine.governed().values()
-    governed.limit([None, 1.0], None)
-    engine.push("A", [(1, 0), (1, 1)])
-    engine.push("B", [(2, 2), (2, 3)])
-    engine.advance(SECOND)
-    assert q.poll().select(["_op", "k", "n"]).to_pylist() == [{"_op": "+", "k": 1, "n": 2}]
-    engine.advance(10 * SECOND)
-    assert q.poll().column("_op").to_pylist()[-1] == "-"
-    assert q.answer().num_rows == 0
-    assert governed.take()["probes"] == [2, 1]
+    (quota,) = dataflow.quotas().values()
+    quota.limit([None, 1.0], None)
+    rows = {
+        name: pa.table([keys, pa.array(times).cast(pa.timestamp("us"))], schema=schema)
+        for name, keys, times in (("A", [1, 1], [0, 1]), ("B", [2, 2], [2, 3]))
+    }
+    for _ in dataflow.step(batches_of(dataflow, rows), Frontier(final=(-1, -1))):
+        pass
+    ((_, first),) = dataflow.step(frontier=Frontier(advanced=SECOND))
+    assert first.select(["_op", "k", "n"]).to_pylist() == [{"_op": "+", "k": 1, "n": 2}]
+    later = [table for _, table in dataflow.step(frontier=Frontier(advanced=10 * SECOND))]
+    assert pa.concat_tables(later).column("_op").to_pylist()[-1] == "-"
+    assert dataflow.queries["q"].answer().num_rows == 0
+    assert quota.take()["probes"] == [2, 1]
 
 
 @pytest.mark.parametrize(("resources", "late"), [(1_000_000, [11.0, 15.0]), (50, [15.0])])

@@ -77,7 +77,7 @@ def test_stats_and_explain_name_the_stream_that_is_waited_for(
     moment[0] = 115.0
     waiting = {"stream": "B", "newest": "1970-01-01 00:00:03", "since_seconds": 3.0}
     assert query.stats()["waiting_for"] == waiting
-    assert engine.plans()[0]["waiting_for"] == waiting
+    assert engine.queries()[0].plan()["waiting_for"] == waiting
     assert "waiting for stream B: newest row 1970-01-01 00:00:03 (since 3 s)" in engine.explain()
     engine.advance(5 * SECOND)
     assert query.stats()["waiting_for"] is None
@@ -114,7 +114,7 @@ def test_a_query_that_needs_more_than_its_group_holds_opens_another_one() -> Non
     push(engine, "A", 1, 2, 3, 4)
     same = engine.query(pair.format(1), name="same")
     more = engine.query(pair.format(9), name="more")
-    assert [len(group.joins.running) for group in engine._groups.active] == [1, 1, 1]
+    assert [len(group.joins.running) for group in engine.dataflow.groups.active] == [1, 1, 1]
     assert same.stats()["shares_with"] == ["short"]
     push(engine, "A", 4.5)
     assert (len(same.poll()), len(more.poll())) == (3, 9)
@@ -144,13 +144,13 @@ def test_queries_over_the_same_streams_are_one_group_and_a_group_goes_with_its_l
             f"SELECT A.k FROM A, B WHERE A.k = B.k WINDOW {number + 1} SECONDS", name=f"q{number}"
         )
     engine.query("SELECT k FROM A INTERSECT SELECT k FROM B WINDOW 3 SECONDS", name="set")
-    assert len(engine._groups.active) == 1
+    assert len(engine.dataflow.groups.active) == 1
     engine.query("SELECT k FROM B WINDOW 1 SECONDS", name="only")
     push(engine, "A", 1)
-    assert len(engine._groups.inputs("B")) == 2
+    assert len(engine.dataflow.groups.inputs("B")) == 2
     for name in ("only", "set", *(f"q{number}" for number in range(5))):
         engine.drop(name)
-    assert not engine._groups.active
+    assert not engine.dataflow.groups.active
     assert engine.stats()["streams"]["A"]["rows_waiting"] == 1, "nobody has read it"  # type: ignore[index]
 
 
@@ -163,7 +163,7 @@ def test_a_query_that_cannot_be_run_leaves_no_group_behind(monkeypatch: pytest.M
     monkeypatch.setattr("muntin.runtime.query_group.RunningJoin", fail)
     with pytest.raises(MemoryError, match=re.escape("no room")):
         engine.query("SELECT k FROM A WINDOW 1 SECOND", name="q")
-    assert not engine._groups.active
+    assert not engine.dataflow.groups.active
     monkeypatch.undo()
     query = engine.query("SELECT k FROM A WINDOW 1 SECOND", name="q")
     push(engine, "A", 1)

@@ -48,7 +48,7 @@ def test_nothing_changes_before_the_next_due_instant(name: str, seed: int) -> No
         for stream in "AB":
             each.stream(stream, {"k": "bigint", "v": "bigint", "ts": "timestamp"}, time="ts")
     handle, truth = engine.query(QUERIES[name], name="q"), twin.query(QUERIES[name], name="q")
-    query = engine._queries["q"].query
+    query = engine.dataflow.queries["q"].query
     newest = {}
     for step in range(2):
         start = step * 40 * SECOND + int(random.integers(0, SECOND))

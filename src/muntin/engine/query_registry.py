@@ -1,0 +1,124 @@
+"""The queries of an engine by name, running or suspended, and their results that wait for poll."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from muntin.engine.declarations import Declarations
+from muntin.engine.delivery import Deliveries
+from muntin.engine.fair_lock import Turns
+from muntin.engine.subscription import Subscription
+from muntin.model.arguments import check_name
+from muntin.plan.query import Query
+from muntin.runtime.dataflow import Dataflow
+from muntin.runtime.query_group import Output
+
+if TYPE_CHECKING:
+    from muntin.engine.suspended_query import SuspendedQuery
+
+
+@dataclass
+class QueryEntry:
+    """A registered query: results not polled yet, its registration moment, and its suspension.
+
+    ``late_before`` is how many rows had been late for its group when it was registered.
+    """
+
+    query: Query
+    since: float
+    late_before: int
+    results: list[pa.Table] = field(default_factory=list)
+    suspended: SuspendedQuery | None = None
+
+    def rows_waiting(self) -> int:
+        """Return the rows that were not polled yet."""
+        return sum(map(len, self.results))
+
+
+class QueryRegistry:
+    """Finds queries by name, whatever its case, and routes outputs to polls and subscribers."""
+
+    def __init__(self, lock: Turns, dataflow: Dataflow, declared: Declarations) -> None:
+        self.deliveries = Deliveries(lock)
+        self._lock = lock
+        self._dataflow = dataflow
+        self._declared = declared
+        self._entries: dict[str, QueryEntry] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def add(self, query: Query, initial: list[pa.Table]) -> None:
+        """Add a query that runs, with its results from before any row."""
+        late = self._dataflow.group_of(query.name).rows_late()
+        self._entries[query.name.casefold()] = QueryEntry(query, time.monotonic(), late, initial)
+
+    def remove(self, name: str) -> QueryEntry:
+        """Remove a query with its results and subscribers."""
+        self.deliveries.forget(name)
+        return self._entries.pop(name.casefold())
+
+    def find(self, name: str) -> QueryEntry:
+        """Return a query, or raise an error that names those that exist."""
+        check_name(name, "the name of a query")
+        with self._lock:
+            entry = self._entries.get(name.casefold())
+            if entry is None:
+                raise self._declared.unknown_query(name)
+            return entry
+
+    def entries(self) -> list[QueryEntry]:
+        """Return all queries in the order in which they were registered."""
+        return list(self._entries.values())
+
+    def take(self, outputs: Iterable[Output]) -> None:
+        """Keep results for poll and for subscribers; a query with live ones keeps none for poll."""
+        deliveries = self.deliveries
+        for name, table in outputs:
+            subscribers = deliveries.of(name)
+            if subscribers:
+                deliveries.hand(name, table)
+            if not (deliveries.live and subscribers):
+                self._entries[name.casefold()].results.append(table)
+
+    def poll(self, name: str) -> pa.Table:
+        """Take the results of a query; after an interrupt they are still there for the next call.
+
+        Once the results of a suspended query are taken, its failure is raised.
+        """
+        taken: list[list[pa.Table]] = []
+        try:
+            with self._lock:
+                entry = self.find(name)
+                taken.append(entry.results)
+                entry.results = []
+                if entry.suspended is not None and not taken[0]:
+                    raise entry.suspended.error
+            if not taken[0]:
+                return entry.query.output_schema.empty_table()
+            return taken[0][0] if len(taken[0]) == 1 else pa.concat_tables(taken[0])
+        except KeyboardInterrupt:
+            if taken:
+                with self._lock:
+                    entry = self.find(name)
+                    entry.results = [*taken[0], *entry.results]
+            raise
+
+    def answer(self, name: str) -> pa.Table:
+        """Return the answer of a query now; raise the failure of a suspended one."""
+        with self._lock:
+            entry = self.find(name)
+            if entry.suspended is not None:
+                raise entry.suspended.error
+            return self._dataflow.queries[entry.query.name].answer()
+
+    def subscribe(self, name: str, callback: object, buffer: int) -> Subscription:
+        """Add a subscriber of a query."""
+        with self._lock:
+            self.find(name)
+            return self.deliveries.subscribe(name, callback, buffer)

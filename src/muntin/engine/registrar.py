@@ -1,0 +1,88 @@
+"""Adds and drops the streams, tables and queries of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from muntin.engine.declarations import Actions, Declarations, run_script
+from muntin.engine.query_registry import QueryRegistry
+from muntin.engine.table_files import load_table
+from muntin.model.catalog import Stream, Table
+from muntin.plan.query import Query
+from muntin.plan.statement import Drop
+from muntin.runtime.dataflow import Dataflow
+from muntin.runtime.registration import Registration
+
+Clock = Callable[[], int]
+"""Returns the time now in microseconds since 1970."""
+
+
+class Registrar:
+    """Keeps declarations, dataflow and registry in step.
+
+    ``finish`` completes work in progress before queries come or go. ``clock`` is compared with the
+    first time of each stream; without it there is no comparison.
+    """
+
+    def __init__(
+        self,
+        declared: Declarations,
+        dataflow: Dataflow,
+        registry: QueryRegistry,
+        finish: Callable[[], None],
+        clock: Clock | None,
+    ) -> None:
+        self._declared = declared
+        self._dataflow = dataflow
+        self._registry = registry
+        self._finish = finish
+        self._clock = clock
+
+    def run(self, script: str) -> list[str]:
+        """Run the statements of a script, and return the names of the queries that it created."""
+        actions = Actions(self.add_stream, self._load_table, self.add_query, self._run_drop)
+        return run_script(script, self._declared, actions)
+
+    def add_stream(self, stream: Stream) -> None:
+        """Add a stream."""
+        now = None if self._clock is None else self._clock()
+        self._dataflow.declare(self._declared.add_stream(stream), now)
+
+    def _load_table(self, table: Table) -> None:
+        self.add_table(table, load_table(table, self._declared.allowed))
+
+    def add_table(self, table: Table, rows: pa.Table) -> None:
+        """Add a stored table with its rows."""
+        self._declared.add_table(table)
+        self._dataflow.tables[table.name] = rows.combine_chunks()
+
+    def add_query(self, query: Query) -> str:
+        """Plan and run a query, and return its name; if that fails, nothing has changed."""
+        self._declared.check_query(query)
+        settings, plan = self._declared.planned(query)
+        self._finish()
+        registration = Registration(query, plan, settings, self._declared.knowledge())
+        self._registry.add(query, self._dataflow.add(registration))
+        self._declared.add_query(query)
+        return query.name
+
+    def _run_drop(self, drop: Drop) -> None:
+        self.drop(drop.kind, drop.name, if_exists=drop.if_exists)
+
+    def drop(self, kind: str, name: str, *, if_exists: bool = False) -> None:
+        """Drop a query, or a stream or table that no query reads."""
+        if kind == "query":
+            dropped = self._declared.drop_query(name, if_exists=if_exists)
+            if dropped is not None:
+                self._finish()
+                if self._registry.remove(dropped.name).suspended is None:
+                    self._dataflow.drop(dropped.name)
+            return
+        relation = self._declared.drop_relation(kind, name, if_exists=if_exists)
+        if relation is None:
+            return
+        if isinstance(relation, Stream):
+            self._dataflow.remove(relation.name)
+        self._dataflow.tables.pop(relation.name, None)

@@ -1,0 +1,65 @@
+"""Queries that failed while running: they hold no state, but their failure can be read.
+
+A suspended query keeps its name, the results that were not polled yet, its last plan and its last
+counts. For streams, joins and event time it is as if it had been dropped.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+
+from muntin.engine.inspector import Inspector
+from muntin.engine.query_registry import QueryRegistry
+from muntin.errors import MuntinError, QuerySuspendedError
+from muntin.plan.description import Fact, Node
+from muntin.runtime.dataflow import Dataflow
+from muntin.runtime.fault_isolation import reason_of
+from muntin.runtime.query_group import Running
+
+_log = logging.getLogger("muntin")
+
+
+class SuspendedQuery:
+    """A query in the place of the running one that failed."""
+
+    def __init__(self, running: Running, described: Node, stats: Mapping[str, object]) -> None:
+        failure = running.failure
+        assert failure is not None, "only queries that failed are suspended"
+        self.reason = reason_of(failure)
+        """The failure in one line; the exception would keep the query's state alive."""
+        suspended = Fact("suspended", self.reason, f"suspended: {self.reason}")
+        self.described = replace(described, facts=(*described.facts, suspended))
+        self.stats = {
+            **stats,
+            "suspended": self.reason,
+            "buffers": dict.fromkeys(running.buffers(), 0),
+        }
+        self._name = running.query.name
+
+    @property
+    def error(self) -> QuerySuspendedError:
+        """The failure as users see it."""
+        return QuerySuspendedError(self._name, self.reason)
+
+
+class Suspender:
+    """Suspends the queries of an engine that failed, with what can still be read of them."""
+
+    def __init__(self, dataflow: Dataflow, registry: QueryRegistry, inspector: Inspector) -> None:
+        self._dataflow = dataflow
+        self._registry = registry
+        self._inspector = inspector
+
+    def run(self) -> None:
+        """Suspend what failed: streams, joins and time continue as if it had been dropped."""
+        while failed := self._dataflow.take_failed():
+            for running in failed:
+                entry = self._registry.find(running.query.name)
+                described = self._inspector.describe(entry)
+                stats = self._inspector.entry_stats(entry)
+                suspended = entry.suspended = SuspendedQuery(running, described, stats)
+                expected = isinstance(running.failure, MuntinError)
+                _log.warning("%s", suspended.error, exc_info=None if expected else running.failure)
+                self._dataflow.drop(running.query.name)

@@ -1,0 +1,221 @@
+"""The dataflow that both engines drive: streams, frontiers, joins and operators of standing queries.
+
+A step takes rows and a frontier and yields outputs: results of queries, by their names. A dataflow
+has no lock, no clock, no I/O and no buffers for polling: those belong to its driver, the engine in
+process or a partition on Spark. Replay is a step whose outputs are discarded.
+
+The frontier is kept in one of two ways. In process each group of queries advances with the least
+watermark of the streams it reads, which the dataflow keeps. A ``partition`` sees a part of the rows
+only: its driver keeps the watermarks, passes the frontier with every step, and sets the probe
+budgets of limited joins. Its queries form one group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from muntin.expressions.duck import Duck
+from muntin.kernels.jit import prepare, prepare_part
+from muntin.model.catalog import Stream
+from muntin.operators.scheduled_join import Pace
+from muntin.operators.workspace import Workspace
+from muntin.plan.pipeline import PipelinePlan
+from muntin.plan.query import Emit
+from muntin.runtime.external_quota import Governed
+from muntin.runtime.query_group import Output, QueryGroup, Running
+from muntin.runtime.query_groups import QueryGroups
+from muntin.runtime.registration import Registration
+from muntin.runtime.running_join import RunningJoin, Shared
+from muntin.runtime.stream_clock import Place, StreamState
+from muntin.state.batch import Batch
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """How far time has come, from outside: ``final`` in the total order, ``advanced`` by promise.
+
+    Without ``final`` the streams' own watermarks count.
+    """
+
+    final: Place | None = None
+    advanced: int | None = None
+
+
+_WATERMARKS = Frontier()
+_NO_ROWS: Mapping[str, Batch] = {}
+
+
+class Dataflow:
+    """Standing queries over streams, driven step by step."""
+
+    def __init__(self, *, partition: bool = False) -> None:
+        self.duck = Duck()
+        self.tables: dict[str, pa.Table] = {}
+        self.queries: dict[str, Running] = {}
+        """The queries that run, by name."""
+        self.groups = QueryGroups(self.duck, self.tables, single=partition)
+        self._group_of: dict[str, QueryGroup] = {}
+        self._workspace = Workspace()
+        self._partition = partition
+        self._live = False
+
+    # -- streams and queries -----------------------------------------------------------------------
+
+    @property
+    def streams(self) -> Mapping[str, StreamState]:
+        """The declared streams."""
+        return self.groups.streams
+
+    def declare(self, stream: Stream, now: int | None = None, *, position: int = 0) -> None:
+        """Add a stream; with ``now``, warn if its first time is decades away from that.
+
+        ``position`` is the number of its first row, if another dataflow has had rows before.
+        """
+        self.groups.declare(stream, now)
+        for each in self.groups.inputs(stream.name) if position else ():
+            each.log.next = position
+
+    def remove(self, stream: str) -> None:
+        """Remove a stream that no query reads."""
+        self.groups.remove(stream)
+
+    def add(self, registration: Registration) -> list[pa.Table]:
+        """Run a query from the frontier on, and return its results from before any row.
+
+        It finds the rows inside its windows that are held: those that the windows of queries
+        before it reach, however rows were cut into steps.
+        """
+        prepare()
+        if registration.query.emit is Emit.CHANGES or isinstance(registration.plan, PipelinePlan):
+            prepare_part("changes")
+        if isinstance(registration.plan, PipelinePlan):
+            prepare_part("pipelines")
+        if self.queries or self._live:
+            self.groups.trim(exactly=bool(self.queries))
+        group = self.groups.place(registration.query)
+        shared = Shared(
+            self.duck,
+            self._workspace,
+            registration.settings,
+            registration.known,
+            self._live,
+            self._partition,
+        )
+        try:
+            running, initial = group.add(registration, shared)
+        except BaseException:
+            self.groups.tidy()
+            raise
+        self.queries[registration.query.name] = running
+        self._group_of[registration.query.name] = group
+        return initial
+
+    def drop(self, query: str) -> None:
+        """End a query; the others continue as if it had never been."""
+        running = self.queries.pop(query)
+        self._group_of.pop(query).drop(running)
+        if running.failure is None:  # else others may have failed with it
+            self.groups.tidy()
+            self.groups.trim()
+
+    def take_failed(self) -> list[Running]:
+        """Return the queries that failed since the last call; the driver drops them.
+
+        Queries that share a join may fail in turn, so call it until it returns none.
+        """
+        failed = [running for group in self.groups for running in group.take_failed()]
+        if not failed:
+            self.groups.tidy()
+        return failed
+
+    def group_of(self, query: str) -> QueryGroup:
+        """Return the group in which a query runs."""
+        return self._group_of[query]
+
+    # -- stepping ----------------------------------------------------------------------------------
+
+    def step(
+        self,
+        rows: Mapping[str, Batch] = _NO_ROWS,
+        frontier: Frontier = _WATERMARKS,
+        pace: Pace | None = None,
+    ) -> Iterator[Output]:
+        """Take rows by stream, move the frontier, and yield results of each query in order.
+
+        With a ``pace`` results are yielded as soon as they are made, in the order of the scheduler.
+        Otherwise the fastest order of work is taken.
+        """
+        for group in self._take(rows, frontier):
+            yield from group.step(pace)
+
+    def replay(self, rows: Mapping[str, Batch], frontier: Frontier) -> None:
+        """Make a step whose outputs are known: only its effect on the state is wanted."""
+        for group in self._take(rows, frontier):
+            group.replay()
+        for state in self.streams.values():
+            state.take_late()
+
+    def fill(self, rows: Mapping[str, Batch], frontier: Frontier) -> None:
+        """Begin with rows that another dataflow holds, for the query that is added next."""
+        self._take(rows, frontier)
+
+    def _take(self, rows: Mapping[str, Batch], frontier: Frontier) -> list[QueryGroup]:
+        """Take rows and move frontiers; return the groups that may have work."""
+        final, advanced = frontier.final, frontier.advanced
+        if final is not None:
+            for name, batch in rows.items():
+                self.groups.take_final(self.streams[name], batch)
+            if advanced is not None:
+                self.groups.advance(advanced)
+            self.groups.move(final)
+            return list(self.groups)
+        if advanced is None:
+            groups = [
+                group
+                for name, batch in rows.items()
+                for group in self.groups.take(self.streams[name], batch)
+            ]
+        else:
+            assert not rows, "rows come before the promise"
+            self.groups.advance(advanced)
+            groups = list(self.groups)
+        for group in groups:
+            group.move()
+        return groups
+
+    # -- working in turns --------------------------------------------------------------------------
+
+    def set_live(self, *, live: bool) -> None:
+        """Set whether joins work in short turns, between which other rows may come."""
+        self._live = live
+        for join in self.joins():
+            join.be_live(live=live)
+
+    def offer(
+        self, rows: Mapping[str, Batch] = _NO_ROWS, frontier: Frontier = _WATERMARKS
+    ) -> Iterator[Output]:
+        """Take rows for the turns to come, and yield the results that are there at once."""
+        for group in self._take(rows, frontier):
+            yield from group.offer()
+
+    def busy(self) -> list[tuple[QueryGroup, RunningJoin]]:
+        """Return the joins with work left, to be done by :meth:`QueryGroup.turn`."""
+        return [
+            (group, join) for group in self.groups for join in group.joins.running if join.is_busy()
+        ]
+
+    # -- looking -----------------------------------------------------------------------------------
+
+    def joins(self) -> list[RunningJoin]:
+        """Return all joins."""
+        return [join for group in self.groups for join in group.joins.running]
+
+    def quotas(self) -> dict[str, Governed]:
+        """Return the limited joins whose budgets the driver sets, by the names of their queries."""
+        joins = {join.query.name: join.overload for join in self.joins()}
+        return {
+            name: overload for name, overload in joins.items() if isinstance(overload, Governed)
+        }

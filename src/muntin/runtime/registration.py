@@ -1,0 +1,40 @@
+"""A query that is ready to run: bound and planned under its settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from muntin.model.settings import Settings
+from muntin.plan.join import JoinPlan
+from muntin.plan.pipeline import Pipeline, PipelinePlan
+from muntin.plan.query import Query
+from muntin.planner.join_planner import Knowledge, plan_join
+from muntin.planner.window_memory import check_windows
+
+AnyPlan: TypeAlias = JoinPlan | PipelinePlan
+
+
+@dataclass(frozen=True)
+class Registration:
+    """A query with its plan and settings, and what was known of its streams when it was planned.
+
+    An ``isolated`` query shares no sub-plans with others: after a restart it may be registered at
+    another place in the stream than they are.
+    """
+
+    query: Query
+    plan: AnyPlan
+    settings: Settings
+    known: Knowledge
+    isolated: bool = False
+
+
+def plan_query(query: Query, settings: Settings, known: Knowledge) -> AnyPlan:
+    """Plan a query; raise if its windows are larger than memory can hold."""
+    if not isinstance(query, Pipeline):
+        check_windows(query, settings, known.declared)
+        return plan_join(query, settings, known)
+    for leaf in query.leaves:
+        check_windows(replace(leaf, name=query.name), settings, known.declared)
+    return PipelinePlan(query, tuple(plan_join(leaf, settings, known) for leaf in query.leaves))

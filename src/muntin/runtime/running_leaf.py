@@ -1,0 +1,108 @@
+"""A join below a pipeline: its signed rows go to the operators above it, not to results."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from muntin.expressions.duck import Duck
+from muntin.operators.expire_matches import ExpireMatches
+from muntin.operators.join import Matches
+from muntin.operators.signed import Changes, merged
+from muntin.plan.query import Query
+from muntin.runtime.running_join import RunningJoin
+from muntin.runtime.running_query import RunningQuery
+
+Arrivals: TypeAlias = tuple[npt.NDArray[np.float64] | float, int]
+"""The moments at which rows arrived, and the number of rows."""
+
+
+class RunningLeaf(RunningQuery):
+    """A join below a pipeline: hands on signed rows as they are; only the pipeline's result is consolidated."""
+
+    def __init__(self, query: Query, join: RunningJoin, duck: Duck) -> None:
+        super().__init__(query, join, duck)
+        self._waiting: list[Changes] = []
+        self._arrivals: list[Arrivals] = []
+        self._turn = -1
+        self._taken: tuple[Changes, list[Arrivals]] = Changes.none(self._columns), []
+
+    @property
+    def owner(self) -> str:
+        """The name of the pipeline it was made for; its own has a number added."""
+        return self.query.name.rpartition("/")[0]
+
+    def is_fresh(self) -> bool:
+        """Whether no row has come since it began, so that it has found nothing yet."""
+        return all(state.log.next == since for state, since in self._since.items())
+
+    def first_time(self) -> int | None:
+        """Return the time of the first row that came after the query; asked for before logs are trimmed."""
+        times = [
+            state.log.time_at(since)
+            for state, since in self._since.items()
+            if state.log.next > since
+        ]
+        return min(times, default=None)
+
+    def taken(self, matches: Matches) -> pa.Table | None:
+        """Keep the changes of matches for the pipeline."""
+        matches = self._maker.passing(self._since_registered(matches))
+        if len(matches):
+            self._note_arrivals(matches)
+            if matches.signs is None:
+                self._remember(matches)
+            else:
+                self._waiting.append(self._every(self._signed(matches)))
+        return None
+
+    def _note_arrivals(self, matches: Matches) -> None:
+        arrivals, count = matches.arrivals, len(matches)
+        if matches.signs is not None:
+            added = matches.signs > 0
+            count = int(added.sum())
+            arrivals = arrivals if isinstance(arrivals, float) else arrivals[added]
+        self._arrivals.append((arrivals, count))
+
+    @property
+    def remembers(self) -> bool:
+        """Yes: so do the operators above it."""
+        return True
+
+    def changes(self) -> pa.Table | None:
+        """Nothing: the pipeline takes them by :meth:`take`."""
+        if isinstance(self._expire, ExpireMatches):
+            found = self._expire.run(self.join.now)
+            if len(found):
+                self._waiting.append(self._signed(found))
+        elif self._expire is not None:
+            self._waiting.append(self._take_came())
+        return None
+
+    def _signed(self, matches: Matches) -> Changes:
+        assert matches.signs is not None, "they come and go"
+        return Changes(
+            self._maker.select(matches), np.array(matches.times), matches.signs.astype(np.int64)
+        )
+
+    def take(self, turn: int) -> tuple[Changes, list[Arrivals]]:
+        """The changes since the turn before, when the rows behind them came, and how many they were; once and for all in a turn."""
+        if self._turn != turn:
+            self._taken = self._changes_since(), self._arrivals
+            self._arrivals = []
+            self._turn = turn  # last: a pipeline that comes after a failure fails as well
+        return self._taken
+
+    def _changes_since(self) -> Changes:
+        found = merged(self._waiting, self._columns)
+        if len(found) and (found.times[1:] < found.times[:-1]).any():
+            order = np.argsort(found.times, kind="stable")
+            ends = None if found.ends is None else found.ends[order]
+            found = Changes(
+                found.columns.take(pa.array(order)), found.times[order], found.signs[order], ends
+            )
+        self._waiting.clear()
+        return found
