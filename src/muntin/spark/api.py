@@ -15,7 +15,7 @@ import uuid
 import warnings
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import reduce
 from math import ceil
 from pathlib import Path
@@ -39,12 +39,11 @@ from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import BEFORE_ALL, Instant, parse_instant, parse_interval
-from muntin.model.settings import Settings, parse_advance
+from muntin.model.settings import Settings, Strategy
 from muntin.plan.description import Fact, Node, draw
 from muntin.plan.join import JoinPlan
 from muntin.plan.pipeline import Pipeline, PipelinePlan
 from muntin.plan.query import Query
-from muntin.plan.strategy import Strategy
 from muntin.planner.join_planner import plan_join
 from muntin.planner.pipeline_distribution import PipelineDistribution, distribution_of
 from muntin.runtime.stalled_stream import describe_waiting
@@ -95,7 +94,6 @@ from muntin.sql.streams import make_stream, make_table, read_slack
 
 _log = logging.getLogger("muntin.spark")
 
-_DEFAULT = Settings()
 _GLANCE = 0.05
 """Seconds between looks at whether the streaming query still runs."""
 _CHANGE = 300.0
@@ -290,17 +288,14 @@ class SparkEngine:
             if isinstance(query, Pipeline)
             else self._declared.planned(query)
         )
-        if settings.pipeline == Strategy.INPUT:
+        if settings.changes.strategy is Strategy.INPUT:
             raise SettingError(
                 f"query {query.name} cannot be triggered by input alone on Spark, where an instant's results come from all partitions at once",
                 hint="Take another value for the setting pipeline, or run the query in process",
             )
         settings, plan = self._limited(settings, query, plan)
-        own = asdict(settings)
-        del own["max_advance"]  # it belongs to the program
-        changed = {
-            name: str(value) for name, value in own.items() if value != getattr(_DEFAULT, name)
-        }
+        changed = settings.changed()
+        changed.pop("max_advance", None)  # it belongs to the deployment
         meaning = meaning_of(query, settings)
         made = self.sinks.make(
             query, _sink_of(query, self._declared.allowed) if sink is None else sink, meaning
@@ -666,7 +661,7 @@ class SparkEngine:
             queries,
             (),
             self.partitions,
-            parse_advance(self._declared.settings.max_advance),
+            self._declared.settings.engine.max_advance,
         )
 
     def stop(self, timeout: float = _STOP) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.clock import BEFORE_ALL
-from muntin.model.settings import Settings, parse_advance
+from muntin.model.settings import Settings
 from muntin.plan.query import Query
 from muntin.planner.distribution import Route
 from muntin.planner.pipeline_distribution import AnyDistribution, distribution_of
@@ -80,7 +80,7 @@ class Program:
     queries: tuple[Registered, ...] = ()
     changes: tuple[Change, ...] = ()
     partitions: int = 2
-    max_advance: int | None = parse_advance(Settings().max_advance)
+    max_advance: int | None = Settings().engine.max_advance
 
     def catalog(self) -> Catalog:
         """What queries can name."""

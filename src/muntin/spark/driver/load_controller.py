@@ -162,7 +162,7 @@ class Governor:
         adapter = Adapter(shape, control_of(plan, settings))
         period = plan.limiting.period / 1e6
         self._queries[plan.query.name] = _Governed(
-            plan, adapter, settings.number("resources"), period, (None,) * shape.count
+            plan, adapter, settings.overload.resources, period, (None,) * shape.count
         )
 
     def release(self) -> None:

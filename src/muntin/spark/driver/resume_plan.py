@@ -44,16 +44,14 @@ def meaning_of(query: Query, settings: Settings) -> str:
 
 def _decisive(settings: Settings) -> dict[str, str]:
     """Return the settings that decide which results there are, and in which batch."""
-    changed = {
-        name: value for name, value in vars(settings).items() if value != getattr(Settings(), name)
-    }
+    changed = settings.changed()
     if is_adapting(settings):
         return changed
     # Lazy joins hold results back until the next re-evaluation; a switch would lose those or repeat them.
     return {
         name: changed[name]
         for name in ("algorithm", "reevaluation")
-        if settings.reevaluation and name in changed
+        if settings.join.reevaluation and name in changed
     }
 
 

@@ -20,6 +20,7 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from muntin.engine.declaration_checks import SINK_OPTIONS
 from muntin.engine.engine import Engine, OnRelease
 from muntin.model.catalog import Stream
 from muntin.model.clock import BEFORE_ALL
@@ -693,7 +694,7 @@ def reach_into(stream: str, placed: Placed, known: Reach) -> Reach:
     expected in a cycle, and what is left of a limit, depends on the cycle before.
     """
     settings = _settings(placed)
-    every = max(placed.query.every or 0, settings.interval("reevaluation") or 0)
+    every = max(placed.query.every or 0, settings.join.reevaluation or 0)
     sources = placed.query.sources
     if not is_adapting(settings):
         for source in sources:
@@ -707,13 +708,8 @@ def reach_into(stream: str, placed: Placed, known: Reach) -> Reach:
             else own
         )
     own = own.times(max(len(sources) - 1, 1))
-    return known.joined(
-        replace(own, micros=own.micros + _CYCLES * (settings.interval("monitoring") or 0))
-    )
+    return known.joined(replace(own, micros=own.micros + _CYCLES * settings.overload.monitoring))
 
 
 def _settings(placed: Placed) -> Settings:
-    settings = Settings()
-    for name, value in placed.registered.settings.items():
-        settings = settings.having(name, value)
-    return settings.of_query(placed.query.options)
+    return Settings.of(**placed.registered.settings).of_query(placed.query.options, SINK_OPTIONS)
