@@ -19,7 +19,7 @@ from muntin.engine.fair_lock import Turns
 from muntin.engine.input_rows import Rows, read_rows, read_table, read_times
 from muntin.engine.inspector import Inspector
 from muntin.engine.query_registry import QueryRegistry
-from muntin.engine.registrar import Clock, Registrar
+from muntin.engine.registrar import Registrar, read_clock
 from muntin.engine.standing_query import StandingQuery
 from muntin.engine.suspended_query import Suspender
 from muntin.errors import CatalogError
@@ -28,7 +28,6 @@ from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.arguments import check_name, read_timeout
 from muntin.model.catalog import Stream
 from muntin.model.clock import Instant, parse_instant
-from muntin.model.settings import parse_advance
 from muntin.runtime.arrivals import batch_of
 from muntin.runtime.dataflow import Dataflow, Frontier
 from muntin.runtime.stream_clock import StreamState
@@ -74,7 +73,7 @@ class Engine:
         self,
         *,
         allowed_paths: object = None,
-        clock: Clock | None = _system_clock,
+        clock: object = _system_clock,
         **settings: object,
     ) -> None:
         self._declared = Declarations(allowed=AllowedPaths.of(allowed_paths))
@@ -88,7 +87,7 @@ class Engine:
         self._suspender = Suspender(self.dataflow, self._registry, self._inspector)
         self._live = Live(self._lock, self.dataflow, self._registry, self._suspender.run)
         self._registrar = Registrar(
-            self._declared, self.dataflow, self._registry, self._live.finish, clock
+            self._declared, self.dataflow, self._registry, self._live.finish, read_clock(clock)
         )
 
     # -- declarations ------------------------------------------------------------------------------
@@ -175,7 +174,7 @@ class Engine:
             times = read_times(table, state.stream.time, where)
             if len(times):
                 state.last_row = arrival
-            limit = parse_advance(self._declared.settings.max_advance)
+            limit = self._declared.settings.engine.max_advance
             batch = batch_of(table, times, arrival)
             batch = state.set_aside(batch, limit, self.dataflow.groups.advanced)
             self._step({state.stream.name: batch}, Frontier())

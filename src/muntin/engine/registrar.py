@@ -9,6 +9,7 @@ import pyarrow as pa
 from muntin.engine.declarations import Actions, Declarations, run_script
 from muntin.engine.query_registry import QueryRegistry
 from muntin.engine.table_files import load_table
+from muntin.errors import InputError
 from muntin.model.catalog import Stream, Table
 from muntin.plan.query import Query
 from muntin.plan.statement import Drop
@@ -17,6 +18,16 @@ from muntin.runtime.registration import Registration
 
 Clock = Callable[[], int]
 """Returns the time now in microseconds since 1970."""
+
+
+def read_clock(clock: object) -> Clock | None:
+    """Return a clock that a user gives, or None."""
+    if clock is not None and not callable(clock):
+        raise InputError(
+            f"the clock cannot be {clock!r}",
+            hint="Pass a function that returns microseconds since 1970, or None",
+        )
+    return clock
 
 
 class Registrar:

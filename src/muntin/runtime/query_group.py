@@ -272,8 +272,10 @@ class QueryGroup:
     def step_pipelines(self) -> Iterator[Output]:
         """Run the operators above joins over what those have found, and yield results."""
         turn = next(self._turns)
+        # An advance to an instant that the rows have passed is no instant of the query.
+        advanced = self._advanced if self._advanced >= self._final[0] else BEFORE_ALL
         for pipeline in list(self.pipelines):
-            results = pipeline.catch_up(self.closed, turn, self._advanced)
+            results = pipeline.catch_up(self.closed, turn, advanced)
             for table in self.guard.pipeline(pipeline, results):
                 yield pipeline.query.name, table
 
