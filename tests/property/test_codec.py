@@ -22,8 +22,9 @@ from muntin.spark.driver.global_stage_log import Entry
 from muntin.spark.exchange.codec import decode, encode
 from muntin.spark.exchange.frames import CheckpointError, pack
 from muntin.spark.exchange.messages import Part, PartitionBatch
-from muntin.spark.partition.partition import Clock, Kept
+from muntin.spark.partition.partition_clock import PartitionClock
 from muntin.spark.partition.recovery import recalled, remembered
+from muntin.spark.partition.retained_batches import RetainedBatch
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 TEXTS = st.text(max_size=8)
@@ -77,7 +78,7 @@ LIMITS = st.dictionaries(
 )
 COUNTS = st.dictionaries(TEXTS, st.dictionaries(TEXTS, NUMBERS, max_size=2), max_size=2)
 CLOCKS = st.builds(
-    Clock,
+    PartitionClock,
     st.dictionaries(TEXTS, NUMBERS, max_size=2),
     NUMBERS,
     LIMITS,
@@ -88,7 +89,13 @@ EXTENTS = st.dictionaries(
     st.tuples(st.integers(-2, 5), TEXTS), st.tuples(NUMBERS, NUMBERS, NUMBERS), max_size=3
 )
 NOTES = st.builds(
-    Kept, st.integers(0, 99), CLOCKS, EXTENTS, st.integers(0, 2**40), st.none() | COUNTS, LIMITS
+    RetainedBatch,
+    st.integers(0, 99),
+    CLOCKS,
+    EXTENTS,
+    st.integers(0, 2**40),
+    st.none() | COUNTS,
+    LIMITS,
 )
 PARTS = st.builds(Part, st.integers(-3, 5), TEXTS, st.integers(0, 9), st.binary(max_size=100))
 SHARES = st.builds(
@@ -150,7 +157,7 @@ def test_programs_come_back(run: str, program: Deployment) -> None:
 
 
 @given(NOTES, SHARES)
-def test_shares_come_back_with_their_notes(note: Kept, share: PartitionBatch) -> None:
+def test_shares_come_back_with_their_notes(note: RetainedBatch, share: PartitionBatch) -> None:
     assert same(recalled(remembered(note, share)), (note, share))
 
 
@@ -161,7 +168,7 @@ def test_entries_of_last_stages_come_back(entry: Entry) -> None:
 
 @given(NOTES, SHARES, st.data())
 def test_a_changed_byte_or_a_missing_tail_is_always_detected(
-    note: Kept, share: PartitionBatch, data: st.DataObject
+    note: RetainedBatch, share: PartitionBatch, data: st.DataObject
 ) -> None:
     frame = remembered(note, share)
     at = data.draw(st.integers(0, len(frame) - 1))

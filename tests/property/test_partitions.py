@@ -18,8 +18,9 @@ from muntin.spark.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import Output, Part, PartitionBatch, from_blob, to_blob
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition import recovery as rebuilding
-from muntin.spark.partition.partition import RESULTS, Kept
-from muntin.spark.partition.recovery import KeptPartition
+from muntin.spark.partition.partition import RESULTS
+from muntin.spark.partition.recovery import RecoverablePartition
+from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.sql.script import read_query
 from muntin.state import stream_log
 from muntin.testing.case import Case
@@ -61,13 +62,13 @@ def test_partitions_give_the_oracles_results(
 ) -> None:
     query = read_query(case.query, "q", case.catalog())
     program = program_of(case, partitions)
-    running = [KeptPartition(program, number) for number in range(partitions)]
-    stores: list[dict[int, tuple[Kept, PartitionBatch]]] = [{} for _ in range(partitions)]
+    running = [RecoverablePartition(program, number) for number in range(partitions)]
+    stores: list[dict[int, tuple[RetainedBatch, PartitionBatch]]] = [{} for _ in range(partitions)]
     collected = []
     for number, batch in enumerate(shares(case, program, tasks)):
         for partition, share in enumerate(batch):
             if number in restarts:
-                running[partition] = KeptPartition.rebuilt(
+                running[partition] = RecoverablePartition.rebuilt(
                     program, partition, stores[partition].values()
                 )
             applied = running[partition].apply(share)
@@ -109,12 +110,15 @@ def test_a_partition_built_again_goes_on_as_if_it_had_never_ended(
     note(case.script(read_query(case.query, "q", case.catalog())))
     program = program_of(case, partitions)
     for partition in range(partitions):
-        kept, unbroken = KeptPartition(program, partition), KeptPartition(program, partition)
-        store: dict[int, tuple[Kept, PartitionBatch]] = {}
+        kept, unbroken = (
+            RecoverablePartition(program, partition),
+            RecoverablePartition(program, partition),
+        )
+        store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
         for number, batch in enumerate(shares(case, program, 1)):
             share = replace(batch[partition], moment=moments.get(number, batch[partition].moment))
             if number in restarts:
-                kept = KeptPartition.rebuilt(program, partition, store.values())
+                kept = RecoverablePartition.rebuilt(program, partition, store.values())
             applied = kept.apply(share)
             store[number] = (applied.note, applied.snapshot or share)
             for gone in applied.gone:
@@ -135,12 +139,12 @@ def test_snapshots_of_partitioned_windows_change_nothing_and_bound_what_is_kept(
     case, moments = drawn
     note(case.script(read_query(case.query, "q", case.catalog())))
     program = program_of(case, 1)
-    kept, unbroken = KeptPartition(program, 0), KeptPartition(program, 0)
-    store: dict[int, tuple[Kept, PartitionBatch]] = {}
+    kept, unbroken = RecoverablePartition(program, 0), RecoverablePartition(program, 0)
+    store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
     for number, (batch,) in enumerate(shares(case, program, 1)):
         share = replace(batch, moment=moments.get(number, batch.moment))
         if number in restarts:
-            kept = KeptPartition.rebuilt(program, 0, store.values())
+            kept = RecoverablePartition.rebuilt(program, 0, store.values())
         with patch.object(rebuilding, "FEW", few), patch.object(stream_log, "_FEW", 0):
             applied = kept.apply(share)
         store[number] = (applied.note, applied.snapshot or share)

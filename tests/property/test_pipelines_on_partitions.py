@@ -20,12 +20,12 @@ from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit
 from muntin.spark.deployment import DeployedQuery, Deployment
 from muntin.spark.driver import global_stage
-from muntin.spark.driver.global_stage import LastStages
+from muntin.spark.driver.global_stage import GlobalStages
 from muntin.spark.exchange.messages import Output, Part, PartitionBatch, to_blob
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition import recovery
-from muntin.spark.partition.partition import Kept
-from muntin.spark.partition.recovery import KeptPartition
+from muntin.spark.partition.recovery import RecoverablePartition
+from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.sql.script import read_query
 from muntin.state import stream_log
 from muntin.testing.case import Case
@@ -51,16 +51,20 @@ class Run:
         )
         self.placed = self.program.placed()
         self._folder = folder
-        self._partitions = [KeptPartition(self.program, number) for number in range(partitions)]
-        self._stores: list[dict[int, tuple[Kept, PartitionBatch]]] = [{} for _ in range(partitions)]
-        self._stages = LastStages(folder, DUCK)
+        self._partitions = [
+            RecoverablePartition(self.program, number) for number in range(partitions)
+        ]
+        self._stores: list[dict[int, tuple[RetainedBatch, PartitionBatch]]] = [
+            {} for _ in range(partitions)
+        ]
+        self._stages = GlobalStages(folder, DUCK)
 
     def build_again(self) -> None:
         self._partitions = [
-            KeptPartition.rebuilt(self.program, number, store.values())
+            RecoverablePartition.rebuilt(self.program, number, store.values())
             for number, store in enumerate(self._stores)
         ]
-        self._stages = LastStages(self._folder, DUCK)
+        self._stages = GlobalStages(self._folder, DUCK)
 
     def apply(self, shares: Sequence[PartitionBatch], *, twice: bool) -> pa.Table:
         """The results of a batch; ``twice``: the driver fails before the batch is complete, and it is done again."""

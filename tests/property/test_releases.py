@@ -17,8 +17,9 @@ from muntin.runtime import running_join
 from muntin.spark.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import Part, PartitionBatch
 from muntin.spark.exchange.packer import Packer
-from muntin.spark.partition.partition import RESULTS, Kept
-from muntin.spark.partition.recovery import Applied, KeptPartition
+from muntin.spark.partition.partition import RESULTS
+from muntin.spark.partition.recovery import Applied, RecoverablePartition
+from muntin.spark.partition.retained_batches import RetainedBatch
 
 SCHEMA = pa.schema(
     [("k", pa.int64()), ("j", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))]
@@ -110,7 +111,7 @@ def shares(program: Deployment, given_rows: list[Batch]) -> Iterator[PartitionBa
         )
 
 
-def applied(partition: KeptPartition, share: PartitionBatch) -> tuple[Applied, Released]:
+def applied(partition: RecoverablePartition, share: PartitionBatch) -> tuple[Applied, Released]:
     released: Released = {}
     done = partition.apply(
         share,
@@ -125,13 +126,13 @@ def test_a_partition_built_again_releases_the_same_in_the_same_places(
     program: Deployment, given_rows: list[Batch]
 ) -> None:
     note(str(program.queries))
-    unbroken = KeptPartition(program, 0)
-    store: dict[int, tuple[Kept, PartitionBatch]] = {}
+    unbroken = RecoverablePartition(program, 0)
+    store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
     for share in shares(program, given_rows):
         done, released = applied(unbroken, share)
         with cut_small():
             again, released_again = applied(
-                KeptPartition.rebuilt(program, 0, store.values()), share
+                RecoverablePartition.rebuilt(program, 0, store.values()), share
             )
         assert released_again == released
         outputs = {

@@ -14,8 +14,9 @@ from muntin.model.catalog import Stream
 from muntin.spark.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import Output, Part, PartitionBatch
 from muntin.spark.exchange.packer import Packer
-from muntin.spark.partition.partition import LATE, RESULTS, Kept
-from muntin.spark.partition.recovery import KeptPartition
+from muntin.spark.partition.partition import LATE, RESULTS
+from muntin.spark.partition.recovery import RecoverablePartition
+from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.state.advance_limit import PATIENCE, merge_segments
 from muntin.testing.compare import rows_of
 
@@ -123,13 +124,15 @@ def run(
     program: Deployment, batches: Sequence[Batch], tasks: int, restarts: set[int]
 ) -> list[Output]:
     """All outputs of all partitions; before some batches every partition is built again."""
-    running = [KeptPartition(program, number) for number in range(program.partitions)]
-    stores: list[dict[int, tuple[Kept, PartitionBatch]]] = [{} for _ in range(program.partitions)]
+    running = [RecoverablePartition(program, number) for number in range(program.partitions)]
+    stores: list[dict[int, tuple[RetainedBatch, PartitionBatch]]] = [
+        {} for _ in range(program.partitions)
+    ]
     outputs = []
     for number, batch in enumerate(shares(program, batches, tasks)):
         for partition, share in enumerate(batch):
             if number in restarts:
-                running[partition] = KeptPartition.rebuilt(
+                running[partition] = RecoverablePartition.rebuilt(
                     program, partition, stores[partition].values()
                 )
             applied = running[partition].apply(share)
@@ -182,7 +185,7 @@ def test_rows_ahead_change_nothing_and_are_told_of_as_late(
 def test_a_share_with_a_row_ahead_is_let_go_when_its_other_rows_are() -> None:
     """Else one garbage row would keep its batch in the checkpoint for years."""
     program = Deployment(STREAMS, {}, QUERIES[:1], (), 1, LIMIT)
-    partition = KeptPartition(program, 0)
+    partition = RecoverablePartition(program, 0)
     batches: list[Batch] = [
         {"A": [(0, 0)], "B": [(0, 0)]},
         {"A": [(0, SECOND), (1, 10**9 * SECOND)], "B": [(0, SECOND)]},

@@ -24,11 +24,13 @@ from muntin.operators.scheduled_join import Pace
 from muntin.operators.workspace import Workspace
 from muntin.plan.pipeline import PipelinePlan
 from muntin.plan.query import Emit
+from muntin.runtime.arrivals import batch_of, times_of
 from muntin.runtime.external_quota import Governed
 from muntin.runtime.query_group import Output, QueryGroup, Running
 from muntin.runtime.query_groups import QueryGroups
 from muntin.runtime.registration import Registration
 from muntin.runtime.running_join import RunningJoin, Shared
+from muntin.runtime.snapshot import Snapshot
 from muntin.runtime.stream_clock import Place, StreamState
 from muntin.state.batch import Batch
 
@@ -152,15 +154,45 @@ class Dataflow:
             yield from group.step(pace)
 
     def replay(self, rows: Mapping[str, Batch], frontier: Frontier) -> None:
-        """Make a step whose outputs are known: only its effect on the state is wanted."""
+        """Make a step whose outputs are known; they are discarded and do not count.
+
+        Late rows were reported before, too.
+        """
+        counts = {name: running.rows_out for name, running in self.queries.items()}
         for group in self._take(rows, frontier):
             group.replay()
+        for name, running in self.queries.items():
+            running.rows_out = counts[name]
         for state in self.streams.values():
             state.take_late()
 
     def fill(self, rows: Mapping[str, Batch], frontier: Frontier) -> None:
         """Begin with rows that another dataflow holds, for the query that is added next."""
         self._take(rows, frontier)
+
+    def snapshot(self) -> Snapshot:
+        """Return the rows that windows reach or that wait; only of a partition, at any time."""
+        group = self.groups.all_streams
+        rows = {name: table for name, each in group.inputs.items() if len(table := each.held())}
+        before = {name: running.came_before() for name, running in self.queries.items()}
+        return Snapshot(rows, before)
+
+    def restore(self, snapshot: Snapshot, frontier: Frontier) -> None:
+        """Continue where a dataflow with the same queries was; no row has come to this one yet.
+
+        Windows and operators are functions of the rows that windows reach, so they are filled by a
+        replay. Rows that came before a query yield no results for it.
+        """
+        for name, running in self.queries.items():
+            before = snapshot.came_before.get(name, {})
+            running.let_come_before({stream: before.get(stream, 0) for stream in self.streams})
+        rows = {
+            name: batch_of(table, times_of(table, self.streams[name].stream.time), 0.0)
+            for name, table in snapshot.rows.items()
+        }
+        self.replay(rows, Frontier(final=frontier.final))
+        if frontier.advanced is not None:
+            self.replay({}, Frontier(advanced=frontier.advanced))
 
     def _take(self, rows: Mapping[str, Batch], frontier: Frontier) -> list[QueryGroup]:
         """Take rows and move frontiers; return the groups that may have work."""

@@ -21,12 +21,13 @@ from muntin.model.catalog import Catalog, Stream, Table
 from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Query
 from muntin.spark.deployment import DeployedQuery, Deployment
-from muntin.spark.driver.global_stage import LastStages
+from muntin.spark.driver.global_stage import GlobalStages
 from muntin.spark.driver.query_changes import PendingChange, brought, exports, settled
 from muntin.spark.exchange.messages import Output, Part, PartitionBatch, to_blob
 from muntin.spark.exchange.packer import Packer
-from muntin.spark.partition.partition import LATE, Kept
-from muntin.spark.partition.recovery import KeptPartition
+from muntin.spark.partition.partition import LATE
+from muntin.spark.partition.recovery import RecoverablePartition
+from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.sql.script import read_query
 from muntin.state.advance_limit import Segment
 from muntin.testing.batch_cuts import cut
@@ -54,8 +55,10 @@ class PartitionDriver:
         self._random = None if seed is None else Random(seed)  # noqa: S311 (guards nothing)
         self._catalog = Catalog()
         self._program = Deployment((), {}, (), (), partitions)
-        self._running: list[KeptPartition] = []
-        self._stores: list[dict[int, tuple[Kept, PartitionBatch]]] = [{} for _ in range(partitions)]
+        self._running: list[RecoverablePartition] = []
+        self._stores: list[dict[int, tuple[RetainedBatch, PartitionBatch]]] = [
+            {} for _ in range(partitions)
+        ]
         self._packers: dict[str, Packer] = {}
         self._queries: dict[str, Query] = {}
         self._results: dict[str, list[pa.Table]] = {}
@@ -64,7 +67,7 @@ class PartitionDriver:
         self._batch = 0
         self._duck = Duck()
         self._folder = tempfile.TemporaryDirectory(prefix="muntin-partition-driver-")
-        self._stages = LastStages(Path(self._folder.name) / "last", self._duck)
+        self._stages = GlobalStages(Path(self._folder.name) / "last", self._duck)
 
     def declare(self, stream: StreamDeclaration) -> None:
         """Declare a stream."""
@@ -154,7 +157,7 @@ class PartitionDriver:
     def rebuild(self) -> None:
         """Build all partitions again from the shares that are kept."""
         for number in range(len(self._running)):
-            self._running[number] = KeptPartition.rebuilt(
+            self._running[number] = RecoverablePartition.rebuilt(
                 self._program, number, self._stores[number].values()
             )
 
@@ -187,7 +190,7 @@ class PartitionDriver:
         self._packers = {}
         for number, partition in enumerate(self._running):
             if (self._batch + number) % 2:
-                self._running[number] = KeptPartition.rebuilt(
+                self._running[number] = RecoverablePartition.rebuilt(
                     self._program, number, self._stores[number].values()
                 )
             else:
@@ -203,7 +206,7 @@ class PartitionDriver:
     ) -> None:
         if not self._running:
             self._running = [
-                KeptPartition(self._program, number) for number in range(len(self._stores))
+                RecoverablePartition(self._program, number) for number in range(len(self._stores))
             ]
         outputs: list[Output] = []
         epochs = range(self._program.epoch(self._batch - 1), self._program.epoch(self._batch))
@@ -241,6 +244,6 @@ class PartitionDriver:
                 for name, place in places.items()
             }
             if self._batch % 2:
-                self._stages = LastStages(Path(self._folder.name) / "last", self._duck)
+                self._stages = GlobalStages(Path(self._folder.name) / "last", self._duck)
         for name, query in self._queries.items():
             self._results[name].append(results[query.name])

@@ -169,19 +169,6 @@ def test_state_goes_with_the_windows() -> None:
     assert q.stats()["operators"][0]["entries"] == 0  # type: ignore[index]
 
 
-def test_what_is_processed_silently_counts_but_is_not_sent() -> None:
-    e = engine()
-    q = e.query("SELECT k, COUNT(*) AS n FROM A GROUP BY k WINDOW 10 SECONDS")
-    e.push("A", [row(0), row(3)])
-    first = q.poll().num_rows
-    e.advance(5 * SECOND, silent=True)
-    assert q.poll().num_rows == 0
-    assert q.answer().to_pylist() == [{"k": 1, "n": 2}]
-    e.advance(20 * SECOND)
-    assert q.poll().column("_op").to_pylist() == ["-", "+", "-"]
-    assert q.stats()["rows_out"] == first + 3
-
-
 AGGREGATES = [
     "SUM(v)", "AVG(v)", "MIN(v)", "MAX(s)", "MEDIAN(v)", "QUANTILE_DISC(v, 0.5)", "QUANTILE_CONT(v, 0.5)", "STDDEV(v)", "VAR_POP(v)",
     "FIRST(v)", "LAST(s)", "SUM(DISTINCT b)", "AVG(DISTINCT v)", "MAX(v) FILTER (WHERE k > 5)",

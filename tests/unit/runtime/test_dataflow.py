@@ -15,6 +15,7 @@ from muntin.runtime.holdings import take_measures
 from muntin.testing.dataflows import batches_of, dataflow_of
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
+SECOND = 1_000_000
 Outputs = list[tuple[str, pa.Table]]
 
 
@@ -69,3 +70,17 @@ def test_response_times_begin_with_the_given_arrival_and_are_taken_once() -> Non
     assert {name: times.count for name, (times, _) in taken.items()} == {"q0": 5, "q1": 5}
     assert all(100 < times.stats()["mean"] < 200 for times, _ in taken.values())
     assert [times.count for times, _ in take_measures(dataflow).values()] == [0, 0]
+
+
+def test_a_replay_changes_the_state_and_its_results_do_not_count() -> None:
+    dataflow = dataflow_with("SELECT k, COUNT(*) AS n FROM A GROUP BY k WINDOW 10 SECONDS")
+    times = pa.array([0, 3 * SECOND]).cast(pa.timestamp("us"))
+    rows = pa.table([pa.array([1, 1]), times], schema=SCHEMA)
+    batches = batches_of(dataflow, {"A": rows})
+    first = sum(len(table) for _, table in dataflow.step(batches, Frontier(final=(3 * SECOND, 0))))
+    dataflow.replay({}, Frontier(advanced=5 * SECOND))
+    query = dataflow.queries["q0"]
+    assert query.answer().to_pylist() == [{"k": 1, "n": 2}]
+    later = [table for _, table in dataflow.step(frontier=Frontier(advanced=20 * SECOND))]
+    assert pa.concat_tables(later).column("_op").to_pylist() == ["-", "+", "-"]
+    assert query.stats()["rows_out"] == first + 3

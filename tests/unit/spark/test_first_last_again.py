@@ -14,11 +14,11 @@ import muntin
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
 from muntin.spark.deployment import DeployedQuery, Deployment
-from muntin.spark.driver.global_stage import LastStages
+from muntin.spark.driver.global_stage import GlobalStages
 from muntin.spark.exchange.messages import Output, Part, PartitionBatch
 from muntin.spark.exchange.packer import Packer
-from muntin.spark.partition.partition import Kept
-from muntin.spark.partition.recovery import KeptPartition
+from muntin.spark.partition.recovery import RecoverablePartition
+from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.testing.compare import assert_same_changes
 
 SECOND = 1_000_000
@@ -53,17 +53,17 @@ def _on_partitions(sql: str, slack: int, again: frozenset[int], at_once: int = 1
     read = placed.streams
     packers = {name: Packer(program, name) for name in read}
     duck, found, dropped = Duck(), [], 0
-    partitions = [KeptPartition(program, number) for number in range(2)]
-    stores: list[dict[int, tuple[Kept, PartitionBatch]]] = [{}, {}]
+    partitions = [RecoverablePartition(program, number) for number in range(2)]
+    stores: list[dict[int, tuple[RetainedBatch, PartitionBatch]]] = [{}, {}]
     with tempfile.TemporaryDirectory() as folder:
-        stages = LastStages(Path(folder), duck)
+        stages = GlobalStages(Path(folder), duck)
         for batch in range(21):
             if batch in again:
                 partitions = [
-                    KeptPartition.rebuilt(program, number, store.values())
+                    RecoverablePartition.rebuilt(program, number, store.values())
                     for number, store in enumerate(stores)
                 ]
-                stages = LastStages(Path(folder), duck)
+                stages = GlobalStages(Path(folder), duck)
             parts: list[list[Part]] = [[], []]
             newest = {}
             for name in read if batch < 20 else ():

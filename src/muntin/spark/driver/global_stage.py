@@ -1,8 +1,9 @@
-"""The last stage of pipelines: the operators that need the rows of all partitions, run where these come together.
+"""The global stage of pipelines: the operators that need the rows of all partitions.
 
-Partitions send the changes of their parts; since all of them have come to the same instant, the changes of an instant are complete
-within a batch. They are put in the order of time and run through the operators that are left. What those keep can be made again from
-the rows that were taken, which a :class:`muntin.spark.driver.global_stage_log.StageLog` has.
+Partitions send the changes of their parts. Since all of them have reached the same instant, the
+changes of an instant are complete within a batch. They are sorted by time and run through the
+remaining operators. The state of those can be built again from the rows that were taken, which a
+:class:`muntin.spark.driver.global_stage_log.StageLog` keeps.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels.jit import prepare_part
 from muntin.operators.net_changes import left_of
+from muntin.operators.pipeline import PipelineOperator
 from muntin.operators.signed import Changes
 from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit
-from muntin.runtime.running_pipeline import RunningPipeline
+from muntin.runtime.pipeline_output import PipelineOutput
 from muntin.spark.deployment import Deployment, PlacedQuery
 from muntin.spark.driver.checkpoint import CheckpointError
 from muntin.spark.driver.global_stage_log import StageLog
@@ -31,46 +33,55 @@ from muntin.spark.driver.merge_results import gathered
 from muntin.spark.exchange.messages import from_blob
 from muntin.spark.partition.partition import CLOCK, RESULTS
 
-Found: TypeAlias = Callable[[str, str], Sequence[pa.Table]]
+OutputsOf: TypeAlias = Callable[[str, str], Sequence[pa.Table]]
 FEW = 20_000
-"""So many changes more than twice the rows that are left of them may always be kept."""
+"""Changes beyond twice the rows left of them that may always be kept."""
 
 
-class _Operators(RunningPipeline):
-    """The operators of a last stage: in the place of leaves there are parts, whose changes are given."""
+class _Operators:
+    """The operators above all parts: in the place of leaves, the changes of parts are given."""
 
     def __init__(self, query: Pipeline, tables: Mapping[str, pa.Table], duck: Duck) -> None:
-        super().__init__(query, (), tables, duck)
+        evaluator = Evaluator(duck)
+        self._query = query
+        self._operator = PipelineOperator(query, tables, evaluator)
+        self._output = PipelineOutput(query, evaluator, duck)
+        self._initial = self._output.take(self._operator.begin(), settled=False)
 
-    def take(self, changes: Sequence[Changes], first: int | None, closed: int | None) -> None:
-        """Take changes of the parts; ``first`` is the first instant, ``closed`` the one to which all have come."""
+    def take(
+        self, changes: Sequence[Changes], first: int | None, closed: int | None
+    ) -> list[pa.Table]:
+        """Process the changes of parts, and return results.
+
+        ``first`` is the first instant, ``closed`` the one that all parts have reached.
+        """
+        tables, self._initial = self._initial, []
         shown = None
-        if self.query.emit is Emit.SNAPSHOT:
-            self._next = first if self._next is None else self._next
+        snapshot = self._query.emit is Emit.SNAPSHOT
+        if snapshot:
+            self._output.begin(first)
         elif closed is not None:
-            shown = self._first_closed(first, closed)
+            shown = self._output.first_closed(first, closed)
         if any(len(part) for part in changes) or shown is not None:
-            self._keep(self._operator.run(changes), settled=self._operator.tidy, first=shown)
-        if self.query.emit is Emit.SNAPSHOT and closed is not None:
-            for _ in self._show(closed):
-                pass
+            found = self._operator.run(changes)
+            tables += self._output.take(found, settled=self._operator.tidy, first=shown)
+        if snapshot and closed is not None:
+            tables += self._output.show(closed)
+        return tables
 
     @property
     def following(self) -> int | None:
-        """The first instant of the results, once it is out; of EMIT SNAPSHOT, the next one to be shown."""
-        return self._next if self.query.emit is Emit.SNAPSHOT else self._first
+        """The first instant of the results, once it is out; of EMIT SNAPSHOT, the next one."""
+        return self._output.following
 
-    def go_on(self, following: int | None) -> None:
-        """Be as after the last batch: all results are known, ``following`` is what :attr:`following` was then."""
-        if self.query.emit is Emit.SNAPSHOT:
-            self._next = following
-        elif following is not None:
-            self._beginning, self._first = None, following
-        self.poll()
+    def resume(self, changes: Sequence[Changes], following: int | None) -> None:
+        """Continue after the last batch, from the net changes so far; results are known."""
+        self.take(changes, None, None)
+        self._output.resume(following)
 
 
-class LastStage:
-    """The last stage of one query; ``rows`` are those that it has of all parts."""
+class GlobalStage:
+    """The global stage of one query; ``rows`` is the number of rows it has of all parts."""
 
     def __init__(
         self, placed: PlacedQuery, tables: Mapping[str, pa.Table], folder: Path, duck: Duck
@@ -91,26 +102,27 @@ class LastStage:
     def run(
         self, batch: int, found: Mapping[str, Sequence[pa.Table]], clock: Sequence[pa.Table]
     ) -> pa.Table:
-        """The results of a batch, given the changes of parts by their names, and what partitions tell of time; durable when it returns."""
+        """Return the results of a batch, and make its changes durable.
+
+        ``found`` has the changes of parts by name, ``clock`` the clocks of partitions.
+        """
         if self._operators is None or self._version >= batch:
             self.load(batch)
-        operators, self._operators = (
-            self._operators,
-            None,
-        )  # if this fails, it has to be built again
+        # If this fails, it has to be built again.
+        operators, self._operators = self._operators, None
         assert operators is not None, "it was loaded"
         tables = [
             pa.concat_tables([part.output_schema.empty_table(), *found.get(part.name, ())])
             for part in self._parts
         ]
         before = operators.following
-        operators.take([_changes(table) for table in tables], *_times(clock))
+        results = operators.take([_changes(table) for table in tables], *_times(clock))
         self._note(batch, tables, operators.following, changed=before != operators.following)
         self._operators, self._version = operators, batch
-        return operators.poll()
+        return pa.concat_tables([self.query.output_schema.empty_table(), *results])
 
     def prepare(self, batch: int) -> None:
-        """Load what was before a batch. If operators fail on it, :meth:`run` says so, for this query alone."""
+        """Load the state before a batch; if that fails, :meth:`run` raises, for this query alone."""
         try:
             self.load(batch)
         except (CheckpointError, OSError):
@@ -119,7 +131,7 @@ class LastStage:
             self._operators = None
 
     def load(self, batch: int) -> None:
-        """Be as before a batch."""
+        """Build the state before a batch."""
         entries = self._log.load(batch)
         self._operators = _Operators(self.query, self._tables, self._duck)
         self._whole, self._weight, self.rows = None, 0, 0
@@ -129,16 +141,15 @@ class LastStage:
         self._whole = entries[0].batch
         self._weight = sum(len(table) for entry in entries for table in entry.tables())
         self.rows = sum(map(len, tables))
-        self._operators.take([_changes(table) for table in tables], None, None)
-        self._operators.go_on(entries[-1].next)
+        self._operators.resume([_changes(table) for table in tables], entries[-1].next)
 
     def _net(self, entries: Sequence[Sequence[pa.Table]]) -> list[pa.Table]:
-        """The rows that are left of changes, part by part."""
+        """Return the rows that are left of changes, part by part."""
         found = []
         evaluator = Evaluator(self._duck)
         for tables in zip(*entries, strict=True):
             table = pa.concat_tables(tables)
-            # As in changes, which have the order of time; the files of earlier batches have earlier times.
+            # Changes are sorted by time; the files of earlier batches have earlier times.
             order = np.argsort(table.column("_ts").cast(pa.int64()).to_numpy(), kind="stable")
             table = table.take(pa.array(order))
             found.append(table.take(pa.array(left_of(_changes(table), evaluator))))
@@ -147,7 +158,7 @@ class LastStage:
     def _note(
         self, batch: int, tables: list[pa.Table], following: int | None, *, changed: bool
     ) -> None:
-        """Write down what came with a batch, or what is left of all once that is less."""
+        """Write the changes of a batch, or the rows left of all changes once those are fewer."""
         if self._whole is not None and self._whole < batch:
             self._log.prune(self._whole)
         came = sum(map(len, tables))
@@ -163,18 +174,18 @@ class LastStage:
         self._whole = batch if whole else self._whole
 
 
-class LastStages:
-    """The last stages of all queries that have one, by their places among all that ever were; ``folder`` is theirs in the checkpoint."""
+class GlobalStages:
+    """The global stages of all queries that have one, by place; ``folder`` is in the checkpoint."""
 
     def __init__(self, folder: Path, duck: Duck) -> None:
         self._folder = folder
         self._duck = duck
-        self._stages: dict[int, LastStage] = {}
+        self._stages: dict[int, GlobalStage] = {}
 
     def begin(
         self, program: Deployment, placed: Sequence[PlacedQuery], batch: int
     ) -> dict[str, int]:
-        """The places of the queries in force in a batch, by name; the last stages of others are let go: their batches are complete."""
+        """Return the places of the queries in force in a batch, by name; close other stages."""
         active = program.active(program.epoch(batch))
         kept = {str(place) for place in active}
         self._stages = {place: stage for place, stage in self._stages.items() if str(place) in kept}
@@ -184,7 +195,7 @@ class LastStages:
                     source.relation for source in placed[place].query.sources if source.stored
                 }
                 tables = {name: from_blob(program.tables[name]) for name in stored}
-                self._stages[place] = LastStage(
+                self._stages[place] = GlobalStage(
                     placed[place], tables, self._folder / str(place), self._duck
                 )
                 self._stages[place].prepare(batch)
@@ -193,8 +204,8 @@ class LastStages:
                 shutil.rmtree(folder, ignore_errors=True)
         return {placed[place].query.name: place for place in active}
 
-    def result(self, place: int, placed: PlacedQuery, batch: int, found: Found) -> pa.Table:
-        """The results of a query in a batch; ``found`` gives the outputs of a kind under a name."""
+    def result(self, place: int, placed: PlacedQuery, batch: int, found: OutputsOf) -> pa.Table:
+        """Return the results of a query in a batch; ``found`` returns outputs by kind and name."""
         if placed.distribution.last is None:
             return gathered(
                 placed.query,
@@ -206,12 +217,12 @@ class LastStages:
         return self._stages[place].run(batch, changes, found(CLOCK, placed.query.name))
 
     def rows(self) -> dict[str, int]:
-        """How many rows each has, by query."""
+        """Return how many rows each stage has, by query."""
         return {stage.query.name: stage.rows for stage in self._stages.values()}
 
 
 def _changes(table: pa.Table) -> Changes:
-    """Results of parts as changes in the order of time."""
+    """Return results of parts as changes in the order of time."""
     signs = np.where(pc.equal(table.column("_op"), "+").to_numpy(), 1, -1)
     times = table.column("_ts").cast(pa.int64()).to_numpy()
     columns = table.select(range(2, table.num_columns))
@@ -222,7 +233,7 @@ def _changes(table: pa.Table) -> Changes:
 
 
 def _times(clock: Sequence[pa.Table]) -> tuple[int | None, int | None]:
-    """When the first row came, and how far time has come."""
+    """Return the first instant and the one that is closed."""
     if not clock:
         return None, None
     told = pa.concat_tables(clock)

@@ -1,8 +1,10 @@
-"""What a last stage remembers, in the checkpoint: the rows that it has taken from partitions, so that it can be built again.
+"""The log of a global stage in the checkpoint: the rows it has taken, to build it again.
 
-A file for every batch that brought changes. Once the changes weigh more than twice the rows that are left of them, a file has those
-rows instead, and stands for all before it. A batch that is done again is read up to the one before, and writes its file again; so
-older files go only when a later batch comes, since then theirs are complete. Every file is a frame and names the one before it.
+There is one file for every batch that brought changes. Once there are more than twice as many
+changes as rows left of them, a file has those rows instead and replaces all before it. A batch that
+is retried reads the log up to the batch before and writes its file again; so older files are removed
+only when a later batch comes, since then their batches are complete. Every file is a frame and names
+the one before it.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ _KIND = "stage"
 
 @dataclass(frozen=True)
 class Entry:
-    """The changes of each part that came with a batch, or, ``whole``, the rows left of all so far; with what comes ``next`` of EVERY."""
+    """The changes of each part in a batch or, ``whole``, the rows left of all changes so far.
+
+    ``next`` is the next instant of EVERY, or the first instant of results.
+    """
 
     batch: int
     previous: int | None
@@ -31,19 +36,19 @@ class Entry:
     parts: tuple[bytes, ...]
 
     def tables(self) -> list[pa.Table]:
-        """The rows of each part."""
+        """Return the rows of each part."""
         return [from_blob(blob) for blob in self.parts]
 
 
 class StageLog:
-    """The files of one last stage in a folder."""
+    """The files of one global stage in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._last: int | None = None
 
     def load(self, batch: int) -> list[Entry]:
-        """What was written before a batch: a whole entry and the changes since; nothing, if that is the first batch."""
+        """Return the entries before a batch: a whole one and the changes since; none for the first."""
         numbers = [number for number in self._numbers() if number < batch]
         self._last = numbers[-1] if numbers else None
         entries: list[Entry] = []
@@ -56,7 +61,7 @@ class StageLog:
     def write(
         self, batch: int, tables: Sequence[pa.Table], following: int | None, *, whole: bool
     ) -> None:
-        """Write the entry of a batch, in the place of one from an earlier attempt."""
+        """Write the entry of a batch; replace one from an earlier attempt."""
         entry = Entry(
             batch, self._last, whole, following, tuple(to_blob(table) for table in tables)
         )
@@ -65,7 +70,7 @@ class StageLog:
         self._last = batch
 
     def prune(self, since: int) -> None:
-        """Remove what is older than a whole entry, which is that of a complete batch."""
+        """Remove the files before a whole entry, whose batch is complete."""
         for number in self._numbers():
             if number < since:
                 self._path(number).unlink(missing_ok=True)

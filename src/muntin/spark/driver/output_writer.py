@@ -21,11 +21,11 @@ from muntin.model.catalog import Stream
 from muntin.plan.join import JoinPlan
 from muntin.plan.pipeline import PipelinePlan
 from muntin.plan.query import Query
-from muntin.runtime.suspended_query import reason_of
+from muntin.runtime.fault_isolation import reason_of
 from muntin.runtime.time_warnings import warn_of_epoch, warn_of_rows_ahead
 from muntin.spark.deployment import DeployedQuery, Deployment, PlacedQuery
 from muntin.spark.driver.checkpoint import CheckpointError
-from muntin.spark.driver.global_stage import LastStages
+from muntin.spark.driver.global_stage import GlobalStages
 from muntin.spark.driver.metrics import STATS, RunMetrics
 from muntin.spark.driver.suspended_queries import SuspendedQueries
 from muntin.spark.exchange.controls import HELD
@@ -66,7 +66,7 @@ class OutputWriter:
         self._late = folder / "late"
         self._last = folder / "global"
         self._duck = Duck()
-        self.stages = LastStages(self._last, self._duck)
+        self.stages = GlobalStages(self._last, self._duck)
         self._program: Deployment | None = None
         self._placed: list[PlacedQuery] = []
         self._suspended = SuspendedQueries(folder / "suspended")
@@ -81,7 +81,7 @@ class OutputWriter:
 
     def begin(self, program: Deployment, batch: int) -> None:
         """Make ready for a run that begins with a batch: last stages are as before it."""
-        self.stages = LastStages(self._last, self._duck)
+        self.stages = GlobalStages(self._last, self._duck)
         self.follow(program)
         self._suspended.load()
         self._places = self.stages.begin(program, self._placed, batch)

@@ -22,7 +22,7 @@ from muntin.spark.exchange.controls import ControlRow
 from muntin.spark.exchange.frames import read_file, write_file, writing
 from muntin.spark.exchange.messages import Part, from_blob, to_blob
 from muntin.spark.exchange.packer import Packer
-from muntin.spark.partition.partition import Reach, reach_into
+from muntin.spark.partition.window_reach import WindowReach, reach_into
 
 Held = Mapping[tuple[str, str], Sequence[pa.Table]]
 """Rows by lane and stream, a table for each partition."""
@@ -88,10 +88,10 @@ def settled(
 
 def _lanes(
     program: Deployment, added: DeployedQuery
-) -> tuple[str | None, dict[tuple[str, str], Reach]]:
+) -> tuple[str | None, dict[tuple[str, str], WindowReach]]:
     """The lane that a query can join, if there is one, and how far every lane reaches into the streams of the query."""
     *before, query = PendingChange(added).after(program).placed()
-    reach: dict[tuple[str, str], Reach] = {}
+    reach: dict[tuple[str, str], WindowReach] = {}
     alike: dict[str, None] = {}
     for place in program.active(len(program.changes)):
         placed = before[place]
@@ -99,7 +99,7 @@ def _lanes(
             alike[placed.dataflow] = None
         for stream in set(placed.streams) & set(query.streams):
             key = (placed.dataflow, stream)
-            reach[key] = reach_into(stream, placed, reach.get(key, Reach()))
+            reach[key] = reach_into(stream, placed, reach.get(key, WindowReach()))
     joined = (
         lane
         for lane in alike

@@ -9,34 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from muntin.engine.engine import Engine
 from muntin.model.settings import Settings
 from muntin.model.window import TimeWindow
 from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit, Query
 from muntin.planner.overload_plan import is_adapting
+from muntin.runtime.dataflow import Dataflow
+from muntin.runtime.holdings import closed, oldest_logged, oldest_waiting
 
 
 def next_due(
-    engine: Engine, queries: Iterable[tuple[Query, Settings]], newest: Mapping[str, int]
+    dataflow: Dataflow, queries: Iterable[tuple[Query, Settings]], newest: Mapping[str, int]
 ) -> int | None:
-    """Return the first instant at which time alone can change results of an engine, or None.
+    """Return the first instant at which time alone can change results, or None.
 
     ``newest`` maps streams to the time of their newest row; streams without rows are absent.
     """
-    waiting = engine.oldest_waiting()
+    waiting = oldest_waiting(dataflow)
     found = [] if waiting is None else [waiting]
     for query, settings in queries:
-        due = _due_of(engine, query, settings, newest)
+        due = _due_of(dataflow, query, settings, newest)
         if due is not None:
             found.append(due)
     return min(found, default=None)
 
 
 def _due_of(
-    engine: Engine, query: Query, settings: Settings, newest: Mapping[str, int]
+    dataflow: Dataflow, query: Query, settings: Settings, newest: Mapping[str, int]
 ) -> int | None:
-    now = engine.closed()
+    now = closed(dataflow)
     every = max(query.every or 0, settings.join.reevaluation or 0)
     windows = [
         (source.relation, _expiry(query, source.window))
@@ -57,8 +58,8 @@ def _due_of(
     for stream, micros in windows:
         # The first row that leaves, and the first one whose instant is not closed.
         arrived, left = (
-            engine.oldest_logged(stream, now + 1),
-            engine.oldest_logged(stream, now - micros),
+            oldest_logged(dataflow, stream, now + 1),
+            oldest_logged(dataflow, stream, now - micros),
         )
         instants += [] if arrived is None else [arrived]
         instants += [] if left is None or not micros else [left + micros]

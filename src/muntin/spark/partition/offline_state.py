@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from muntin.spark.deployment import Deployment
 from muntin.spark.driver.streaming_query import partition_keys
-from muntin.spark.partition.recovery import KeptPartition, recalled
+from muntin.spark.partition.recovery import RecoverablePartition, recalled
 
 
 def held_at_rest(
@@ -24,7 +24,7 @@ def held_at_rest(
     )
     for number, key in enumerate(partition_keys(spark, program.partitions)):
         kept = shares.where(shares["partition"] == key).orderBy("batch").collect()
-        partition = KeptPartition.rebuilt(
+        partition = RecoverablePartition.rebuilt(
             program, number, (recalled(bytes(row["share"])) for row in kept)
         )
         for lane, stream in exports:

@@ -9,16 +9,16 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from muntin.engine.engine import OnRelease
 from muntin.spark.deployment import Deployment
 from muntin.spark.driver.metrics import PartitionMetrics, Rebuilt
 from muntin.spark.exchange.codec import decode, encode
 from muntin.spark.exchange.messages import Output, PartitionBatch
-from muntin.spark.partition.partition import Kept, Ledger, Partition
+from muntin.spark.partition.partition import OnRelease, Partition
+from muntin.spark.partition.retained_batches import RetainedBatch, RetainedBatches
 from muntin.spark.partition.spool import Sent
 
 Memory: TypeAlias = bytes
-"""A share that is kept, with its note, as it is in the state store."""
+"""A batch that is kept, with its note, as it is in the state store."""
 
 FEW = 20_000
 """So many rows more than twice those in the windows may always be kept."""
@@ -28,36 +28,36 @@ _KIND = "share"
 
 @dataclass(frozen=True)
 class _Remembered:
-    note: Kept
-    share: PartitionBatch
+    note: RetainedBatch
+    batch: PartitionBatch
 
 
-def remembered(note: Kept, share: PartitionBatch) -> Memory:
-    """Return a share and its note as a frame."""
-    return encode(_Remembered(note, share), _KIND)
+def remembered(note: RetainedBatch, batch: PartitionBatch) -> Memory:
+    """Return a batch and its note as a frame."""
+    return encode(_Remembered(note, batch), _KIND)
 
 
-def recalled(memory: Memory) -> tuple[Kept, PartitionBatch]:
-    """Return the share and the note in a frame.
+def recalled(memory: Memory) -> tuple[RetainedBatch, PartitionBatch]:
+    """Return the batch and the note in a frame.
 
     Raises
     ------
     CheckpointError
         When the frame is damaged.
     """
-    kept = decode(memory, _KIND, _Remembered, "a share in the state store of the checkpoint")
-    return kept.note, kept.share
+    kept = decode(memory, _KIND, _Remembered, "a batch in the state store of the checkpoint")
+    return kept.note, kept.batch
 
 
 @dataclass(frozen=True)
 class Applied:
-    """What came of a share: the outputs, the note to keep with it, batches that need not be kept any more, and what was counted.
+    """What came of a batch: the outputs, the note to keep with it, batches that need not be kept any more, and what was counted.
 
-    If there is a ``snapshot``, the note belongs to it, and it is kept instead of the share.
+    If there is a ``snapshot``, the note belongs to it, and it is kept instead of the batch.
     """
 
     outputs: list[Output]
-    note: Kept
+    note: RetainedBatch
     gone: list[int]
     stats: PartitionMetrics
     snapshot: PartitionBatch | None = None
@@ -65,71 +65,74 @@ class Applied:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a share as it travels: outputs sent instead of outputs, the rest as in :class:`Applied`."""
+    """What came of a batch as it travels: outputs sent instead of outputs, the rest as in :class:`Applied`."""
 
     sent: list[Sent]
-    note: Kept
+    note: RetainedBatch
     gone: list[int]
     stats: PartitionMetrics
     snapshot: PartitionBatch | None
 
 
-class KeptPartition:
+class RecoverablePartition:
     """A partition with its ledger; ``version`` is the last batch that was applied."""
 
-    def __init__(self, program: Deployment, number: int) -> None:
-        self._program = program
-        self._partition = Partition(program, number)
-        self._ledger = Ledger()
+    def __init__(self, deployment: Deployment, number: int) -> None:
+        self._deployment = deployment
+        self._partition = Partition(deployment, number)
+        self._retained = RetainedBatches()
         self._rebuilt: Rebuilt | None = None
         self.version = -1
 
     @classmethod
     def rebuilt(
-        cls, program: Deployment, number: int, kept: Iterable[tuple[Kept, PartitionBatch]]
-    ) -> KeptPartition:
+        cls,
+        deployment: Deployment,
+        number: int,
+        kept: Iterable[tuple[RetainedBatch, PartitionBatch]],
+    ) -> RecoverablePartition:
         """The partition as it was after the last of the shares that are kept: all of them repeated, without results."""
         began = time.time()
-        partition = cls(program, number)
-        last: Kept | None = None
-        for place, (note, share) in enumerate(kept):
+        partition = cls(deployment, number)
+        last: RetainedBatch | None = None
+        for place, (note, batch) in enumerate(kept):
             if note.since is not None:
                 assert place == 0, "a snapshot stands for all that was before it"
-                partition._partition.load(share, note.before, note.since)
+                partition._partition.load(batch, note.before, note.since)
             else:
                 if place == 0:
                     partition._partition.restore(note.before)
-                partition._partition.repeat(share)
-            partition._ledger.keep(note)
-            partition.version = share.batch
+                partition._partition.replay(batch)
+            partition._retained.keep(note)
+            partition.version = batch.batch
             last = note
         if last is not None:
-            partition._partition.load_limits(last.after)
+            partition._partition.dataflows.load_limits(last.after)
             partition._rebuilt = Rebuilt(partition.rows(), began, time.time())
         return partition
 
-    def extend(self, program: Deployment) -> bool:
+    def extend(self, deployment: Deployment) -> bool:
         """Take a program that is this one with further changes; whether it is."""
-        known = len(self._program.changes)
-        if replace(program, changes=program.changes[:known]) != self._program:
+        known = len(self._deployment.changes)
+        if replace(deployment, changes=deployment.changes[:known]) != self._deployment:
             return False
-        self._program = program
-        self._partition.extend(program)
+        self._deployment = deployment
+        self._partition.dataflows.extend(deployment)
         return True
 
-    def apply(self, share: PartitionBatch, on_release: OnRelease | None = None) -> Applied:
-        """Apply the next share; ``on_release`` gets results as soon as they are made."""
-        self._ledger.add(
-            share, self._partition.clock(), self._program.streams, self._partition.reached()
+    def apply(self, batch: PartitionBatch, on_release: OnRelease | None = None) -> Applied:
+        """Apply the next batch; ``on_release`` gets results as soon as they are made."""
+        self._retained.add(
+            batch, self._partition.clock(), self._deployment.streams, self._partition.reached()
         )
-        outputs = self._partition.apply(share, on_release)
-        outputs += self._partition.answers(share.controls)
-        self._ledger.allow(self._partition.limits())
-        self.version = share.batch
-        stats, self._rebuilt = replace(self._partition.stats(), rebuilt=self._rebuilt), None
-        gone = self._ledger.expire(self._partition.reached(), self._partition.reach)
+        outputs = self._partition.apply(batch, on_release)
+        outputs += self._partition.answers(batch.controls)
+        self._retained.allow(self._partition.dataflows.limits())
+        self.version = batch.batch
+        stats, self._rebuilt = replace(self._partition.metrics(), rebuilt=self._rebuilt), None
+        gone = self._retained.expire(self._partition.reached(), self._partition.dataflows.reach)
         snapshot = self._compact(gone)
-        return Applied(outputs, self._ledger.kept[-1], gone, stats, snapshot)
+        return Applied(outputs, self._retained.kept[-1], gone, stats, snapshot)
 
     def _compact(self, gone: list[int]) -> PartitionBatch | None:
         """A snapshot in the place of all shares, when windows per partition hold less than half of what is kept.
@@ -137,12 +140,12 @@ class KeptPartition:
         Shares never go by age where such a window reads a stream, since it may hold a single old row of them. As many rows have
         come since the last snapshot as this one has, so it costs O(1) a row in all.
         """
-        endless = any(reach.forever for reach in self._partition.reach.values())
-        if not endless or self._ledger.weight <= 2 * self.rows() + FEW:
+        endless = any(reach.forever for reach in self._partition.dataflows.reach.values())
+        if not endless or self._retained.weight <= 2 * self.rows() + FEW:
             return None
         snapshot, since = self._partition.snapshot(self.version)
-        gone += self._ledger.replace_all(
-            snapshot, since, self._partition.clock(), self._program.streams
+        gone += self._retained.replace_all(
+            snapshot, since, self._partition.clock(), self._deployment.streams
         )
         return snapshot
 
@@ -152,4 +155,4 @@ class KeptPartition:
 
     def rows(self) -> int:
         """Rows that it holds."""
-        return self._partition.rows()
+        return self._partition.dataflows.rows_held()

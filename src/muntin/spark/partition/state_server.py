@@ -42,7 +42,7 @@ from muntin.kernels.jit import prepare
 from muntin.spark.driver.checkpoint import CheckpointError, program_of
 from muntin.spark.exchange.messages import PartitionBatch
 from muntin.spark.partition.push_channel import Courier, Outlet
-from muntin.spark.partition.recovery import Answer, Applied, KeptPartition, Memory, recalled
+from muntin.spark.partition.recovery import Answer, Applied, Memory, RecoverablePartition, recalled
 from muntin.spark.partition.spool import Spool
 from muntin.spark.partition.wire import receive, send
 from muntin.spark.temp_files import private_folder, sweep
@@ -311,7 +311,7 @@ class _Serving:
     """The partition of a resident, and the programs it knows."""
 
     def __init__(self) -> None:
-        self._partition: KeptPartition | None = None
+        self._partition: RecoverablePartition | None = None
         self._program = ""
         self._courier = Courier()
 
@@ -353,7 +353,7 @@ class _Serving:
         )
 
     def _applied(
-        self, partition: KeptPartition, share: PartitionBatch, outlet: Outlet | None
+        self, partition: RecoverablePartition, share: PartitionBatch, outlet: Outlet | None
     ) -> Applied:
         if outlet is None:
             return partition.apply(share)
@@ -364,7 +364,7 @@ class _Serving:
     def _rebuild(self, connection: Connection, program: bytes, number: int) -> None:
         memories = iter(connection.recv_bytes, _ALL)
         try:
-            self._partition = KeptPartition.rebuilt(
+            self._partition = RecoverablePartition.rebuilt(
                 program_of(program), number, map(recalled, memories)
             )
         except CheckpointError:

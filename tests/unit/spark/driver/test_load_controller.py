@@ -18,8 +18,9 @@ from muntin.spark.driver.load_controller import BatchPacer, LoadController, Meas
 from muntin.spark.exchange.controls import ControlRow, ProbeLimits
 from muntin.spark.exchange.messages import Output, PartitionBatch
 from muntin.spark.exchange.packer import Packer
-from muntin.spark.partition.partition import RESULTS, Kept
-from muntin.spark.partition.recovery import KeptPartition
+from muntin.spark.partition.partition import RESULTS
+from muntin.spark.partition.recovery import RecoverablePartition
+from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.sql.streams import make_stream
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
@@ -269,11 +270,11 @@ def test_a_limited_partition_built_again_before_any_share_makes_the_same_choices
         streams, {}, (DeployedQuery("q", SQL, {**ADAPT, "probe_choice": choice}),), (), 1
     )
     plain = Deployment(streams, {}, (DeployedQuery("q", SQL, {}),), (), 1)
-    unbroken, complete = KeptPartition(program, 0), KeptPartition(plain, 0)
-    store: dict[int, tuple[Kept, PartitionBatch]] = {}
+    unbroken, complete = RecoverablePartition(program, 0), RecoverablePartition(plain, 0)
+    store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
     made, possible = 0, 0
     for share in shares(program, seed):
-        kept = KeptPartition.rebuilt(program, 0, store.values())
+        kept = RecoverablePartition.rebuilt(program, 0, store.values())
         applied = kept.apply(share)
         store[share.batch] = (applied.note, share)
         for gone in applied.gone:

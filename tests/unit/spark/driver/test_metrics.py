@@ -16,7 +16,7 @@ from muntin.spark.deployment import DeployedQuery, Deployment
 from muntin.spark.driver.metrics import PartitionMetrics, Rebuilt, RunMetrics
 from muntin.spark.exchange.messages import Part, PartitionBatch
 from muntin.spark.exchange.packer import Packer
-from muntin.spark.partition.recovery import KeptPartition
+from muntin.spark.partition.recovery import RecoverablePartition
 
 NOTHING = ResponseTimes().stats()
 EMPTY = dict.fromkeys(("input", "most_input", "join", "held", "most_held", "output"), 0)
@@ -45,7 +45,7 @@ def test_rows_count_once_under_several_schemes() -> None:
         for partition, part in Packer(program, stream).pack(table, 0):
             parts[partition].append(part)
     share = [PartitionBatch(0, 0, {"A": 5, "B": 7}, tuple(own)) for own in parts]
-    partitions = [KeptPartition(program, number) for number in range(3)]
+    partitions = [RecoverablePartition(program, number) for number in range(3)]
     told = [partition.apply(share[number]).stats for number, partition in enumerate(partitions)]
     tally = RunMetrics()
     tally.add(0, [json.loads(stats.to_blob()) for stats in told], {}, {})
@@ -159,7 +159,7 @@ def test_a_partition_tells_response_times_of_each_share_from_its_arrival_on() ->
         DeployedQuery("none", "SELECT k FROM A WHERE k > 9 WINDOW 9 SECONDS", {}),
     )
     program = Deployment((Stream("A", SCHEMA, "ts", 0),), {}, queries, (), 1)
-    partition = KeptPartition(program, 0)
+    partition = RecoverablePartition(program, 0)
     for batch, times in enumerate(([1, 2], [3])):
         rows = pa.table({"k": [1] * len(times), "j": [2] * len(times), "ts": times}).cast(SCHEMA)
         share = PartitionBatch(
@@ -227,9 +227,9 @@ def test_a_partition_that_was_built_again_says_so_once() -> None:
         )
         for batch in range(3)
     ]
-    first = KeptPartition(program, 0).apply(shares[0])
+    first = RecoverablePartition(program, 0).apply(shares[0])
     assert first.stats.rebuilt is None, "there was nothing to build it from"
-    partition = KeptPartition.rebuilt(program, 0, [(first.note, shares[0])])
+    partition = RecoverablePartition.rebuilt(program, 0, [(first.note, shares[0])])
     told = [partition.apply(share).stats.rebuilt for share in shares[1:]]
     assert told[0] is not None
     assert told[0].rows == 2
@@ -248,7 +248,7 @@ def test_progress_names_for_each_query_the_watermark_and_the_stream_that_it_wait
     parts: list[list[Part]] = [[], []]
     for partition, part in Packer(program, "A").pack(table, 0):
         parts[partition].append(part)
-    partitions = [KeptPartition(program, number) for number in range(2)]
+    partitions = [RecoverablePartition(program, number) for number in range(2)]
     tally = RunMetrics()
 
     def told(batch: int, newest: dict[str, int], parts: list[list[Part]]) -> dict[str, Any]:

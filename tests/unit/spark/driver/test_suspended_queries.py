@@ -21,7 +21,7 @@ from muntin.spark.driver.suspended_queries import SuspendedQueries
 from muntin.spark.exchange.messages import Part, PartitionBatch, to_blob
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import RESULTS
-from muntin.spark.partition.recovery import Applied, KeptPartition
+from muntin.spark.partition.recovery import Applied, RecoverablePartition
 from muntin.spark.partition.spool import Spool
 from muntin.sql.script import read_query
 
@@ -63,7 +63,7 @@ def break_marked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_partition_goes_on_without_a_query_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     program = program_of(HEALTHY, FAILING)
-    partition, stores = KeptPartition(program, 0), {}
+    partition, stores = RecoverablePartition(program, 0), {}
     keys = range(20)
     for batch in range(4):
         if batch == 2:
@@ -74,7 +74,7 @@ def test_a_partition_goes_on_without_a_query_that_fails(monkeypatch: pytest.Monk
         assert found["healthy"]
         assert ("failing" in found) == (batch < 2)
         assert applied.stats.suspended.keys() == ({"failing"} if batch >= 2 else set())
-    again = KeptPartition.rebuilt(program, 0, stores.values())
+    again = RecoverablePartition.rebuilt(program, 0, stores.values())
     applied = again.apply(share(program, 0, 4, *keys))
     assert results(applied).keys() == {"healthy"}
     assert "nothing works" in applied.stats.suspended["failing"]
@@ -88,7 +88,7 @@ def test_a_query_that_cannot_be_registered_does_not_stop_its_partition(
     joined = DeployedQuery("joined", sql, {})
     changes = (QueryChange(1, added=joined, dataflow="0"), QueryChange(3, dropped="joined"))
     program = program_of(HEALTHY, changes=changes)
-    partition = KeptPartition(program, 0)
+    partition = RecoverablePartition(program, 0)
     rows = to_blob(
         pa.table([pa.array([1, 2]), pa.array([SECOND] * 2).cast(pa.timestamp("us"))], schema=SCHEMA)
     )
@@ -121,7 +121,7 @@ class Run:
 
     def __init__(self, folder: Path, program: Deployment) -> None:
         self.program = program
-        self.partitions = [KeptPartition(program, number) for number in range(2)]
+        self.partitions = [RecoverablePartition(program, number) for number in range(2)]
         self.delivery = OutputWriter(folder, Spool(folder / "spool"))
         self.sinks: dict[str, Collected] = {}
 

@@ -63,7 +63,7 @@ def test_nothing_changes_before_the_next_due_instant(name: str, seed: int) -> No
             now += SECOND // 2
             twin.advance(now)
             expected.append(truth.poll())
-            due = next_due(engine, [(query, Settings())], newest)
+            due = next_due(engine.dataflow, [(query, Settings())], newest)
             if due is not None and now >= due:
                 engine.advance(now)
             else:
@@ -73,4 +73,4 @@ def test_nothing_changes_before_the_next_due_instant(name: str, seed: int) -> No
             found.append(handle.poll())
         assert pa.concat_tables(found).to_pylist() == pa.concat_tables(expected).to_pylist()
     if query.emit != "snapshot":
-        assert next_due(engine, [(query, Settings())], newest) is None, "it ends"
+        assert next_due(engine.dataflow, [(query, Settings())], newest) is None, "it ends"

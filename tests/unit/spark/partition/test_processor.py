@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from muntin.spark.exchange.messages import PartitionBatch
-from muntin.spark.partition.partition import Clock, Kept
+from muntin.spark.partition.partition_clock import PartitionClock
 from muntin.spark.partition.recovery import recalled, remembered
+from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.spark.partition.state_server import ResidentError
 from muntin.spark.partition.task import recall
 
@@ -31,7 +32,7 @@ def told(shares: dict[int, bytes], kept: int) -> list[bytes]:
 
 
 def test_kept_shares_that_are_missing_or_damaged_are_told() -> None:
-    notes = {batch: Kept(batch, Clock({}, 0), {}) for batch in (2, 3, 5)}
+    notes = {batch: RetainedBatch(batch, PartitionClock({}, 0), {}) for batch in (2, 3, 5)}
     whole = {
         batch: remembered(note, PartitionBatch(batch, 0, {}, ())) for batch, note in notes.items()
     }

@@ -11,8 +11,9 @@ from muntin.spark.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.exchange.messages import Output, PartitionBatch, from_blob
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition import recovery as rebuilding
-from muntin.spark.partition.partition import LATE, RESULTS, Kept
-from muntin.spark.partition.recovery import KeptPartition
+from muntin.spark.partition.partition import LATE, RESULTS
+from muntin.spark.partition.recovery import RecoverablePartition
+from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.state import stream_log
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
@@ -71,11 +72,11 @@ def test_a_partition_built_again_before_every_share_tells_the_same(
     sql: str, batches: list[str], slack: int
 ) -> None:
     program = program_of(sql, slack * SECOND)
-    kept, unbroken = KeptPartition(program, 0), KeptPartition(program, 0)
-    store: dict[int, tuple[Kept, PartitionBatch]] = {}
+    kept, unbroken = RecoverablePartition(program, 0), RecoverablePartition(program, 0)
+    store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
     told = 0
     for share in shares(program, batches):
-        kept = KeptPartition.rebuilt(program, 0, store.values())
+        kept = RecoverablePartition.rebuilt(program, 0, store.values())
         applied = kept.apply(share)
         store[share.batch] = (applied.note, applied.snapshot or share)
         for gone in applied.gone:
@@ -88,7 +89,7 @@ def test_a_partition_built_again_before_every_share_tells_the_same(
 
 def test_shares_that_no_window_reaches_are_let_go() -> None:
     program = program_of("SELECT v FROM A WINDOW 2 SECONDS")
-    kept = KeptPartition(program, 0)
+    kept = RecoverablePartition(program, 0)
     gone = [kept.apply(share).gone for share in shares(program, ["1", "2", "3", "4", "9"])]
     assert gone == [[], [], [], [0], [1, 2, 3]]
 
@@ -96,7 +97,7 @@ def test_shares_that_no_window_reaches_are_let_go() -> None:
 LAST = "SELECT a.v AS x, b.v AS y FROM A a [PARTITION BY k ROWS 3], A b [PARTITION BY k ROWS 1] WHERE a.k = b.k"
 
 
-def kept_rows(store: dict[int, tuple[Kept, PartitionBatch]]) -> int:
+def kept_rows(store: dict[int, tuple[RetainedBatch, PartitionBatch]]) -> int:
     return sum(
         len(from_blob(part.blob)) for _, share in store.values() for part in share.all_parts()
     )
@@ -107,8 +108,8 @@ def test_what_partitioned_windows_keep_is_bounded(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(rebuilding, "FEW", 1_000)
     program = program_of(LAST)
     packer = Packer(program, "A")
-    kept = KeptPartition(program, 0)
-    store: dict[int, tuple[Kept, PartitionBatch]] = {}
+    kept = RecoverablePartition(program, 0)
+    store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
     snapshots = 0
     for number in range(200):
         values = list(range(number * 50, number * 50 + 50))
@@ -125,7 +126,7 @@ def test_what_partitioned_windows_keep_is_bounded(monkeypatch: pytest.MonkeyPatc
     assert snapshots > 1
     assert len(store) < 100
     assert (
-        KeptPartition.rebuilt(program, 0, store.values())
+        RecoverablePartition.rebuilt(program, 0, store.values())
         .apply(PartitionBatch(200, 0, {}, (), 10**12))
         .outputs
         == []
@@ -146,11 +147,11 @@ def test_snapshots_go_with_queries_that_come_and_go(
         (QueryChange(3, added=second),) if change == "added" else (QueryChange(3, dropped="q"),)
     )
     program = Deployment(stream, {}, (first,) if change == "added" else (first, second), changes, 1)
-    unbroken = KeptPartition(program, 0)
-    store: dict[int, tuple[Kept, PartitionBatch]] = {}
+    unbroken = RecoverablePartition(program, 0)
+    store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
     for drawn in shares(program, ["1 2", "3", "4 5", "6", "7", "8 9 10", "@20", "21", "22"]):
         share = replace(drawn, epoch=program.epoch(drawn.batch))
-        kept = KeptPartition.rebuilt(program, 0, store.values())
+        kept = RecoverablePartition.rebuilt(program, 0, store.values())
         applied = kept.apply(share)
         assert applied.snapshot is not None
         store = {share.batch: (applied.note, applied.snapshot)}
@@ -171,7 +172,7 @@ def test_rows_without_a_time_or_with_one_out_of_range_are_told_of_as_late_and_di
     )
     packer = Packer(program, "A")
     assert packer.newest(rows) == 3 * SECOND
-    kept = KeptPartition(program, 0)
+    kept = RecoverablePartition(program, 0)
     applied = kept.apply(
         PartitionBatch(
             0, 0, {"A": 3 * SECOND}, tuple(part for _, part in packer.pack(rows, 0)), 4 * SECOND

@@ -22,7 +22,7 @@ import pytest
 from muntin.spark.driver.checkpoint import content_of
 from muntin.spark.exchange.frames import pack
 from muntin.spark.exchange.messages import PartitionBatch, from_blob
-from muntin.spark.partition.recovery import Answer, KeptPartition, Memory, remembered
+from muntin.spark.partition.recovery import Answer, Memory, RecoverablePartition, remembered
 from muntin.spark.partition.state_server import Request, Resident, ResidentError, resting_files
 from muntin.testing.processes import kill, residents, wait_gone
 from tests.unit.spark.exchange.test_frames import Trap
@@ -72,7 +72,7 @@ def told(answer: Answer) -> list[tuple[str, list[str]]]:
 
 
 def told_in_process() -> list[list[tuple[str, list[str]]]]:
-    partition = KeptPartition(PROGRAM, 0)
+    partition = RecoverablePartition(PROGRAM, 0)
     return [texts(partition.apply(share).outputs) for share in SHARES]
 
 
