@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from muntin.model.catalog import Stream
 from muntin.operators.budgeted_tree import Budgets
+from muntin.runtime.codec import decode, encode
 from muntin.runtime.external_quota import LimitState
+from muntin.runtime.frames import CheckpointError, pack
 from muntin.spark.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.driver.checkpoint import _Stored, content_of
 from muntin.spark.driver.global_stage_log import Entry
-from muntin.spark.exchange.codec import decode, encode
-from muntin.spark.exchange.frames import CheckpointError, pack
 from muntin.spark.exchange.messages import Part, PartitionBatch
 from muntin.spark.partition.partition_clock import PartitionClock
 from muntin.spark.partition.recovery import recalled, remembered

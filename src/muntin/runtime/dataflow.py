@@ -20,6 +20,7 @@ import pyarrow as pa
 from muntin.expressions.duck import Duck
 from muntin.kernels.jit import prepare, prepare_part
 from muntin.model.catalog import Stream
+from muntin.model.clock import BEFORE_ALL
 from muntin.operators.scheduled_join import Pace
 from muntin.operators.workspace import Workspace
 from muntin.plan.pipeline import PipelinePlan
@@ -171,17 +172,17 @@ class Dataflow:
         self._take(rows, frontier)
 
     def snapshot(self) -> Snapshot:
-        """Return the rows that windows reach or that wait; only of a partition, at any time."""
+        """Return the state between two steps; only of a partition, whose queries are one group."""
         group = self.groups.all_streams
         rows = {name: table for name, each in group.inputs.items() if len(table := each.held())}
         before = {name: running.came_before() for name, running in self.queries.items()}
-        return Snapshot(rows, before)
+        return Snapshot(rows, before, group.frontier_of_rows, group.advanced)
 
-    def restore(self, snapshot: Snapshot, frontier: Frontier) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         """Continue where a dataflow with the same queries was; no row has come to this one yet.
 
-        Windows and operators are functions of the rows that windows reach, so they are filled by a
-        replay. Rows that came before a query yield no results for it.
+        A replay of the rows fills windows and operators. Rows that came before a query yield no
+        results for it.
         """
         for name, running in self.queries.items():
             before = snapshot.came_before.get(name, {})
@@ -190,9 +191,9 @@ class Dataflow:
             name: batch_of(table, times_of(table, self.streams[name].stream.time), 0.0)
             for name, table in snapshot.rows.items()
         }
-        self.replay(rows, Frontier(final=frontier.final))
-        if frontier.advanced is not None:
-            self.replay({}, Frontier(advanced=frontier.advanced))
+        self.replay(rows, Frontier(final=snapshot.final))
+        if snapshot.advanced > BEFORE_ALL:
+            self.replay({}, Frontier(advanced=snapshot.advanced))
 
     def _take(self, rows: Mapping[str, Batch], frontier: Frontier) -> list[QueryGroup]:
         """Take rows and move frontiers; return the groups that may have work."""

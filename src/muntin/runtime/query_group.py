@@ -11,7 +11,6 @@ the only one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import Any, TypeAlias
@@ -21,15 +20,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.expressions.duck import Duck
-from muntin.model.clock import AFTER_ALL, BEFORE_ALL
-from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
+from muntin.model.clock import BEFORE_ALL
 from muntin.operators.pipeline import Drive
 from muntin.operators.scheduled_join import Pace
 from muntin.plan.join import JoinPlan
 from muntin.plan.pipeline import PipelinePlan
-from muntin.plan.query import Source
 from muntin.planner.strategies import drive_strategy
 from muntin.runtime.fault_isolation import Guard
+from muntin.runtime.group_inputs import GroupInputs, Promise
 from muntin.runtime.join_registry import Joins
 from muntin.runtime.registration import Registration
 from muntin.runtime.running_join import RunningJoin, Shared
@@ -37,27 +35,14 @@ from muntin.runtime.running_leaf import RunningLeaf
 from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.running_query import RunningQuery
 from muntin.runtime.shared_subplans import SubPlans
-from muntin.runtime.stream_clock import Mask, Place, StreamState, Times, least_watermark
 from muntin.runtime.stream_input import StreamInput
-from muntin.state.batch import Batch
 
 Running: TypeAlias = RunningQuery | RunningPipeline
 Output: TypeAlias = tuple[str, pa.Table]
 """The name of a query and results of it."""
 
-NOWHERE: Place = (BEFORE_ALL, -1)
-_EVERY_STREAM = 1 << 62
 
-
-@dataclass(frozen=True)
-class Promise:
-    """A frontier set from outside: ``advanced`` on all streams, ``final`` in the total order."""
-
-    advanced: int = BEFORE_ALL
-    final: Place = NOWHERE
-
-
-class QueryGroup:
+class QueryGroup(GroupInputs):
     """The queries over one set of streams; without queries, rows of streams that none reads."""
 
     def __init__(
@@ -67,7 +52,7 @@ class QueryGroup:
         tables: Mapping[str, pa.Table],
         promise: Promise,
     ) -> None:
-        self.inputs = {each.stream.name: each for each in inputs}
+        super().__init__(inputs, promise)
         self.joins = Joins(duck)
         self.guard = Guard(self.joins)
         self.pipelines: list[RunningPipeline] = []
@@ -75,81 +60,11 @@ class QueryGroup:
         self._turns = count()
         self._duck = duck
         self._tables = tables
-        self._advanced = promise.advanced
-        self._final = promise.final
 
-    # -- time --------------------------------------------------------------------------------------
-
-    @property
-    def frontier(self) -> Place:
-        """How far the total order is final and processed."""
-        return max(self._final, (self._advanced, _EVERY_STREAM))
-
-    @property
-    def closed(self) -> int:
-        """The last instant that is complete on all streams."""
-        instant, order = self.frontier
-        return instant if order == _EVERY_STREAM else instant - 1
-
-    @property
-    def floor(self) -> Place:
-        """Rows before this place are late.
-
-        Rows of exactly the instant that ``advance`` reached are still taken: only earlier ones were excluded.
-        """
-        return max(self._final, (self._advanced, -1))
-
-    def advance(self, instant: int) -> None:
-        """Take the promise that nothing earlier comes on any stream."""
-        self._advanced = max(self._advanced, instant)
-
-    def move(self, final: Place | None = None) -> None:
-        """Move the frontier to the least watermark, or to a given place, and rows that are final into the logs."""
-        self._final = max(self._final, least_watermark(self._sources()) if final is None else final)
-        frontier = self.frontier
-        for each in self.inputs.values():
-            each.release(frontier)
-
-    def _sources(self, besides: StreamState | None = None) -> list[StreamState]:
-        return [each.source for each in self.inputs.values() if each.source is not besides]
-
-    def waits_for(self) -> StreamState | None:
-        """Return the stream that holds back waiting rows of other streams, if there is one."""
-        if not self.inputs:
-            return None
-        last = min(self._sources(), key=lambda source: source.place)
-        waiting = (each for each in self.inputs.values() if each.source is not last)
-        return last if any(each.waiting() for each in waiting) else None
-
-    # -- rows --------------------------------------------------------------------------------------
-
-    def take(self, source: StreamState, batch: Batch, own: Times) -> Mask | None:
-        """Take rows of a stream that came under these watermarks of its own; return which are late, None if none is."""
-        others = self._sources(besides=source)
-        waits = least_watermark(others) if others else (AFTER_ALL, 0)
-        return self.inputs[source.stream.name].take(batch, own, waits, self.floor)
-
-    def take_final(self, stream: str, batch: Batch) -> Mask | None:
-        """Take rows of a stream that is watched elsewhere; return which are late, None if none is."""
-        return self.inputs[stream].take_final(batch, self.floor)
-
-    def rows_late(self) -> int:
-        """How many rows were late for this group."""
-        return sum(each.rows_late for each in self.inputs.values())
-
-    def lacks(self, source: Source, other: StreamInput) -> bool:
-        """Whether another group holds more of the rows that the window of a new query's source reaches."""
-        own, window = self.inputs[source.relation], source.window
-        if isinstance(window, TimeWindow):
-            after = self.frontier[0] - window.micros
-            return own.held_after(after) < other.held_after(after)
-        if isinstance(window, RowsWindow):
-            return own.held_after() < min(window.rows, other.held_after())
-        assert isinstance(window, PartitionedWindow), "a stream has one of three windows"
-        return own.held_after() < other.held_after()
+    # -- queries -----------------------------------------------------------------------------------
 
     def trim(self, *, exactly: bool = False) -> None:
-        """Let go of rows that no window reaches any more: sooner or later, or ``exactly`` now."""
+        """Release rows that no window reaches any more: when it pays, or ``exactly`` now."""
         for each in self.inputs.values():
             readers = [join for join in self.joins.running if join.reads(each)]
             first = min((join.needs(each) for join in readers), default=each.log.next)
@@ -157,8 +72,6 @@ class QueryGroup:
             each.log.trim(
                 first, partial(_kept_positions, keepers) if keepers else None, exactly=exactly
             )
-
-    # -- queries -----------------------------------------------------------------------------------
 
     def add(self, registration: Registration, shared: Shared) -> tuple[Running, list[pa.Table]]:
         """Run a query from the frontier on; return it with its results from before any row."""
@@ -196,17 +109,19 @@ class QueryGroup:
         running = RunningPipeline(
             plan.query, leaves, self._tables, self._duck, drive, part=shared.governed
         )
-        initial = running.begin(self._advanced)
+        initial = running.begin(self.advanced)
         self.pipelines.append(running)
         return running, initial
 
     def drop(self, running: Running) -> None:
         """End a query. If it failed and its join cannot shrink, the join's other queries fail."""
-        leaves: Sequence[RunningQuery] = ()
+        members: Sequence[RunningQuery]
         if isinstance(running, RunningPipeline):
             self.pipelines.remove(running)
-            leaves = self._subplans.drop(running)
-        for each in leaves if isinstance(running, RunningPipeline) else (running,):
+            members = self._subplans.drop(running)
+        else:
+            members = [running]
+        for each in members:
             try:
                 self.joins.drop(each)
             except Exception as error:
@@ -273,7 +188,7 @@ class QueryGroup:
         """Run the operators above joins over what those have found, and yield results."""
         turn = next(self._turns)
         # An advance to an instant that the rows have passed is no instant of the query.
-        advanced = self._advanced if self._advanced >= self._final[0] else BEFORE_ALL
+        advanced = self.advanced if self.advanced >= self.frontier_of_rows[0] else BEFORE_ALL
         for pipeline in list(self.pipelines):
             results = pipeline.catch_up(self.closed, turn, advanced)
             for table in self.guard.pipeline(pipeline, results):

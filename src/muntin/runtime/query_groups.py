@@ -18,7 +18,8 @@ from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
 from muntin.model.clock import BEFORE_ALL
 from muntin.plan.query import Query, Source
-from muntin.runtime.query_group import NOWHERE, Promise, QueryGroup
+from muntin.runtime.group_inputs import NOWHERE, Promise
+from muntin.runtime.query_group import QueryGroup
 from muntin.runtime.stream_clock import Place, StreamState, least_watermark
 from muntin.runtime.stream_input import StreamInput
 from muntin.state.batch import Batch

@@ -20,10 +20,10 @@ from urllib.parse import unquote, urlsplit
 
 from muntin.errors import InputError
 from muntin.model.catalog import Stream
+from muntin.runtime.codec import decode, encode
+from muntin.runtime.frames import PREFIX, CheckpointError, read_file, write_file, writing
 from muntin.spark.deployment import DeployedQuery, Deployment
 from muntin.spark.driver.resume_plan import resumption
-from muntin.spark.exchange.codec import decode, encode
-from muntin.spark.exchange.frames import PREFIX, CheckpointError, read_file, write_file, writing
 
 __all__ = [
     "Checkpoint",

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from muntin.spark.exchange.codec import decode, encode
-from muntin.spark.exchange.frames import read_file, write_file, writing
+from muntin.runtime.codec import decode, encode
+from muntin.runtime.frames import read_file, write_file, writing
 from muntin.spark.exchange.messages import from_blob, to_blob
 
 _KIND = "stage"

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from muntin.runtime.codec import decode, encode
+from muntin.runtime.frames import read_file, write_file, writing
 from muntin.spark.deployment import DeployedQuery, Deployment, PlacedQuery, QueryChange
-from muntin.spark.exchange.codec import decode, encode
 from muntin.spark.exchange.controls import ControlRow
-from muntin.spark.exchange.frames import read_file, write_file, writing
 from muntin.spark.exchange.messages import Part, from_blob, to_blob
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.window_reach import WindowReach, reach_into

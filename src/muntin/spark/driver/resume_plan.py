@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from muntin.model.settings import Settings
 from muntin.plan.query import Emit, Query
 from muntin.planner.overload_plan import is_adapting
+from muntin.runtime.frames import CheckpointError
 from muntin.spark.deployment import DeployedQuery, Deployment
-from muntin.spark.exchange.frames import CheckpointError
 from muntin.sql.equivalence import meaning
 
 _TRANSIENT = ("", "memory", "console")

@@ -12,7 +12,7 @@ from collections.abc import Container
 from pathlib import Path
 
 from muntin.errors import QuerySuspendedError
-from muntin.spark.exchange.frames import damaged, pack, read_file, unpack, write_file, writing
+from muntin.runtime.frames import damaged, pack, read_file, unpack, write_file, writing
 
 _log = logging.getLogger("muntin")
 _KIND = "suspended"

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from muntin.errors import MuntinError
-from muntin.spark.exchange.frames import writing
+from muntin.runtime.frames import writing
 
 if TYPE_CHECKING:
     from pyspark.sql import (  # not when it runs: the processes of partitions do without pyspark

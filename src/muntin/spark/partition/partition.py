@@ -25,7 +25,6 @@ from muntin.plan.query import Emit
 from muntin.runtime.external_quota import LimitState
 from muntin.runtime.holdings import positions
 from muntin.runtime.running_pipeline import RunningPipeline
-from muntin.runtime.snapshot import Snapshot
 from muntin.spark.deployment import Deployment, PlacedQuery
 from muntin.spark.driver.metrics import PartitionMetrics
 from muntin.spark.exchange.controls import CONTROLS, HELD, ControlRow
@@ -214,7 +213,7 @@ class Partition:
         self.restore(replace(clock, positions=None))
         for name, dataflow in self.dataflows.by_name.items():
             rows = {part.stream: from_blob(part.blob) for of, part in batch.carried if of == name}
-            dataflow.restore(Snapshot(rows, since), clock.moment)
+            dataflow.restore(rows, since, clock.moment)
         self._results.clear()
 
     def restore(self, clock: PartitionClock) -> None:

@@ -10,7 +10,6 @@ import pyarrow as pa
 from muntin.engine.declaration_checks import SINK_OPTIONS
 from muntin.errors import MuntinError, QuerySuspendedError
 from muntin.model.catalog import Catalog, Stream
-from muntin.model.clock import BEFORE_ALL
 from muntin.model.settings import Settings
 from muntin.model.statistics import known_statistics
 from muntin.operators.scheduled_join import Pace
@@ -26,6 +25,7 @@ from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.snapshot import Snapshot
 from muntin.spark.deployment import Deployment, Place, PlacedQuery
 from muntin.spark.exchange.messages import from_blob
+from muntin.spark.partition.partition_clock import CameBefore
 from muntin.state.batch import Batch
 
 _log = logging.getLogger("muntin")
@@ -149,10 +149,9 @@ class PartitionDataflow:
         """Begin with rows that other dataflows hold, for the query that is added next."""
         self.dataflow.fill(self._batches(rows, 0.0), Frontier(final=self.final, advanced=moment))
 
-    def restore(self, snapshot: Snapshot, moment: int) -> None:
-        """Continue from a snapshot; its queries run, and no row has come yet."""
-        advanced = moment if moment > BEFORE_ALL else None
-        self.dataflow.restore(snapshot, Frontier(self.final, advanced))
+    def restore(self, rows: Mapping[str, pa.Table], came: CameBefore, moment: int) -> None:
+        """Continue from the rows of a snapshot; its queries run, and no row has come yet."""
+        self.dataflow.restore(Snapshot(rows, came, self.final, moment))
         self._suspend_failed()
 
     def _batches(self, rows: Mapping[str, pa.Table], arrival: float) -> dict[str, Batch]:

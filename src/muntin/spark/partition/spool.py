@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from muntin.spark.exchange.frames import damaged
+from muntin.runtime.frames import damaged
 from muntin.spark.exchange.messages import Output, from_blob, to_blob
 
 _FEW = 65_536

@@ -15,12 +15,12 @@ from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import MapState, ValueState
 
 from muntin.errors import RunError
+from muntin.runtime.frames import is_intact
 from muntin.spark.deployment import Deployment
 from muntin.spark.driver.checkpoint import DeploymentFile
 from muntin.spark.driver.metrics import STATS
 from muntin.spark.driver.query_changes import brought
 from muntin.spark.driver.subscriptions import subscribed
-from muntin.spark.exchange.frames import is_intact
 from muntin.spark.exchange.messages import CONTROL, TIMELESS, Part, PartitionBatch
 from muntin.spark.partition.push_channel import Address, Outlet
 from muntin.spark.partition.recovery import Memory, remembered

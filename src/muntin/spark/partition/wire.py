@@ -10,8 +10,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from muntin.spark.exchange.codec import decode_values, encode_values
-from muntin.spark.exchange.frames import CheckpointError
+from muntin.runtime.codec import decode_values, encode_values
+from muntin.runtime.frames import CheckpointError
 from muntin.spark.exchange.messages import PartitionBatch
 from muntin.spark.partition.push_channel import Outlet
 from muntin.spark.partition.recovery import Answer

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from muntin.runtime.frames import CheckpointError
 from muntin.spark.driver.global_stage_log import StageLog
-from muntin.spark.exchange.frames import CheckpointError
 
 
 def table(*values: int) -> pa.Table:

@@ -12,13 +12,13 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
+from muntin.runtime.frames import MAGIC, VERSION, is_intact, pack, unpack, write_file
 from muntin.spark.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.driver import checkpoint as checkpoint_module
 from muntin.spark.driver.checkpoint import Checkpoint, CheckpointError, DeploymentFile
 from muntin.spark.driver.global_stage_log import StageLog
 from muntin.spark.driver.query_changes import PendingChange, brought, settled
 from muntin.spark.driver.streaming_query import _packer, _packers
-from muntin.spark.exchange.frames import MAGIC, VERSION, is_intact, pack, unpack, write_file
 from muntin.spark.exchange.messages import Output, from_blob, to_blob
 from muntin.spark.partition.recovery import recalled
 from muntin.spark.partition.spool import Spool
@@ -90,7 +90,7 @@ def test_frames_of_other_kinds_and_versions_are_named(monkeypatch: pytest.Monkey
     with pytest.raises(CheckpointError, match=r"it holds a share, not a program\. Restore"):
         unpack(frame, "program", "it")
     with monkeypatch.context() as patched:
-        patched.setattr("muntin.spark.exchange.frames.VERSION", VERSION + 1)
+        patched.setattr("muntin.runtime.frames.VERSION", VERSION + 1)
         later = pack("share", 1)
     with pytest.raises(
         CheckpointError,
@@ -110,9 +110,7 @@ def test_a_forged_header_with_a_fitting_checksum_is_damaged(
         "[" * 100_000,
     ):
         with monkeypatch.context() as patched:
-            patched.setattr(
-                "muntin.spark.exchange.frames.json.dumps", lambda *_, text=header, **__: text
-            )
+            patched.setattr("muntin.runtime.frames.json.dumps", lambda *_, text=header, **__: text)
             forged = pack("test", None)
         with pytest.raises(CheckpointError, match="it is damaged"):
             unpack(forged, "test", "it")

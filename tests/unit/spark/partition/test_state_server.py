@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from muntin.runtime.frames import pack
 from muntin.spark.driver.checkpoint import content_of
-from muntin.spark.exchange.frames import pack
 from muntin.spark.exchange.messages import PartitionBatch, from_blob
 from muntin.spark.partition.recovery import Answer, Memory, RecoverablePartition, remembered
 from muntin.spark.partition.state_server import Request, Resident, ResidentError, resting_files

@@ -1,8 +1,8 @@
 """Dataclasses as frames and back, driven by their annotations.
 
 An object becomes JSON: dataclasses are objects by field name, tuples and lists are arrays, mappings
-with string keys are objects and others arrays of pairs. Bytes, Arrow schemas and NumPy arrays become
-blobs of the frame, and the JSON has their numbers. A field that is missing takes its default, so
+with string keys are objects and others arrays of pairs. Bytes, Arrow schemas and tables and NumPy
+arrays become blobs of the frame, and the JSON has their numbers. A field that is missing takes its default, so
 fields can be added; anything else that does not match the annotations is an error. Nothing is built
 but the annotated types.
 """
@@ -20,7 +20,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 import numpy as np
 import pyarrow as pa
 
-from muntin.spark.exchange.frames import Buffer, damaged, pack, unpack
+from muntin.runtime.frames import Buffer, damaged, pack, unpack
 
 T = TypeVar("T")
 
@@ -117,6 +117,9 @@ def _plain(value: Any, blobs: list[Buffer]) -> Any:
     if isinstance(value, pa.Schema):
         blobs.append(value.serialize().to_pybytes())
         return len(blobs) - 1
+    if isinstance(value, pa.Table):
+        blobs.append(_stream_of(value))
+        return len(blobs) - 1
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, np.integer | np.floating):
@@ -125,6 +128,16 @@ def _plain(value: Any, blobs: list[Buffer]) -> Any:
         f"a {type(value).__name__} has no place in a frame"
     )
     return [_plain(one, blobs) for one in value]
+
+
+def _stream_of(table: pa.Table) -> bytes:
+    """Return a table as a compressed Arrow stream."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    stream: bytes = sink.getvalue().to_pybytes()
+    return stream
 
 
 # -- from JSON ----------------------------------------------------------------------------------------
@@ -214,6 +227,7 @@ _CONTAINERS: dict[Any, Callable[[Any, Any, Sequence[memoryview]], Any]] = {
 _LEAVES: dict[Any, Callable[[Any, Sequence[memoryview]], Any]] = {
     bytes: lambda value, blobs: bytes(_blob(value, blobs)),
     float: lambda value, _: float(_checked(value, int, float)),
+    pa.Table: lambda value, blobs: pa.ipc.open_stream(pa.py_buffer(_blob(value, blobs))).read_all(),
     pa.Schema: lambda value, blobs: pa.ipc.read_schema(pa.py_buffer(_blob(value, blobs))),
     Path: lambda value, _: Path(_checked(value, str)),
     type(None): lambda value, _: _checked(value, NoneType),

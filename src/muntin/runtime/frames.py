@@ -8,7 +8,7 @@ Layout, little-endian::
 
 The checksum covers everything but itself, so a single changed byte or a missing tail is always
 detected. Later versions keep the first line, so that an older Muntin can tell them from damaged
-files. Reading a frame never runs code: there is no pickle in it, and :mod:`muntin.spark.exchange.codec`
+files. Reading a frame never runs code: there is no pickle in it, and :mod:`muntin.runtime.codec`
 builds only the types it is asked for.
 """
 
