@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from muntin.engine.declaration_checks import SINK_OPTIONS
 from muntin.model.catalog import Stream
 from muntin.model.settings import Settings
 from muntin.spark.deployment import DeployedQuery, Deployment, QueryChange
@@ -33,7 +34,12 @@ def registered(
         having = having.having(setting, value)
     query = Deployment(STREAMS).bind(plain)
     return DeployedQuery(
-        name, sql, settings, meaning_of(query, having.of_query(query.options)), sink, incarnation
+        name,
+        sql,
+        settings,
+        meaning_of(query, having.of_query(query.options, SINK_OPTIONS)),
+        sink,
+        incarnation,
     )
 
 
