@@ -18,7 +18,7 @@ setup: ## create .venv from requirements.lock; install Java if it is missing
 demo: setup ## run the demo on a local Spark: standing queries over two generated streams
 	@$(BIN)/muntin demo
 
-test: lint types layers pytest ## lint, types, import layers, all tests (MUNTIN_PROFILE=fast|ci|deep, WORKERS=n)
+test: lint types layers pytest ## check everything (MUNTIN_PROFILE=fast|ci|deep, WORKERS=n)
 
 check: test ## run everything that CI runs
 
