@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from muntin.engine.declaration_checks import SINK_OPTIONS
 from muntin.model.catalog import Stream
 from muntin.model.settings import Settings
 from muntin.spark.deployment import DeployedQuery, Deployment, QueryChange
@@ -28,13 +29,9 @@ def registered(
     sql: str, sink: str = "parquet /out", name: str = "q", incarnation: str = "old", **settings: str
 ) -> DeployedQuery:
     plain = DeployedQuery(name, sql, settings)
-    having = Settings()
-    for setting, value in settings.items():
-        having = having.having(setting, value)
     query = Deployment(STREAMS).bind(plain)
-    return DeployedQuery(
-        name, sql, settings, meaning_of(query, having.of_query(query.options)), sink, incarnation
-    )
+    meaning = meaning_of(query, Settings.of(**settings).of_query(query.options, SINK_OPTIONS))
+    return DeployedQuery(name, sql, settings, meaning, sink, incarnation)
 
 
 def program(*queries: DeployedQuery) -> Deployment:
