@@ -24,6 +24,12 @@ LONGEST_START = 8.0
 """Seconds from the start during which an interrupt meets Python, Java or Spark starting."""
 
 
+@pytest.fixture(autouse=True)
+def _interrupts_are_not_ignored() -> None:
+    """Take interrupts, which background jobs of a shell ignore, and so do their children."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def start(folder: Path, *options: str) -> subprocess.Popen[bytes]:
     """Start ``muntin run`` in a process group of its own, as a shell does."""
     code = [
