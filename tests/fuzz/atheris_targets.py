@@ -50,7 +50,10 @@ _SCHEMA = build_schema(_COLUMNS)
 
 def lexer(data: bytes) -> None:
     """Read tokens and intervals of any text."""
-    text = data.decode("utf-8", "surrogatepass" if data[:1] == b"\xed" else "replace")
+    try:
+        text = data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "replace")
     for read in (tokenize, parse_interval, parse_instant):
         _only_our_errors(read, text)
 
