@@ -10,13 +10,13 @@ import pyarrow as pa
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from muntin.engine import engine
 from muntin.model.catalog import Stream
 from muntin.operators.scheduled_join import Pace
 from muntin.runtime import running_join
 from muntin.spark.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import Part, PartitionBatch
 from muntin.spark.exchange.packer import Packer
+from muntin.spark.partition import partition as partition_module
 from muntin.spark.partition.partition import RESULTS
 from muntin.spark.partition.recovery import Applied, RecoverablePartition
 from muntin.spark.partition.retained_batches import RetainedBatch
@@ -64,7 +64,7 @@ def programs(draw: st.DrawFn) -> Deployment:
 def cut_small() -> Iterator[None]:
     """Lets results be released in pieces that are as small as can be."""
     with (
-        patch.object(engine, "Pace", lambda: Pace(100_000, 8_000_000, 1)),
+        patch.object(partition_module, "Pace", lambda: Pace(100_000, 8_000_000, 1)),
         patch.object(running_join, "_PACED_SLICE", 1),
     ):
         yield
