@@ -1,10 +1,10 @@
 """Coverage-guided fuzzing of the lexer, the binder and the readers of rows, by hand.
 
-Atheris is no dependency of Muntin; install it into a virtual environment of its own::
+Atheris is not a dependency of Muntin; install it into a separate virtual environment::
 
-    python3.11 -m venv /tmp/atheris
-    /tmp/atheris/bin/pip install atheris duckdb numba numpy pyarrow sqlglot pandas
-    PYTHONPATH=src:. /tmp/atheris/bin/python -m tests.fuzz.atheris_targets binder CORPUS \\
+    python3.11 -m venv .atheris
+    .atheris/bin/pip install atheris duckdb numba numpy pyarrow sqlglot pandas
+    PYTHONPATH=src:. .atheris/bin/python -m tests.fuzz.atheris_targets binder CORPUS \\
         -max_total_time=3600 -max_len=400 -timeout=20 -rss_limit_mb=4096
 
 Targets are ``lexer``, ``binder`` and ``rows``; CORPUS is a folder that the run fills and the next one
