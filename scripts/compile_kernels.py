@@ -20,6 +20,7 @@ def load() -> int:
     """Import every kernel; how many there are."""
     for module in pkgutil.iter_modules(muntin.kernels.__path__, "muntin.kernels."):
         importlib.import_module(module.name)
+    importlib.import_module("muntin.testing.simulated_join")
     return len(all_kernels())
 
 

@@ -20,6 +20,7 @@ HalfTable = Annotated[npt.NDArray[np.int32], 2]
 Octets = Annotated[npt.NDArray[np.int8], 1]
 RealTable = Annotated[npt.NDArray[np.float64], 2]
 Reals = Annotated[npt.NDArray[np.float64], 1]
+Flags = Annotated[npt.NDArray[np.bool_], 1]
 Table = Annotated[npt.NDArray[np.int64], 2]
 
 
@@ -115,6 +116,15 @@ class QueueArrays(NamedTuple):
     bases: Table
     bounds: Table
     pairs: Table
+
+
+class SlotArrays(NamedTuple):
+    """A batch of changes by group; see :class:`muntin.state.group_table.Slots`."""
+
+    groups: Integers
+    run_rows: Integers
+    run_slots: Integers
+    slot_groups: Integers
 
 
 class Walk(NamedTuple):

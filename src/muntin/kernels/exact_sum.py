@@ -9,9 +9,11 @@ run that touched it. The sum that is read is the exact one, rounded once.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
+from muntin.kernels.arrays import Integers, RealTable, SlotArrays, Table
 from muntin.kernels.jit import inline, kernel
 
 LOW_BITS = np.int64(0xFFFFFFFF)
@@ -39,12 +41,13 @@ def add_word(sums, group, word, value):
             sums[group, word + 2] += 1
 
 
-@kernel(
-    "(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1])",
-    part="pipelines",
-)
-def sum_slots(groups, weights, low, high, run_rows, run_slots, slot_groups, sums, out):
-    """Add up numbers of 128 bits with weights +1, -1 and 0; ``out`` as in ``count_slots``, a row of three words each."""
+@kernel(SlotArrays, Integers, Integers, Integers, Table, Table, part="pipelines")
+def sum_slots(slots, weights, low, high, sums, out):
+    """Add up numbers of 128 bits with weights +1, -1 and 0.
+
+    ``out`` as in ``count_slots``, a row of three words each.
+    """
+    groups, run_rows, run_slots, slot_groups = slots
     for run in range(run_rows.shape[0] - 1):
         for slot in range(run_slots[run], run_slots[run + 1]):
             for word in range(3):
@@ -185,29 +188,23 @@ def read_sum(limbs, specials, group, scratch, base, out, row):
     add_scaled(limbs, group, sign, mantissa, offset)
 
 
-@kernel(
-    "(int64[::1], int64[::1], int64[::1], int64[::1], int64, int64[::1], int64[::1], int64[::1],"
-    " int64[:,::1], int64[:,::1], int64[::1], float64[:,::1])",
-    part="pipelines",
-)
-def real_slots(
-    groups,
-    weights,
-    bits,
-    more,
-    base,
-    run_rows,
-    run_slots,
-    slot_groups,
-    limbs,
-    specials,
-    scratch,
-    out,
-):
-    """Add up floating-point numbers, given by their bits; ``more`` has second parts of them, or nothing.
+class LimbArrays(NamedTuple):
+    """Sums of floating-point numbers: limbs and special values per group, and scratch of a sum."""
 
-    ``out`` as in ``count_slots``, a row of two numbers each. Every number fits between ``base`` and the second limb from the top.
+    limbs: Table
+    specials: Table
+    scratch: Integers
+
+
+@kernel(SlotArrays, Integers, Integers, Integers, int, LimbArrays, RealTable, part="pipelines")
+def real_slots(slots, weights, bits, more, base, sums, out):
+    """Add up floating-point numbers, given by their bits; ``more`` has second parts, or nothing.
+
+    ``out`` as in ``count_slots``, a row of two numbers each. Every number fits between ``base`` and
+    the second limb from the top.
     """
+    groups, run_rows, run_slots, slot_groups = slots
+    limbs, specials, scratch = sums
     for run in range(run_rows.shape[0] - 1):
         for slot in range(run_slots[run], run_slots[run + 1]):
             read_sum(limbs, specials, slot_groups[slot], scratch, base, out, 2 * slot)

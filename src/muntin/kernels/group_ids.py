@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from muntin.kernels.arrays import Integers, SlotArrays
 from muntin.kernels.jit import inline, kernel
 from muntin.kernels.rows import mix
 
@@ -112,12 +113,10 @@ def touch_groups(groups, times, stamps, first, slot_groups, slot_rows, run_rows,
     return run + 1, slots
 
 
-@kernel(
-    "(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])",
-    part="pipelines",
-)
-def count_slots(groups, weights, run_rows, run_slots, slot_groups, counts, out):
-    """Add up weights for each group; ``out`` gets what each slot had before its run and has after it, side by side."""
+@kernel(SlotArrays, Integers, Integers, Integers, part="pipelines")
+def count_slots(slots, weights, counts, out):
+    """Add up weights per group; ``out`` gets what each slot had before its run and has after it."""
+    groups, run_rows, run_slots, slot_groups = slots
     for run in range(run_rows.shape[0] - 1):
         for slot in range(run_slots[run], run_slots[run + 1]):
             out[2 * slot] = counts[slot_groups[slot]]

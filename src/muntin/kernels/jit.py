@@ -59,7 +59,7 @@ class Kernel:
         self._entry: Callable[..., Any] | None = None
         try:
             self._compiled: Any = numba.njit(cache=True, **_FLAGS)(function)
-            self._compiled._cache._cache_file._source_stamp = _stamp()  # noqa: SLF001 (numba has no public way)
+            self._compiled._cache._cache_file._source_stamp = _stamp_of(function)  # noqa: SLF001 (numba has no public way)
         except RuntimeError:
             # Neither the package's folder nor the user's cache folder can be written: compile at every start.
             self._compiled = numba.njit(**_FLAGS)(function)
@@ -119,9 +119,16 @@ def _type(declared: Any) -> Any:
     return numba.types.Array(numba.from_dtype(np.dtype(scalar)), dimensions, "C")
 
 
+def _stamp_of(function: Callable[..., Any]) -> str:
+    """Return the stamp of a kernel; one that is defined elsewhere also depends on its own file."""
+    source = Path(function.__code__.co_filename)
+    own = "" if source.parent == Path(__file__).parent else source.read_text()
+    return _stamp() + hashlib.sha256(own.encode()).hexdigest()
+
+
 @cache
 def _stamp() -> str:
-    """What compiled kernels depend on: the text of every kernel file."""
+    """Return what compiled kernels depend on: a hash of the text of every kernel file."""
     texts = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
     return hashlib.sha256(b"\0".join(texts)).hexdigest()
 

@@ -13,8 +13,11 @@ given out. Greatest values are the least ones of their complements.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from muntin.kernels.arrays import Integers, SlotArrays, Table
 from muntin.kernels.jit import inline, kernel
 from muntin.kernels.memory import prefetch
 from muntin.kernels.order_statistics import GREATEST, NONE, SIZES, SMALLEST, log_of
@@ -102,32 +105,24 @@ def read_extremes(pool, group, kinds, out, place):
         out[question, place] = value
 
 
-@kernel(
-    "UniTuple(int64, 2)(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[:,::1],"
-    " int64[::1], int64, int64, int64[:,::1])",
-    part="pipelines",
-)
-def extreme_slots(
-    groups,
-    weights,
-    keys,
-    run_rows,
-    run_slots,
-    slot_groups,
-    pool,
-    sizes,
-    queues,
-    kinds,
-    first_run,
-    first_row,
-    out,
-):
-    """Let rows come (weight +1) or leave (-1); ``out`` as in ``count_slots``, a row a question.
+class ExtremeQueues(NamedTuple):
+    """Queues of candidates: their pool, its free blocks by size, and a row per group."""
 
-    Returns the run and the row at which the pool has become too small, or the number of runs; called again from there with a
-    larger pool, it goes on. The first call begins with the row -1: a run that goes on must not read again what was before
-    it, since values that the next row makes hopeless are gone by then.
+    pool: Table
+    sizes: Integers
+    queues: Table
+
+
+@kernel(SlotArrays, Integers, Integers, ExtremeQueues, Integers, int, int, Table, part="pipelines")
+def extreme_slots(slots, weights, keys, candidates, kinds, first_run, first_row, out):
+    """Add rows (weight +1) or remove the oldest (-1); ``out`` as in ``count_slots``, a row per question.
+
+    Returns the run and the row at which the pool became too small, or the number of runs; the next
+    call resumes there with a larger pool. The first call begins with the row -1: a run that is resumed
+    must not read again what was before it, since values that the next row makes hopeless are gone.
     """
+    groups, run_rows, run_slots, slot_groups = slots
+    pool, sizes, queues = candidates
     for run in range(first_run, run_rows.shape[0] - 1):
         start = first_row
         if run > first_run or first_row < 0:
@@ -151,7 +146,7 @@ def extreme_slots(
                         if group[queue + HELD] == group[queue + ROOM] and not enlarge_queue(
                             pool, sizes, group, queue
                         ):
-                            return run, i
+                            return np.int64(run), np.int64(i)
                 group[CAME] += 1
                 for question in range(kinds.shape[0]):
                     queue = PER_GROUP + question * PER_QUEUE
@@ -164,7 +159,7 @@ def extreme_slots(
                     group[queue + HELD] += 1
         for slot in range(run_slots[run], run_slots[run + 1]):
             read_extremes(pool, queues[slot_groups[slot]], kinds, out, 2 * slot + 1)
-    return run_rows.shape[0] - 1, 0
+    return np.int64(run_rows.shape[0] - 1), np.int64(0)
 
 
 @kernel("(int64[::1], int64[:,::1], int64[::1], int64[:,::1], int64)", part="pipelines")

@@ -8,8 +8,11 @@ and the same input always gives the same trees. A group that has become a tree s
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from muntin.kernels.arrays import Integers, Reals, SlotArrays, Table
 from muntin.kernels.jit import inline, kernel
 from muntin.kernels.rows import mix
 
@@ -46,6 +49,36 @@ GREATEST = 1
 LOWER = 2
 UPPER = 3
 DISCRETE = 4
+
+
+class ValueBlocks(NamedTuple):
+    """Values of small groups: the pool of blocks, its free blocks by size, a row per group.
+
+    A group of more than ``most`` values becomes a tree.
+    """
+
+    pool: Integers
+    sizes: Integers
+    blocks: Table
+    most: int
+
+
+class ValueTrees(NamedTuple):
+    """Values of large groups: nodes, the root and the number of values per group, and scratch."""
+
+    nodes: Table
+    roots: Integers
+    distinct: Integers
+    meta: Integers
+    path: Integers
+
+
+class Questions(NamedTuple):
+    """Questions about a group: their kinds, and for ranks the fraction, also as a ratio."""
+
+    kinds: Integers
+    fractions: Reals
+    ratios: Table
 
 
 @inline
@@ -285,8 +318,11 @@ def rank_of(kind, count, fraction, numerator, denominator):
 
 
 @inline
-def read_values(pool, blocks, nodes, roots, group, kinds, fractions, ratios, out, place):
-    """Write down what is asked about a group; 0 where it has no values."""
+def read_values(values, trees, group, questions, out, place):
+    """Write the answers to the questions about a group; 0 where it has no values."""
+    pool, blocks = values.pool, values.blocks
+    nodes, roots = trees.nodes, trees.roots
+    kinds, fractions, ratios = questions
     root = roots[group]
     held = blocks[group, HELD]
     for question in range(kinds.shape[0]):
@@ -305,38 +341,25 @@ def read_values(pool, blocks, nodes, roots, group, kinds, fractions, ratios, out
 
 
 @kernel(
-    "UniTuple(int64, 2)(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1],"
-    " int64, int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], float64[::1], int64[:,::1], int64, int64,"
-    " int64[:,::1])",
+    SlotArrays, Integers, Integers, ValueBlocks, ValueTrees, Questions, int, int, Table,
     part="pipelines",
-)
-def order_slots(
-    groups, weights, keys, run_rows, run_slots, slot_groups, pool, sizes, blocks,
-    most, nodes, roots, distinct, meta, path, kinds, fractions, ratios, first_run, first_row,
-    out,
-):  # fmt: skip
-    """Put values into their groups (weight +1) or take them out (-1); ``out`` as in ``count_slots``, a row a question.
+)  # fmt: skip
+def order_slots(slots, weights, keys, values, trees, questions, first_run, first_row, out):
+    """Add values to their groups (weight +1) or remove them (-1).
 
-    Groups with more than ``most`` values become trees, for which there are nodes enough. Returns the run and the row at which
-    the pool of blocks has become too small, or the number of runs; called again from there with a larger pool, it goes on.
+    ``out`` as in ``count_slots``, a row per question. Groups with more than ``most`` values become
+    trees, for which there are nodes enough. Returns the run and the row at which the pool of blocks
+    became too small, or the number of runs; the next call resumes there with a larger pool.
     """
+    groups, run_rows, run_slots, slot_groups = slots
+    pool, sizes, blocks, most = values
+    nodes, roots, distinct, meta, path = trees
     for run in range(first_run, run_rows.shape[0] - 1):
         start = first_row
         if run > first_run or first_row <= run_rows[run]:
             start = run_rows[run]
             for slot in range(run_slots[run], run_slots[run + 1]):
-                read_values(
-                    pool,
-                    blocks,
-                    nodes,
-                    roots,
-                    slot_groups[slot],
-                    kinds,
-                    fractions,
-                    ratios,
-                    out,
-                    2 * slot,
-                )
+                read_values(values, trees, slot_groups[slot], questions, out, 2 * slot)
         for i in range(start, run_rows[run + 1]):
             group = groups[i]
             if weights[i] > 0:
@@ -344,7 +367,7 @@ def order_slots(
                     if blocks[group, HELD] >= most:
                         make_tree(pool, sizes, blocks, nodes, roots, distinct, meta, path, group)
                     elif not enlarge_block(pool, sizes, blocks, group):
-                        return run, i
+                        return np.int64(run), np.int64(i)
                 if blocks[group, ROOM] < 0:
                     insert_value(nodes, roots, distinct, meta, path, group, keys[i])
                 else:
@@ -357,16 +380,5 @@ def order_slots(
                     if roots[group] == NONE:
                         blocks[group, ROOM] = 0
         for slot in range(run_slots[run], run_slots[run + 1]):
-            read_values(
-                pool,
-                blocks,
-                nodes,
-                roots,
-                slot_groups[slot],
-                kinds,
-                fractions,
-                ratios,
-                out,
-                2 * slot + 1,
-            )
-    return run_rows.shape[0] - 1, 0
+            read_values(values, trees, slot_groups[slot], questions, out, 2 * slot + 1)
+    return np.int64(run_rows.shape[0] - 1), np.int64(0)

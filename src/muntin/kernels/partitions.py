@@ -6,8 +6,11 @@ the positions of its last rows as a ring. Blocks start small and double up to ``
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from muntin.kernels.arrays import Integers, Table
 from muntin.kernels.jit import inline, kernel
 from muntin.kernels.rows import mix
 
@@ -32,15 +35,23 @@ def find_entry(table, low, high):
     return at
 
 
-@kernel(
-    "(int64[:,::1], int64[::1], int64[::1], int64, int64[::1], int64[::1], int64, int64[::1], int64[::1])"
-)
-def push_partitions(table, pool, sizes, rows, low, high, start, positions, pushed):
-    """Add rows ``start`` onwards to their partitions; ``pushed`` gets the position each one pushes out, or -1.
+class PartitionArrays(NamedTuple):
+    """Partitions of a window: a hash table, a pool of positions, and how much of each is used."""
 
-    ``sizes`` holds the partitions in the table and the used length of the pool. Returns the number of rows
-    done; fewer than all when the table or the pool is too small for the next one.
+    table: Table
+    pool: Integers
+    sizes: Integers
+
+
+@kernel(PartitionArrays, int, Integers, Integers, int, Integers, Integers)
+def push_partitions(partitions, rows, low, high, start, positions, pushed):
+    """Add rows from ``start`` on to their partitions, of at most ``rows`` rows each.
+
+    ``pushed`` gets the position that each one pushes out, or -1. ``sizes`` holds the partitions in the
+    table and the used length of the pool. Returns the number of rows done; fewer than all when the
+    table or the pool is too small for the next one.
     """
+    table, pool, sizes = partitions
     for i in range(start, low.shape[0]):
         at = find_entry(table, low[i], high[i])
         used = table[at, USED]

@@ -1,4 +1,8 @@
-"""The queues of a scheduled join: which are not empty, and which of them SWF and MQT go on with; see :mod:`muntin.kernels.scheduler_state`."""
+"""The queues of a shared join: which are not empty, and which of them SWF and MQT serve next.
+
+:mod:`muntin.kernels.scheduler_state` defines the arrays. Serving the next queue costs O(1) under LWO
+and SWF; under MQT, O(queues that are not empty) unless the choice is remembered.
+"""
 
 from __future__ import annotations
 
@@ -67,11 +71,11 @@ def ratio_of(table, queue, limit, reach, served, best):
 
 
 @inline
-def choose(levels_of, queues):
+def choose(levels_in, queues):
     """Return the queue whose head scans next, -1 when all are empty."""
     state, done, links, outers = queues.state, queues.done, queues.links, queues.outers
-    tables, reach, served = levels_of.tables, levels_of.reach, levels_of.served
-    best, quotients, chosen_of = levels_of.best, levels_of.quotients, queues.chosen
+    tables, reach, served = levels_in.tables, levels_in.reach, levels_in.served
+    best, quotients, chosen_of = levels_in.best, levels_in.quotients, queues.chosen
     end = done.shape[0] - 1
     if links[0, end] == end:
         return np.int64(-1)
