@@ -149,7 +149,10 @@ class Stamp(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """New rows of a store, ``low`` to ``high - 1``; ``events[first + seq - low]`` is a row's event."""
+    """New rows of a store, ``low`` to ``high - 1``.
+
+    ``events[first + seq - low]`` is a row's event.
+    """
 
     low: int
     high: int

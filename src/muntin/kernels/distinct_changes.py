@@ -17,7 +17,7 @@ LEFT = 2
 
 @inline
 def end_of(rule, left, right):
-    """Until when a row is in the result as far as its duplicates tell, by the ends of those that stay longest on either side."""
+    """Return the end of a row in the result, from the last ends of duplicates on either side."""
     if rule == LEFT:
         return left
     if rule == LESSER:
@@ -47,9 +47,9 @@ def report_slots(slots, changes, present, rule, group_ends, out_signs, out_ends)
     """Write what each slot reports after its run: +1 and an end, -1 and the end retracted, or 0.
 
     A row is reported when it enters the result, and again when its reported end is reached while a
-    duplicate is still there. It is retracted when it leaves the result before that. The greatest ends
-    of duplicates may be those of rows that were retracted since. Then a row is reported with too late
-    an end and retracted; the opposite cannot happen.
+    duplicate is still there. It is retracted when it leaves the result before that. The greatest
+    ends of duplicates may be those of rows that were retracted since. Then a row is reported with
+    too late an end and retracted; the opposite cannot happen.
     """
     groups, run_rows, run_slots, slot_groups = slots
     times, signs, ends, lefts = changes

@@ -1,10 +1,10 @@
 """Scans of a shared join: an outer row looks at candidates up to the edge of a level.
 
 A scan of two sources keeps its pointer and looks at a candidate only when there is room for what
-that may yield, so no result is lost or doubled when a call ends early. Joins of more sources have no
-single pointer to resume: a row finds the combinations of a level from the start, among the rows that
-were there when it was taken (``bounds``), and they go to that level alone. The cost of such a join is
-the sum over its levels; its state is shared.
+that may yield, so no result is lost or doubled when a call ends early. Joins of more sources have
+no single pointer to resume: a row finds the combinations of a level from the start, among the rows
+that were there when it was taken (``bounds``), and they go to that level alone. The cost of such a
+join is the sum over its levels; its state is shared.
 
 A scan reads the time. Which clock that is, a :class:`Clock` decides when the scan is compiled.
 """
@@ -107,7 +107,10 @@ class Scanned(NamedTuple):
 
 @inline
 def base_of(stores, s, time, bases, slot):
-    """Return where distances to rows of a store begin: at the outer row's time, or its last position."""
+    """Return where distances to rows of a store begin.
+
+    At the outer row's time, or its last position.
+    """
     if stores[s, KIND] == TIME:
         return time
     if stores[s, KIND] == STORED:
@@ -254,9 +257,9 @@ def make_scan_many(policy: Clock) -> Any:
 
     @inline
     def scan_many(arena, program, levels, queues, clock, queue, output, count):
-        """Find the combinations of a level for the head of a queue, in a join of more than two sources.
+        """Find the combinations of a level for the head of a queue; OVERFLOW when they do not fit.
 
-        OVERFLOW when they do not fit.
+        For joins of more than two sources.
         """
         stores, bases = arena.stores, queues.bases
         out, counters, scratch = output.out, output.counters, output.scratch

@@ -1,14 +1,17 @@
-"""Least and greatest values of groups whose rows leave in the order in which they came, as the rows of one stream do.
+"""Least and greatest values of groups whose rows leave in the order in which they came.
 
-A row can be the least one only until a smaller or equal one comes, since that one stays longer. So a group keeps, oldest first, the
-values that are smaller than all that came after them: the first of them is the least. A row joins at the end and puts out those
-before it that it makes hopeless, so it costs O(1) amortised, and of n random values about ln(n) are kept.
+The rows of one stream do.
 
-A row is known by its number among the rows of its group. Rows that leave are only counted: after a run, those that have left
-are the oldest, whatever the order in which the run named them.
+A row can be the least one only until a smaller or equal one comes, since that one stays longer. So
+a group keeps, oldest first, the values that are smaller than all that came after them: the first of
+them is the least. A row is appended and removes those before it that it makes hopeless, so it costs
+O(1) amortized, and of n random values about ln(n) are kept.
 
-A queue is a ring in a block of memory. Blocks have sizes of powers of two; one that is outgrown is the next of its size to be
-given out. Greatest values are the least ones of their complements.
+A row is known by its number among the rows of its group. Rows that leave are only counted: after a
+run, those that have left are the oldest, whatever the order in which the run named them.
+
+A queue is a ring in a block of memory. Blocks have sizes of powers of two; one that is outgrown is
+the next of its size to be given out. Greatest values are the least ones of their complements.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ ROOM = 1
 FIRST = 2
 HELD = 3
 PER_QUEUE = 4
-"""Of a queue: where its block begins, how many values that has room for, where in it the first one is, and how many there are."""
+"""Of a queue: where its block begins, its room, where the first value is, how many it has."""
 
 _AHEAD = 8
 
@@ -115,11 +118,14 @@ class ExtremeQueues(NamedTuple):
 
 @kernel(SlotArrays, Integers, Integers, ExtremeQueues, Integers, int, int, Table, part="pipelines")
 def extreme_slots(slots, weights, keys, candidates, kinds, first_run, first_row, out):
-    """Add rows (weight +1) or remove the oldest (-1); ``out`` as in ``count_slots``, a row per question.
+    """Add rows (weight +1) or remove the oldest (-1) of groups.
+
+    ``out`` as in ``count_slots``, a row per question.
 
     Returns the run and the row at which the pool became too small, or the number of runs; the next
-    call resumes there with a larger pool. The first call begins with the row -1: a run that is resumed
-    must not read again what was before it, since values that the next row makes hopeless are gone.
+    call resumes there with a larger pool. The first call begins with the row -1: a run that is
+    resumed must not read again what was before it, since values that the next row makes hopeless
+    are gone.
     """
     groups, run_rows, run_slots, slot_groups = slots
     pool, sizes, queues = candidates
@@ -136,7 +142,8 @@ def extreme_slots(slots, weights, keys, candidates, kinds, first_run, first_row,
             if weights[i] < 0:
                 group[LEFT] += 1
             elif weights[i] > 0:
-                # First all that can fail, then all that changes something: so a row can be taken again.
+                # First all that can fail, then all that changes something: so a row can be taken
+                # again.
                 for question in range(kinds.shape[0]):
                     queue = PER_GROUP + question * PER_QUEUE
                     key = ~keys[i] if kinds[question] == GREATEST else keys[i]

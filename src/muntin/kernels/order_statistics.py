@@ -1,9 +1,10 @@
-"""The values of each group in order, with how often each is there: least, greatest, value of a rank.
+"""The values of each group in order and their counts: least, greatest, value of a rank.
 
-A group with few values has them in a sorted block of memory, where moving some of them costs less than following links. Blocks
-have sizes of powers of two; one that is outgrown is the next of its size to be given out. A group with many values has a
-treap, all of them in one pool of nodes. A node's priority is a hash of its number, so trees are as deep as random ones, O(log n),
-and the same input always gives the same trees. A group that has become a tree stays one until it is empty.
+A group with few values has them in a sorted block of memory, where moving some of them costs less
+than following links. Blocks have sizes of powers of two; one that is outgrown is the next of its
+size to be given out. A group with many values has a treap, all of them in one pool of nodes. A
+node's priority is a hash of its number, so trees are as deep as random ones, O(log n), and the same
+input always gives the same trees. A group that has become a tree stays one until it is empty.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ BLOCK = 0
 ROOM = 1
 HELD = 2
 BLOCK_FIELDS = 3
-"""Of each group: where its block begins, how many values that has room for (0: none; -1: it is a tree), and how many it has."""
+"""Of each group: where its block begins, its room (0: none; -1: it is a tree), how many it has."""
 
 SMALLEST = 2
 """The binary logarithm of the smallest block."""
 SIZES = 24
-"""Room for the heads of the lists of blocks that were given back, by the logarithm of their size; the last is the used length."""
+"""Heads of the lists of free blocks, by the logarithm of their size, and the used length."""
 
 DEEPEST = 1 << 12
 """Room for the way to a node: a treap so deep has no chance to come about."""
@@ -83,7 +84,7 @@ class Questions(NamedTuple):
 
 @inline
 def goes_above(one, other):
-    """Whether a node has the higher priority."""
+    """Return whether a node has the higher priority."""
     first = np.int64(mix(one))
     second = np.int64(mix(other))
     return first > second or (first == second and one > other)
@@ -127,7 +128,8 @@ def insert_value(nodes, roots, distinct, meta, path, group, key):
     nodes[new, LEFT] = NONE
     nodes[new, RIGHT] = NONE
     while depth > 0 and goes_above(new, path[depth - 1]):
-        # The new node takes its parent's place; the parent takes the part of its tree that lies between them.
+        # The new node takes its parent's place; the parent takes the part of its tree that lies
+        # between them.
         depth -= 1
         parent = path[depth]
         if key < nodes[parent, KEY]:
@@ -197,7 +199,7 @@ def remove_value(nodes, roots, distinct, meta, group, key):
 
 @inline
 def value_of_rank(nodes, root, rank):
-    """The value with so many before it in the tree."""
+    """Return the value of a rank in the tree."""
     node = root
     while True:
         before = nodes[nodes[node, LEFT], SIZE] if nodes[node, LEFT] != NONE else 0
@@ -212,7 +214,7 @@ def value_of_rank(nodes, root, rank):
 
 @inline
 def log_of(room):
-    """The binary logarithm of the size of a block."""
+    """Return the binary logarithm of the size of a block."""
     size = SMALLEST
     while (1 << size) < room:
         size += 1
@@ -221,7 +223,7 @@ def log_of(room):
 
 @inline
 def place_of(pool, start, held, key):
-    """The first place in a sorted block whose value is not less than this one."""
+    """Return the first place in a sorted block whose value is not less than this one."""
     low = start
     high = start + held
     while low < high:
@@ -306,7 +308,7 @@ def make_tree(pool, sizes, blocks, nodes, roots, distinct, meta, path, group):
 
 @inline
 def rank_of(kind, count, fraction, numerator, denominator):
-    """The rank that a question is about, among so many values."""
+    """Return the rank that a question is about, among ``count`` values."""
     if kind == LEAST:
         return 0
     if kind == GREATEST:

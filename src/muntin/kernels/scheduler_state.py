@@ -1,15 +1,15 @@
 """The numbers in the arrays of a shared join, on which :mod:`muntin.kernels.shared_join` works.
 
 A new row that looks for partners is an *outer* row. Outer rows are numbered in their total order.
-Windows of queries are *levels*, ordered from small to large. ``done[0]`` outer rows have been taken,
-``done[l + 1]`` of them have finished level ``l``. As no row overtakes an older one, the rows from
-``done[l + 1]`` up to ``done[l]`` are the queue of level ``l``. Queues that are not empty are chained
-from small to large by ``links`` (row 0 to the next larger, row 1 to the next smaller), with the
-number of queues as both ends of the chain.
+Windows of queries are *levels*, ordered from small to large. ``done[0]`` outer rows have been
+taken, ``done[l + 1]`` of them have finished level ``l``. As no row overtakes an older one, the rows
+from ``done[l + 1]`` up to ``done[l]`` are the queue of level ``l``. Queues that are not empty are
+chained from small to large by ``links`` (row 0 to the next larger, row 1 to the next smaller), with
+the number of queues as both ends of the chain.
 
-An outer row is eight words in a ring, a cache line. A pair that was found and is not yet released to
-all levels waits in a pool; those of one outer row are in blocks, which are chained, in the order in
-which they were found.
+An outer row is eight words in a ring, a cache line. A pair that was found and is not yet released
+to all levels waits in a pool; those of one outer row are in blocks, which are chained, in the order
+in which they were found.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CONTAINED = 10
 NEED = 11
 """Results of the step that did not fit."""
 APART = 12
-"""Whether a result is written for each level apart, as the paper's router does; else for a run of levels."""
+"""Whether a result is written for each level apart, as in the paper; else for a run of levels."""
 BUSY = 13
 """The queues that are not empty, as bits; of the first 63."""
 STATE_FIELDS = 14
@@ -62,15 +62,15 @@ O_POSITION = 6
 O_CODE = 7
 O_WORDS = 8
 
-# Words of a pair. Pairs are in blocks, so that a walk over them is mostly sequential; the last place
-# of a block is no pair, its first word is the number of the next block's first pair.
+# Words of a pair. Pairs are in blocks, so that a walk over them is mostly sequential; the last
+# place of a block is no pair, its first word is the number of the next block's first pair.
 P_PARTNER = 0
 P_DISTANCE = 1
 P_WORDS = 2
 BLOCK = 16
 
-# Words of a result behind tag, time and positions: the levels that get the result, the arrival of the
-# outer row, the time of the release.
+# Words of a result behind tag, time and positions: the levels that get the result, the arrival of
+# the outer row, the time of the release.
 R_FROM = 0
 R_UNTIL = 1
 R_ARRIVAL = 2

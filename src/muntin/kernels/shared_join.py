@@ -299,10 +299,10 @@ def run_schedule(arena, program, events, arrivals, levels, queues, output):
 
 @kernel(Arena, Program, QueueArrays, Integers, part="schedule")
 def find_resumes(arena, program, queues, scratch):
-    """Find where waiting rows resume after a store moved: with other buckets a chain has other rows.
+    """Find where waiting rows resume after a store moved.
 
-    The next candidate is the newest row of the outer row's bucket that is not newer than the one
-    where it was to resume. For two sources.
+    With other buckets a chain has other rows. The next candidate is the newest row of the outer
+    row's bucket that is not newer than the one where it was to resume. For two sources.
     """
     words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
     flat, stride = program.flat, program.stride
@@ -327,7 +327,10 @@ def find_resumes(arena, program, queues, scratch):
 
 @kernel(Table, int, int, int, Integers, part="schedule")
 def results_of_level(out, count, row, level, chosen):
-    """Write the places of a level's results, in order; return how many. ``row`` is that of ``R_FROM``."""
+    """Write the places of a level's results, in order; return how many.
+
+    ``row`` is that of ``R_FROM``.
+    """
     found = 0
     for place in range(count):
         if out[place, row + R_FROM] <= level < out[place, row + R_UNTIL]:

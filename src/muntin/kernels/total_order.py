@@ -1,9 +1,9 @@
 """Putting the new rows of several streams into their total order, as events for a join.
 
-Rows are ordered by (time, order of declaration of the stream, order in the stream). A row becomes one
-event for every source of FROM that reads its stream and wants it. Before those come its ticks: events
-without a row, which tell that a window has moved (a partitioned window pushed a row out, or, where
-retractions are wanted, a row came that nobody stores but that counts).
+Rows are ordered by (time, order of declaration of the stream, order in the stream). A row becomes
+one event for every source of FROM that reads its stream and wants it. Before those come its ticks:
+events without a row, which tell that a window has moved (a partitioned window pushed a row out, or,
+where retractions are wanted, a row came that nobody stores but that counts).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from muntin.kernels.jit import kernel
 class Readers(NamedTuple):
     """Who reads what: the sources of each stream, the stream and the row width of each source.
 
-    Streams are numbered in the order of declaration. ``tick_always``: whether a row of the stream that
-    nobody stores becomes an event.
+    Streams are numbered in the order of declaration. ``tick_always``: whether a row of the stream
+    that nobody stores becomes an event.
     """
 
     first_source: Integers
@@ -33,8 +33,8 @@ class Readers(NamedTuple):
 class StreamRows(NamedTuple):
     """New rows: ``starts`` cuts ``times`` into streams, ``before`` counts the earlier rows of each.
 
-    Per source, from its start on: whether it wants each row, and which position the row pushes out (no
-    start: none). ``offset`` is where each source's next formatted row is.
+    Per source, from its start on: whether it wants each row, and which position the row pushes out
+    (no start: none). ``offset`` is where each source's next formatted row is.
     """
 
     times: Integers
@@ -51,8 +51,8 @@ class StreamRows(NamedTuple):
 def merge_events(readers, rows, cursor, out, out_row):
     """Write the events of all rows in total order and return how many.
 
-    ``cursor`` is scratch, a number per stream. ``out.counts`` has a row per event, or none if nobody
-    needs counts; ``out_row`` is the row's place in ``times``.
+    ``cursor`` is scratch, a number per stream. ``out.counts`` has a row per event, or none if
+    nobody needs counts; ``out_row`` is the row's place in ``times``.
     """
     first_source, sources, source_stream, width, tick_always = readers
     times, starts, base, wanted, wanted_start, offset, pushed, pushed_start = rows
