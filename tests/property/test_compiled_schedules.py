@@ -16,6 +16,7 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import scheduler_state as at
 from muntin.model.clock import BEFORE_ALL
+from muntin.model.settings import Scheduler
 from muntin.operators.events import Events, NewRows
 from muntin.operators.join import Tools
 from muntin.operators.scheduled_join import Schedule
@@ -25,7 +26,7 @@ from muntin.schedule.levels import Levels
 from muntin.sql.streams import make_stream
 from muntin.state.batch import Batch
 from muntin.testing import simulated_join as clock_of
-from muntin.testing.schedules import Released, Row, Scanned, Scheduler, Setup, Viewer, simulate
+from muntin.testing.schedules import Released, Row, Scanned, Setup, Viewer, simulate
 from muntin.testing.simulated_join import SimulatedJoin
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
