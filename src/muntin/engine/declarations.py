@@ -20,10 +20,11 @@ from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.settings import Settings
 from muntin.model.statistics import declared_statistics, known_statistics
 from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import Pipeline, PipelinePlan
 from muntin.plan.query import Query
+from muntin.plan.query_plan import QueryPlan
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
-from muntin.planner.join_planner import Knowledge, plan_join
+from muntin.planner.join_planner import Knowledge
+from muntin.planner.query_planner import plan_query
 from muntin.planner.window_memory import check_windows
 from muntin.sql.script import read_query, read_script
 
@@ -64,23 +65,15 @@ class Declarations:
         """What is known of the streams before any row has come."""
         return Knowledge(declared=known_statistics(self.catalog))
 
-    def planned(self, query: Query, settings: Settings | None = None) -> tuple[Settings, JoinPlan]:
-        """The settings and the plan of a query that is to be added; raises if its name is taken."""
-        assert not isinstance(query, Pipeline), "a pipeline is planned by planned_pipeline"
+    def planned(
+        self, query: Query, settings: Settings | None = None
+    ) -> tuple[Settings, JoinPlan | QueryPlan]:
+        """Return the settings and the plan of a query to be added; raise if its name is taken."""
         own = self._settings_of(query, settings)
-        check_windows(query, own, self.knowledge().declared)
-        return own, plan_join(query, own, self.knowledge())
-
-    def planned_pipeline(
-        self, query: Pipeline, settings: Settings | None = None
-    ) -> tuple[Settings, PipelinePlan]:
-        """The settings and the plans of the leaves of a pipeline that is to be added; raises if its name is taken."""
-        own = self._settings_of(query, settings)
-        for leaf in query.leaves:
-            check_windows(replace(leaf, name=query.name), own, self.knowledge().declared)
-        return own, PipelinePlan(
-            query, tuple(plan_join(leaf, own, self.knowledge()) for leaf in query.leaves)
-        )
+        known = self.knowledge()
+        for join in query.joins:
+            check_windows(replace(join, name=query.name), own, known.declared)
+        return own, plan_query(query, own, known)
 
     def _settings_of(self, query: Query, settings: Settings | None) -> Settings:
         if query.name.casefold() in self.queries or self.catalog.find(query.name):

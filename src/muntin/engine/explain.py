@@ -8,8 +8,9 @@ from dataclasses import replace
 from muntin.engine.explain_overload import describe_overload
 from muntin.model.clock import format_instant, format_interval
 from muntin.plan.description import Fact, Node
+from muntin.plan.expression import Expression
 from muntin.plan.join import Check, CodeKind, Index, JoinPlan, Prediction, Step, TreePlan
-from muntin.plan.query import Expression, Query
+from muntin.plan.query import Query
 from muntin.runtime.metrics import Measured
 from muntin.runtime.overload import Overload
 from muntin.runtime.running_query import RunningQuery

@@ -11,7 +11,7 @@ from muntin.errors import MuntinError, SqlError
 from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.formats import is_foreign
 from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import Pipeline, PipelinePlan
+from muntin.plan.query_plan import QueryPlan
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
 from muntin.sql.script import Mistakes, read_all
 
@@ -37,7 +37,7 @@ class ScriptCheck:
     """
 
     scope: Scope
-    plans: dict[str, JoinPlan | PipelinePlan] = field(default_factory=dict)
+    plans: dict[str, JoinPlan | QueryPlan] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -100,10 +100,7 @@ class ScriptCheck:
         for mistake in mistakes:
             self._note(mistake, statement)
         try:
-            if isinstance(query, Pipeline):
-                _, self.plans[query.name] = self._declared.planned_pipeline(query)
-            else:
-                _, self.plans[query.name] = self._declared.planned(query)
+            _, self.plans[query.name] = self._declared.planned(query)
         except MuntinError:
             self._mistakes.broken.add(query.name.casefold())
             raise

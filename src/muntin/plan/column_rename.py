@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from muntin.plan.query import ColumnRef, Expression, Predicate, quote
+from muntin.plan.expression import ColumnRef, Expression, Predicate, quote
 
 _TOKEN = re.compile(
     r"[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\w*)\$.*?\$\1\$|\s+|\w+|.",

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
+from muntin.plan.expression import Expression
 from muntin.plan.probe_limits import Limiting
-from muntin.plan.query import Expression, Query
+from muntin.plan.query import Query
 
 
 class CodeKind(StrEnum):

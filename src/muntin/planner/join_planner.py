@@ -25,6 +25,7 @@ from muntin.planner.order_search import local_orders
 from muntin.planner.orders import Connected, Wishes, along_graph, choose_orders
 from muntin.planner.overload_plan import choose_shape, is_adapting, not_limited, plan_limiting
 from muntin.planner.predicates import SortedPredicates, sort_predicates
+from muntin.planner.rewrite import rewrite
 from muntin.planner.steps import chain_step, make_step
 from muntin.planner.strategies import choose_strategy, retracts
 from muntin.planner.tree_choice import tree_cost
@@ -52,7 +53,8 @@ class Knowledge:
 def plan_join(query: Query, settings: Settings, known: Knowledge | None = None) -> JoinPlan:
     """The plan of a query under the given settings; what is known of its streams chooses where the settings do not."""
     known = known or Knowledge()
-    parts = sort_predicates(query)
+    query = rewrite(query)
+    parts = sort_predicates(query.join)
     classes = equality_classes(parts.equalities)
     algorithm = _choose_algorithm(query, settings)
     graph = _graph(query, settings, parts, classes, known)
@@ -138,7 +140,7 @@ def _limited(
 def compare_work(plan: JoinPlan, settings: Settings, known: Knowledge) -> tuple[float, float]:
     """Seconds of work a second that a plan is predicted to cost as it is, and that the best one would; no plan is made."""
     query = plan.query
-    parts = sort_predicates(query)
+    parts = sort_predicates(query.join)
     graph = _graph(query, settings, parts, equality_classes(parts.equalities), known)
     assert graph is not None, "a running query's statistics are whole"
     return _work(plan, graph, known.costs), least_work(

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from muntin.aggregates import aggregate_functions
-from muntin.plan.pipeline import Aggregate, Combine, GroupBy, Node
-from muntin.plan.query import ColumnRef, Expression, OutputColumn, Predicate, quote
+from muntin.plan.expression import ColumnRef, Expression, OutputColumn, Predicate, quote, select_all
+from muntin.plan.node import Node
+from muntin.plan.nodes import Aggregate, GroupBy, Project
 
 _SUM = pa.decimal128(38, 0)
 
@@ -33,17 +34,15 @@ def partial_groups(node: GroupBy, home: int | None = None) -> GroupBy | None:
         return None
     aggregates = tuple(aggregate for rule in rules for aggregate in rule.partial)
     bare = GroupBy(node.input, node.keys, aggregates, None, ())
-    return GroupBy(
-        node.input, node.keys, aggregates, None, tuple(_plain(field) for field in bare.groups)
-    )
+    return GroupBy(node.input, node.keys, aggregates, None, select_all(bare.groups))
 
 
-def combined_groups(node: GroupBy, partial: Node, home: int | None = None) -> Combine:
+def combined_groups(node: GroupBy, partial: Node, home: int | None = None) -> Project:
     """The rows of a grouping from the partial groups of all partitions."""
     rules = _rules(node, home)
     assert rules is not None, "there are partial groups"
     together: list[Aggregate] = []
-    select = [_plain(partial.schema.field(place)) for place in range(node.keys)]
+    select = list(select_all(partial.schema)[: node.keys])
     for number, (aggregate, rule) in enumerate(zip(node.aggregates, rules, strict=True)):
         names = []
         for part in rule.partial:
@@ -53,7 +52,7 @@ def combined_groups(node: GroupBy, partial: Node, home: int | None = None) -> Co
         sql = rule.form.format(*(quote(name.flat) for name in names))
         select.append(OutputColumn(f"a{number}", Expression(sql, tuple(names), aggregate.type)))
     whole = GroupBy(partial, node.keys, tuple(together), None, tuple(select))
-    return Combine((whole,), (Predicate(node.having),) if node.having else (), node.select)
+    return Project(whole, (Predicate(node.having),) if node.having else (), node.select)
 
 
 def counted_apart(node: GroupBy) -> list[int]:
@@ -99,8 +98,3 @@ def _combining(part: Aggregate, place: int) -> Aggregate:
     merging = aggregate_functions()[part.function].merged_by
     kind = part.type if merging == part.function else _SUM
     return Aggregate(merging, place, kind, text=f"{merging} of {part.text or part.function}")
-
-
-def _plain(column: pa.Field) -> OutputColumn:
-    reference = ColumnRef(0, column.name)
-    return OutputColumn(column.name, Expression(quote(reference.flat), (reference,), column.type))

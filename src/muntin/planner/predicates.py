@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from muntin.plan.expression import Expression
 from muntin.plan.join import Code, CodeKind
-from muntin.plan.query import Expression, Query
+from muntin.plan.nodes import Join
 from muntin.planner.classes import CodeTable, Node
 from muntin.planner.codes import code_kind
 
 
 @dataclass
 class SortedPredicates:
-    """The predicates of a query, each in its place."""
+    """The predicates of a window join, each in its place."""
 
     filters: list[list[Expression]]
     codes: CodeTable
@@ -24,10 +25,10 @@ class SortedPredicates:
     residuals: list[Expression] = field(default_factory=list)
 
 
-def sort_predicates(query: Query) -> SortedPredicates:
-    """Sort the predicates of a query."""
-    parts = SortedPredicates([[] for _ in query.sources], CodeTable([[] for _ in query.sources]))
-    for predicate in query.predicates:
+def sort_predicates(join: Join) -> SortedPredicates:
+    """Sort the predicates of a window join."""
+    parts = SortedPredicates([[] for _ in join.sources], CodeTable([[] for _ in join.sources]))
+    for predicate in join.predicates:
         expression = predicate.expression
         if len(expression.sources) <= 1:
             parts.filters[min(expression.sources, default=0)].append(expression)

@@ -26,17 +26,9 @@ import pyarrow as pa
 
 from muntin.model.settings import NAMES
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Window
-from muntin.plan.query import (
-    POSITION,
-    ColumnRef,
-    Emit,
-    Expression,
-    OutputColumn,
-    Predicate,
-    Query,
-    Source,
-    quote,
-)
+from muntin.plan.expression import POSITION, ColumnRef, Expression, OutputColumn, Predicate, quote
+from muntin.plan.nodes import Join, Scan
+from muntin.plan.query import Emit, Query
 from muntin.planner.signature import (
     Places,
     Signature,
@@ -95,7 +87,7 @@ class SharingGroup:
     """
 
     name: str
-    sources: tuple[Source, ...]
+    sources: tuple[Scan, ...]
     conditions: tuple[Predicate, ...]
     options: Options
     filters: tuple[tuple[Expression, ...], ...]
@@ -113,9 +105,7 @@ class SharingGroup:
         return Query(
             name=self.name,
             text=f"the join of {_named([member.query for member in self.members])}",
-            sources=self.sources,
-            predicates=(*self.conditions, *filters),
-            select=self._needed(),
+            root=Join(self.sources, (), (*self.conditions, *filters), self._needed()),
             emit=_common([member.query.emit for member in self.members], Emit.INSERTS),
             every=_common([member.query.every for member in self.members], None),
             freshness=tuple(
@@ -149,7 +139,7 @@ class SharingGroup:
     @cached_property
     def signature(self) -> Signature:
         """The signature that all members have."""
-        return signature_of(Query(self.name, "", self.sources, self.conditions, ()))
+        return signature_of(Join(self.sources, (), self.conditions, ()))
 
     @cached_property
     def levels(self) -> tuple[tuple[int, ...], ...]:
@@ -182,7 +172,7 @@ def share(queries: Iterable[Query]) -> tuple[SharingGroup, ...]:
     members: list[list[Member]] = []
     similar: dict[tuple[str, Options], list[int]] = {}
     for query in queries:
-        signature = signature_of(query)
+        signature = signature_of(query.join)
         numbers = similar.setdefault((signature.key, join_options(query)), [])
         found = _seat(query, signature, [founded[number] for number in numbers])
         if found is None:
@@ -204,7 +194,7 @@ def add_query(
 
     ``freshness`` has how old the rows of the query's sources may be in a result, where that counts: those who share have the same.
     """
-    found = _seat(query, signature_of(query), groups, freshness)
+    found = _seat(query, signature_of(query.join), groups, freshness)
     if found is None:
         return (*groups, _found(query, freshness))
     number, member = found
@@ -342,7 +332,7 @@ def _disjunction(alternatives: Sequence[Mapping[str, Expression]]) -> tuple[Expr
     return (Expression(text, tuple(references), pa.bool_()),)
 
 
-def _keeps_order(sources: Sequence[Source], places: Places) -> bool:
+def _keeps_order(sources: Sequence[Scan], places: Places) -> bool:
     """Whether results in the order of the group's FROM are also in that of the query's.
 
     Results of one newest row come by the source it stands in, the last one where it stands in several, then by the other sources in order
@@ -356,7 +346,7 @@ def _keeps_order(sources: Sequence[Source], places: Places) -> bool:
     return all(_may_swap(sources, pair) for pair in swapped)
 
 
-def _may_swap(sources: Sequence[Source], pair: tuple[int, int]) -> bool:
+def _may_swap(sources: Sequence[Scan], pair: tuple[int, int]) -> bool:
     """Whether one of these two always has the newest row: they are no self-join, and all other sources are tables."""
     others = [source for place, source in enumerate(sources) if place not in pair]
     return sources[pair[0]].relation != sources[pair[1]].relation and all(

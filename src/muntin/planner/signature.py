@@ -21,8 +21,9 @@ from typing import TypeAlias
 
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Window
 from muntin.plan.column_rename import pieces_of, renamed
+from muntin.plan.expression import ColumnRef, Expression, Predicate, quote
 from muntin.plan.join import CodeKind
-from muntin.plan.query import ColumnRef, Expression, Predicate, Query, quote
+from muntin.plan.nodes import Join
 from muntin.planner.classes import equality_classes
 from muntin.planner.codes import code_kind
 from muntin.planner.steps import FLIPPED
@@ -127,11 +128,11 @@ class Signature:
         return (condition.show(names) for condition in self.conditions)
 
 
-def signature_of(query: Query) -> Signature:
-    """The signature of a query."""
+def signature_of(join: Join) -> Signature:
+    """Return the signature of a window join."""
     equalities: list[tuple[tuple[Text, CodeKind], tuple[Text, CodeKind]]] = []
     conditions: list[Condition] = []
-    for predicate in query.predicates:
+    for predicate in join.predicates:
         if is_selection(predicate):
             continue
         comparison = predicate.comparison
@@ -153,10 +154,10 @@ def signature_of(query: Query) -> Signature:
     conditions += [
         Equal(frozenset(nodes[number] for number in members)) for members in set(classes.values())
     ]
-    names = [str(place) for place in range(len(query.sources))]
+    names = [str(place) for place in range(len(join.sources))]
     different = {condition.show(names): condition for condition in conditions}
     return Signature(
-        tuple((source.relation, window_kind(source.window)) for source in query.sources),
+        tuple((source.relation, window_kind(source.window)) for source in join.scans),
         frozenset(different.values()),
     )
 

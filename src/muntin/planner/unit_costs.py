@@ -13,7 +13,8 @@ from dataclasses import dataclass
 class UnitCosts:
     """Nanoseconds of each step: finding a bucket, a row of a chain, a row of a scan, storing and letting go, a link, a partial match.
 
-    ``check`` is one more code compared with a row, ``sort`` a result that has to be put into its ruled order.
+    ``check`` is one more code compared with a row, ``sort`` a result that has to be put into its
+    ruled order, ``operator`` a row that passes an operator above joins.
     """
 
     probe: float = 25.0
@@ -25,6 +26,7 @@ class UnitCosts:
     partial_match: float = 40.0
     check: float = 0.5
     sort: float = 30.0
+    operator: float = 100.0
 
 
 DEFAULT_COSTS = UnitCosts()

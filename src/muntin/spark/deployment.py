@@ -18,8 +18,8 @@ from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.clock import BEFORE_ALL
 from muntin.model.settings import Settings, parse_advance
 from muntin.plan.query import Query
-from muntin.planner.distribution import Route
-from muntin.planner.pipeline_distribution import AnyDistribution, distribution_of
+from muntin.planner.distribution import Distribution, distribution_of
+from muntin.planner.partitioning import Route
 from muntin.sql.script import read_query
 
 Place: TypeAlias = tuple[int, int]
@@ -160,7 +160,7 @@ class Placed:
 
     registered: Registered
     query: Query
-    how: AnyDistribution
+    how: Distribution
     scheme: Scheme
     number: int
     lane: str
@@ -168,7 +168,7 @@ class Placed:
     @cached_property
     def parts(self) -> tuple[Query, ...]:
         """What partitions run of it: the query itself, or parts whose changes go to its last stage."""
-        return self.how.parts(self.query)
+        return self.how.parts
 
     @property
     def streams(self) -> list[str]:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 from sqlglot import exp
 
 from muntin.model.catalog import Catalog
-from muntin.plan.query import (
-    ColumnRef,
-    Comparison,
-    Emit,
-    Expression,
-    OutputColumn,
-    Predicate,
-    Query,
-    Source,
-    quote,
-)
+from muntin.plan.expression import ColumnRef, Comparison, Expression, OutputColumn, Predicate, quote
+from muntin.plan.nodes import Join, Scan
+from muntin.plan.query import Emit, Query
 from muntin.sql.clauses import cut_clauses
 from muntin.sql.conjuncts import split_conjuncts, unwrap
 from muntin.sql.cursor import Cursor
@@ -45,14 +38,13 @@ def bind_query(tokens: Tokens, name: str, catalog: Catalog) -> Query:
     scope = Scope(sources, len(sources), merged=merged, outputs=aliases)
     writer = Writer(find_columns(tree))
     outputs = list(outputs_of(shape, tree, writer, scope))
-    conditions = [*using, *conditions_of(shape, writer, scope)]
-    types = find_types([draft for _, draft in outputs], conditions, scope)
+    conditions = conditions_of(shape, using, writer, scope)
+    types = find_types([draft for _, draft in outputs], conditions.all, scope)
+    columns = name_outputs([(output, typed(draft, types)) for output, draft in outputs])
     return Query(
         name=name,
         text=tokens.original,
-        sources=sources,
-        predicates=tuple(predicate_of(condition, types) for condition in conditions),
-        select=name_outputs([(output, typed(draft, types)) for output, draft in outputs]),
+        root=Join(sources, *conditions.predicates(types), columns),
         emit=clauses.emit or Emit.INSERTS,
         every=clauses.every,
         freshness=bind_freshness(clauses, sources, tokens),
@@ -148,16 +140,44 @@ def name_outputs(outputs: Sequence[tuple[str, Expression]]) -> tuple[OutputColum
     return tuple(columns)
 
 
-def conditions_of(shape: Shape, writer: Writer, scope: Scope) -> Iterator[Condition]:
-    """The conjuncts of every ON and of WHERE."""
+class Conditions(NamedTuple):
+    """The conjuncts of every USING and ON, and those of WHERE."""
+
+    on: Sequence[Condition]
+    where: Sequence[Condition]
+
+    @property
+    def all(self) -> list[Condition]:
+        """All conjuncts."""
+        return [*self.on, *self.where]
+
+    def predicates(self, types: Mapping[str, pa.DataType]) -> OnAndWhere:
+        """Return the predicates of both, given the types of all expressions."""
+        on, where = (tuple(predicate_of(one, types) for one in part) for part in self)
+        return on, where
+
+
+OnAndWhere: TypeAlias = tuple[tuple[Predicate, ...], tuple[Predicate, ...]]
+"""The predicates of ON and of WHERE."""
+
+
+def conditions_of(
+    shape: Shape, using: Sequence[Condition], writer: Writer, scope: Scope
+) -> Conditions:
+    """Return the conjuncts of every ON, those of USING before them, and of WHERE."""
+    on = [*using, *_on_conditions(shape, writer, scope)]
+    return Conditions(
+        on, [] if shape.where is None else list(split_condition(shape.where, writer, scope))
+    )
+
+
+def _on_conditions(shape: Shape, writer: Writer, scope: Scope) -> Iterator[Condition]:
     start = 0
     for place, entry in enumerate(shape.entries):
         start = place if entry.join in {"", ","} else start
         if entry.on is not None:
             near = Scope(scope.sources, place + 1, start, scope.merged, scope.outputs)
             yield from split_condition(entry.on, writer, near)
-    if shape.where is not None:
-        yield from split_condition(shape.where, writer, scope)
 
 
 def split_condition(tokens: Tokens, writer: Writer, scope: Scope) -> Iterator[Condition]:
@@ -216,7 +236,7 @@ def _check_comparable(left: Expression, right: Expression, tokens: Tokens) -> No
 
 
 def bind_using(
-    shape: Shape, sources: tuple[Source, ...]
+    shape: Shape, sources: tuple[Scan, ...]
 ) -> tuple[frozenset[ColumnRef], list[Condition]]:
     """The columns that USING merges into columns to their left, and the equalities it stands for."""
     merged: set[ColumnRef] = set()
@@ -238,7 +258,7 @@ def _using_pair(
     tokens: Tokens,
     entry: Entry,
     span: tuple[int, int],
-    sources: tuple[Source, ...],
+    sources: tuple[Scan, ...],
     merged: frozenset[ColumnRef],
 ) -> tuple[Draft, Draft]:
     cursor = Cursor(tokens)

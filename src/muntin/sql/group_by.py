@@ -15,8 +15,9 @@ from sqlglot import exp
 
 from muntin.aggregates.types import is_ordered
 from muntin.model.window import Unbounded
-from muntin.plan.pipeline import Aggregate, GroupBy, Node
-from muntin.plan.query import ColumnRef, Expression, OutputColumn, Source, quote
+from muntin.plan.expression import ColumnRef, Expression, OutputColumn, quote
+from muntin.plan.node import Node
+from muntin.plan.nodes import Aggregate, GroupBy, Scan
 from muntin.sql.aggregates import Call, find_calls, is_aggregate, refuse_aggregates, result_type
 from muntin.sql.binder import cut_alias, default_name, name_outputs, predicate_of
 from muntin.sql.conjuncts import unwrap
@@ -231,7 +232,7 @@ class Grouping:
             order_of[replace(aggregate, text="")] for aggregate in aggregates[: len(self._calls)]
         ]
         group = GroupBy(rows(tuple(columns)), len(self._keys), tuple(shown.values()), None, ())
-        above = Scope((Source("", "", stored=True, window=Unbounded(), schema=group.groups),), 1)
+        above = Scope((Scan("", "", stored=True, window=Unbounded(), schema=group.groups),), 1)
         written = _GroupWriter(self, columns, iter(numbers))
         outputs = [
             (item.alias or self._name(item.body), written.write(item.body), item)

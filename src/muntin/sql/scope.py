@@ -8,7 +8,8 @@ from difflib import get_close_matches
 from functools import cached_property
 
 from muntin.errors import SqlError
-from muntin.plan.query import ColumnRef, Source
+from muntin.plan.expression import ColumnRef
+from muntin.plan.nodes import Scan
 from muntin.sql.lexer import Tokens
 from muntin.sql.syntax import ColumnUse
 
@@ -24,7 +25,7 @@ class Scope:
     into the left one and is found only under its alias. ``outputs`` are the names of the select list.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[Scan, ...]
     end: int
     start: int = 0
     merged: frozenset[ColumnRef] = frozenset()
@@ -133,7 +134,7 @@ class Scope:
         )
 
 
-def describe(source: Source) -> str:
+def describe(source: Scan) -> str:
     """The source with its kind and its alias, ``stream Temperature A``."""
     alias = "" if source.alias.casefold() == source.relation.casefold() else f" {source.alias}"
     return f"{'table' if source.stored else 'stream'} {source.relation}{alias}"

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from muntin.errors import SqlError
 from muntin.model.catalog import Catalog, Stream
 from muntin.model.window import Unbounded
-from muntin.plan.pipeline import Distinct, Leaf, Node
-from muntin.plan.query import (
-    POSITION,
-    ColumnRef,
-    Emit,
-    Expression,
-    OutputColumn,
-    Predicate,
-    Query,
-    Source,
-    quote,
-)
+from muntin.plan.expression import POSITION, ColumnRef, Expression, OutputColumn, quote
+from muntin.plan.node import Node
+from muntin.plan.nodes import Distinct, Join, Scan
 from muntin.sql.aggregates import Call, is_aggregate, refuse_aggregates
-from muntin.sql.binder import bind_using, conditions_of, name_outputs, outputs_of, predicate_of
+from muntin.sql.binder import OnAndWhere, bind_using, conditions_of, name_outputs, outputs_of
 from muntin.sql.clauses import Clauses
 from muntin.sql.from_joins import Entries, combine_entries
 from muntin.sql.group_by import Grouping
@@ -35,7 +25,7 @@ from muntin.sql.set_operators import combine_selects, split_selects
 from muntin.sql.shape import Entry, Shape, read_shape
 from muntin.sql.sources import MOST_SOURCES, bind_entry, check_condition
 from muntin.sql.syntax import find_columns, parse_select
-from muntin.sql.typecheck import Condition, find_types, typed
+from muntin.sql.typecheck import find_types, typed
 from muntin.sql.writer import Writer
 
 _HAVING = "Conditions on groups stand in HAVING"
@@ -74,13 +64,12 @@ def _levels(root: Node) -> int:
 
 @dataclass
 class Selects:
-    """Binds the selects of one standing query; ``leaves`` are those found so far."""
+    """Binds the selects of one standing query; ``joins`` counts the window joins found so far."""
 
     name: str
     clauses: Clauses
     catalog: Catalog
-    leaves: list[Query] = field(default_factory=list)
-    tables: list[Source] = field(default_factory=list)
+    joins: int = 0
 
     def bind(self, tokens: Tokens) -> Node:
         """The node of selects with set operators between them."""
@@ -136,7 +125,7 @@ class Selects:
             *(("in ON", entry.on) for entry in shape.entries),
         ]:
             refuse_aggregates(condition, place, _HAVING)
-        conditions = [*using, *conditions_of(shape, writer, scope)]
+        conditions = conditions_of(shape, using, writer, scope)
         inputs = [node for _, node in entries]
         if (
             shape.group is None
@@ -144,17 +133,17 @@ class Selects:
             and not any(is_aggregate(item, at) for item in shape.items for at in range(len(item)))
         ):
             outputs = list(outputs_of(shape, tree, writer, scope))
-            types = find_types([draft for _, draft in outputs], conditions, scope)
+            types = find_types([draft for _, draft in outputs], conditions.all, scope)
             select = name_outputs([(output, typed(draft, types)) for output, draft in outputs])
-            rows = self._rows(inputs, sources, self._predicates(conditions, types), select, tokens)
+            rows = self._rows(inputs, sources, conditions.predicates(types), select, tokens)
         else:
             grouping = Grouping(shape, tree, writer, scope)
             drafts = grouping.columns()
-            types = find_types(drafts, conditions, scope)
+            types = find_types(drafts, conditions.all, scope)
             columns = [
                 OutputColumn(f"c{place}", typed(draft, types)) for place, draft in enumerate(drafts)
             ]
-            predicates = self._predicates(conditions, types)
+            predicates = conditions.predicates(types)
             order = (
                 [] if grouping.by_time is None else self._order(grouping.by_time, inputs, sources)
             )
@@ -166,7 +155,7 @@ class Selects:
         return Distinct(rows) if shape.distinct else rows
 
     def _order(
-        self, call: Call, inputs: Sequence[Node | None], sources: tuple[Source, ...]
+        self, call: Call, inputs: Sequence[Node | None], sources: tuple[Scan, ...]
     ) -> list[OutputColumn]:
         """What puts rows in order for FIRST and LAST: the time of the newest member, then the places of all in their streams."""
         if any(inputs):
@@ -192,11 +181,7 @@ class Selects:
             order.insert(0, Expression(f"greatest({instants})", times, pa.int64()))
         return [OutputColumn(f"o{number}", expression) for number, expression in enumerate(order)]
 
-    @staticmethod
-    def _predicates(conditions: Sequence[Condition], types: object) -> tuple[Predicate, ...]:
-        return tuple(predicate_of(condition, types) for condition in conditions)  # type: ignore[arg-type]
-
-    def _bind_entry(self, entry: Entry) -> tuple[Source, Node | None]:
+    def _bind_entry(self, entry: Entry) -> tuple[Scan, Node | None]:
         """An entry of FROM as expressions see it, and what it is if it is a sub-select."""
         if entry.select is None:
             return bind_entry(entry, self.clauses, self.catalog), None
@@ -205,10 +190,10 @@ class Selects:
             raise entry.window.error(entry.window[0], fact, "Give windows to the streams inside it")
         node = self.bind(entry.select)
         alias = entry.tokens[0].text
-        return Source(alias, alias, stored=True, window=Unbounded(), schema=node.schema), node
+        return Scan(alias, alias, stored=True, window=Unbounded(), schema=node.schema), node
 
     @staticmethod
-    def _check_entries(entries: Sequence[Entry], sources: tuple[Source, ...]) -> None:
+    def _check_entries(entries: Sequence[Entry], sources: tuple[Scan, ...]) -> None:
         seen: set[str] = set()
         for number, (entry, source) in enumerate(zip(entries, sources, strict=True)):
             if source.alias.casefold() in seen:
@@ -241,8 +226,8 @@ class Selects:
     def _rows(
         self,
         inputs: Sequence[Node | None],
-        sources: tuple[Source, ...],
-        predicates: tuple[Predicate, ...],
+        sources: tuple[Scan, ...],
+        predicates: OnAndWhere,
         select: tuple[OutputColumn, ...],
         tokens: Tokens,
     ) -> Node:
@@ -254,32 +239,11 @@ class Selects:
                     "a select reads no stream",
                     "Stored tables do not change; join them with a stream",
                 )
-            return self._leaf(tokens, sources, predicates, select)
-        self.tables += [
-            source
-            for source, node in zip(sources, inputs, strict=True)
-            if node is None and source.stored
-        ]
-        return combine_entries(
-            Entries(sources, inputs), predicates, select, partial(self._leaf, tokens)
-        )
+            return self._window_join(sources, predicates, select)
+        return combine_entries(Entries(sources, inputs), predicates, select, self._window_join)
 
-    def _leaf(
-        self,
-        tokens: Tokens,
-        sources: tuple[Source, ...],
-        predicates: tuple[Predicate, ...],
-        select: tuple[OutputColumn, ...],
-    ) -> Leaf:
-        query = Query(
-            name=f"{self.name}/{len(self.leaves) + 1}",
-            text=tokens.original,
-            sources=sources,
-            predicates=predicates,
-            select=select,
-            emit=Emit.CHANGES,
-            every=self.clauses.every,
-            place=tokens.place(tokens.start),
-        )
-        self.leaves.append(query)
-        return Leaf(query)
+    def _window_join(
+        self, sources: tuple[Scan, ...], predicates: OnAndWhere, select: tuple[OutputColumn, ...]
+    ) -> Join:
+        self.joins += 1
+        return Join(sources, *predicates, select, name=f"{self.name}/{self.joins}")

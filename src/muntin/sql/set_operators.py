@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.types as pat
 from sqlglot import Token
 
-from muntin.plan.pipeline import Combine, Node, SetOperation, SetOperator
-from muntin.plan.query import ColumnRef, Expression, OutputColumn, quote
+from muntin.plan.expression import ColumnRef, Expression, OutputColumn, quote
+from muntin.plan.node import Node
+from muntin.plan.nodes import Project, SetOperation, SetOperator
 from muntin.sql.lexer import Tokens, is_symbol, top_level, word
 from muntin.sql.probe import ask
 from muntin.sql.refusals import ends_operand
@@ -168,7 +169,7 @@ def _cast(node: Node, types: Sequence[pa.DataType]) -> Node:
             else f"CAST({quote(reference.flat)} AS {_sql_name(kind)})"
         )
         columns.append(OutputColumn(field.name, Expression(sql, (reference,), kind)))
-    return Combine((node,), (), tuple(columns))
+    return Project(node, (), tuple(columns))
 
 
 def _sql_name(kind: pa.DataType) -> str:

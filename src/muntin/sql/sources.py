@@ -9,7 +9,7 @@ from sqlglot import Token
 from muntin.errors import SqlError
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Unbounded, Window
-from muntin.plan.query import Source
+from muntin.plan.nodes import Scan
 from muntin.sql.clauses import Clauses
 from muntin.sql.cursor import Cursor
 from muntin.sql.lexer import Tokens, is_symbol, is_text
@@ -21,11 +21,9 @@ MOST_SOURCES = 16
 """How many entries FROM may have; join orders are searched exhaustively up to there."""
 
 
-def bind_sources(
-    entries: Sequence[Entry], clauses: Clauses, catalog: Catalog
-) -> tuple[Source, ...]:
+def bind_sources(entries: Sequence[Entry], clauses: Clauses, catalog: Catalog) -> tuple[Scan, ...]:
     """The sources of a query, in the order of FROM."""
-    sources: list[Source] = []
+    sources: list[Scan] = []
     for entry in entries:
         source = bind_entry(entry, clauses, catalog)
         if any(known.alias.casefold() == source.alias.casefold() for known in sources):
@@ -53,7 +51,7 @@ def bind_sources(
 
 
 def bind_freshness(
-    clauses: Clauses, sources: Sequence[Source], tokens: Tokens
+    clauses: Clauses, sources: Sequence[Scan], tokens: Tokens
 ) -> tuple[tuple[int, Window], ...]:
     """How old the rows of each stream may be, by its place in FROM."""
     bound: dict[int, Window] = {}
@@ -92,7 +90,7 @@ def bind_freshness(
     return tuple(sorted(bound.items()))
 
 
-def bind_entry(entry: Entry, clauses: Clauses, catalog: Catalog) -> Source:
+def bind_entry(entry: Entry, clauses: Clauses, catalog: Catalog) -> Scan:
     """The source that an entry names, with its window."""
     name, alias = _read_names(entry.tokens)
     relation = catalog.find(name.text)
@@ -106,8 +104,8 @@ def bind_entry(entry: Entry, clauses: Clauses, catalog: Catalog) -> Source:
                 f"table {relation.name} cannot have a window",
                 "Remove the brackets; all its rows count",
             )
-        return Source(shown, relation.name, stored=True, window=Unbounded(), schema=relation.schema)
-    return Source(
+        return Scan(shown, relation.name, stored=True, window=Unbounded(), schema=relation.schema)
+    return Scan(
         shown,
         relation.name,
         stored=False,
@@ -201,7 +199,7 @@ def check_condition(entry: Entry) -> None:
         )
 
 
-def _freshness(source: Source, extent: Extent, tokens: Tokens) -> Window:
+def _freshness(source: Scan, extent: Extent, tokens: Tokens) -> Window:
     given, window = extent.window, source.window
     if isinstance(given, TimeWindow) != isinstance(window, TimeWindow):
         kind = "an interval" if isinstance(window, TimeWindow) else "a number of rows"

@@ -18,7 +18,7 @@ import pyarrow as pa
 from muntin.errors import SqlError
 from muntin.expressions.allowed import ALLOWED
 from muntin.expressions.validator import NotAllowedError, select_text
-from muntin.plan.query import ColumnRef, Expression, quote
+from muntin.plan.expression import ColumnRef, Expression, quote
 from muntin.sql.functions import why_refused
 from muntin.sql.probe import DuckRefusalError, ask, check
 from muntin.sql.scope import Scope

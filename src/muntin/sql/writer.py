@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import Token, TokenType
 
-from muntin.plan.query import ColumnRef, quote
+from muntin.plan.expression import ColumnRef, quote
 from muntin.sql.lexer import Tokens, is_number, is_symbol, is_text, word
 from muntin.sql.refusals import ends_operand
 from muntin.sql.scope import Scope

@@ -24,7 +24,9 @@ import pyarrow as pa
 
 from muntin.model.catalog import Catalog, Stream
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
-from muntin.plan.query import POSITION, Query, Source, quote
+from muntin.plan.expression import POSITION, quote
+from muntin.plan.nodes import Scan
+from muntin.plan.query import Query
 from muntin.testing.connection import run_sql
 from muntin.testing.watermark import Frontier
 
@@ -183,7 +185,7 @@ def _result_sql(query: Query, seen: int) -> str:
     columns += [f"{newest} AS newest", f"CASE {newest_source} END AS newest_source"]
     conditions = [
         f"{newest} > {seen}",
-        *(f"({predicate.expression.sql})" for predicate in query.predicates),
+        *(f"({predicate.expression.sql})" for predicate in (*query.join.on, *query.join.where)),
     ]
     conditions += [f"{begins} < end{place}" for place in timed]
     conditions += [f"coalesce({newest} < count_end{place}, true)" for place in counted]
@@ -191,7 +193,7 @@ def _result_sql(query: Query, seen: int) -> str:
     return f"SELECT {', '.join(columns)} FROM {tables} WHERE {' AND '.join(conditions)}"
 
 
-def _source_sql(place: int, source: Source) -> str:
+def _source_sql(place: int, source: Scan) -> str:
     """One entry of FROM: its rows with the time ``end`` and, under a count window, the position ``count_end`` at which they are gone."""
     match source.window:
         case TimeWindow(micros):

@@ -7,29 +7,17 @@ a left row stays while no equal right row is there.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from muntin.aggregates import aggregate_functions
 from muntin.model.catalog import Catalog, Stream, Table
-from muntin.plan.pipeline import (
-    Aggregate,
-    Combine,
-    Distinct,
-    GroupBy,
-    Leaf,
-    Node,
-    Pipeline,
-    SetOperation,
-    SetOperator,
-    Stored,
-)
-from muntin.plan.query import ColumnRef, Emit, Query, quote
+from muntin.plan.query import Emit, Query
 from muntin.testing.compare import rows_of
 from muntin.testing.connection import run_sql
 from muntin.testing.oracle import Oracle
+from muntin.testing.oracle_clauses import clause_of
 from muntin.testing.watermark import Frontier
 
 _END = 1 << 61
@@ -45,9 +33,9 @@ def make_oracle(  # noqa: PLR0913 - as for the oracles
     advanced: int | None = None,
 ) -> Oracle | PipelineOracle:
     """The oracle of a query of either kind; parameters as for the one of its kind."""
-    if isinstance(query, Pipeline):
-        return PipelineOracle(query, streams, tables, catalog, after=after, advanced=advanced)
-    return Oracle(query, streams, tables, catalog, after=after)
+    if query.is_join:
+        return Oracle(query, streams, tables, catalog, after=after)
+    return PipelineOracle(query, streams, tables, catalog, after=after, advanced=advanced)
 
 
 class PipelineOracle:
@@ -67,7 +55,6 @@ class PipelineOracle:
         after: Frontier | None = None,
         advanced: int | None = None,
     ) -> None:
-        assert isinstance(query, Pipeline), "other queries have an oracle of their own"
         self._query = query
         times = [] if advanced is None else [advanced]
         for name in {source.relation for source in query.sources if not source.stored}:
@@ -75,17 +62,18 @@ class PipelineOracle:
                 catalog.find(name), {key.casefold(): rows for key, rows in streams.items()}, after
             )
         self._seen = min(times, default=None)
-        self._leaves = [
-            Oracle(leaf, streams, tables, catalog, after=after) for leaf in query.leaves
-        ]
+        self._leaves = [Oracle(leaf, streams, tables, catalog, after=after) for leaf in query.joins]
         named = {name.casefold(): table for name, table in tables.items()}
-        stored = [node.source.relation for node in query.nodes if isinstance(node, Stored)]
+        stored = [source.relation for source in query.sources if source.stored]
         self._tables = {f"stored {name}": named[name.casefold()] for name in stored}
-        self._sql = _sql(query.root, iter(range(len(self._leaves))))
+        self._sql = clause_of(query.root)
 
     def answer(self, at: int) -> pa.Table:
         """The answer at an instant: a multiset of rows, in no particular order."""
-        answers = {f"leaf{number}": leaf.answer(at) for number, leaf in enumerate(self._leaves)}
+        answers = {
+            join.name: oracle.answer(at)
+            for join, oracle in zip(self._query.joins, self._leaves, strict=True)
+        }
         rows = run_sql(self._sql, {**answers, **self._tables})
         schema = pa.schema(list(self._query.output_schema)[2:])
         return pa.table(
@@ -184,68 +172,3 @@ def _without(rows: pa.Table, others: pa.Table) -> pa.Table:
         if spare[row] < 0:
             places.append(place)
     return rows.take(pa.array(places, pa.int64()))
-
-
-def _sql(node: Node, leaves: Iterator[int]) -> str:
-    inputs = [_sql(child, leaves) for child in node.inputs]
-    match node:
-        case Leaf():
-            return f"SELECT * FROM leaf{next(leaves)}"
-        case Stored(source):
-            return f"SELECT {', '.join(map(quote, source.schema.names))} FROM {quote(f'stored {source.relation}')}"
-        case Combine(children, predicates, select):
-            sources = ", ".join(
-                _flat(place, text, child.schema.names)
-                for place, (text, child) in enumerate(zip(inputs, children, strict=True))
-            )
-            where = " AND ".join(f"({predicate.expression.sql})" for predicate in predicates)
-            items = ", ".join(
-                f"{column.expression.sql} AS {quote(column.name)}" for column in select
-            )
-            return f"SELECT {items} FROM {sources}{f' WHERE {where}' if where else ''}"
-        case GroupBy():
-            return _group_sql(node, inputs[0])
-        case Distinct():
-            return f"SELECT DISTINCT * FROM ({inputs[0]})"
-        case SetOperation(SetOperator.MINUS, left, right):
-            names = [f"r{place}" for place in range(len(right.schema))]
-            pairs = zip(left.schema.names, names, strict=True)
-            same = " AND ".join(
-                f"l.{quote(name)} IS NOT DISTINCT FROM r.{other}" for name, other in pairs
-            )
-            return f"SELECT * FROM ({inputs[0]}) l WHERE NOT EXISTS (SELECT 1 FROM ({inputs[1]}) r({', '.join(names)}) WHERE {same})"
-        case SetOperation(operator):
-            return f"SELECT * FROM ({inputs[0]}) {operator.value} SELECT * FROM ({inputs[1]})"
-
-
-def _flat(place: int, sql: str, names: list[str]) -> str:
-    """A select in FROM with columns under the names that expressions use."""
-    columns = ", ".join(f"{quote(name)} AS {quote(ColumnRef(place, name).flat)}" for name in names)
-    return f"(SELECT {columns} FROM ({sql})) AS i{place}"
-
-
-def _group_sql(node: GroupBy, below: str) -> str:
-    names = node.input.schema.names
-    keys = [quote(name) for name in names[: node.keys]]
-    items = keys + [
-        f"{_call(aggregate, names)} AS a{number}"
-        for number, aggregate in enumerate(node.aggregates)
-    ]
-    by = f" GROUP BY {', '.join(keys)}" if keys else ""
-    grouped = f"SELECT {', '.join(items)} FROM ({below}){by}"
-    select = ", ".join(f"{column.expression.sql} AS {quote(column.name)}" for column in node.select)
-    having = f" WHERE ({node.having.sql})" if node.having else ""
-    return f"SELECT {select} FROM {_flat(0, grouped, node.groups.names)}{having}"
-
-
-def _call(aggregate: Aggregate, names: list[str]) -> str:
-    if aggregate.argument is None:
-        return "count(*)"
-    return aggregate_functions()[aggregate.function].oracle.format(
-        name=aggregate.function,
-        distinct="DISTINCT " if aggregate.distinct else "",
-        argument=quote(names[aggregate.argument]),
-        fraction=f", {aggregate.fraction}" if aggregate.fraction else "",
-        key=quote(names[aggregate.order[0]]) if aggregate.order else "",
-        order=", ".join(quote(names[place]) for place in aggregate.order),
-    )

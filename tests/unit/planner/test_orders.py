@@ -6,19 +6,23 @@ import pytest
 from muntin.errors import SettingError
 from muntin.model.window import TimeWindow
 from muntin.plan.join import Algorithm
-from muntin.plan.query import Query, Source
+from muntin.plan.nodes import Join, Scan
+from muntin.plan.query import Query
 from muntin.planner.orders import Wishes, along_graph, choose_orders, parse_orders
 
 SCHEMA = pa.schema([("k", pa.int64())])
 QUERY = Query(
     "q",
     "",
-    tuple(
-        Source(alias, alias, stored=False, window=TimeWindow(1), schema=SCHEMA)
-        for alias in ("A", "B", "Ć")
+    Join(
+        tuple(
+            Scan(alias, alias, stored=False, window=TimeWindow(1), schema=SCHEMA)
+            for alias in ("A", "B", "Ć")
+        ),
+        (),
+        (),
+        (),
     ),
-    (),
-    (),
 )
 
 

@@ -17,7 +17,7 @@ from muntin.model.catalog import Stream
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL
 from muntin.operators.code_reader import real_codes, whole_codes
 from muntin.plan.join import Code, CodeKind
-from muntin.planner.distribution import OWN, Route, home_text
+from muntin.planner.partitioning import OWN, Route, home_text
 from muntin.spark.deployment import Program
 from muntin.spark.exchange.messages import TIMELESS, Part, to_blob
 from muntin.state.advance_limit import Segment, segments_of
