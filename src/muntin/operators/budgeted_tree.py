@@ -20,20 +20,21 @@ import pyarrow as pa
 from muntin.kernels import layout
 from muntin.kernels.budgeted_join import EMPTY_CYCLES, begin_cycle, finish_cycles, join_limited
 from muntin.kernels.jit import prepare_part
+from muntin.model.settings import ProbeChoice
 from muntin.operators.events import Events, NewRows
 from muntin.operators.join import JoinOperator, Matches, Tools
 from muntin.operators.join_tree import Tree
 from muntin.plan.join import JoinPlan
-from muntin.plan.probe_limits import Choice, Limiting
+from muntin.plan.probe_limits import Limiting
 from muntin.state.recent_partial_matches import RecentPartialMatches
 
 Integers = npt.NDArray[np.int64]
 
 _SECOND = 1_000_000
 _CHOICES = {
-    Choice.OLDEST: layout.OLDEST_FIRST,
-    Choice.NEWEST: layout.NEWEST_FIRST,
-    Choice.RANDOM: layout.RANDOMLY,
+    ProbeChoice.OLDEST: layout.OLDEST_FIRST,
+    ProbeChoice.NEWEST: layout.NEWEST_FIRST,
+    ProbeChoice.RANDOM: layout.RANDOMLY,
 }
 _FREE = -1.0
 

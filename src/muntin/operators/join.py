@@ -27,6 +27,7 @@ from muntin.kernels.nway_join import expire_all, join_arrivals, join_interval, j
 from muntin.kernels.result_order import sort_matches
 from muntin.kernels.tree_join import join_tree
 from muntin.model.clock import BEFORE_ALL
+from muntin.model.settings import Algorithm, Expiry
 from muntin.model.statistics import JoinStatistics
 from muntin.model.window import PartitionedWindow
 from muntin.operators.code_reader import CodeReader
@@ -35,7 +36,7 @@ from muntin.operators.join_program import Program, store_specs
 from muntin.operators.join_tree import Tree
 from muntin.operators.statistics import Meter
 from muntin.operators.workspace import Workspace
-from muntin.plan.join import Algorithm, Expiry, JoinPlan
+from muntin.plan.join import JoinPlan
 from muntin.state.batch import Batch
 from muntin.state.join_state import JoinState
 

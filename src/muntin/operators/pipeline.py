@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
+from muntin.model.settings import Strategy
 from muntin.operators.group_by import GroupByOperator
 from muntin.operators.intake import Intake
 from muntin.operators.registry import Build, make_operator
@@ -19,7 +20,6 @@ from muntin.operators.windowed import OnceOperator
 from muntin.plan.node import Node
 from muntin.plan.nodes import Scan
 from muntin.plan.query import Query
-from muntin.plan.strategy import Strategy
 
 
 @dataclass(frozen=True)

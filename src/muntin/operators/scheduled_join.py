@@ -21,10 +21,11 @@ from muntin.kernels import scheduler_state as at
 from muntin.kernels.jit import prepare_part
 from muntin.kernels.result_order import sort_matches
 from muntin.kernels.shared_join import find_resumes, results_of_level, run_schedule
+from muntin.model.settings import Algorithm, Expiry
 from muntin.model.window import PartitionedWindow
 from muntin.operators.events import Events, NewRows
 from muntin.operators.join import JoinOperator, Matches, Tools
-from muntin.plan.join import Algorithm, Expiry, JoinPlan
+from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit
 from muntin.schedule.levels import Levels
 from muntin.schedule.work_queue import WorkQueue

@@ -50,7 +50,7 @@ class Overload:
         assert plan.tree is not None, "only trees are limited"
         assert plan.limiting is not None, "the plan says how it is limited"
         self.plan, self._limiting, self._tree = plan, plan.limiting, plan.tree
-        self._given = settings.number("resources")
+        self._given = settings.overload.resources
         self._seconds = self._limiting.period / _SECOND
         self.adapter = Adapter(TreeShape.of(plan.tree), control_of(plan, settings))
         self._live = live
@@ -200,9 +200,9 @@ def control_of(plan: JoinPlan, settings: Settings) -> Control:
     return Control(
         windows=windows,
         freshness=tuple(fresh.get(place, window) for place, window in enumerate(windows)),
-        policy=settings.policy,
-        change=settings.factor("adapt_change"),
-        gain=settings.factor("adapt_gain"),
+        policy=settings.overload.policy,
+        change=settings.overload.change,
+        gain=settings.overload.gain,
         state_rows=plan.limiting.state_rows,
         enforced=plan.limiting.enforce,
     )
