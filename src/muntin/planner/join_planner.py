@@ -28,10 +28,10 @@ from muntin.planner.choices import Choice, Limits, choose, choose_expiry, least_
 from muntin.planner.classes import Node, equality_classes
 from muntin.planner.join_graph import JoinGraph
 from muntin.planner.local_orders import join_cost
-from muntin.planner.multi_join_cost import WindowStatistics
-from muntin.planner.order_search import local_orders
 from muntin.planner.orders import Connected, Wishes, along_graph, choose_orders
 from muntin.planner.overload_plan import choose_shape, is_adapting, not_limited, plan_limiting
+from muntin.planner.paper_costs.multi_join import WindowStatistics
+from muntin.planner.paper_costs.order_search import local_orders
 from muntin.planner.predicates import SortedPredicates, sort_predicates
 from muntin.planner.rewrite import rewrite
 from muntin.planner.steps import chain_step, make_step

@@ -15,7 +15,7 @@ from muntin.planner.choices import Limits, choose, least_work
 from muntin.planner.index_choice import BUCKET_BYTES, within_memory, without_needless
 from muntin.planner.join_graph import JoinGraph
 from muntin.planner.local_orders import MOST_EXACT, along, best_order, best_orders, order_cost
-from muntin.planner.multi_join_cost import WindowStatistics, eager_cost
+from muntin.planner.paper_costs.multi_join import WindowStatistics, eager_cost
 from muntin.planner.tree_choice import Shape, Worth, best_tree, sources_of, tree_cost
 from muntin.planner.unit_costs import DEFAULT_COSTS, UnitCosts
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 
-from muntin.planner.lazy_join_cost import Batch, Progress, interval_work
-from muntin.planner.multi_join_cost import WindowStatistics, eager_cost
-from muntin.planner.path_cost import joined, probe_cost, tree_cost
+from muntin.planner.paper_costs.lazy_join import Batch, Progress, interval_work
+from muntin.planner.paper_costs.multi_join import WindowStatistics, eager_cost
+from muntin.planner.paper_costs.path import joined, probe_cost, tree_cost
 
 Order = tuple[int, ...]
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from math import exp, inf
 
 from muntin.model.settings import Expiry
-from muntin.planner.multi_join_cost import WindowStatistics, sane
+from muntin.planner.paper_costs.multi_join import WindowStatistics, sane
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ rows match, it has::
 
     rate = rate_a * s * rows_b + rate_b * s * rows_a        rows = rows_a * rows_b * s        values = min(values)
 
-These are the factors of paper 3's order costs (:mod:`muntin.planner.multi_join_cost`), so both kinds of plan can be compared:
+These are the factors of paper 3's order costs (:mod:`muntin.planner.paper_costs.multi_join`), so both kinds of plan can be compared:
 :func:`tree_cost` against ``eager_cost``.
 """
 
@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from muntin.planner.multi_join_cost import WindowStatistics, sane
+from muntin.planner.paper_costs.multi_join import WindowStatistics, sane
 
 Tree: TypeAlias = "int | tuple[Tree, Tree]"
 """A window's place, or the join of two trees."""

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import expm1
 
-from muntin.planner.multi_join_cost import WindowStatistics, sane
+from muntin.planner.paper_costs.multi_join import WindowStatistics, sane
 
 Windows = Sequence[WindowStatistics]
 Order = Sequence[int]
