@@ -24,7 +24,7 @@ from muntin.plan.join import JoinPlan
 from muntin.plan.query import Query
 from muntin.plan.query_plan import QueryPlan
 from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
-from muntin.planner.join_planner import Knowledge
+from muntin.planner.draft import Knowledge
 from muntin.planner.query_planner import plan_query
 from muntin.planner.window_memory import check_windows
 from muntin.sql.script import read_query, read_script

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from math import sqrt
 
-from muntin.model.settings import Expiry, Settings
 from muntin.plan.join import Prediction
 from muntin.planner.index_choice import within_memory, without_needless
 from muntin.planner.join_graph import JoinGraph
@@ -28,7 +26,7 @@ _NANO = 1e-9
 
 
 @dataclass(frozen=True)
-class Choice:
+class CostChoice:
     """What was chosen: orders by origin, buckets by source (0 own choice, 1 none), the shape of a tree or None."""
 
     orders: tuple[Order, ...]
@@ -39,7 +37,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Limits:
+class ChoiceLimits:
     """What the choice must keep to: orders that were given, memory of buckets in bytes, whether a tree is possible."""
 
     orders: tuple[Order, ...] | None = None
@@ -49,7 +47,9 @@ class Limits:
     tree_allowed: bool = False
 
 
-def choose(graph: JoinGraph, limits: Limits, costs: UnitCosts, aliases: Sequence[str]) -> Choice:
+def choose(
+    graph: JoinGraph, limits: ChoiceLimits, costs: UnitCosts, aliases: Sequence[str]
+) -> CostChoice:
     """The cheapest way that keeps to the limits."""
     indexed = _indexed(graph, limits, costs)
     cost = (
@@ -65,10 +65,10 @@ def choose(graph: JoinGraph, limits: Limits, costs: UnitCosts, aliases: Sequence
     shape = tree.shape if tree else limits.tree
     time = tree_cost(indexed, shape, costs).time if shape is not None else cost.time
     prediction = Prediction(cost.looked, time * _NANO, cost.orders, _others(indexed, cost, costs))
-    return Choice(cost.orders, indexed.buckets, shape, prediction, tuple(filter(None, reasons)))
+    return CostChoice(cost.orders, indexed.buckets, shape, prediction, tuple(filter(None, reasons)))
 
 
-def least_work(graph: JoinGraph, limits: Limits, costs: UnitCosts) -> float:
+def least_work(graph: JoinGraph, limits: ChoiceLimits, costs: UnitCosts) -> float:
     """Predicted seconds of work a second of what :func:`choose` would choose, in less time: without reasons and alternatives."""
     indexed = _indexed(graph, limits, costs)
     if limits.tree is not None:
@@ -80,7 +80,7 @@ def least_work(graph: JoinGraph, limits: Limits, costs: UnitCosts) -> float:
     return (tree.time if tree else cost.time) * _NANO
 
 
-def _indexed(graph: JoinGraph, limits: Limits, costs: UnitCosts) -> JoinGraph:
+def _indexed(graph: JoinGraph, limits: ChoiceLimits, costs: UnitCosts) -> JoinGraph:
     """The graph with the indexes that pay, or that there is memory for."""
     if limits.memory is not None:
         return within_memory(graph, costs, limits.memory)
@@ -88,7 +88,7 @@ def _indexed(graph: JoinGraph, limits: Limits, costs: UnitCosts) -> JoinGraph:
 
 
 def _cheaper_tree(
-    graph: JoinGraph, limits: Limits, cost: JoinCost, costs: UnitCosts
+    graph: JoinGraph, limits: ChoiceLimits, cost: JoinCost, costs: UnitCosts
 ) -> TreeCost | None:
     """The cheapest tree, if one may be chosen and is so much cheaper than the join without that it pays."""
     if not _tree_may_pay(graph, limits, cost, costs):
@@ -97,7 +97,7 @@ def _cheaper_tree(
     return best_tree(graph, costs, Worth(_TREE_PAYS * cost.time, _TREE_KEEPS * rows))
 
 
-def _tree_may_pay(graph: JoinGraph, limits: Limits, cost: JoinCost, costs: UnitCosts) -> bool:
+def _tree_may_pay(graph: JoinGraph, limits: ChoiceLimits, cost: JoinCost, costs: UnitCosts) -> bool:
     """Whether a tree could be so much cheaper: in any tree a new row looks at least into one other side."""
     least = sum(graph.rate(source) for source in range(graph.count)) * costs.probe
     return (
@@ -117,7 +117,11 @@ class Priced:
 
 
 def _index_reason(
-    before: JoinGraph, after: JoinGraph, limits: Limits, priced: Priced, aliases: Sequence[str]
+    before: JoinGraph,
+    after: JoinGraph,
+    limits: ChoiceLimits,
+    priced: Priced,
+    aliases: Sequence[str],
 ) -> str:
     none = (
         join_cost(before.having([1] * before.count), priced.cost.orders, priced.units).time * _NANO
@@ -157,31 +161,3 @@ def _others(
     }
     rest.pop(chosen.orders, None)
     return tuple((looked, order) for _, looked, order in sorted(rest.values())[:3])
-
-
-def choose_expiry(
-    graph: JoinGraph, settings: Settings, lengths: Sequence[int | None], costs: UnitCosts
-) -> tuple[Expiry, int | None, str]:
-    """The expiry policy, its interval if it is lazy, and why; ``lengths`` are the time windows in microseconds.
-
-    Letting go with each arrival costs a look at one row; eager expiry a look at every window; lazy expiry a pass over the windows
-    now and then, and in between every chain may end at a stale row.
-    """
-    rate = sum(graph.rate(source) for source in range(graph.count))
-    length = min((micros for micros in lengths if micros), default=1_000_000) / 1e6
-    looks = rate * max(graph.count - 1, 1) * costs.chained
-    interval = min(max(sqrt(graph.count * costs.probe * length / max(looks, 1e-9)), 1e-3), length)
-    times = {
-        Expiry.OWN: rate * costs.expire,
-        Expiry.EAGER: rate * (costs.expire + graph.count * costs.scanned),
-        Expiry.LAZY: rate * costs.expire
-        + graph.count * costs.probe / interval
-        + looks * interval / (length + interval),
-    }
-    if settings.expiry.policy is None:
-        policy = min(times, key=lambda known: (times[known], list(times).index(known)))
-    else:
-        policy = settings.expiry.policy
-    said = ", ".join(f"{known} {time * _NANO:.2g}" for known, time in times.items())
-    micros = settings.expiry.interval or (round(interval * 1e6) if policy is Expiry.LAZY else None)
-    return policy, micros, f"expiry {policy}; seconds of work a second predicted: {said}"

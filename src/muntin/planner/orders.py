@@ -15,7 +15,7 @@ Connected = Callable[[int, int], bool]
 
 
 @dataclass(frozen=True)
-class Wishes:
+class OrderSources:
     """Where orders may come from: the user, else the cheapest ones found (by origin), else the graph."""
 
     given: Sequence[GivenOrder]
@@ -23,17 +23,17 @@ class Wishes:
     connected: Connected
 
 
-def choose_orders(query: Query, wishes: Wishes, algorithm: Algorithm) -> list[Order]:
+def choose_orders(query: Query, sources: OrderSources, algorithm: Algorithm) -> list[Order]:
     """For each source as origin, the sources in the order in which they are bound, the origin included."""
     count = len(query.sources)
-    given = resolve_orders(query, wishes.given)
-    if not given and wishes.cheapest is not None:
-        return list(wishes.cheapest)
+    given = resolve_orders(query, sources.given)
+    if not given and sources.cheapest is not None:
+        return list(sources.cheapest)
     orders = []
     for origin in range(count):
         order = given.get(origin) or given.get(None)
         if order is None:
-            order = along_graph(count, origin, wishes.connected)
+            order = along_graph(count, origin, sources.connected)
         elif algorithm in {Algorithm.EAGER, Algorithm.LAZY} or origin not in order:
             order = (origin, *(source for source in order if source != origin))
         orders.append(order)

@@ -6,7 +6,8 @@ from muntin.model.settings import Settings
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Query
 from muntin.plan.query_plan import QueryPlan
-from muntin.planner.join_planner import Knowledge, plan_join
+from muntin.planner.draft import Knowledge
+from muntin.planner.join_planner import plan_join
 from muntin.planner.rewrite import rewrite
 
 

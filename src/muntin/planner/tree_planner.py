@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from muntin.errors import SettingError
 from muntin.plan.join import Climb, TreeCheck, TreeNode, TreePlan
@@ -81,7 +82,7 @@ class TreePlanner:
         parts: SortedPredicates,
         classes: Mapping[Node, frozenset[Node]],
         indexes: Indexes,
-        indexed: set[int],
+        indexed: AbstractSet[int],
     ) -> None:
         self._parts = parts
         self._classes = classes

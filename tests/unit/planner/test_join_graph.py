@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muntin.model.statistics import JoinStatistics, SourceStatistics
-from muntin.planner.choices import Limits, choose, least_work
+from muntin.planner.choices import ChoiceLimits, choose, least_work
 from muntin.planner.index_choice import BUCKET_BYTES, within_memory, without_needless
 from muntin.planner.join_graph import JoinGraph
 from muntin.planner.local_orders import MOST_EXACT, along, best_order, best_orders, order_cost
@@ -135,9 +135,9 @@ def test_absurd_statistics_give_plans_and_finite_numbers(
     assert callable(shape)
     graph: JoinGraph = shape(windows, buckets)
     for limits in (
-        Limits(tree_allowed=True),
-        Limits(memory=memory),
-        Limits(orders=best_orders(graph, DEFAULT_COSTS).orders),
+        ChoiceLimits(tree_allowed=True),
+        ChoiceLimits(memory=memory),
+        ChoiceLimits(orders=best_orders(graph, DEFAULT_COSTS).orders),
     ):
         choice = choose(graph, limits, DEFAULT_COSTS, [f"S{s}" for s in range(graph.count)])
         assert isfinite(choice.prediction.cost)
