@@ -141,7 +141,7 @@ def run(setup: Setup, scheduler: Scheduler, *, checks: str = "A.k = B.k", room: 
         join._insert_only(events_of(join, rows, 0, first))
     join.now = BEFORE_ALL
     join.trace = np.zeros((1000, at.T_COLUMNS), np.int64)
-    desk = join.work_queue.desk
+    desk = join.work_queue.state
     desk[[at.CLOCK, at.PUNCTUAL, at.PROBE_COST, at.RESULT_COST]] = (
         at.COUNTED,
         1,
@@ -174,7 +174,7 @@ def run(setup: Setup, scheduler: Scheduler, *, checks: str = "A.k = B.k", room: 
             : int(desk[at.TRACED])
         ].tolist()
     ]
-    assert not join.work_queue.desk[at.HELD]
+    assert not join.work_queue.state[at.HELD]
     return Seen(scans, releases)
 
 
