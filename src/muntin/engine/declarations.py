@@ -23,7 +23,14 @@ from muntin.model.statistics import declared_statistics, known_statistics
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Query
 from muntin.plan.query_plan import QueryPlan
-from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
+from muntin.plan.statement import (
+    CreateQuery,
+    CreateStream,
+    CreateTable,
+    DropStatement,
+    Set,
+    Statement,
+)
 from muntin.planner.draft import Knowledge
 from muntin.planner.query_planner import plan_query
 from muntin.planner.window_memory import check_windows
@@ -190,7 +197,7 @@ class Actions(Generic[Handle]):
     add_stream: Callable[[Stream], object]
     add_table: Callable[[Table], object]
     add_query: Callable[[Query], Handle]
-    drop: Callable[[Drop], object]
+    drop: Callable[[DropStatement], object]
 
 
 def run_script(script: str, declared: Declarations, actions: Actions[Handle]) -> list[Handle]:
@@ -209,7 +216,7 @@ def run_script(script: str, declared: Declarations, actions: Actions[Handle]) ->
                     actions.add_table(table)
                 case CreateQuery(query):
                     handles.append(actions.add_query(query))
-                case Drop():
+                case DropStatement():
                     actions.drop(statement)
                 case Set(name, value):
                     declared.set(name, value)
@@ -222,7 +229,7 @@ def located(error: MuntinError, statement: Statement) -> SqlError:
     """Return an error with its place in the script: that of the option to blame, or of the statement."""
     if isinstance(error, SqlError):
         return error
-    places = {} if isinstance(statement, Drop | Set) else statement.options
+    places = {} if isinstance(statement, DropStatement | Set) else statement.options
     return SqlError(
         error.fact, place=places.get(error.option.lower(), statement.place), hint=error.hint
     )

@@ -40,10 +40,10 @@ from muntin.model.clock import BEFORE_ALL, Instant, format_instant, parse_instan
 from muntin.model.settings import Settings
 from muntin.operators.scheduled_join import Pace
 from muntin.operators.workspace import Workspace
-from muntin.plan.description import Node, draw, to_dict
+from muntin.plan.description import Description, draw, to_dict
 from muntin.plan.query import Emit, Query
 from muntin.plan.query_plan import QueryPlan
-from muntin.plan.statement import Drop
+from muntin.plan.statement import DropStatement
 from muntin.runtime.external_quota import Governed
 from muntin.runtime.metrics import ResponseTimes
 from muntin.runtime.query_group import QueryGroup, Running
@@ -154,7 +154,7 @@ class Engine:
                 Actions(self._add_stream, load, self._add_query, self._carry_out),
             )
 
-    def _carry_out(self, drop: Drop) -> None:
+    def _carry_out(self, drop: DropStatement) -> None:
         self._drop(drop.kind, drop.name, if_exists=drop.if_exists)
 
     def stream(
@@ -585,7 +585,7 @@ class Engine:
         with self._lock:
             return [to_dict(self._described(running)) for running in self._chosen(query)]
 
-    def _described(self, running: AnyQuery) -> Node:
+    def _described(self, running: AnyQuery) -> Description:
         """The plan of a query, and the stream it waits for; where it is the only one, there is nothing to say about sharing."""
         if isinstance(running, SuspendedQuery):
             return running.described

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from muntin.engine.explain import describe_plan, describe_query
 from muntin.model.clock import format_interval
-from muntin.plan.description import Fact, Node
+from muntin.plan.description import Description, Fact
 from muntin.plan.join import JoinPlan
-from muntin.plan.node import Node as PlanNode
+from muntin.plan.node import Node
 from muntin.plan.query_plan import QueryPlan
 from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.running_query import RunningQuery
@@ -25,17 +25,19 @@ class Kept:
     shared: bool
 
 
-def describe_any(plan: JoinPlan | QueryPlan) -> Node:
+def describe_any(plan: JoinPlan | QueryPlan) -> Description:
     """How a query of either kind will be run."""
     return describe_pipeline(plan) if isinstance(plan, QueryPlan) else describe_plan(plan)
 
 
-def describe_pipeline(plan: QueryPlan) -> Node:
+def describe_pipeline(plan: QueryPlan) -> Description:
     """How a pipeline will be run."""
     return _described(plan, iter([describe_plan(leaf) for leaf in plan.joins]), iter(()))
 
 
-def describe_running_pipeline(running: RunningPipeline, why: Callable[[RunningQuery], str]) -> Node:
+def describe_running_pipeline(
+    running: RunningPipeline, why: Callable[[RunningQuery], str]
+) -> Description:
     """The plan of a running pipeline, with what its operators keep; ``why`` tells of its leaves why they share their joins or not."""
     plan = QueryPlan(running.query, tuple(leaf.plan for leaf in running.leaves))
     leaves = [describe_query(leaf, why(leaf)) for leaf in running.leaves]
@@ -46,7 +48,9 @@ def describe_running_pipeline(running: RunningPipeline, why: Callable[[RunningQu
     return _described(plan, iter(leaves), iter(kept))
 
 
-def _described(plan: QueryPlan, leaves: Iterator[Node], entries: Iterator[Kept]) -> Node:
+def _described(
+    plan: QueryPlan, leaves: Iterator[Description], entries: Iterator[Kept]
+) -> Description:
     query = plan.query
     timing = f"every {format_interval(query.every)}" if query.every else "at every change"
     facts = (
@@ -54,12 +58,12 @@ def _described(plan: QueryPlan, leaves: Iterator[Node], entries: Iterator[Kept])
         Fact("emit", str(query.emit), f"emits {query.emit} {timing}"),
         Fact("every_seconds", query.every / _SECOND if query.every else None),
     )
-    return Node(
+    return Description(
         "query", f"query {query.name}", facts, (_node(query.root, leaves, entries),), ("operators",)
     )
 
 
-def _node(node: PlanNode, leaves: Iterator[Node], entries: Iterator[Kept]) -> Node:
+def _node(node: Node, leaves: Iterator[Description], entries: Iterator[Kept]) -> Description:
     """Describe an operator and its inputs; ``leaves`` and ``entries`` have the inputs first."""
     inputs = tuple(_node(child, leaves, entries) for child in node.inputs)
     if node.is_leaf:
@@ -70,10 +74,10 @@ def _node(node: PlanNode, leaves: Iterator[Node], entries: Iterator[Kept]) -> No
         facts += (Fact("entries", kept.entries, f"{kept.entries:,} entries kept"),)
         if kept.shared:
             facts += (Fact("shared", True, "run once for all queries that have it"),)
-    return Node("operators[]", node.label, facts, inputs, ("operators",))
+    return Description("operators[]", node.label, facts, inputs, ("operators",))
 
 
-def describe_tree(node: PlanNode) -> str:
+def describe_tree(node: Node) -> str:
     """Return the operators of a tree in one line, from the top down."""
     if not node.inputs:
         return node.label

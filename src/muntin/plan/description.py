@@ -1,6 +1,6 @@
 """A plan as a tree of labelled facts, and its two printers: lines for people, nested objects for machines.
 
-Whoever describes something builds :class:`Node` and never formats lines or objects; whoever adds a fact adds one line
+Whoever describes something builds :class:`Description` and never formats lines or objects; whoever adds a fact adds one line
 there, and both printers show it.
 """
 
@@ -27,7 +27,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Node:
+class Description:
     """Something with facts and parts.
 
     ``key`` is its place in the object of its parent, with ``[]`` at the end where the parent has a list of them;
@@ -38,14 +38,14 @@ class Node:
     key: str
     label: str
     facts: tuple[Fact, ...] = ()
-    children: tuple[Node, ...] = ()
+    children: tuple[Description, ...] = ()
     lists: tuple[str, ...] = ()
 
 
-def draw(node: Node) -> str:
+def draw(node: Description) -> str:
     """The tree for people, a line for each node.
 
-    >>> print(draw(Node("query", "query q", (), (Node("join", "join", (Fact("method", "hash", "hash"),)), Node("select", "select k")))))
+    >>> print(draw(Description("query", "query q", (), (Description("join", "join", (Fact("method", "hash", "hash"),)), Description("select", "select k")))))
     query q
     ├─ join: hash
     └─ select k
@@ -53,7 +53,7 @@ def draw(node: Node) -> str:
     return "\n".join(_lines(node))
 
 
-def _lines(node: Node) -> Iterator[str]:
+def _lines(node: Description) -> Iterator[str]:
     said = ", ".join(fact.text for fact in node.facts if fact.text)
     yield printable(f"{node.label}: {said}" if said else node.label)
     shown = [child for child in node.children if child.label]
@@ -64,10 +64,10 @@ def _lines(node: Node) -> Iterator[str]:
         yield from (below + line for line in rest)
 
 
-def to_dict(node: Node) -> dict[str, object]:
+def to_dict(node: Description) -> dict[str, object]:
     """The tree for machines: the facts by name, and the parts by key.
 
-    >>> to_dict(Node("query", "query q", (Fact("query", "q"),), (Node("filters[]", "filter a", (Fact("condition", "a"),)),), ("filters",)))
+    >>> to_dict(Description("query", "query q", (Fact("query", "q"),), (Description("filters[]", "filter a", (Fact("condition", "a"),)),), ("filters",)))
     {'query': 'q', 'filters': [{'condition': 'a'}]}
     """
     lists: dict[str, list[object]] = {name: [] for name in node.lists}

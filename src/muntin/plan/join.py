@@ -61,7 +61,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Step:
+class JoinStep:
     """One source in a join order: look into its window, by an index or all of it.
 
     ``keys`` tells, for each code of the index, which bound source supplies it; every candidate then has to
@@ -156,9 +156,9 @@ class JoinPlan:
 
     query: Query
     sources: tuple[SourcePlan, ...]
-    orders: tuple[tuple[Step, ...], ...]
+    orders: tuple[tuple[JoinStep, ...], ...]
     residuals: tuple[Expression, ...]
-    snapshot: tuple[int, tuple[Step, ...]]
+    snapshot: tuple[int, tuple[JoinStep, ...]]
     algorithm: Algorithm = Algorithm.EAGER
     expiry: Expiry = Expiry.OWN
     expiry_interval: int | None = None

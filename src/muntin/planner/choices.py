@@ -12,8 +12,9 @@ from itertools import permutations
 from muntin.plan.join import Prediction
 from muntin.planner.index_choice import within_memory, without_needless
 from muntin.planner.join_graph import JoinGraph
-from muntin.planner.local_orders import JoinCost, Order, along, best_orders, join_cost
-from muntin.planner.tree_choice import Shape, TreeCost, Worth, best_tree, tree_cost
+from muntin.planner.local_orders import JoinCost, along, best_orders, join_cost
+from muntin.planner.orders import Order
+from muntin.planner.tree_choice import TreeCost, TreeShape, Worth, best_tree, tree_cost
 from muntin.planner.unit_costs import UnitCosts
 
 MOST_ALTERNATIVES = 4
@@ -31,7 +32,7 @@ class CostChoice:
 
     orders: tuple[Order, ...]
     buckets: tuple[int, ...]
-    shape: Shape | None
+    shape: TreeShape | None
     prediction: Prediction
     reasons: tuple[str, ...]
 
@@ -43,7 +44,7 @@ class ChoiceLimits:
     orders: tuple[Order, ...] | None = None
     memory: int | None = None
     scan_allowed: bool = True
-    tree: Shape | None = None
+    tree: TreeShape | None = None
     tree_allowed: bool = False
 
 

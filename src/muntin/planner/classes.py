@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from muntin.plan.join import Code
 
-Node = tuple[int, int]
+CodeRef = tuple[int, int]
 """A code by (source, number of the code in the source)."""
 
 
@@ -21,7 +21,7 @@ class CodeTable:
 
     codes: list[list[Code]]
 
-    def node(self, source: int, code: Code) -> Node:
+    def node(self, source: int, code: Code) -> CodeRef:
         """The code's number in its source, given when it is new."""
         mine = self.codes[source]
         if code not in mine:
@@ -29,9 +29,11 @@ class CodeTable:
         return source, mine.index(code)
 
 
-def equality_classes(pairs: Iterable[tuple[Node, Node]]) -> Mapping[Node, frozenset[Node]]:
+def equality_classes(
+    pairs: Iterable[tuple[CodeRef, CodeRef]],
+) -> Mapping[CodeRef, frozenset[CodeRef]]:
     """The class of every node that occurs in a pair."""
-    classes: dict[Node, frozenset[Node]] = {}
+    classes: dict[CodeRef, frozenset[CodeRef]] = {}
     for left, right in pairs:
         both = classes.get(left, frozenset({left})) | classes.get(right, frozenset({right}))
         for node in both:

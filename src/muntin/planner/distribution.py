@@ -20,7 +20,7 @@ from muntin.plan.query import Emit, Query
 from muntin.planner.column_lineage import column_of
 from muntin.planner.node_costs import operator_work
 from muntin.planner.partial_aggregates import combined_groups, counted_apart, partial_groups
-from muntin.planner.partitioning import Route, local_join, routes_of
+from muntin.planner.partitioning import Partitioning, local_join, routes_of
 from muntin.planner.partitioning_rules import MOST, NOTHING, Spread, shows_key, ways, ways_by
 from muntin.planner.rewrite import rewrite
 
@@ -33,7 +33,7 @@ class Distribution:
     never equal.
     """
 
-    routes: tuple[Route, ...]
+    routes: tuple[Partitioning, ...]
     parts: tuple[Query, ...]
     last: Query | None = None
     apart: bool = False
@@ -131,7 +131,7 @@ def _partials(node: GroupBy) -> Iterator[tuple[Spread, GroupBy, int | None]]:
             yield spread, partial, key
 
 
-def _local(node: Node, routes: tuple[Route, ...], spread: Spread) -> Node:
+def _local(node: Node, routes: tuple[Partitioning, ...], spread: Spread) -> Node:
     """Return a node as partitions run it: over streams that are marked where they are broadcast."""
     if not (isinstance(node, Join) and node.is_leaf):
         return node

@@ -8,17 +8,17 @@ from typing import TypeAlias
 
 from muntin.model.settings import Algorithm, Expiry, Settings
 from muntin.model.statistics import JoinStatistics, StreamStatistics
-from muntin.plan.join import Step, TreePlan
+from muntin.plan.join import JoinStep, TreePlan
 from muntin.plan.probe_limits import Limiting
 from muntin.plan.query import Query
 from muntin.planner.choices import ChoiceLimits, CostChoice
-from muntin.planner.classes import CodeTable, Node
+from muntin.planner.classes import CodeRef, CodeTable
 from muntin.planner.join_graph import JoinGraph
 from muntin.planner.orders import Order
 from muntin.planner.predicates import SortedPredicates
 from muntin.planner.unit_costs import DEFAULT_COSTS, UnitCosts
 
-Classes: TypeAlias = Mapping[Node, frozenset[Node]]
+Classes: TypeAlias = Mapping[CodeRef, frozenset[CodeRef]]
 IndexCodes: TypeAlias = tuple[tuple[int, ...], ...]
 """The codes of each index of a source."""
 
@@ -56,8 +56,8 @@ class JoinDraft:
     orders: tuple[Order, ...] = ()
     indexes: tuple[IndexCodes, ...] = ()
     tree: TreePlan | None = None
-    steps: tuple[tuple[Step, ...], ...] = ()
-    snapshot: tuple[int, tuple[Step, ...]] = (0, ())
+    steps: tuple[tuple[JoinStep, ...], ...] = ()
+    snapshot: tuple[int, tuple[JoinStep, ...]] = (0, ())
 
     @property
     def aliases(self) -> list[str]:

@@ -16,7 +16,7 @@ from functools import cached_property
 from math import isnan
 
 from muntin.model.statistics import JoinStatistics, SourceStatistics
-from muntin.planner.classes import Node
+from muntin.planner.classes import CodeRef
 
 _LEAST, _MOST = 1e-6, 1e12
 _THETA = {"<": 1 / 3, "<=": 1 / 3, ">": 1 / 3, ">=": 1 / 3}
@@ -34,7 +34,7 @@ def sane(number: float, least: float = _LEAST) -> float:
 
 
 @dataclass(frozen=True)
-class Step:
+class StepEstimate:
     """What one partial result meets in a window: rows looked at, rows that match, codes compared with each, whether by an index."""
 
     looked: float
@@ -45,7 +45,7 @@ class Step:
 
 @dataclass(frozen=True)
 class _Known:
-    steps: dict[tuple[frozenset[int], int], Step]
+    steps: dict[tuple[frozenset[int], int], StepEstimate]
     sizes: dict[frozenset[int], float]
     births: dict[frozenset[int], float]
 
@@ -58,8 +58,8 @@ class JoinGraph:
     """
 
     statistics: JoinStatistics
-    classes: tuple[frozenset[Node], ...]
-    comparisons: tuple[tuple[Node, str, Node], ...]
+    classes: tuple[frozenset[CodeRef], ...]
+    comparisons: tuple[tuple[CodeRef, str, CodeRef], ...]
     buckets: tuple[int, ...]
 
     @property
@@ -91,17 +91,17 @@ class JoinGraph:
         """Rows in the window."""
         return self._rows[source]
 
-    def distinct(self, node: Node) -> float:
+    def distinct(self, node: CodeRef) -> float:
         """Different values of a code; never more than there are rows."""
         known: SourceStatistics = self.statistics.sources[node[0]]
         values = known.distinct[node[1]] if node[1] < len(known.distinct) else known.rows
         return sane(values, 1.0)
 
     @cached_property
-    def _edges(self) -> Mapping[tuple[Node, Node], float]:
+    def _edges(self) -> Mapping[tuple[CodeRef, CodeRef], float]:
         return dict(self.statistics.edges)
 
-    def selectivity(self, one: Node, other: Node, operator: str = "=") -> float:
+    def selectivity(self, one: CodeRef, other: CodeRef, operator: str = "=") -> float:
         """The share of pairs of rows that a predicate between two codes lets through: measured, or estimated."""
         pair = (one, other) if one < other else (other, one)
         measured = self._edges.get(pair)
@@ -137,7 +137,7 @@ class JoinGraph:
         """Estimates made before: searches ask for the same ones over and over."""
         return _Known({}, {}, {})
 
-    def step(self, bound: frozenset[int], source: int) -> Step:
+    def step(self, bound: frozenset[int], source: int) -> StepEstimate:
         """What a combination of rows of the bound sources meets in the window of ``source``."""
         near = bound & self._near[source]
         found = self._known.steps.get((near, source))
@@ -145,7 +145,7 @@ class JoinGraph:
             found = self._known.steps[near, source] = self._step(near, source)
         return found
 
-    def _step(self, bound: frozenset[int], source: int) -> Step:
+    def _step(self, bound: frozenset[int], source: int) -> StepEstimate:
         equal, checks, keyed = 1.0, 0, False
         for members in self.classes:
             others = [node for node in members if node[0] in bound]
@@ -163,14 +163,14 @@ class JoinGraph:
                 checks += 1
         rows, buckets = self.rows(source), self.buckets[source]
         if not keyed or buckets == 1:
-            return Step(rows, rows * passing, max(checks, 1), indexed=False)
+            return StepEstimate(rows, rows * passing, max(checks, 1), indexed=False)
         # Rows of one value stay together, however many buckets there are.
         share = (
             max(equal, 1 / buckets)
             if buckets
             else min(1.0, equal + 1 / (OWN_BUCKETS * max(rows, _LEAST_PLACES)))
         )
-        return Step(rows * share, rows * passing, max(checks, 1), indexed=True)
+        return StepEstimate(rows * share, rows * passing, max(checks, 1), indexed=True)
 
     def size(self, sources: frozenset[int]) -> float:
         """Combinations of rows of these sources, inside their windows, that match: what a tree would keep for them."""

@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from muntin.planner.join_graph import JoinGraph, Step
+from muntin.planner.join_graph import JoinGraph, StepEstimate
+from muntin.planner.orders import Order
 from muntin.planner.unit_costs import UnitCosts
 
 MOST_EXACT = 10
 _SAME = 1e-9
 """Times that differ by no more than this share are the same, whatever was added up in which order."""
-
-Order = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class OrderCost:
     looked: float
 
 
-def step_time(step: Step, costs: UnitCosts) -> float:
+def step_time(step: StepEstimate, costs: UnitCosts) -> float:
     """Nanoseconds that one partial result spends in a window."""
     a_row = (costs.chained if step.indexed else costs.scanned) + (step.checks - 1) * costs.check
     return costs.probe * (1.0 if step.indexed else 0.3) + step.looked * a_row

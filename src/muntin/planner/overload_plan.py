@@ -21,7 +21,7 @@ from muntin.plan.query import Emit, Query
 from muntin.planner.join_graph import JoinGraph
 from muntin.planner.sharing_groups import window_size
 from muntin.planner.strategies import choose_strategy, retracts
-from muntin.planner.tree_choice import Shape, best_tree
+from muntin.planner.tree_choice import TreeShape, best_tree
 from muntin.planner.unit_costs import UnitCosts
 
 
@@ -76,14 +76,14 @@ def plan_limiting(query: Query, settings: Settings) -> Limiting:
 
 def choose_shape(
     order: Sequence[int], graph: JoinGraph | None, costs: UnitCosts
-) -> tuple[Shape, str]:
+) -> tuple[TreeShape, str]:
     """The tree to limit, and why this one: the cheapest, or one source after the other along ``order`` where nothing is known."""
     if len(order) == 2:
         return (0, 1), "two sources have no other"
     found = best_tree(graph, costs) if graph is not None else None
     if found is not None:
         return found.shape, "it is predicted to be the cheapest"
-    shape: Shape = order[0]
+    shape: TreeShape = order[0]
     for source in order[1:]:
         shape = (shape, source)
     why = (

@@ -22,7 +22,7 @@ from muntin.model.window import PartitionedWindow, RowsWindow
 from muntin.plan.expression import ColumnRef, Expression, Predicate, column_expression, quote
 from muntin.plan.join import Code
 from muntin.plan.nodes import Join, Scan
-from muntin.planner.classes import Node, equality_classes
+from muntin.planner.classes import CodeRef, equality_classes
 from muntin.planner.predicates import SortedPredicates, sort_predicates
 
 OWN = "_own"
@@ -30,7 +30,7 @@ OWN = "_own"
 
 
 @dataclass(frozen=True)
-class Route:
+class Partitioning:
     """Where rows of a stream go: to the owner of ``key``, or to every partition.
 
     ``key`` is a code over source 0; None hashes the time. ``counted``: other partitions only count
@@ -53,7 +53,7 @@ class Route:
         return f"{self.stream} {'counted' if self.counted else 'sent'} everywhere, at home by {by}"
 
 
-def local_join(join: Join, routes: Iterable[Route], hashed: AbstractSet[int]) -> Join:
+def local_join(join: Join, routes: Iterable[Partitioning], hashed: AbstractSet[int]) -> Join:
     """Return a window join as a partition runs it; ``hashed`` sources take only owned rows."""
     everywhere = {route.stream for route in routes if route.everywhere}
     sources, owned = [], []
@@ -80,7 +80,7 @@ def owner_keys(join: Join) -> list[dict[int, Code]]:
     return [keys for keys in found if keys]
 
 
-def _consistent(join: Join, parts: SortedPredicates, members: list[Node]) -> dict[int, Code]:
+def _consistent(join: Join, parts: SortedPredicates, members: list[CodeRef]) -> dict[int, Code]:
     """Return the streams of a class; of one that occurs twice, those with the first key."""
     keys: dict[int, Code] = {}
     owners: dict[str, Code] = {}
@@ -110,7 +110,7 @@ def over_first(source: int, code: Code) -> Code:
 
 def routes_of(
     sources: Sequence[tuple[Scan, bool]], keys: Mapping[str, Code | None]
-) -> tuple[Route, ...]:
+) -> tuple[Partitioning, ...]:
     """Return the routes of all streams, given for each source whether it is hashed.
 
     Streams without a key are hashed by time.
@@ -126,11 +126,11 @@ def routes_of(
     )
 
 
-def _route(stream: str, readers: Sequence[tuple[Scan, bool]], key: Code | None) -> Route:
+def _route(stream: str, readers: Sequence[tuple[Scan, bool]], key: Code | None) -> Partitioning:
     elsewhere = not all(hashed for _, hashed in readers)
     counting = any(_counts_rows(source, key) for source, _ in readers)
     partitioned = any(isinstance(source.window, PartitionedWindow) for source, _ in readers)
-    return Route(
+    return Partitioning(
         stream,
         key,
         everywhere=elsewhere or counting,

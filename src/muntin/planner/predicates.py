@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from muntin.plan.expression import Expression
 from muntin.plan.join import Code, CodeKind
 from muntin.plan.nodes import Join
-from muntin.planner.classes import CodeTable, Node
+from muntin.planner.classes import CodeRef, CodeTable
 from muntin.planner.codes import code_kind
 
 
@@ -20,8 +20,8 @@ class SortedPredicates:
 
     filters: list[list[Expression]]
     codes: CodeTable
-    equalities: list[tuple[Node, Node]] = field(default_factory=list)
-    comparisons: list[tuple[Node, str, Node]] = field(default_factory=list)
+    equalities: list[tuple[CodeRef, CodeRef]] = field(default_factory=list)
+    comparisons: list[tuple[CodeRef, str, CodeRef]] = field(default_factory=list)
     residuals: list[Expression] = field(default_factory=list)
 
 

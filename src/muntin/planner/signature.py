@@ -87,7 +87,7 @@ class Other:
         return self.text.show(names)
 
 
-Condition: TypeAlias = Equal | Compared | Other
+JoinCondition: TypeAlias = Equal | Compared | Other
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Signature:
     """Sources as (relation, kind of window), and the conditions that join them."""
 
     sources: tuple[tuple[str, str], ...]
-    conditions: frozenset[Condition]
+    conditions: frozenset[JoinCondition]
 
     @cached_property
     def key(self) -> str:
@@ -131,7 +131,7 @@ class Signature:
 def signature_of(join: Join) -> Signature:
     """Return the signature of a window join."""
     equalities: list[tuple[tuple[Text, CodeKind], tuple[Text, CodeKind]]] = []
-    conditions: list[Condition] = []
+    conditions: list[JoinCondition] = []
     for predicate in join.predicates:
         if is_selection(predicate):
             continue

@@ -18,7 +18,7 @@ from muntin.planner.unit_costs import UnitCosts
 
 MOST_SOURCES = 6
 
-Shape = int | tuple["Shape", "Shape"]
+TreeShape = int | tuple["TreeShape", "TreeShape"]
 """A source, or two shapes."""
 
 
@@ -26,17 +26,17 @@ Shape = int | tuple["Shape", "Shape"]
 class TreeCost:
     """A tree, its work in nanoseconds a second, and how many combinations it keeps."""
 
-    shape: Shape
+    shape: TreeShape
     time: float
     kept: float
 
 
-def sources_of(shape: Shape) -> tuple[int, ...]:
+def sources_of(shape: TreeShape) -> tuple[int, ...]:
     """The sources of a shape from left to right."""
     return (shape,) if isinstance(shape, int) else sources_of(shape[0]) + sources_of(shape[1])
 
 
-def tree_cost(graph: JoinGraph, shape: Shape, costs: UnitCosts) -> TreeCost:
+def tree_cost(graph: JoinGraph, shape: TreeShape, costs: UnitCosts) -> TreeCost:
     """What a tree costs a second: every new combination of one side looks into the other, and is kept unless it is a result."""
     if isinstance(shape, int):
         return TreeCost(shape, 0.0, 0.0)

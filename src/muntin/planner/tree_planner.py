@@ -8,15 +8,15 @@ from collections.abc import Set as AbstractSet
 from muntin.errors import SettingError
 from muntin.plan.join import Climb, TreeCheck, TreeNode, TreePlan
 from muntin.plan.query import Query
-from muntin.planner.classes import Node
+from muntin.planner.classes import CodeRef
 from muntin.planner.predicates import SortedPredicates
 from muntin.planner.steps import FLIPPED, make_step
-from muntin.planner.tree_choice import Shape, sources_of
+from muntin.planner.tree_choice import TreeShape, sources_of
 
 Indexes = list[list[tuple[int, ...]]]
 
 
-def shape_text(shape: Shape, aliases: Sequence[str]) -> str:
+def shape_text(shape: TreeShape, aliases: Sequence[str]) -> str:
     """A shape as users write it.
 
     >>> shape_text(((0, 2), 1), ["A", "B", "C"])
@@ -27,7 +27,7 @@ def shape_text(shape: Shape, aliases: Sequence[str]) -> str:
     return f"({shape_text(shape[0], aliases)}, {shape_text(shape[1], aliases)})"
 
 
-def parse_shape(text: str, query: Query) -> Shape:
+def parse_shape(text: str, query: Query) -> TreeShape:
     """The shape that the setting ``tree`` describes; every source once, two in each pair of brackets."""
     aliases = [source.alias for source in query.sources]
     names = {alias.casefold(): place for place, alias in enumerate(aliases)}
@@ -45,7 +45,7 @@ def parse_shape(text: str, query: Query) -> Shape:
             )
         return tokens.pop(0)
 
-    def read(depth: int) -> Shape:
+    def read(depth: int) -> TreeShape:
         if depth > len(aliases):
             raise fail("has too many brackets")
         word = take()
@@ -67,8 +67,8 @@ def parse_shape(text: str, query: Query) -> Shape:
     return shape
 
 
-def _left_deep(count: int) -> Shape:
-    shape: Shape = 0
+def _left_deep(count: int) -> TreeShape:
+    shape: TreeShape = 0
     for source in range(1, count):
         shape = (shape, source)
     return shape
@@ -80,7 +80,7 @@ class TreePlanner:
     def __init__(
         self,
         parts: SortedPredicates,
-        classes: Mapping[Node, frozenset[Node]],
+        classes: Mapping[CodeRef, frozenset[CodeRef]],
         indexes: Indexes,
         indexed: AbstractSet[int],
     ) -> None:
@@ -91,7 +91,7 @@ class TreePlanner:
         self._nodes: list[TreeNode] = []
         self._climbs: list[list[Climb]] = []
 
-    def plan(self, shape: Shape, aliases: Sequence[str]) -> TreePlan:
+    def plan(self, shape: TreeShape, aliases: Sequence[str]) -> TreePlan:
         """The plan of a shape over all sources."""
         self._climbs = [[] for _ in aliases]
         self._build(shape, root=True)
@@ -101,7 +101,7 @@ class TreePlanner:
             tuple(tuple(path) for path in self._climbs),
         )
 
-    def _build(self, shape: Shape, *, root: bool = False) -> int:
+    def _build(self, shape: TreeShape, *, root: bool = False) -> int:
         """Plan a shape from below and return its number: of the source, or of the node (-1 for the root)."""
         if isinstance(shape, int):
             return shape
@@ -120,7 +120,7 @@ class TreePlanner:
         return len(self._nodes) - 1
 
     def _climb(
-        self, sibling: tuple[Shape, int], bound: tuple[int, ...], parent: int | None
+        self, sibling: tuple[TreeShape, int], bound: tuple[int, ...], parent: int | None
     ) -> Climb:
         shape, number = sibling
         if isinstance(shape, int):
@@ -144,7 +144,7 @@ class TreePlanner:
 
     def _equalities(
         self, own: tuple[int, ...], bound: tuple[int, ...]
-    ) -> tuple[list[Node], list[Node], list[TreeCheck]]:
+    ) -> tuple[list[CodeRef], list[CodeRef], list[TreeCheck]]:
         key, keys, checks = [], [], []
         for members in sorted(set(self._classes.values()), key=sorted):
             mine = sorted(node for node in members if node[0] in own)

@@ -40,7 +40,7 @@ from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import BEFORE_ALL, Instant, parse_instant, parse_interval
 from muntin.model.settings import Settings, Strategy
-from muntin.plan.description import Fact, Node, draw
+from muntin.plan.description import Description, Fact, draw
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Query
 from muntin.plan.query_plan import QueryPlan
@@ -894,7 +894,7 @@ class SparkEngine:
             or "no queries"
         )
 
-    def _described(self, query: Query, plan: JoinPlan | QueryPlan) -> Node:
+    def _described(self, query: Query, plan: JoinPlan | QueryPlan) -> Description:
         how = distribution_of(query)
         facts = [Fact(route.stream, str(route), str(route)) for route in how.routes]
         if not query.is_join:
@@ -910,7 +910,7 @@ class SparkEngine:
                     else "partitions' results are put together as they are",
                 )
             )
-        spread = Node("spread", f"spread over {self.partitions} partitions", tuple(facts))
+        spread = Description("spread", f"spread over {self.partitions} partitions", tuple(facts))
         node = describe_any(plan)
         waiting = self._delivery.tally.waiting(query.name.casefold())
         waits = () if waiting is None else (describe_waiting(waiting),)

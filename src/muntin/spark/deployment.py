@@ -19,7 +19,7 @@ from muntin.model.clock import BEFORE_ALL
 from muntin.model.settings import Settings
 from muntin.plan.query import Query
 from muntin.planner.distribution import Distribution, distribution_of
-from muntin.planner.partitioning import Route
+from muntin.planner.partitioning import Partitioning
 from muntin.sql.script import read_query
 
 Place: TypeAlias = tuple[int, int]
@@ -61,9 +61,9 @@ class QueryChange:
 class QueryPartitioning:
     """Routes of some streams, by stream."""
 
-    routes: tuple[Route, ...]
+    routes: tuple[Partitioning, ...]
 
-    def route(self, stream: str) -> Route | None:
+    def route(self, stream: str) -> Partitioning | None:
         """The route of a stream, if the scheme has one."""
         return next((route for route in self.routes if route.stream == stream), None)
 

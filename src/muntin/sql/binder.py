@@ -17,8 +17,8 @@ from muntin.sql.conjuncts import split_conjuncts, unwrap
 from muntin.sql.cursor import Cursor
 from muntin.sql.lexer import Tokens, is_symbol, split_commas, word
 from muntin.sql.refusals import refuse
-from muntin.sql.scope import Scope
-from muntin.sql.shape import Entry, Shape, read_shape
+from muntin.sql.scope import NameScope
+from muntin.sql.shape import FromEntry, SelectParts, read_shape
 from muntin.sql.sources import bind_freshness, bind_sources
 from muntin.sql.syntax import ColumnUse, find_columns, parse_select
 from muntin.sql.typecheck import Condition, find_types, typed
@@ -35,7 +35,7 @@ def bind_query(tokens: Tokens, name: str, catalog: Catalog) -> Query:
     sources = bind_sources(shape.entries, clauses, catalog)
     merged, using = bind_using(shape, sources)
     aliases = frozenset(item.alias.casefold() for item in tree.expressions if item.alias)
-    scope = Scope(sources, len(sources), merged=merged, outputs=aliases)
+    scope = NameScope(sources, len(sources), merged=merged, outputs=aliases)
     writer = Writer(find_columns(tree))
     outputs = list(outputs_of(shape, tree, writer, scope))
     conditions = conditions_of(shape, using, writer, scope)
@@ -54,7 +54,7 @@ def bind_query(tokens: Tokens, name: str, catalog: Catalog) -> Query:
 
 
 def outputs_of(
-    shape: Shape, tree: exp.Select, writer: Writer, scope: Scope
+    shape: SelectParts, tree: exp.Select, writer: Writer, scope: NameScope
 ) -> Iterator[tuple[str, Draft]]:
     """The names and expressions of the select list, stars spelled out."""
     if len(shape.items) != len(tree.expressions):
@@ -82,7 +82,7 @@ def outputs_of(
         yield name, draft
 
 
-def _star(tokens: Tokens, star: exp.Star, scope: Scope) -> Iterator[tuple[str, Draft]]:
+def _star(tokens: Tokens, star: exp.Star, scope: NameScope) -> Iterator[tuple[str, Draft]]:
     if any(star.args.values()) or len(tokens) not in {1, 3}:
         raise tokens.error(
             tokens.start,
@@ -162,7 +162,7 @@ OnAndWhere: TypeAlias = tuple[tuple[Predicate, ...], tuple[Predicate, ...]]
 
 
 def conditions_of(
-    shape: Shape, using: Sequence[Condition], writer: Writer, scope: Scope
+    shape: SelectParts, using: Sequence[Condition], writer: Writer, scope: NameScope
 ) -> Conditions:
     """Return the conjuncts of every ON, those of USING before them, and of WHERE."""
     on = [*using, *_on_conditions(shape, writer, scope)]
@@ -171,16 +171,16 @@ def conditions_of(
     )
 
 
-def _on_conditions(shape: Shape, writer: Writer, scope: Scope) -> Iterator[Condition]:
+def _on_conditions(shape: SelectParts, writer: Writer, scope: NameScope) -> Iterator[Condition]:
     start = 0
     for place, entry in enumerate(shape.entries):
         start = place if entry.join in {"", ","} else start
         if entry.on is not None:
-            near = Scope(scope.sources, place + 1, start, scope.merged, scope.outputs)
+            near = NameScope(scope.sources, place + 1, start, scope.merged, scope.outputs)
             yield from split_condition(entry.on, writer, near)
 
 
-def split_condition(tokens: Tokens, writer: Writer, scope: Scope) -> Iterator[Condition]:
+def split_condition(tokens: Tokens, writer: Writer, scope: NameScope) -> Iterator[Condition]:
     """The conjuncts of a condition."""
     for conjunct in split_conjuncts(tokens):
         if conjunct.sides is None:
@@ -236,7 +236,7 @@ def _check_comparable(left: Expression, right: Expression, tokens: Tokens) -> No
 
 
 def bind_using(
-    shape: Shape, sources: tuple[Scan, ...]
+    shape: SelectParts, sources: tuple[Scan, ...]
 ) -> tuple[frozenset[ColumnRef], list[Condition]]:
     """The columns that USING merges into columns to their left, and the equalities it stands for."""
     merged: set[ColumnRef] = set()
@@ -256,7 +256,7 @@ def bind_using(
 
 def _using_pair(
     tokens: Tokens,
-    entry: Entry,
+    entry: FromEntry,
     span: tuple[int, int],
     sources: tuple[Scan, ...],
     merged: frozenset[ColumnRef],
@@ -266,6 +266,6 @@ def _using_pair(
     cursor.end("USING takes names of columns only")
     bare = ColumnUse((name.text,), (name.start,))
     own = ColumnUse((sources[span[1]].alias, name.text), (name.start, name.start))
-    left, _ = Scope(sources, span[1], span[0], merged).resolve(bare, tokens)
-    right, _ = Scope(sources, span[1] + 1).resolve(own, entry.tokens)
+    left, _ = NameScope(sources, span[1], span[0], merged).resolve(bare, tokens)
+    right, _ = NameScope(sources, span[1] + 1).resolve(own, entry.tokens)
     return Draft(quote(left.flat), (left,), tokens), Draft(quote(right.flat), (right,), tokens)

@@ -22,8 +22,8 @@ from muntin.sql.aggregates import Call, find_calls, is_aggregate, refuse_aggrega
 from muntin.sql.binder import cut_alias, default_name, name_outputs, predicate_of
 from muntin.sql.conjuncts import unwrap
 from muntin.sql.lexer import Tokens, is_number, is_symbol, is_text, split_commas, word
-from muntin.sql.scope import Scope
-from muntin.sql.shape import Shape
+from muntin.sql.scope import NameScope
+from muntin.sql.shape import SelectParts
 from muntin.sql.syntax import ColumnUse
 from muntin.sql.typecheck import Condition, find_types, typed
 from muntin.sql.types import RESERVED
@@ -81,10 +81,10 @@ class _Bound:
 class Grouping:
     """The grouping of one select, from its parts to its node: first :meth:`columns`, then :meth:`node`."""
 
-    shape: Shape
+    shape: SelectParts
     tree: exp.Select
     writer: Writer
-    scope: Scope
+    scope: NameScope
     _items: list[_Item] = field(default_factory=list)
     _keys: list[Draft] = field(default_factory=list)
     _calls: list[_Bound] = field(default_factory=list)
@@ -232,7 +232,7 @@ class Grouping:
             order_of[replace(aggregate, text="")] for aggregate in aggregates[: len(self._calls)]
         ]
         group = GroupBy(rows(tuple(columns)), len(self._keys), tuple(shown.values()), None, ())
-        above = Scope((Scan("", "", stored=True, window=Unbounded(), schema=group.groups),), 1)
+        above = NameScope((Scan("", "", stored=True, window=Unbounded(), schema=group.groups),), 1)
         written = _GroupWriter(self, columns, iter(numbers))
         outputs = [
             (item.alias or self._name(item.body), written.write(item.body), item)

@@ -17,7 +17,7 @@ _SHOWN = 30
 
 
 @dataclass(frozen=True)
-class Scope:
+class NameScope:
     """The sources of a query as seen from one of its expressions.
 
     WHERE and the select list see them all. ON sees those up to its own entry of FROM (``end``), and prefers

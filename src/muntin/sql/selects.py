@@ -20,9 +20,9 @@ from muntin.sql.from_joins import Entries, combine_entries
 from muntin.sql.group_by import Grouping
 from muntin.sql.lexer import Tokens, closing, is_symbol, top_level, word
 from muntin.sql.refusals import refuse
-from muntin.sql.scope import Scope
+from muntin.sql.scope import NameScope
 from muntin.sql.set_operators import combine_selects, split_selects
-from muntin.sql.shape import Entry, Shape, read_shape
+from muntin.sql.shape import FromEntry, SelectParts, read_shape
 from muntin.sql.sources import MOST_SOURCES, bind_entry, check_condition
 from muntin.sql.syntax import find_columns, parse_select
 from muntin.sql.typecheck import find_types, typed
@@ -118,7 +118,7 @@ class Selects:
         self._check_entries(shape.entries, sources)
         merged, using = bind_using(shape, sources)
         aliases = frozenset(item.alias.casefold() for item in tree.expressions if item.alias)
-        scope = Scope(sources, len(sources), merged=merged, outputs=aliases)
+        scope = NameScope(sources, len(sources), merged=merged, outputs=aliases)
         writer = Writer(find_columns(tree))
         for place, condition in [
             ("in WHERE", shape.where),
@@ -181,7 +181,7 @@ class Selects:
             order.insert(0, Expression(f"greatest({instants})", times, pa.int64()))
         return [OutputColumn(f"o{number}", expression) for number, expression in enumerate(order)]
 
-    def _bind_entry(self, entry: Entry) -> tuple[Scan, Node | None]:
+    def _bind_entry(self, entry: FromEntry) -> tuple[Scan, Node | None]:
         """An entry of FROM as expressions see it, and what it is if it is a sub-select."""
         if entry.select is None:
             return bind_entry(entry, self.clauses, self.catalog), None
@@ -193,7 +193,7 @@ class Selects:
         return Scan(alias, alias, stored=True, window=Unbounded(), schema=node.schema), node
 
     @staticmethod
-    def _check_entries(entries: Sequence[Entry], sources: tuple[Scan, ...]) -> None:
+    def _check_entries(entries: Sequence[FromEntry], sources: tuple[Scan, ...]) -> None:
         seen: set[str] = set()
         for number, (entry, source) in enumerate(zip(entries, sources, strict=True)):
             if source.alias.casefold() in seen:
@@ -212,7 +212,7 @@ class Selects:
             seen.add(source.alias.casefold())
 
     @staticmethod
-    def _refuse_selects(shape: Shape) -> None:
+    def _refuse_selects(shape: SelectParts) -> None:
         """Raise if a sub-select stands anywhere but in FROM."""
         conditions = [part for entry in shape.entries for part in (entry.on,) if part is not None]
         for part in (*shape.items, *conditions, shape.where, shape.group, shape.having):

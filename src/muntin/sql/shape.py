@@ -18,7 +18,7 @@ _ORDER = "Write SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ..., each once
 
 
 @dataclass(frozen=True)
-class Entry:
+class FromEntry:
     """One entry of FROM: its name and alias, how it is joined to those before it, and its window with the brackets.
 
     For a sub-select, ``select`` is what stands in the parentheses, and ``tokens`` its alias alone.
@@ -33,11 +33,11 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Shape:
+class SelectParts:
     """A select in its parts; ``plain`` is all of it without window brackets, and with the alias of a sub-select for the sub-select."""
 
     items: tuple[Tokens, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[FromEntry, ...]
     where: Tokens | None
     plain: Tokens
     distinct: bool = False
@@ -45,7 +45,7 @@ class Shape:
     having: Tokens | None = None
 
 
-def read_shape(tokens: Tokens) -> Shape:
+def read_shape(tokens: Tokens) -> SelectParts:
     """Cut a select into its parts, without judging what is in them."""
     if not len(tokens) or word(tokens[0]) != "SELECT":
         raise tokens.error(
@@ -86,7 +86,7 @@ def read_shape(tokens: Tokens) -> Shape:
                 "an expression is missing here",
                 "Write expressions with commas between them",
             )
-    return Shape(
+    return SelectParts(
         tuple(items),
         entries,
         parts.get("WHERE"),
@@ -97,7 +97,7 @@ def read_shape(tokens: Tokens) -> Shape:
     )
 
 
-def _read_entries(region: Tokens) -> tuple[Entry, ...]:
+def _read_entries(region: Tokens) -> tuple[FromEntry, ...]:
     entries = []
     start, join = 0, ""
     for index in [*top_level(region), len(region)]:
@@ -120,7 +120,7 @@ def _read_entries(region: Tokens) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
-def _read_entry(body: Tokens, join: str) -> Entry:
+def _read_entry(body: Tokens, join: str) -> FromEntry:
     top = top_level(body)
     on = next(
         (index for index in top if word(body[index]) in {"ON", "USING"} and index > 0), len(body)
@@ -128,14 +128,14 @@ def _read_entry(body: Tokens, join: str) -> Entry:
     window, rest = _cut_window(body.part(0, on))
     select, rest = _cut_select(rest)
     if on == len(body):
-        return Entry(rest, join, window, select=select)
+        return FromEntry(rest, join, window, select=select)
     condition = body.part(on + 1)
     if word(body[on]) == "ON":
-        return Entry(rest, join, window, on=condition, select=select)
+        return FromEntry(rest, join, window, on=condition, select=select)
     end = closing(condition, 0) if len(condition) and is_symbol(condition[0], "(") else None
     if end is None or end != len(condition) - 1:
         raise body.error(body[on], "USING needs a list of columns", "Write USING (column, ...)")
-    return Entry(rest, join, window, using=condition.part(1, end), select=select)
+    return FromEntry(rest, join, window, using=condition.part(1, end), select=select)
 
 
 def _cut_select(tokens: Tokens) -> tuple[Tokens | None, Tokens]:
@@ -178,7 +178,7 @@ def _cut_window(tokens: Tokens) -> tuple[Tokens | None, Tokens]:
     )
 
 
-def _without_windows(tokens: Tokens, entries: tuple[Entry, ...]) -> Tokens:
+def _without_windows(tokens: Tokens, entries: tuple[FromEntry, ...]) -> Tokens:
     taken = {token.start for entry in entries if entry.window is not None for token in entry.window}
     for entry in entries:
         if entry.select is not None:

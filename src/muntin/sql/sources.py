@@ -14,14 +14,16 @@ from muntin.sql.clauses import Clauses
 from muntin.sql.cursor import Cursor
 from muntin.sql.lexer import Tokens, is_symbol, is_text
 from muntin.sql.scope import describe, guess_name, list_names
-from muntin.sql.shape import Entry
+from muntin.sql.shape import FromEntry
 from muntin.sql.windows import Extent, read_bracket
 
 MOST_SOURCES = 16
 """How many entries FROM may have; join orders are searched exhaustively up to there."""
 
 
-def bind_sources(entries: Sequence[Entry], clauses: Clauses, catalog: Catalog) -> tuple[Scan, ...]:
+def bind_sources(
+    entries: Sequence[FromEntry], clauses: Clauses, catalog: Catalog
+) -> tuple[Scan, ...]:
     """The sources of a query, in the order of FROM."""
     sources: list[Scan] = []
     for entry in entries:
@@ -90,7 +92,7 @@ def bind_freshness(
     return tuple(sorted(bound.items()))
 
 
-def bind_entry(entry: Entry, clauses: Clauses, catalog: Catalog) -> Scan:
+def bind_entry(entry: FromEntry, clauses: Clauses, catalog: Catalog) -> Scan:
     """The source that an entry names, with its window."""
     name, alias = _read_names(entry.tokens)
     relation = catalog.find(name.text)
@@ -159,7 +161,7 @@ def _unknown_relation(name: Token, tokens: Tokens, catalog: Catalog) -> SqlError
     )
 
 
-def _window(entry: Entry, stream: Stream, clauses: Clauses, name: Token) -> Window:
+def _window(entry: FromEntry, stream: Stream, clauses: Clauses, name: Token) -> Window:
     if entry.window is None:
         if clauses.window is None:
             hint = f"Write {name.text} [RANGE 1 MINUTE] or {name.text} [ROWS 100], or end the query with WINDOW 1 MINUTE"
@@ -184,7 +186,7 @@ def _window(entry: Entry, stream: Stream, clauses: Clauses, name: Token) -> Wind
     return PartitionedWindow(tuple(found), window.rows)
 
 
-def check_condition(entry: Entry) -> None:
+def check_condition(entry: FromEntry) -> None:
     """Refuse a condition without JOIN, and a JOIN without condition."""
     conditional = entry.on is not None or entry.using is not None
     if entry.join in {"", ",", "CROSS JOIN"} and conditional:

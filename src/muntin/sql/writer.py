@@ -13,7 +13,7 @@ from sqlglot import Token, TokenType
 from muntin.plan.expression import ColumnRef, quote
 from muntin.sql.lexer import Tokens, is_number, is_symbol, is_text, word
 from muntin.sql.refusals import ends_operand
-from muntin.sql.scope import Scope
+from muntin.sql.scope import NameScope
 from muntin.sql.syntax import ColumnUse
 
 _BINARY = {
@@ -57,7 +57,7 @@ class Writer:
 
     uses: Mapping[int, ColumnUse]
 
-    def write(self, tokens: Tokens, scope: Scope) -> Draft:
+    def write(self, tokens: Tokens, scope: NameScope) -> Draft:
         """The expression with its columns resolved."""
         pieces: list[tuple[str, Token, Token]] = []
         references: dict[ColumnRef, None] = {}

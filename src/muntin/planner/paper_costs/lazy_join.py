@@ -26,7 +26,7 @@ from math import expm1
 from muntin.planner.paper_costs.multi_join import WindowStatistics, sane
 
 Windows = Sequence[WindowStatistics]
-Order = Sequence[int]
+LoopOrder = Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def rows_of_a_batch(rate: float, interval: float) -> float:
     return sane(rate / batches) if batches else 0.0
 
 
-def interval_work(origin: int, order: Order, windows: Windows, interval: float) -> Work:
+def interval_work(origin: int, order: LoopOrder, windows: Windows, interval: float) -> Work:
     """What new rows of ``origin`` cause in a second when they stand at their place in ``order``."""
     batch = Batch(origin, windows, interval)
     progress = Progress()
@@ -139,13 +139,13 @@ def interval_work(origin: int, order: Order, windows: Windows, interval: float) 
     return batch.work(progress)
 
 
-def general_lazy_work(orders: Sequence[Order], windows: Windows, interval: float) -> Work:
+def general_lazy_work(orders: Sequence[LoopOrder], windows: Windows, interval: float) -> Work:
     """GENERAL LAZY: an order of its own for each origin, all of them over all windows."""
     parts = (interval_work(origin, order, windows, interval) for origin, order in enumerate(orders))
     return sum(parts, Work(0.0, 0.0))
 
 
-def lazy_work(order: Order, windows: Windows, interval: float) -> Work:
+def lazy_work(order: LoopOrder, windows: Windows, interval: float) -> Work:
     """LAZY: the new rows first, the other windows in the global order.
 
     >>> table5 = [WindowStatistics(10, 1000, 500), WindowStatistics(1, 100, 50), WindowStatistics(1, 200, 40), WindowStatistics(3, 300, 5)]
@@ -155,17 +155,17 @@ def lazy_work(order: Order, windows: Windows, interval: float) -> Work:
     return general_lazy_work(origin_first(order, len(windows)), windows, interval)
 
 
-def naive_work(order: Order, windows: Windows, interval: float = 0.0) -> Work:
+def naive_work(order: LoopOrder, windows: Windows, interval: float = 0.0) -> Work:
     """NAIVE: the new rows at their place in the global order, one by one or once an interval."""
     return general_lazy_work([order] * len(windows), windows, interval)
 
 
-def origin_first(order: Order, count: int) -> list[tuple[int, ...]]:
+def origin_first(order: LoopOrder, count: int) -> list[tuple[int, ...]]:
     """For each of ``count`` origins the global order with the origin moved to the top."""
     return [(origin, *(place for place in order if place != origin)) for origin in range(count)]
 
 
-def paper_interval_cost(origin: int, order: Order, windows: Windows, interval: float) -> float:
+def paper_interval_cost(origin: int, order: LoopOrder, windows: Windows, interval: float) -> float:
     """Comparisons a second by the paper's model: all that is stored, against all of the new rows."""
     a_second = batches_a_second(windows[origin].rate, interval)
     cost, partial, distinct = 0.0, 1.0, 0.0
@@ -181,7 +181,7 @@ def paper_interval_cost(origin: int, order: Order, windows: Windows, interval: f
     return a_second * cost
 
 
-def paper_general_cost(orders: Sequence[Order], windows: Windows, interval: float) -> float:
+def paper_general_cost(orders: Sequence[LoopOrder], windows: Windows, interval: float) -> float:
     """Comparisons a second of GENERAL LAZY by the paper's model; LAZY and NAIVE are special cases."""
     return sum(
         (

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 
+from muntin.planner.orders import Order
 from muntin.planner.paper_costs.lazy_join import Batch, Progress, interval_work
 from muntin.planner.paper_costs.multi_join import WindowStatistics, eager_cost
 from muntin.planner.paper_costs.path import joined, probe_cost, tree_cost
-
-Order = tuple[int, ...]
 
 MOST_EXHAUSTIVE = 8
 _MOST_ORDERS = 1_000

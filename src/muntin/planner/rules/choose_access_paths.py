@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from muntin.errors import SettingError
 from muntin.model.settings import Algorithm, JoinMethod, Settings
-from muntin.plan.join import Step
+from muntin.plan.join import JoinStep
 from muntin.plan.query import Query
 from muntin.planner.draft import JoinDraft
 from muntin.planner.orders import along_graph
@@ -45,7 +45,7 @@ def choose_access_paths(draft: JoinDraft) -> JoinDraft:
 
 def _steps(
     draft: JoinDraft, indexes: Sequence[list[tuple[int, ...]] | None]
-) -> list[tuple[Step, ...]]:
+) -> list[tuple[JoinStep, ...]]:
     """Return the steps of every origin; under EAGER the origin is bound before them."""
     bound_first = draft.algorithm is Algorithm.EAGER
     return [
@@ -60,7 +60,7 @@ def _steps(
 
 def _snapshot_steps(
     draft: JoinDraft, indexes: list[list[tuple[int, ...]]]
-) -> tuple[int, tuple[Step, ...]]:
+) -> tuple[int, tuple[JoinStep, ...]]:
     """Return the steps from the first stream to all other sources, by the indexes there are."""
     sources = draft.query.sources
     origin = next(place for place, source in enumerate(sources) if not source.stored)
@@ -69,11 +69,11 @@ def _snapshot_steps(
     for place, source in enumerate(order[1:], 1):
         there = list(indexes[source])
         step = make_step(draft.parts, draft.classes, order[:place], source, there)
-        steps.append(step if there == indexes[source] else Step(source, None, (), step.checks))
+        steps.append(step if there == indexes[source] else JoinStep(source, None, (), step.checks))
     return origin, tuple(steps)
 
 
-def _check_hash(query: Query, settings: Settings, orders: Sequence[Sequence[Step]]) -> None:
+def _check_hash(query: Query, settings: Settings, orders: Sequence[Sequence[JoinStep]]) -> None:
     if settings.join.method is not JoinMethod.HASH:
         return
     for steps in orders:
