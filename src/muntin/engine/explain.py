@@ -1,4 +1,4 @@
-"""What there is to tell of a plan, and of a query that runs by it, as a tree of facts."""
+"""The description of a plan, and of a query that runs by it, as a tree of facts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _SECOND = 1_000_000
 
 
 def describe_query(running: RunningQuery, why: str) -> Description:
-    """The plan of a running query, why it shares its join or not, the rows it holds, and what was measured since it runs by this plan."""
+    """Describe the plan of a running query, its sharing group, its rows and its measurements.
+
+    ``why`` is the reason why it shares its join or not.
+    """
     node = describe_plan(running.plan, running.query)
     held = iter(running.join.state_rows().values())
     children = [
@@ -47,7 +50,10 @@ def describe_query(running: RunningQuery, why: str) -> Description:
 
 
 def describe_plan(plan: JoinPlan, shown: Query | None = None) -> Description:
-    """How a query will be run; ``shown`` is the query if the plan is that of a join which it shares."""
+    """Describe the plan of a query.
+
+    ``shown`` is the query if the plan is that of a join which it shares.
+    """
     query = shown or plan.query
     timing = f"every {format_interval(query.every)}" if query.every else "at every change"
     facts = (
@@ -181,7 +187,10 @@ def _keys(plan: JoinPlan, place: int, index: Index) -> list[str]:
 
 
 def _order(plan: JoinPlan, origin: int) -> Description:
-    """Where a new row of a source looks, in order, and what it checks there besides the keys of an index."""
+    """Describe where a new row of a source looks, in order, and what it checks there.
+
+    Keys of an index are not repeated.
+    """
     if plan.tree is not None:
         return _way_up(plan, plan.tree, origin)
     ways = " > ".join(_way(plan, step, origin) for step in plan.orders[origin])
@@ -190,7 +199,7 @@ def _order(plan: JoinPlan, origin: int) -> Description:
 
 
 def _way_up(plan: JoinPlan, tree: TreePlan, leaf: int) -> Description:
-    """The siblings that a new row and what it makes look into, up to the root."""
+    """Return the siblings that a new row and what it makes look into, up to the root."""
     aliases = [source.alias for source in plan.query.sources]
     steps = []
     for climb in tree.climbs[leaf]:
@@ -226,7 +235,10 @@ def _access(plan: JoinPlan, step: JoinStep) -> str:
 
 
 def _step_keys(plan: JoinPlan, step: JoinStep) -> list[str]:
-    """The keys by which a step looks rows up; none where it looks at all rows of a window."""
+    """Return the keys by which a step looks rows up.
+
+    None where it looks at all rows of a window.
+    """
     return (
         []
         if step.index is None
@@ -249,7 +261,7 @@ def _step(plan: JoinPlan, step: JoinStep, origin: int) -> Description:
 
 
 def _further_checks(plan: JoinPlan, step: JoinStep) -> list[Check]:
-    """The checks of a step without those that repeat the keys of its index."""
+    """Return the checks of a step without those that repeat the keys of its index."""
     if step.index is None:
         return list(step.checks)
     codes = plan.sources[step.source].indexes[step.index].codes
@@ -270,7 +282,10 @@ def _code(plan: JoinPlan, source: int, code: int) -> str:
 
 
 def _residuals(plan: JoinPlan) -> list[Description]:
-    """The conditions that candidates still have to meet; keys that were compared by their hashes are among them."""
+    """Return the conditions that candidates still have to meet.
+
+    Keys that were compared by their hashes are among them.
+    """
     query = plan.query
     hashed = {
         code.expression.sql
@@ -295,7 +310,7 @@ def _residuals(plan: JoinPlan) -> list[Description]:
 
 
 def _measured(measured: Measured, prediction: Prediction | None, *, tree: bool) -> Description:
-    """What was counted by this plan, the prediction beside it."""
+    """Describe what was measured under this plan, beside the prediction."""
     rate = measured.a_second("comparisons")
     facts = [
         Fact("since", format_instant(measured.since)),
@@ -339,7 +354,7 @@ def _aliases(query: Query, order: Sequence[int]) -> list[str]:
 
 
 def _readable(query: Query, expression: Expression) -> str:
-    """The expression with columns as users write them."""
+    """Return the expression with columns as users write them."""
     text = expression.sql
     for reference in sorted(expression.references, reverse=True):
         text = text.replace(
@@ -353,5 +368,5 @@ def _seconds(micros: int | None) -> float | None:
 
 
 def _number(value: float) -> str:
-    """A number with three digits that count, or all before the point."""
+    """Return a number with three digits that count, or all before the point."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -8,7 +8,7 @@ from muntin.runtime.overload import Overload
 
 
 def describe_overload(overload: Overload) -> Description:
-    """Whether a join is overloaded, who may probe then, and what was decided last."""
+    """Return whether a join is overloaded, who may probe then, and what was decided last."""
     adapter, operator = overload.adapter, overload.operator
     policy, period, stale = (
         adapter.control.policy,
@@ -54,7 +54,7 @@ def _budgets(overload: Overload) -> list[Description]:
 
 
 def _decisions(overload: Overload) -> list[Description]:
-    """The last decision."""
+    """Return the last decision."""
     nodes = []
     for last in list(overload.adapter.decisions)[-1:]:
         told = {name: str(last[name]) for name in ("cycle", "decision", "reason")}

@@ -1,4 +1,7 @@
-"""What there is to tell of a pipeline: its operators as a tree, and below them the joins as :mod:`muntin.engine.explain` tells of them."""
+"""The description of a plan tree.
+
+Its operators as a tree, and below them the joins as :mod:`muntin.engine.explain` tells of them.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +29,22 @@ class Kept:
 
 
 def describe_any(plan: JoinPlan | QueryPlan) -> Description:
-    """How a query of either kind will be run."""
+    """Describe the plan of any query."""
     return describe_pipeline(plan) if isinstance(plan, QueryPlan) else describe_plan(plan)
 
 
 def describe_pipeline(plan: QueryPlan) -> Description:
-    """How a pipeline will be run."""
+    """Describe the plan of a query with operators above its joins."""
     return _described(plan, iter([describe_plan(leaf) for leaf in plan.joins]), iter(()))
 
 
 def describe_running_pipeline(
     running: RunningPipeline, why: Callable[[RunningQuery], str]
 ) -> Description:
-    """The plan of a running pipeline, with what its operators keep; ``why`` tells of its leaves why they share their joins or not."""
+    """Return the plan of a running pipeline, with what its operators keep.
+
+    ``why`` tells of its leaves why they share their joins or not.
+    """
     plan = QueryPlan(running.query, tuple(leaf.plan for leaf in running.leaves))
     leaves = [describe_query(leaf, why(leaf)) for leaf in running.leaves]
     kept = [

@@ -1,7 +1,9 @@
-"""A plan as a tree of labelled facts, and its two printers: lines for people, nested objects for machines.
+"""A plan as a tree of labeled facts, and its two printers.
 
-Whoever describes something builds :class:`Description` and never formats lines or objects; whoever adds a fact adds one line
-there, and both printers show it.
+Lines for people, nested objects for machines.
+
+Whoever describes something builds :class:`Description` and never formats lines or objects; whoever
+adds a fact adds one line there, and both printers show it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ _LIST = "[]"
 
 @dataclass(frozen=True)
 class Fact:
-    """A value under its name for machines; ``text`` says it to people, empty where the label or another fact already does."""
+    """A value under its name for machines.
+
+    ``text`` says it to people, empty where the label or another fact already does.
+    """
 
     name: str
     value: Value
@@ -30,9 +35,9 @@ class Fact:
 class Description:
     """Something with facts and parts.
 
-    ``key`` is its place in the object of its parent, with ``[]`` at the end where the parent has a list of them;
-    ``lists`` names those lists, so that machines find them also when they are empty. A node without a label is for
-    machines only.
+    ``key`` is its place in the object of its parent, with ``[]`` at the end where the parent has a
+    list of them; ``lists`` names those lists, so that machines find them also when they are empty.
+    A node without a label is for machines only.
     """
 
     key: str
@@ -43,9 +48,10 @@ class Description:
 
 
 def draw(node: Description) -> str:
-    """The tree for people, a line for each node.
+    """Return the tree for people, a line for each node.
 
-    >>> print(draw(Description("query", "query q", (), (Description("join", "join", (Fact("method", "hash", "hash"),)), Description("select", "select k")))))
+    >>> join = Description("join", "join", (Fact("method", "hash", "hash"),))
+    >>> print(draw(Description("query", "query q", (), (join, Description("select", "select k")))))
     query q
     ├─ join: hash
     └─ select k
@@ -65,9 +71,10 @@ def _lines(node: Description) -> Iterator[str]:
 
 
 def to_dict(node: Description) -> dict[str, object]:
-    """The tree for machines: the facts by name, and the parts by key.
+    """Return the tree for machines: the facts by name, and the parts by key.
 
-    >>> to_dict(Description("query", "query q", (Fact("query", "q"),), (Description("filters[]", "filter a", (Fact("condition", "a"),)),), ("filters",)))
+    >>> filters = Description("filters[]", "filter a", (Fact("condition", "a"),))
+    >>> to_dict(Description("query", "", (Fact("query", "q"),), (filters,), ("filters",)))
     {'query': 'q', 'filters': [{'condition': 'a'}]}
     """
     lists: dict[str, list[object]] = {name: [] for name in node.lists}

@@ -1,4 +1,4 @@
-"""Scalar expressions and predicates over the columns of a node's inputs, with every name resolved."""
+"""Scalar expressions and predicates over the columns of a node's inputs, all names resolved."""
 
 from __future__ import annotations
 

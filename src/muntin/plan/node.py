@@ -94,7 +94,10 @@ class Node(ABC):
         yield self
 
     def dataflow(self) -> Iterator[Node]:
-        """Yield the nodes that changes flow through, inputs first; not the scans of window joins."""
+        """Yield the nodes that changes flow through, inputs first.
+
+        Not the scans of window joins.
+        """
         for child in self.inputs:
             yield from child.dataflow()
         yield self

@@ -1,6 +1,6 @@
-"""The choices that predicted cost decides: join orders, indexes and buckets, tree or no tree, expiry.
+"""Choices by predicted cost: join orders, indexes and buckets, and whether to use a tree.
 
-What a user sets is kept; the rest is what the models say is cheapest. Nothing here changes results.
+Settings are kept; the cost model decides the rest. No choice changes results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from muntin.planner.unit_costs import UnitCosts
 MOST_ALTERNATIVES = 4
 """Up to so many sources all global orders are priced, to show the next best."""
 _TREE_PAYS = 0.7
-"""A tree is chosen when its predicted time is at most this share of the join's without: it also takes memory."""
+"""A tree is chosen when its predicted time is at most this share of the join's without: it also
+takes memory."""
 _TREE_KEEPS = 20.0
 """It may keep so many combinations for each row inside the windows, no more."""
 _NANO = 1e-9
@@ -28,7 +29,10 @@ _NANO = 1e-9
 
 @dataclass(frozen=True)
 class CostChoice:
-    """What was chosen: orders by origin, buckets by source (0 own choice, 1 none), the shape of a tree or None."""
+    """What was chosen.
+
+    Orders by origin, buckets by source (0 own choice, 1 none), the shape of a tree or None.
+    """
 
     orders: tuple[Order, ...]
     buckets: tuple[int, ...]
@@ -39,7 +43,10 @@ class CostChoice:
 
 @dataclass(frozen=True)
 class ChoiceLimits:
-    """What the choice must keep to: orders that were given, memory of buckets in bytes, whether a tree is possible."""
+    """What the choice must keep to.
+
+    Orders that were given, memory of buckets in bytes, whether a tree is possible.
+    """
 
     orders: tuple[Order, ...] | None = None
     memory: int | None = None
@@ -51,7 +58,7 @@ class ChoiceLimits:
 def choose(
     graph: JoinGraph, limits: ChoiceLimits, costs: UnitCosts, aliases: Sequence[str]
 ) -> CostChoice:
-    """The cheapest way that keeps to the limits."""
+    """Return the cheapest way that keeps to the limits."""
     indexed = _indexed(graph, limits, costs)
     cost = (
         join_cost(indexed, limits.orders, costs) if limits.orders else best_orders(indexed, costs)
@@ -70,7 +77,10 @@ def choose(
 
 
 def least_work(graph: JoinGraph, limits: ChoiceLimits, costs: UnitCosts) -> float:
-    """Predicted seconds of work a second of what :func:`choose` would choose, in less time: without reasons and alternatives."""
+    """Predicted seconds of work per second of what :func:`choose` would choose, in less time.
+
+    Without reasons and alternatives.
+    """
     indexed = _indexed(graph, limits, costs)
     if limits.tree is not None:
         return tree_cost(indexed, limits.tree, costs).time * _NANO
@@ -82,7 +92,7 @@ def least_work(graph: JoinGraph, limits: ChoiceLimits, costs: UnitCosts) -> floa
 
 
 def _indexed(graph: JoinGraph, limits: ChoiceLimits, costs: UnitCosts) -> JoinGraph:
-    """The graph with the indexes that pay, or that there is memory for."""
+    """Return the graph with the indexes that pay, or that there is memory for."""
     if limits.memory is not None:
         return within_memory(graph, costs, limits.memory)
     return without_needless(graph, costs) if limits.scan_allowed else graph
@@ -91,7 +101,7 @@ def _indexed(graph: JoinGraph, limits: ChoiceLimits, costs: UnitCosts) -> JoinGr
 def _cheaper_tree(
     graph: JoinGraph, limits: ChoiceLimits, cost: JoinCost, costs: UnitCosts
 ) -> TreeCost | None:
-    """The cheapest tree, if one may be chosen and is so much cheaper than the join without that it pays."""
+    """Return the cheapest tree, if one may be chosen and is cheap enough to pay."""
     if not _tree_may_pay(graph, limits, cost, costs):
         return None
     rows = sum(graph.rows(source) for source in range(graph.count))
@@ -99,7 +109,10 @@ def _cheaper_tree(
 
 
 def _tree_may_pay(graph: JoinGraph, limits: ChoiceLimits, cost: JoinCost, costs: UnitCosts) -> bool:
-    """Whether a tree could be so much cheaper: in any tree a new row looks at least into one other side."""
+    """Return whether a tree could be so much cheaper.
+
+    In any tree a new row looks at least into one other side.
+    """
     least = sum(graph.rate(source) for source in range(graph.count)) * costs.probe
     return (
         limits.tree_allowed
@@ -152,7 +165,7 @@ def _tree_reason(tree: TreeCost, cost: JoinCost, *, chosen: bool) -> str:
 def _others(
     graph: JoinGraph, chosen: JoinCost, costs: UnitCosts
 ) -> tuple[tuple[float, Order], ...]:
-    """The next best global orders with the rows they look at."""
+    """Return the next best global orders with the rows they look at."""
     if not 3 <= graph.count <= MOST_ALTERNATIVES:
         return ()
     priced = [along(graph, order, costs) for order in permutations(range(graph.count))]

@@ -1,7 +1,7 @@
 """Equality classes: codes that a query forces to be equal, also across several predicates.
 
-``A.k = B.k AND B.k = C.k`` puts three codes into one class, so a row of C can look up A directly. Sound
-because only codes of one kind are joined, and on them equality is transitive.
+``A.k = B.k AND B.k = C.k`` puts three codes into one class, so a row of C can look up A directly.
+Sound because only codes of one kind are joined, and on them equality is transitive.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class CodeTable:
     codes: list[list[Code]]
 
     def node(self, source: int, code: Code) -> CodeRef:
-        """The code's number in its source, given when it is new."""
+        """Return the code's number in its source, given when it is new."""
         mine = self.codes[source]
         if code not in mine:
             mine.append(code)
@@ -32,7 +32,7 @@ class CodeTable:
 def equality_classes(
     pairs: Iterable[tuple[CodeRef, CodeRef]],
 ) -> Mapping[CodeRef, frozenset[CodeRef]]:
-    """The class of every node that occurs in a pair."""
+    """Return the class of every node that occurs in a pair."""
     classes: dict[CodeRef, frozenset[CodeRef]] = {}
     for left, right in pairs:
         both = classes.get(left, frozenset({left})) | classes.get(right, frozenset({right}))

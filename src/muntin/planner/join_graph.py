@@ -1,11 +1,13 @@
-"""What joins with what, how selective it is, and so what each step of a join order meets.
+"""The join graph with its selectivities, and the estimates of the steps of a join order.
 
-Generalises paper 3's estimate to joins on different attributes: a row that reaches a window is looked up by every equality
-with the sources bound before, each of which lets through one row in as many as there are different values on the side that
-has more of them (or the share that was measured); of several bound sources with one common value, the least selective
-counts, which is the one with the fewest values. For a join on one common attribute this is the paper's formula.
+Generalizes [Golab03]'s estimate to joins on different attributes: a row that reaches a window is
+looked up by every equality with the sources bound before, each of which lets through one row in as
+many as there are different values on the side that has more of them (or the share that was
+measured); of several bound sources with one common value, the least selective counts, which is the
+one with the fewest values. For a join on one common attribute this is the paper's formula.
 
-Absurd statistics are taken for the nearest that make sense, so no estimate is ever negative, infinite or undefined.
+Absurd statistics are taken for the nearest that make sense, so no estimate is ever negative,
+infinite or undefined.
 """
 
 from __future__ import annotations
@@ -23,19 +25,23 @@ _THETA = {"<": 1 / 3, "<=": 1 / 3, ">": 1 / 3, ">=": 1 / 3}
 """Share of pairs that a comparison lets through when nothing is known: the customary third."""
 
 OWN_BUCKETS = 2.5
-"""Buckets a row that an index of our own choice has: two for each place of a ring, of which some are free."""
+"""Buckets a row that an index of our own choice has: two for each place of a ring, of which some
+are free."""
 _LEAST_PLACES = 205.0
 """Rows of a window for which the smallest ring there is would be made."""
 
 
 def sane(number: float, least: float = _LEAST) -> float:
-    """A number that can be calculated with."""
+    """Return a number that can be calculated with."""
     return least if isnan(number) else min(max(number, least), _MOST)
 
 
 @dataclass(frozen=True)
 class StepEstimate:
-    """What one partial result meets in a window: rows looked at, rows that match, codes compared with each, whether by an index."""
+    """What one partial result meets in a window.
+
+    Rows looked at, rows that match, codes compared with each, whether by an index.
+    """
 
     looked: float
     matched: float
@@ -54,7 +60,8 @@ class _Known:
 class JoinGraph:
     """The predicates of a join that codes decide, with the statistics of its sources.
 
-    ``buckets`` has for each source the number of its index's buckets: 0 for an index of our own choice, 1 for none.
+    ``buckets`` has for each source the number of its index's buckets: 0 for an index of our own
+    choice, 1 for none.
     """
 
     statistics: JoinStatistics
@@ -68,7 +75,7 @@ class JoinGraph:
         return len(self.statistics.sources)
 
     def having(self, buckets: Sequence[int]) -> JoinGraph:
-        """The same join with other indexes."""
+        """Return the same join with other indexes."""
         if tuple(buckets) == self.buckets:
             return self
         return JoinGraph(self.statistics, self.classes, self.comparisons, tuple(buckets))
@@ -80,7 +87,7 @@ class JoinGraph:
         )
 
     def rate(self, source: int) -> float:
-        """New rows per second; 0 for a stored table."""
+        """Return new rows per second; 0 for a stored table."""
         return self._rates[source]
 
     @cached_property
@@ -88,7 +95,7 @@ class JoinGraph:
         return tuple(sane(source.rows) for source in self.statistics.sources)
 
     def rows(self, source: int) -> float:
-        """Rows in the window."""
+        """Return the number of rows in the window."""
         return self._rows[source]
 
     def distinct(self, node: CodeRef) -> float:
@@ -102,7 +109,10 @@ class JoinGraph:
         return dict(self.statistics.edges)
 
     def selectivity(self, one: CodeRef, other: CodeRef, operator: str = "=") -> float:
-        """The share of pairs of rows that a predicate between two codes lets through: measured, or estimated."""
+        """Return the share of pairs of rows that a predicate between two codes lets through.
+
+        Measured, or estimated.
+        """
         pair = (one, other) if one < other else (other, one)
         measured = self._edges.get(pair)
         if measured is not None and operator == "=":
@@ -120,7 +130,10 @@ class JoinGraph:
         )
 
     def linked(self, sources: frozenset[int]) -> frozenset[int]:
-        """All sources that an equality lets one of these look up; these may be among them."""
+        """Return all sources that an equality lets one of these look up.
+
+        These may be among them.
+        """
         return frozenset().union(*(self._linked[source] for source in sources))
 
     @cached_property
@@ -138,7 +151,7 @@ class JoinGraph:
         return _Known({}, {}, {})
 
     def step(self, bound: frozenset[int], source: int) -> StepEstimate:
-        """What a combination of rows of the bound sources meets in the window of ``source``."""
+        """Return the estimate of a step from the bound sources to the window of ``source``."""
         near = bound & self._near[source]
         found = self._known.steps.get((near, source))
         if found is None:
@@ -173,7 +186,10 @@ class JoinGraph:
         return StepEstimate(rows * share, rows * passing, max(checks, 1), indexed=True)
 
     def size(self, sources: frozenset[int]) -> float:
-        """Combinations of rows of these sources, inside their windows, that match: what a tree would keep for them."""
+        """Return combinations of rows of these sources, inside their windows, that match.
+
+        What a tree would keep for them.
+        """
         found = self._known.sizes.get(sources)
         if found is None:
             found = self._known.sizes[sources] = self._size(sources)
@@ -188,7 +204,7 @@ class JoinGraph:
         )
 
     def _last(self, sources: frozenset[int]) -> int:
-        """The last of these sources, if one goes from the first one always to the first that is connected."""
+        """Return the source that is last if the next one is always the first connected one."""
         rest = sorted(sources)
         last = rest.pop(0)
         reached = self._linked[last]
@@ -199,7 +215,7 @@ class JoinGraph:
         return last
 
     def birth_rate(self, sources: frozenset[int]) -> float:
-        """Combinations of these sources that are made a second."""
+        """Return combinations of these sources that are made per second."""
         found = self._known.births.get(sources)
         if found is None:
             size = self.size(sources)

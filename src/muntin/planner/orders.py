@@ -1,4 +1,4 @@
-"""Join orders: what the user gave, the cheapest that was found, or along the join graph in FROM order."""
+"""Join orders: given by the user, the cheapest found, or along the join graph in FROM order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ Connected = Callable[[int, int], bool]
 
 @dataclass(frozen=True)
 class OrderSources:
-    """Where orders may come from: the user, else the cheapest ones found (by origin), else the graph."""
+    """Where orders may come from.
+
+    The user, else the cheapest ones found (by origin), else the graph.
+    """
 
     given: Sequence[GivenOrder]
     cheapest: Sequence[Order] | None
@@ -24,7 +27,7 @@ class OrderSources:
 
 
 def choose_orders(query: Query, sources: OrderSources, algorithm: Algorithm) -> list[Order]:
-    """For each source as origin, the sources in the order in which they are bound, the origin included."""
+    """Return for each origin the order in which the sources are bound, the origin included."""
     count = len(query.sources)
     given = resolve_orders(query, sources.given)
     if not given and sources.cheapest is not None:
@@ -41,7 +44,7 @@ def choose_orders(query: Query, sources: OrderSources, algorithm: Algorithm) -> 
 
 
 def along_graph(count: int, origin: int, connected: Connected) -> Order:
-    """The origin, then always the first source in FROM order that a bound one can look up."""
+    """Return the origin, then always the first source in FROM that a bound one can look up."""
     order = [origin]
     while len(order) < count:
         rest = [source for source in range(count) if source not in order]

@@ -1,8 +1,9 @@
-"""A grouping in two: partitions group what they have, the last stage puts the groups of all partitions together.
+"""A grouping in two: partitions group their rows, the global stage merges their groups.
 
-Sound for aggregates that can be told from those of parts without rounding: counts, sums and means of whole numbers, sums of short
-decimals, least and greatest values; and distinct counts of what the rows are spread by. For others (floating sums, which are exact
-only as long as they are not rounded; medians) the rows themselves have to come together, and the grouping is left as it is.
+Sound for aggregates that can be told from those of parts without rounding: counts, sums and means
+of whole numbers, sums of short decimals, least and greatest values; and distinct counts of what the
+rows are spread by. For others (floating sums, which are exact only as long as they are not rounded;
+medians) the rows themselves have to come together, and the grouping is left as it is.
 """
 
 from __future__ import annotations
@@ -21,14 +22,20 @@ _SUM = pa.decimal128(38, 0)
 
 @dataclass(frozen=True)
 class _Rule:
-    """How an aggregate is told from partial ones: these, and how their combinations, in ``form`` as {0}, {1}, are put together."""
+    """How an aggregate is told from partial ones.
+
+    These, and how their combinations, in ``form`` as {0}, {1}, are put together.
+    """
 
     partial: tuple[Aggregate, ...]
     form: str = "{0}"
 
 
 def partial_groups(node: GroupBy, home: int | None = None) -> GroupBy | None:
-    """What partitions compute of a grouping, if that is enough; ``home`` is the column of its input by which rows are spread."""
+    """Return what partitions compute of a grouping, if that is enough.
+
+    ``home`` is the column of its input by which rows are spread.
+    """
     rules = _rules(node, home)
     if rules is None:
         return None
@@ -38,7 +45,7 @@ def partial_groups(node: GroupBy, home: int | None = None) -> GroupBy | None:
 
 
 def combined_groups(node: GroupBy, partial: Node, home: int | None = None) -> Project:
-    """The rows of a grouping from the partial groups of all partitions."""
+    """Return the rows of a grouping from the partial groups of all partitions."""
     rules = _rules(node, home)
     assert rules is not None, "there are partial groups"
     together: list[Aggregate] = []
@@ -56,7 +63,10 @@ def combined_groups(node: GroupBy, partial: Node, home: int | None = None) -> Pr
 
 
 def counted_apart(node: GroupBy) -> list[int]:
-    """The columns of the input whose different values are counted: none or one of them can be what rows are spread by."""
+    """Return the columns of the input whose different values are counted.
+
+    None or one of them can be what rows are spread by.
+    """
     return sorted(
         {
             aggregate.argument
@@ -80,7 +90,10 @@ def _rules(node: GroupBy, home: int | None) -> list[_Rule] | None:
 
 
 def _rule(aggregate: Aggregate, kind: pa.DataType | None, *, apart: bool) -> _Rule | None:
-    """Return the rule of an aggregate over values of a type; ``apart``: no value is in two partitions."""
+    """Return the rule of an aggregate over values of a type.
+
+    ``apart``: no value is in two partitions.
+    """
     function = aggregate_functions()[aggregate.function]
     if aggregate.distinct and not (apart and function.adds_up_distinct):
         return None

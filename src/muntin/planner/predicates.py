@@ -1,6 +1,7 @@
-"""Every predicate in its place: filters on one source, equalities and comparisons on codes, residuals that DuckDB decides.
+"""Predicates sorted into filters of one source, comparisons of codes, and residuals.
 
-Sound because a conjunction may be tested in any order, and a comparison of hashed codes is also kept as a residual.
+Sound because a conjunction may be tested in any order, and a comparison of hashed codes is also
+kept as a residual.
 """
 
 from __future__ import annotations

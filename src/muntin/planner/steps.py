@@ -19,13 +19,17 @@ def make_step(
     source: int,
     indexes: list[tuple[int, ...]] | None,
 ) -> JoinStep:
-    """The step that finds rows of ``source`` for the sources bound before it; notes the index it wants."""
+    """Return the step that finds rows of ``source`` for the sources bound before it.
+
+    Notes the index it wants.
+    """
     keys: dict[int, CodeRef] = {}
     checks = []
     for number in range(len(parts.codes.codes[source])):
         members = classes.get((source, number), frozenset())
         partners = sorted(node for node in members if node[0] in bound)
-        # Bound members of a class are equal to each other already, unless one source has two of them.
+        # Bound members of a class are equal to each other already, unless one source has two of
+        # them.
         several = len({node[0] for node in members}) != len(members)
         for place, node in enumerate(partners):
             if place == 0:
@@ -46,7 +50,10 @@ def make_step(
 
 
 def chain_step(step: JoinStep, indexes: list[list[tuple[int, ...]]]) -> JoinStep:
-    """A step that scans, as a step over one bucket of all rows: paper 4's nested loops are a hash join of one bucket."""
+    """Return a step that scans, as a step over one bucket of all rows.
+
+    [Kostowski06]'s nested loops are a hash join of one bucket.
+    """
     if step.index is not None:
         return step
     if () not in indexes[step.source]:

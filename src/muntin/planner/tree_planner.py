@@ -1,4 +1,4 @@
-"""A shape turned into a tree plan: who looks into whom by which codes, from every leaf up to the root."""
+"""The tree plan of a shape: by which codes siblings look each other up, from leaf to root."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Indexes = list[list[tuple[int, ...]]]
 
 
 def shape_text(shape: TreeShape, aliases: Sequence[str]) -> str:
-    """A shape as users write it.
+    """Return a shape as users write it.
 
     >>> shape_text(((0, 2), 1), ["A", "B", "C"])
     '((A, C), B)'
@@ -28,7 +28,10 @@ def shape_text(shape: TreeShape, aliases: Sequence[str]) -> str:
 
 
 def parse_shape(text: str, query: Query) -> TreeShape:
-    """The shape that the setting ``tree`` describes; every source once, two in each pair of brackets."""
+    """Return the shape that the setting ``tree`` describes.
+
+    Every source once, two in each pair of brackets.
+    """
     aliases = [source.alias for source in query.sources]
     names = {alias.casefold(): place for place, alias in enumerate(aliases)}
     hint = f"Write pairs in brackets, every source once, for example {shape_text(_left_deep(len(aliases)), aliases)}"
@@ -92,7 +95,7 @@ class TreePlanner:
         self._climbs: list[list[Climb]] = []
 
     def plan(self, shape: TreeShape, aliases: Sequence[str]) -> TreePlan:
-        """The plan of a shape over all sources."""
+        """Return the plan of a shape over all sources."""
         self._climbs = [[] for _ in aliases]
         self._build(shape, root=True)
         return TreePlan(
@@ -102,7 +105,10 @@ class TreePlanner:
         )
 
     def _build(self, shape: TreeShape, *, root: bool = False) -> int:
-        """Plan a shape from below and return its number: of the source, or of the node (-1 for the root)."""
+        """Plan a shape from below and return its number.
+
+        Of the source, or of the node (-1 for the root).
+        """
         if isinstance(shape, int):
             return shape
         sides = [(side, self._build(side)) for side in shape]
@@ -153,7 +159,8 @@ class TreePlanner:
                 continue
             key.append(mine[0])
             keys.append(others[0])
-            # Members of one side are equal to each other already, unless one source has two of them.
+            # Members of one side are equal to each other already, unless one source has two of
+            # them.
             several = len({node[0] for node in members}) != len(members)
             pairs = [(a, b) for a in mine for b in others] if several else [(mine[0], others[0])]
             checks += [TreeCheck("=", a, b) for a, b in pairs]

@@ -1,4 +1,4 @@
-"""Whether the windows of a query fit into memory, as far as that can be told before any row has come."""
+"""Check whether the windows of a query fit into memory, as far as declared rates tell."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def check_windows(
 ) -> None:
     """Raise when the windows of a query surely take more memory than there is.
 
-    Counted are windows in rows, and windows in time over streams that are declared with a rate. Windows per partition are not: nobody
-    knows the number of partitions.
+    Counted are windows in rows, and windows in time over streams that are declared with a rate.
+    Windows per partition are not: nobody knows the number of partitions.
     """
     limit = settings.join.window_memory or _machine()
     sizes = {

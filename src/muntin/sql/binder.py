@@ -27,7 +27,7 @@ from muntin.sql.writer import Draft, Writer, plain_text
 
 
 def bind_query(tokens: Tokens, name: str, catalog: Catalog) -> Query:
-    """The query that the tokens of ``SELECT ...`` and its clauses stand for."""
+    """Return the query that the tokens of ``SELECT ...`` and its clauses stand for."""
     refuse(tokens)
     select, clauses = cut_clauses(tokens)
     shape = read_shape(select)
@@ -56,7 +56,7 @@ def bind_query(tokens: Tokens, name: str, catalog: Catalog) -> Query:
 def outputs_of(
     shape: SelectParts, tree: exp.Select, writer: Writer, scope: NameScope
 ) -> Iterator[tuple[str, Draft]]:
-    """The names and expressions of the select list, stars spelled out."""
+    """Yield the names and expressions of the select list, stars spelled out."""
     if len(shape.items) != len(tree.expressions):
         raise shape.plain.error(
             shape.plain.start,
@@ -103,7 +103,7 @@ def _star(tokens: Tokens, star: exp.Star, scope: NameScope) -> Iterator[tuple[st
 
 
 def cut_alias(tokens: Tokens, item: exp.Expression) -> tuple[Tokens, str]:
-    """The tokens of an item without its alias, and the alias."""
+    """Return the tokens of an item without its alias, and the alias."""
     if not isinstance(item, exp.Alias):
         return tokens, ""
     alias = str(item.alias)
@@ -118,7 +118,7 @@ def cut_alias(tokens: Tokens, item: exp.Expression) -> tuple[Tokens, str]:
 
 
 def default_name(body: Tokens, draft: Draft) -> str:
-    """The name of an item without alias: a column's own, or the text."""
+    """Return the name of an item without alias: a column's own, or the text."""
     reference = draft.references[0] if len(draft.references) == 1 else None
     if reference is not None and draft.sql == quote(reference.flat):
         return reference.column
@@ -126,7 +126,7 @@ def default_name(body: Tokens, draft: Draft) -> str:
 
 
 def name_outputs(outputs: Sequence[tuple[str, Expression]]) -> tuple[OutputColumn, ...]:
-    """Names that stand for several columns get numbers, as in DuckDB: x, x_1, x_2."""
+    """Return the columns with unique names; repeated ones get numbers, as in DuckDB: x, x_1."""
     taken: set[str] = set()
     counts: dict[str, int] = {}
     columns = []
@@ -181,7 +181,7 @@ def _on_conditions(shape: SelectParts, writer: Writer, scope: NameScope) -> Iter
 
 
 def split_condition(tokens: Tokens, writer: Writer, scope: NameScope) -> Iterator[Condition]:
-    """The conjuncts of a condition."""
+    """Yield the conjuncts of a condition."""
     for conjunct in split_conjuncts(tokens):
         if conjunct.sides is None:
             yield Condition(writer.write(conjunct.tokens, scope))
@@ -197,7 +197,10 @@ def split_condition(tokens: Tokens, writer: Writer, scope: NameScope) -> Iterato
 
 
 def predicate_of(condition: Condition, types: Mapping[str, pa.DataType]) -> Predicate:
-    """The predicate of a condition whose types are known; what is neither true nor false nor a number is refused."""
+    """Return the predicate of a condition whose types are known.
+
+    What is neither true nor false nor a number is refused.
+    """
     whole = typed(condition.whole, types)
     if condition.operator:
         left, right = (typed(side, types) for side in condition.sides)
@@ -217,7 +220,10 @@ def predicate_of(condition: Condition, types: Mapping[str, pa.DataType]) -> Pred
 
 
 def _check_comparable(left: Expression, right: Expression, tokens: Tokens) -> None:
-    """Refuse to compare times with numbers, which DuckDB allows at first and fails on when rows come."""
+    """Refuse to compare times with numbers.
+
+    It DuckDB allows at first and fails on when rows come.
+    """
     temporal = [pa.types.is_temporal(side.type) for side in (left, right)]
     if temporal[0] != temporal[1] and left.references and right.references:
         other = right.type if temporal[0] else left.type
@@ -238,7 +244,7 @@ def _check_comparable(left: Expression, right: Expression, tokens: Tokens) -> No
 def bind_using(
     shape: SelectParts, sources: tuple[Scan, ...]
 ) -> tuple[frozenset[ColumnRef], list[Condition]]:
-    """The columns that USING merges into columns to their left, and the equalities it stands for."""
+    """Return the columns that USING merges into columns to their left, and its equalities."""
     merged: set[ColumnRef] = set()
     conditions: list[Condition] = []
     start = 0

@@ -1,7 +1,10 @@
-"""Streams and tables that stand beside sub-selects in FROM: those that equalities tie together are joined first.
+"""Streams and tables that stand beside sub-selects in FROM.
 
-Such a join is a leaf like any other, so the window join makes it. What is left is a select over the leaves, the tables that no stream
-beside them is tied to, and the sub-selects. Conditions that read one leaf only are checked in it.
+Those that equalities tie together are joined first.
+
+Such a join is a leaf like any other, so the window join makes it. What is left is a select over the
+leaves, the tables that no stream beside them is tied to, and the sub-selects. Conditions that read
+one leaf only are checked in it.
 """
 
 from __future__ import annotations
@@ -78,7 +81,10 @@ def _is_stream(entries: Entries, place: int) -> bool:
 
 
 def _groups(entries: Entries, predicates: Sequence[Predicate]) -> list[tuple[int, ...]]:
-    """The entries in groups: streams that equalities tie together, with the tables that are tied to them; all others alone."""
+    """Return the entries in groups.
+
+    Streams that equalities tie together, with the tables that are tied to them; all others alone.
+    """
     plain = {place for place, node in enumerate(entries.nodes) if node is None}
     equalities = [
         predicate
@@ -106,7 +112,7 @@ def _groups(entries: Entries, predicates: Sequence[Predicate]) -> list[tuple[int
 
 
 def _home(predicate: Predicate, inner: dict[int, Group]) -> tuple[int, ...] | None:
-    """The group in which a condition can be checked; None if it must wait."""
+    """Return the group in which a condition can be checked; None if it must wait."""
     groups = {inner.get(place) for place in predicate.expression.sources}
     return groups.pop() if len(groups) == 1 else None
 

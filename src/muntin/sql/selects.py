@@ -1,4 +1,7 @@
-"""From the tokens of selects to the nodes of a pipeline: sub-selects in FROM, DISTINCT, and what is grouped."""
+"""From the tokens of selects to the nodes of a pipeline.
+
+Sub-selects in FROM, DISTINCT, and what is grouped.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ _INSIDE = ("WINDOW", "EVERY", "EMIT", "FRESHNESS")
 
 
 def is_plain(tokens: Tokens) -> bool:
-    """Whether a select is nothing but select, project and join."""
+    """Return whether a select is nothing but select, project and join."""
     for index, token in enumerate(tokens):
         if index and word(token) == "SELECT":
             return False
@@ -72,7 +75,7 @@ class Selects:
     joins: int = 0
 
     def bind(self, tokens: Tokens) -> Node:
-        """The node of selects with set operators between them."""
+        """Return the node of selects with set operators between them."""
         operands, operators = split_selects(tokens)
         node = combine_selects(
             [self._bind_operand(operand) for operand in operands], operators, operands
@@ -104,7 +107,7 @@ class Selects:
 
     @staticmethod
     def _ends_select(tokens: Tokens, index: int) -> bool:
-        """Whether a word stands behind FROM, where it is no name of a column."""
+        """Return whether a word stands behind FROM, where it is no name of a column."""
         return any(
             word(tokens[at]) == "FROM" for at in top_level(tokens) if at < index
         ) and not is_symbol(tokens[index - 1], ".")
@@ -157,7 +160,10 @@ class Selects:
     def _order(
         self, call: Call, inputs: Sequence[Node | None], sources: tuple[Scan, ...]
     ) -> list[OutputColumn]:
-        """What puts rows in order for FIRST and LAST: the time of the newest member, then the places of all in their streams."""
+        """Return what puts rows in order for FIRST and LAST.
+
+        The time of the newest member, then the places of all in their streams.
+        """
         if any(inputs):
             hint = "Take it inside the sub-select, over streams and tables"
             raise call.tokens.error(
@@ -182,7 +188,7 @@ class Selects:
         return [OutputColumn(f"o{number}", expression) for number, expression in enumerate(order)]
 
     def _bind_entry(self, entry: FromEntry) -> tuple[Scan, Node | None]:
-        """An entry of FROM as expressions see it, and what it is if it is a sub-select."""
+        """Return an entry of FROM as expressions see it, and what it is if it is a sub-select."""
         if entry.select is None:
             return bind_entry(entry, self.clauses, self.catalog), None
         if entry.window is not None:
@@ -221,7 +227,7 @@ class Selects:
                     hint = "Write it as an entry of FROM, (SELECT ...) AS name, and join with that"
                     raise shape.plain.error(token, "sub-selects can only stand in FROM", hint)
 
-    # -- rows below everything else ------------------------------------------------------------------
+    # -- rows below everything else ---------------------------------------------------------------
 
     def _rows(
         self,
@@ -231,7 +237,10 @@ class Selects:
         select: tuple[OutputColumn, ...],
         tokens: Tokens,
     ) -> Node:
-        """The rows of a select before anything is grouped: a join of streams and tables, or one over sub-selects too."""
+        """Return the rows of a select before anything is grouped.
+
+        A join of streams and tables, or one over sub-selects too.
+        """
         if not any(inputs):
             if all(source.stored for source in sources):
                 raise tokens.error(

@@ -1,6 +1,9 @@
-"""The parts of a select, as runs of tokens: its items, the entries of FROM with their windows and conditions, WHERE, GROUP BY, HAVING.
+"""The parts of a select, as runs of tokens.
 
-Window brackets and sub-selects belong to the entry of FROM they stand in and are taken out here; what is left is plain SQL.
+Its items, the entries of FROM with their windows and conditions, WHERE, GROUP BY, HAVING.
+
+Window brackets and sub-selects belong to the entry of FROM they stand in and are taken out here;
+what is left is plain SQL.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ _ORDER = "Write SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ..., each once
 
 @dataclass(frozen=True)
 class FromEntry:
-    """One entry of FROM: its name and alias, how it is joined to those before it, and its window with the brackets.
+    """One entry of FROM.
+
+    Its name and alias, how it is joined to those before it, and its window with the brackets.
 
     For a sub-select, ``select`` is what stands in the parentheses, and ``tokens`` its alias alone.
     """
@@ -34,7 +39,11 @@ class FromEntry:
 
 @dataclass(frozen=True)
 class SelectParts:
-    """A select in its parts; ``plain`` is all of it without window brackets, and with the alias of a sub-select for the sub-select."""
+    """A select in its parts.
+
+    ``plain`` is all of it without window brackets, and with the alias of a sub-select for the sub-
+    select.
+    """
 
     items: tuple[Tokens, ...]
     entries: tuple[FromEntry, ...]
@@ -139,7 +148,7 @@ def _read_entry(body: Tokens, join: str) -> FromEntry:
 
 
 def _cut_select(tokens: Tokens) -> tuple[Tokens | None, Tokens]:
-    """What stands in the parentheses of a sub-select, and its alias."""
+    """Return what stands in the parentheses of a sub-select, and its alias."""
     depth = 0
     while depth < len(tokens) and is_symbol(tokens[depth], "("):
         depth += 1

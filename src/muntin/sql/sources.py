@@ -24,7 +24,7 @@ MOST_SOURCES = 16
 def bind_sources(
     entries: Sequence[FromEntry], clauses: Clauses, catalog: Catalog
 ) -> tuple[Scan, ...]:
-    """The sources of a query, in the order of FROM."""
+    """Return the sources of a query, in the order of FROM."""
     sources: list[Scan] = []
     for entry in entries:
         source = bind_entry(entry, clauses, catalog)
@@ -55,7 +55,7 @@ def bind_sources(
 def bind_freshness(
     clauses: Clauses, sources: Sequence[Scan], tokens: Tokens
 ) -> tuple[tuple[int, Window], ...]:
-    """How old the rows of each stream may be, by its place in FROM."""
+    """Return how old the rows of each stream may be, by its place in FROM."""
     bound: dict[int, Window] = {}
     for alias, extent in clauses.freshness:
         if alias is None:
@@ -93,7 +93,7 @@ def bind_freshness(
 
 
 def bind_entry(entry: FromEntry, clauses: Clauses, catalog: Catalog) -> Scan:
-    """The source that an entry names, with its window."""
+    """Return the source that an entry names, with its window."""
     name, alias = _read_names(entry.tokens)
     relation = catalog.find(name.text)
     if relation is None:

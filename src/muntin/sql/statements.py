@@ -26,7 +26,7 @@ _COLUMNS = "Columns are written (name TYPE, ...)"
 
 
 def read_statement(tokens: Tokens, catalog: Catalog) -> Statement:
-    """The statement that the tokens between two semicolons stand for."""
+    """Return the statement that the tokens between two semicolons stand for."""
     cursor = Cursor(tokens)
     if cursor.match("CREATE"):
         return _read_create(cursor, catalog)
@@ -86,7 +86,7 @@ def _read_create(cursor: Cursor, catalog: Catalog) -> Statement:
 
 
 def _option_places(tokens: Tokens) -> dict[str, Place]:
-    """Return where each option of the last WITH of a sound statement stands, by its name in lower case."""
+    """Return the places of the options of the last WITH, by names in lower case."""
     places = [index for index in top_level(tokens)[:-1] if word(tokens[index]) == "WITH"]
     found = [index for index in places if is_symbol(tokens[index + 1], "(")]
     if not found:

@@ -1,7 +1,8 @@
-"""The types of a query's expressions, found by running them all in DuckDB, once, over a single row of NULLs.
+"""The types of expressions, found by running all of them once in DuckDB over a row of NULLs.
 
-A row is better than none: a constant that cannot be what its place demands, ``ts > '2026-13-01'``, fails
-here and not when the first row arrives. What fails only because the row is NULL is not held against it.
+A row is better than none: a constant that cannot be what its place demands, ``ts > '2026-13-01'``,
+fails here and not when the first row arrives. What fails only because the row is NULL is not held
+against it.
 
 Nothing runs before DuckDB's own parse of it has been checked against what is allowed.
 """
@@ -41,7 +42,7 @@ class Condition:
 def find_types(
     outputs: Sequence[Draft], conditions: Sequence[Condition], scope: NameScope
 ) -> Mapping[str, pa.DataType]:
-    """The types of all expressions, by their text."""
+    """Return the types of all expressions, by their text."""
     types: dict[str, pa.DataType] = {}
     unknown: dict[str, Draft] = {}
     for draft in (
@@ -67,7 +68,7 @@ def find_types(
 
 
 def typed(draft: Draft, types: Mapping[str, pa.DataType]) -> Expression:
-    """The expression with its type."""
+    """Return the expression with its type."""
     return Expression(draft.sql, draft.references, types[draft.sql])
 
 
@@ -128,7 +129,10 @@ def _run(drafts: Sequence[Draft], scope: NameScope, rows: int) -> pa.Table:
 
 
 def _run_types(drafts: Sequence[Draft], scope: NameScope, rows: int) -> list[pa.DataType]:
-    """Return the types of the expressions. DuckDB's optimizer is quadratic in their number, so they run in groups."""
+    """Return the types of the expressions.
+
+    DuckDB's optimizer is quadratic in their number, so they run in groups.
+    """
     starts = range(0, len(drafts), _GROUP)
     return [
         kind

@@ -1,7 +1,9 @@
-"""The oracle for queries above joins: at every instant the same SQL, run by DuckDB over the answers of the leaves.
+"""The oracle for queries above joins.
 
-The answers of the leaves are the oracle's own (:mod:`muntin.testing.oracle`). MINUS, which DuckDB does not have, is an anti-join:
-a left row stays while no equal right row is there.
+At every instant the same SQL, run by DuckDB over the answers of the leaves.
+
+The answers of the leaves are the oracle's own (:mod:`muntin.testing.oracle`). MINUS, which DuckDB
+does not have, is an anti-join: a left row stays while no equal right row is there.
 """
 
 from __future__ import annotations
@@ -32,14 +34,16 @@ def make_oracle(  # noqa: PLR0913 - as for the oracles
     after: Frontier | None = None,
     advanced: int | None = None,
 ) -> Oracle | PipelineOracle:
-    """The oracle of a query of either kind; parameters as for the one of its kind."""
+    """Return the oracle of a query of either kind; parameters as for the one of its kind."""
     if query.is_join:
         return Oracle(query, streams, tables, catalog, after=after)
     return PipelineOracle(query, streams, tables, catalog, after=after, advanced=advanced)
 
 
 class PipelineOracle:
-    """Computes the results of one pipeline from all accepted rows of its streams; parameters as for ``Oracle``.
+    """Computes the results of one pipeline from all accepted rows of its streams.
+
+    Parameters as for ``Oracle``.
 
     ``advanced`` is the first instant to which time was advanced while the query was registered.
     What it has before any row comes takes effect there, or at the first row, if that is earlier.
@@ -69,7 +73,7 @@ class PipelineOracle:
         self._sql = clause_of(query.root)
 
     def answer(self, at: int) -> pa.Table:
-        """The answer at an instant: a multiset of rows, in no particular order."""
+        """Return the answer at an instant: a multiset of rows, in no particular order."""
         answers = {
             join.name: oracle.answer(at)
             for join, oracle in zip(self._query.joins, self._leaves, strict=True)
@@ -82,16 +86,19 @@ class PipelineOracle:
         )
 
     def instants(self, until: int) -> list[int]:
-        """The instants up to ``until`` at which a row comes or goes, in order."""
+        """Return the instants up to ``until`` at which a row comes or goes, in order."""
         return sorted({instant for leaf in self._leaves for instant in leaf.instants(until)})
 
     def inserts(self, until: int | None = None) -> pa.Table:
-        """The rows that come, of all changes."""
+        """Return the rows that come, of all changes."""
         changes = self._differences(_END if until is None else until)
         return changes.filter(pc.equal(changes.column("_op"), "+"))
 
     def changes(self, until: int) -> pa.Table:
-        """The differences between the answers at successive instants up to ``until``; the answers themselves for EMIT SNAPSHOT."""
+        """Return the differences between the answers at successive instants up to ``until``.
+
+        The answers themselves for EMIT SNAPSHOT.
+        """
         return (
             self._snapshots(until)
             if self._query.emit is Emit.SNAPSHOT
@@ -99,7 +106,7 @@ class PipelineOracle:
         )
 
     def _shown(self, until: int) -> list[int]:
-        """The instants at which answers may differ from those before."""
+        """Return the instants at which answers may differ from those before."""
         columns = [leaf.changes(until).column("_ts") for leaf in self._leaves]
         return sorted(
             {int(instant) for column in columns for instant in column.cast(pa.int64()).to_pylist()}
@@ -121,12 +128,15 @@ class PipelineOracle:
         return pa.concat_tables(parts)
 
     def has_begun(self, until: int) -> bool:
-        """Whether results show up to an instant; before that there is an answer, but nothing was sent."""
+        """Return whether results show up to an instant.
+
+        Before that there is an answer, but nothing was sent.
+        """
         first = self._first()
         return first is not None and first <= until
 
     def _first(self) -> int | None:
-        """The first instant at which results show."""
+        """Return the first instant at which results show."""
         every = self._query.every or 1
         return None if self._seen is None else -(-self._seen // every) * every
 
@@ -156,7 +166,7 @@ def _micros(times: pa.ChunkedArray) -> pa.ChunkedArray:
 def _times_after(
     stream: Stream | Table | None, tables: Mapping[str, pa.Table], after: Frontier | None
 ) -> list[int]:
-    """The times of the rows of a stream that came after a place in the order."""
+    """Return the times of the rows of a stream that came after a place in the order."""
     assert isinstance(stream, Stream), "queries read streams of the catalogue"
     rows = tables.get(stream.name.casefold())
     times = [] if rows is None else _micros(rows.column(stream.time)).to_pylist()
@@ -164,7 +174,7 @@ def _times_after(
 
 
 def _without(rows: pa.Table, others: pa.Table) -> pa.Table:
-    """The rows that remain when each of the others takes one equal row away."""
+    """Return the rows that remain when each of the others takes one equal row away."""
     spare = Counter(rows_of(others))
     places = []
     for place, row in enumerate(rows_of(rows)):

@@ -3,7 +3,8 @@
 Predicates over one source filter its rows before they are stored. Comparisons of two sources are
 made on codes, equalities by index. All others are residuals, tested on combinations. Sound because
 a conjunction may be tested in any order, and codes that are only hashes are tested again as
-residuals. ``A.k = B.k AND B.k = C.k`` also ties A to C: equality of codes of one kind is transitive.
+residuals. ``A.k = B.k AND B.k = C.k`` also ties A to C: equality of codes of one kind is
+transitive.
 """
 
 from __future__ import annotations
