@@ -16,6 +16,7 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import scheduler_state as at
 from muntin.model.clock import BEFORE_ALL
+from muntin.model.settings import Scheduler
 from muntin.operators.events import Events, NewRows
 from muntin.operators.join import Tools
 from muntin.operators.scheduled_join import Schedule, ScheduledJoin
@@ -24,7 +25,7 @@ from muntin.planner.join_planner import plan_join
 from muntin.schedule.levels import Levels
 from muntin.sql.streams import make_stream
 from muntin.state.batch import Batch
-from muntin.testing.schedules import Released, Row, Scanned, Scheduler, Setup, Viewer, simulate
+from muntin.testing.schedules import Released, Row, Scanned, Setup, Viewer, simulate
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 ROOM = 1 << 14
