@@ -21,9 +21,16 @@ from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.settings import Settings
 from muntin.model.statistics import declared_statistics, known_statistics
 from muntin.plan.query import Query
-from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
-from muntin.planner.join_planner import Knowledge
-from muntin.runtime.registration import AnyPlan, plan_query
+from muntin.plan.statement import (
+    CreateQuery,
+    CreateStream,
+    CreateTable,
+    DropStatement,
+    Set,
+    Statement,
+)
+from muntin.planner.draft import Knowledge
+from muntin.runtime.registration import AnyPlan, plan_checked
 from muntin.sql.script import read_query, read_script
 
 Handle = TypeVar("Handle")
@@ -66,7 +73,7 @@ class Declarations:
     def planned(self, query: Query) -> tuple[Settings, AnyPlan]:
         """Return the settings and the plan of a query to be added; raise if its name is taken."""
         own = self._settings_of(query)
-        return own, plan_query(query, own, self.knowledge())
+        return own, plan_checked(query, own, self.knowledge())
 
     def _settings_of(self, query: Query) -> Settings:
         if query.name.casefold() in self.queries or self.catalog.find(query.name):
@@ -182,7 +189,7 @@ class Actions(Generic[Handle]):
     add_stream: Callable[[Stream], object]
     add_table: Callable[[Table], object]
     add_query: Callable[[Query], Handle]
-    drop: Callable[[Drop], object]
+    drop: Callable[[DropStatement], object]
 
 
 def run_script(script: str, declared: Declarations, actions: Actions[Handle]) -> list[Handle]:
@@ -201,7 +208,7 @@ def run_script(script: str, declared: Declarations, actions: Actions[Handle]) ->
                     actions.add_table(table)
                 case CreateQuery(query):
                     handles.append(actions.add_query(query))
-                case Drop():
+                case DropStatement():
                     actions.drop(statement)
                 case Set(name, value):
                     declared.set(name, value)
@@ -214,7 +221,7 @@ def located(error: MuntinError, statement: Statement) -> SqlError:
     """Return an error with its place in the script: that of the option to blame, or of the statement."""
     if isinstance(error, SqlError):
         return error
-    places = {} if isinstance(statement, Drop | Set) else statement.options
+    places = {} if isinstance(statement, DropStatement | Set) else statement.options
     return SqlError(
         error.fact, place=places.get(error.option.lower(), statement.place), hint=error.hint
     )

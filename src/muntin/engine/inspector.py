@@ -11,7 +11,7 @@ from muntin.engine.explain_pipeline import describe_running_pipeline
 from muntin.engine.fair_lock import Turns
 from muntin.engine.query_registry import QueryEntry, QueryRegistry
 from muntin.model.clock import BEFORE_ALL, format_instant
-from muntin.plan.description import Node, draw, to_dict
+from muntin.plan.description import Description, draw, to_dict
 from muntin.runtime.dataflow import Dataflow
 from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.stalled_stream import Waiting, describe_waiting
@@ -41,7 +41,7 @@ class Inspector:
         with self._lock:
             return to_dict(self.describe(self._registry.find(name)))
 
-    def describe(self, entry: QueryEntry) -> Node:
+    def describe(self, entry: QueryEntry) -> Description:
         """Return the plan of a query, with the stream it waits for; a lone query shares nothing."""
         if entry.suspended is not None:
             return entry.suspended.described

@@ -12,7 +12,7 @@ from muntin.engine.table_files import load_table
 from muntin.errors import InputError
 from muntin.model.catalog import Stream, Table
 from muntin.plan.query import Query
-from muntin.plan.statement import Drop
+from muntin.plan.statement import DropStatement
 from muntin.runtime.dataflow import Dataflow
 from muntin.runtime.registration import Registration
 
@@ -79,7 +79,7 @@ class Registrar:
         self._declared.add_query(query)
         return query.name
 
-    def _run_drop(self, drop: Drop) -> None:
+    def _run_drop(self, drop: DropStatement) -> None:
         self.drop(drop.kind, drop.name, if_exists=drop.if_exists)
 
     def drop(self, kind: str, name: str, *, if_exists: bool = False) -> None:

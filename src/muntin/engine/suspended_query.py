@@ -13,7 +13,7 @@ from dataclasses import replace
 from muntin.engine.inspector import Inspector
 from muntin.engine.query_registry import QueryRegistry
 from muntin.errors import MuntinError, QuerySuspendedError
-from muntin.plan.description import Fact, Node
+from muntin.plan.description import Description, Fact
 from muntin.runtime.dataflow import Dataflow
 from muntin.runtime.fault_isolation import reason_of
 from muntin.runtime.query_group import Running
@@ -24,7 +24,9 @@ _log = logging.getLogger("muntin")
 class SuspendedQuery:
     """A query in the place of the running one that failed."""
 
-    def __init__(self, running: Running, described: Node, stats: Mapping[str, object]) -> None:
+    def __init__(
+        self, running: Running, described: Description, stats: Mapping[str, object]
+    ) -> None:
         failure = running.failure
         assert failure is not None, "only queries that failed are suspended"
         self.reason = reason_of(failure)

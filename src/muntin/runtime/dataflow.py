@@ -23,8 +23,8 @@ from muntin.model.catalog import Stream
 from muntin.model.clock import BEFORE_ALL
 from muntin.operators.scheduled_join import Pace
 from muntin.operators.workspace import Workspace
-from muntin.plan.pipeline import PipelinePlan
 from muntin.plan.query import Emit
+from muntin.plan.query_plan import QueryPlan
 from muntin.runtime.arrivals import batch_of, times_of
 from muntin.runtime.external_quota import Governed
 from muntin.runtime.query_group import Output, QueryGroup, Running
@@ -92,9 +92,9 @@ class Dataflow:
         before it reach, however rows were cut into steps.
         """
         prepare()
-        if registration.query.emit is Emit.CHANGES or isinstance(registration.plan, PipelinePlan):
+        if registration.query.emit is Emit.CHANGES or isinstance(registration.plan, QueryPlan):
             prepare_part("changes")
-        if isinstance(registration.plan, PipelinePlan):
+        if isinstance(registration.plan, QueryPlan):
             prepare_part("pipelines")
         if self.queries or self._live:
             self.groups.trim(exactly=bool(self.queries))

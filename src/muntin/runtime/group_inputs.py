@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
-from muntin.plan.query import Source
+from muntin.plan.nodes import Scan
 from muntin.runtime.stream_clock import Mask, Place, StreamState, Times, least_watermark
 from muntin.runtime.stream_input import StreamInput
 from muntin.state.batch import Batch
@@ -98,7 +98,7 @@ class GroupInputs:
         """Return how many rows were late for this group."""
         return sum(each.rows_late for each in self.inputs.values())
 
-    def lacks(self, source: Source, other: StreamInput) -> bool:
+    def lacks(self, source: Scan, other: StreamInput) -> bool:
         """Return whether another group holds more of the rows that a new query's window reaches."""
         own, window = self.inputs[source.relation], source.window
         if isinstance(window, TimeWindow):

@@ -19,8 +19,7 @@ from muntin.operators.initial_results import Beginning
 from muntin.operators.result import sign_column, time_column
 from muntin.operators.signed import Changes
 from muntin.operators.snapshots import Snapshots
-from muntin.plan.pipeline import Pipeline
-from muntin.plan.query import Emit
+from muntin.plan.query import Emit, Query
 
 
 class PipelineOutput:
@@ -31,7 +30,7 @@ class PipelineOutput:
     """
 
     def __init__(
-        self, query: Pipeline, evaluator: Evaluator, duck: Duck, *, part: bool = False
+        self, query: Query, evaluator: Evaluator, duck: Duck, *, part: bool = False
     ) -> None:
         self._query = query
         self._duck = duck

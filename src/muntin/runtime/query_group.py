@@ -24,7 +24,7 @@ from muntin.model.clock import BEFORE_ALL
 from muntin.operators.pipeline import Drive
 from muntin.operators.scheduled_join import Pace
 from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import PipelinePlan
+from muntin.plan.query_plan import QueryPlan
 from muntin.planner.strategies import drive_strategy
 from muntin.runtime.fault_isolation import Guard
 from muntin.runtime.group_inputs import GroupInputs, Promise
@@ -75,11 +75,11 @@ class QueryGroup(GroupInputs):
 
     def add(self, registration: Registration, shared: Shared) -> tuple[Running, list[pa.Table]]:
         """Run a query from the frontier on; return it with its results from before any row."""
-        query, plan = registration.query, registration.plan
-        if isinstance(plan, PipelinePlan):
+        plan = registration.plan
+        if isinstance(plan, QueryPlan):
             return self._add_pipeline(plan, shared, isolated=registration.isolated)
         make = partial(self._make_join, plan, shared)
-        return self.joins.add(query, shared.settings, make, RunningQuery), []
+        return self.joins.add(plan.query, shared.settings, make, RunningQuery), []
 
     def _make_join(self, plan: JoinPlan, shared: Shared) -> RunningJoin:
         streams = {
@@ -92,10 +92,10 @@ class QueryGroup(GroupInputs):
         return join
 
     def _add_pipeline(
-        self, plan: PipelinePlan, shared: Shared, *, isolated: bool
+        self, plan: QueryPlan, shared: Shared, *, isolated: bool
     ) -> tuple[RunningPipeline, list[pa.Table]]:
         leaves, settings = [], shared.settings
-        for leaf in plan.leaves:
+        for leaf in plan.joins:
             make = partial(
                 self.joins.add,
                 leaf.query,

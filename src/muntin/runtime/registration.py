@@ -7,12 +7,13 @@ from typing import TypeAlias
 
 from muntin.model.settings import Settings
 from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import Pipeline, PipelinePlan
 from muntin.plan.query import Query
-from muntin.planner.join_planner import Knowledge, plan_join
+from muntin.plan.query_plan import QueryPlan
+from muntin.planner.draft import Knowledge
+from muntin.planner.query_planner import plan_query
 from muntin.planner.window_memory import check_windows
 
-AnyPlan: TypeAlias = JoinPlan | PipelinePlan
+AnyPlan: TypeAlias = JoinPlan | QueryPlan
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,8 @@ class Registration:
     isolated: bool = False
 
 
-def plan_query(query: Query, settings: Settings, known: Knowledge) -> AnyPlan:
+def plan_checked(query: Query, settings: Settings, known: Knowledge) -> AnyPlan:
     """Plan a query; raise if its windows are larger than memory can hold."""
-    if not isinstance(query, Pipeline):
-        check_windows(query, settings, known.declared)
-        return plan_join(query, settings, known)
-    for leaf in query.leaves:
-        check_windows(replace(leaf, name=query.name), settings, known.declared)
-    return PipelinePlan(query, tuple(plan_join(leaf, settings, known) for leaf in query.leaves))
+    for join in query.joins:
+        check_windows(replace(join, name=query.name), settings, known.declared)
+    return plan_query(query, settings, known)

@@ -14,8 +14,7 @@ from muntin.model.clock import BEFORE_ALL
 from muntin.operators.net_changes import left_of
 from muntin.operators.pipeline import Drive, PipelineOperator
 from muntin.operators.signed import Changes, merged
-from muntin.plan.pipeline import Pipeline
-from muntin.plan.query import Emit
+from muntin.plan.query import Emit, Query
 from muntin.runtime.metrics import BUFFERS, ResponseTimes
 from muntin.runtime.pipeline_output import PipelineOutput
 from muntin.runtime.plan_stats import join_totals
@@ -27,7 +26,7 @@ class RunningPipeline:
 
     def __init__(  # noqa: PLR0913 - what it reads, what it shares, and whether it is a part
         self,
-        query: Pipeline,
+        query: Query,
         leaves: Sequence[RunningLeaf],
         tables: Mapping[str, pa.Table],
         duck: Duck,

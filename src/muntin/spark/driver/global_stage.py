@@ -23,8 +23,7 @@ from muntin.kernels.jit import prepare_part
 from muntin.operators.net_changes import left_of
 from muntin.operators.pipeline import PipelineOperator
 from muntin.operators.signed import Changes
-from muntin.plan.pipeline import Pipeline
-from muntin.plan.query import Emit
+from muntin.plan.query import Emit, Query
 from muntin.runtime.pipeline_output import PipelineOutput
 from muntin.spark.deployment import Deployment, PlacedQuery
 from muntin.spark.driver.checkpoint import CheckpointError
@@ -41,7 +40,7 @@ FEW = 20_000
 class _Operators:
     """The operators above all parts: in the place of leaves, the changes of parts are given."""
 
-    def __init__(self, query: Pipeline, tables: Mapping[str, pa.Table], duck: Duck) -> None:
+    def __init__(self, query: Query, tables: Mapping[str, pa.Table], duck: Duck) -> None:
         evaluator = Evaluator(duck)
         self._query = query
         self._operator = PipelineOperator(query, tables, evaluator)

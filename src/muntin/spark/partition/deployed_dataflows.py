@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from muntin.planner.distribution import OWN
+from muntin.planner.partitioning import OWN
 from muntin.runtime.external_quota import Governed, LimitState
 from muntin.runtime.fault_isolation import reason_of
 from muntin.runtime.holdings import rows_held

@@ -13,14 +13,14 @@ from muntin.model.catalog import Catalog, Stream
 from muntin.model.settings import Settings
 from muntin.model.statistics import known_statistics
 from muntin.operators.scheduled_join import Pace
-from muntin.planner.distribution import OWN, marked
-from muntin.planner.join_planner import Knowledge
+from muntin.planner.draft import Knowledge
+from muntin.planner.partitioning import OWN, marked
 from muntin.runtime.arrivals import batch_of, times_of
 from muntin.runtime.dataflow import Dataflow, Frontier
 from muntin.runtime.fault_isolation import reason_of
 from muntin.runtime.holdings import table_held
 from muntin.runtime.query_group import Output
-from muntin.runtime.registration import Registration, plan_query
+from muntin.runtime.registration import Registration, plan_checked
 from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.snapshot import Snapshot
 from muntin.spark.deployment import Deployment, Place, PlacedQuery
@@ -78,7 +78,7 @@ class PartitionDataflow:
         try:
             for part in placed.parts:
                 own = given.of_query(part.options, SINK_OPTIONS)
-                plan = plan_query(part, own, self._known)
+                plan = plan_checked(part, own, self._known)
                 tables_of = self.dataflow.add(
                     Registration(part, plan, own, self._known, isolated=True)
                 )

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muntin.model.clock import BEFORE_ALL
-from muntin.plan.pipeline import Pipeline
 from muntin.runtime.holdings import bytes_held, closed, rows_waiting, take_measures
 from muntin.runtime.metrics import BUFFERS, ResponseTimes
 from muntin.spark.deployment import PlacedQuery
@@ -88,5 +87,5 @@ def _due(dataflows: DeployedDataflows, clock: PartitionClock) -> int | None:
 
 def _is_to_begin(placed: PlacedQuery, own: PartitionDataflow) -> bool:
     """Return whether a query has results before any row, and has not seen an instant yet."""
-    begins = isinstance(placed.query, Pipeline) and placed.query.has_beginning
+    begins = placed.query.has_beginning
     return begins and all(own.pipeline(part.name).seen is None for part in placed.parts)
