@@ -1,16 +1,17 @@
-"""The commonest join, written out: two windows, one equality on one code, every row as it comes.
+"""The most common join, specialized: two windows, one equality on one code, rows as they come.
 
-Does what :func:`muntin.kernels.nway_join.join_arrivals` does under our own expiry for such a plan, with the same
-results in the same order and the same counts, in about half the time: a row is hashed once, each side's numbers
-are at hand, and no program is read. Applies when both stores have rows of three words (coordinate, place,
-code) under one index on the code with heads side by side, neither window is partitioned, and the code's equality
-is the only check.
+Does what :func:`muntin.kernels.nway_join.join_arrivals` does under the engine's own expiry for that
+plan, with the same results in the same order and the same counts, in about half the time: a row is
+hashed once, each side's numbers are at hand, and no program is read. Applies when both stores have
+rows of three words (coordinate, place, code) under one index on the code with heads side by side,
+neither window is partitioned, and the code's equality is the only check.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from muntin.kernels.arrays import Arena, EventArrays, Output, Span
 from muntin.kernels.jit import inline, kernel
 from muntin.kernels.layout import (
     BUCKETS,
@@ -61,7 +62,7 @@ _RING_AHEAD = 32 * _WIDTH
 
 @inline
 def limit_of(stores, s, time, counts, event):
-    """What a row of a store must be above to be inside its window at an event."""
+    """Return what a row of a store must be above to be inside its window at an event."""
     if stores[s, KIND] == TIME:
         return time - stores[s, SIZE]
     if stores[s, KIND] == COUNT:
@@ -80,23 +81,23 @@ def address_of(stores, s, seq):
 
 @inline
 def fetch(words, address):
-    """Ask for a row; its first word tells whether it is alive, its last whether it matches."""
+    """Prefetch a row: its first word shows whether it is alive, its last whether it matches."""
     prefetch(words, address)
     if (address & 7) > 8 - _WIDTH:
         prefetch(words, address + _WIDTH - 1)
 
 
-@kernel(
-    "(int64[::1], int32[::1], int64[:,::1], int64[:,::1],"
-    " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1],"
-    " int64, int64, int64, int64, int64[:,::1], int64[::1], int64[::1])"
-)
-def join_pair(
-    words, halves, stores, indexes,
-    aliases, offsets, times, counts, incoming,
-    start, stop, resume, enough, out, counters, scratch,
-):  # fmt: skip
-    """Join the rows of two sources one by one in total order; returns what the kernels of ``joining`` return."""
+@kernel(Arena, EventArrays, Span, Output)
+def join_pair(arena, events, span, output):
+    """Join the rows of two sources one by one in total order.
+
+    Returns what the kernels of :mod:`muntin.kernels.nway_join` return.
+    """
+    words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
+    sources, offsets, times, counts = events.sources, events.offsets, events.times, events.counts
+    incoming = events.incoming
+    out, counters, scratch = output.out, output.counters, output.scratch
+    start, stop, resume, enough = span
     cells = scratch[: _PIPE + 1]
     rows = scratch[_PIPE + 1 : 2 * (_PIPE + 1)]
     room = out.shape[1]
@@ -123,7 +124,7 @@ def join_pair(
             prefetch(halves, cells[ahead & _PIPE])
         ahead = e + _FIRST_AHEAD
         if start <= ahead < stop:
-            o = 1 - np.int64(aliases[ahead])
+            o = 1 - np.int64(sources[ahead])
             seq = head_row(stores, o, np.int64(halves[cells[ahead & _PIPE] + o]))
             rows[ahead & _PIPE] = -1
             if stores[o, TAIL] <= seq < stores[o, NEXT]:
@@ -132,7 +133,7 @@ def join_pair(
         for stage in range(_FURTHER):
             ahead = e + _FURTHER_AHEAD - stage * _FURTHER_STEP
             if start <= ahead < stop:
-                o = 1 - np.int64(aliases[ahead])
+                o = 1 - np.int64(sources[ahead])
                 seq = rows[ahead & _PIPE]
                 if seq >= stores[o, TAIL]:
                     distance = np.int64(halves[2 * address_of(stores, o, seq) + LINK0])
@@ -145,7 +146,7 @@ def join_pair(
         if e < start:
             continue
 
-        s = np.int64(aliases[e])
+        s = np.int64(sources[e])
         o = 1 - s
         time = times[e]
         if count >= enough:
@@ -180,7 +181,8 @@ def join_pair(
             held = seq + 1 - stores[s, TAIL]
             if held > stores[s, PEAK]:
                 stores[s, PEAK] = held
-            # One row came, at most two old ones go; the ring is not empty, and its newest row is alive.
+            # One row came, at most two old ones go; the ring is not empty, and its newest row is
+            # alive.
             if stores[s, KIND] != STORED:
                 prefetch(words, stores[s, ROWS] + stores[s, TAIL_SLOT] * _WIDTH + _RING_AHEAD)
                 for _ in range(2):

@@ -25,7 +25,7 @@ from muntin.operators.code_reader import whole_codes
 from muntin.operators.distinct_values import DistinctValues
 from muntin.operators.row_keys import decimal_words
 from muntin.operators.value_codes import value_codes
-from muntin.plan.pipeline import Aggregate
+from muntin.plan.nodes import Aggregate
 from muntin.state.group_extremes import GroupExtremes
 from muntin.state.group_sums import GroupCounts, PerGroup, RealSums, WholeSums
 from muntin.state.group_table import Slots

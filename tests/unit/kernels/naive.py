@@ -1,7 +1,8 @@
 """A window join over plain Python lists, and a rig that runs the join kernels on the same rows.
 
-Every source reads a stream of its own, except stored ones. A row has a time, a code, a group (its partition) and its position
-in the stream. Two sources ``i < j`` join where ``code_i operator code_j``.
+Every source reads a stream of its own, except stored ones. A row has a time, a code, a group (its
+partition) and its position in the stream. Two sources ``i < j`` join where ``code_i operator
+code_j``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from muntin.kernels import layout
+from muntin.kernels.arrays import EventArrays, Output, Program, Span
 from muntin.kernels.nway_join import expire_all, join_interval
 from muntin.state.join_state import IndexSpec, JoinState, StoreSpec
 
@@ -89,7 +91,7 @@ class Scene:
         )
 
     def inserts(self) -> list[Result]:
-        """What every row completes, in the ruled order."""
+        """Return what every row completes, in the ruled order."""
         results = []
         for number, row in enumerate(self.arriving):
             seen = [*self.stored, *self.arriving[: number + 1]]
@@ -105,7 +107,7 @@ class Scene:
         return results
 
     def answer(self, now: int) -> list[Result]:
-        """The combinations of rows inside their windows at the end."""
+        """Return the combinations of rows inside their windows at the end."""
         pools = [self.alive(s, self.rows, now) for s in range(len(self.windows))]
         return sorted(
             tuple(member.position for member in members)
@@ -114,7 +116,7 @@ class Scene:
         )
 
     def held(self, now: int) -> list[list[int]]:
-        """The positions inside each window at the end."""
+        """Return the positions inside each window at the end."""
         return [
             [row.position for row in self.alive(s, self.rows, now)]
             for s in range(len(self.windows))
@@ -182,7 +184,8 @@ def scenes(
 class Rig:
     """The arrays of a scene and the loop that every caller of a join kernel runs.
 
-    ``room`` is the number of columns of the first output buffer; ``seen`` collects why kernels returned.
+    ``room`` is the number of columns of the first output buffer; ``seen`` collects why kernels
+    returned.
     """
 
     scene: Scene
@@ -235,12 +238,16 @@ class Rig:
         for s in range(self.n):
             self.state.reserve(s, sum(row.source == s for row in rows), layout.EVER)
         count = len(rows)
-        join_interval(
-            *self.arrays(), np.zeros(1, np.int64), self.stride,
-            np.array([row.source for row in rows], np.int32), offsets, np.zeros(count, np.int64), np.zeros((1, 1), np.int64),
-            np.full(count, -1, np.int64), np.array([word for row in words for word in row], np.int64),
-            0, count, layout.SILENT, np.empty(count, np.int64), self.out, self.state.counters, self.scratch,
+        events = EventArrays(
+            np.array([row.source for row in rows], np.int32), offsets, np.zeros(count, np.int64),
+            np.zeros((1, 1), np.int64), np.full(count, -1, np.int64),
+            np.array([word for row in words for word in row], np.int64),
         )  # fmt: skip
+        unused = Program(np.zeros(1, np.int64), self.stride)
+        span = Span(0, count, layout.SILENT, 0)
+        join_interval(
+            self.state.arena, unused, events, span, np.empty(count, np.int64), self.output
+        )
         self.state.counters[:] = 0
 
     def _make_events(self) -> None:
@@ -267,17 +274,22 @@ class Rig:
         )
         self.incoming = np.array(words, np.int64)
 
-    def arrays(self) -> tuple[Integers, npt.NDArray[np.int32], Integers, Integers, Integers]:
-        state = self.state
-        return state.words, state.halves, state.stores, state.indexes, state.first_index
+    @property
+    def events(self) -> EventArrays:
+        return EventArrays(
+            self.sources, self.offsets, self.times, self.counts, self.pushed, self.incoming
+        )
 
-    def events(
-        self,
-    ) -> tuple[npt.NDArray[np.int32], Integers, Integers, Integers, Integers, Integers]:
-        return self.sources, self.offsets, self.times, self.counts, self.pushed, self.incoming
+    @property
+    def output(self) -> Output:
+        return Output(self.out, self.state.counters, self.scratch)
 
-    def program(self, order: Sequence[int] | None = None) -> Integers:
-        """Join orders: the origin bound first and the others in FROM order, or ``order`` for all with the origin in it."""
+    def program(self, order: Sequence[int] | None = None) -> Program:
+        """Join orders.
+
+        The origin bound first and the others in FROM order, or ``order`` for all with the origin in
+        it.
+        """
         table = np.zeros((self.n, self.n, self.stride), np.int64)
         for origin in range(self.n):
             steps = [s for s in range(self.n) if s != origin] if order is None else list(order)
@@ -296,7 +308,7 @@ class Rig:
                     comparison = self.scene.operator if s < other else FLIPPED[self.scene.operator]
                     numbers += [comparison, layout.CODES, other, layout.CODES]
                 table[origin, place, : len(numbers)] = numbers
-        return table.reshape(-1)
+        return Program(table.reshape(-1), self.stride)
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -319,7 +331,10 @@ class Rig:
     def drive(
         self, call: Callable[[int, int, int], tuple[int, int, int, int, int]]
     ) -> Iterator[list[int]]:
-        """Call a kernel with (event, resume, enough) until it is done, giving it what it asks for; yields columns of results."""
+        """Call a kernel with (event, resume, enough) until it is done, giving it what it asks for.
+
+        Yields columns of results.
+        """
         event, resume = 0, 0
         while True:
             status, event, count, need, resume = call(event, resume, max(1, self.out.shape[1] - 1))
@@ -338,18 +353,9 @@ class Rig:
                 self.out = np.empty((2 + self.n, need), np.int64)
 
     def expire(self, now: int, policy: int) -> None:
-        state = self.state
-        expire_all(
-            state.words,
-            state.halves,
-            state.stores,
-            state.indexes,
-            self.final_limits(now),
-            policy,
-            state.counters,
-        )
+        expire_all(self.state.arena, self.final_limits(now), policy, self.state.counters)
 
     def held(self, now: int) -> list[list[int]]:
-        """The positions inside each window."""
+        """Return the positions inside each window."""
         limits = self.final_limits(now)
         return [self.state.positions(s, int(limits[s])).tolist() for s in range(self.n)]

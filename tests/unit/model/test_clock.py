@@ -29,7 +29,9 @@ def test_an_interval_reads_as_it_is_written(micros: int) -> None:
 def test_an_instant_reads_as_it_is_written(moment: datetime) -> None:
     micros = parse_instant(moment)
     assert parse_instant(moment.isoformat()) == micros
-    assert datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros) == moment
+    assert datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros) == moment.astimezone(
+        UTC
+    )
     assert parse_instant(format_instant(micros)) == micros
 
 

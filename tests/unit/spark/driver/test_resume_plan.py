@@ -29,18 +29,9 @@ def registered(
     sql: str, sink: str = "parquet /out", name: str = "q", incarnation: str = "old", **settings: str
 ) -> DeployedQuery:
     plain = DeployedQuery(name, sql, settings)
-    having = Settings()
-    for setting, value in settings.items():
-        having = having.having(setting, value)
     query = Deployment(STREAMS).bind(plain)
-    return DeployedQuery(
-        name,
-        sql,
-        settings,
-        meaning_of(query, having.of_query(query.options, SINK_OPTIONS)),
-        sink,
-        incarnation,
-    )
+    meaning = meaning_of(query, Settings.of(**settings).of_query(query.options, SINK_OPTIONS))
+    return DeployedQuery(name, sql, settings, meaning, sink, incarnation)
 
 
 def program(*queries: DeployedQuery) -> Deployment:
