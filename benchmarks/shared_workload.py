@@ -10,14 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from benchmarks.shared_replay import Replay, Timing, response_times
 from muntin.engine.declarations import Declarations
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import scheduler_state as at
 from muntin.kernels.layout import N_SCANNED
-from muntin.operators.events import NewRows
-from muntin.operators.join import Tools
-from muntin.operators.scheduled_join import Released, Schedule, ScheduledJoin, Timing
+from muntin.operators.join import JoinOperator, NewRows, TacticOptions, Tools
+from muntin.operators.join.released import ReleasedMatches
+from muntin.operators.join.schedule import Schedule
 from muntin.operators.workspace import Workspace
 from muntin.planner.join_planner import plan_join
 from muntin.schedule.levels import Levels
@@ -139,7 +140,7 @@ class Sharing:
     join: str = "hash"
     buckets: int | None = None
 
-    def operator(self, scheduler: str, streams: Streams) -> ScheduledJoin:
+    def operator(self, scheduler: str, streams: Streams) -> Replay:
         """The join, with history."""
         declared = Declarations()
         declared.set("join", self.join)
@@ -153,12 +154,16 @@ class Sharing:
             [(size * _SECOND, size * _SECOND) for size in self.windows], self.queries
         )
         tools = Tools(Evaluator(Duck()), Workspace())
-        join = ScheduledJoin(
-            plan_join(query, declared.settings), ["A", "B"], {}, tools, Schedule(levels, scheduler)
+        join = JoinOperator(
+            plan_join(query, declared.settings),
+            ["A", "B"],
+            {},
+            tools,
+            TacticOptions(Schedule(levels, scheduler)),
         )
         history = streams.rows_of(new=False)
         join.fill(history, max(int(part.batch.times[-1]) for part in history))
-        return join
+        return Replay.of(join)
 
 
 @dataclass
@@ -181,10 +186,10 @@ class Times:
             np.zeros(len(self.queries), np.int64) for _ in range(3)
         )
 
-    def add(self, released: Released) -> None:
+    def add(self, released: ReleasedMatches) -> None:
         """Take results."""
         for level in range(len(self.queries)):
-            times = released.response_times(level)
+            times = response_times(released, level)
             if len(times):
                 self.results[level] += len(times)
                 self.total[level] += times.sum()
@@ -219,18 +224,19 @@ class Metronome:
         self._reference = float(np.median([self._rate() for _ in range(_FIRST_BEATS)]))
 
     def _start(self) -> None:
-        self._join = self._sharing.operator("lwo", self._streams)
+        self._replay = self._sharing.operator("lwo", self._streams)
         news = self._streams.rows_of(new=True)
         now = max(int(part.batch.times[-1]) for part in news)
-        self._going = self._join.replay(
+        self._going = self._replay.run(
             news, self._streams.arrivals(0.0), now, Timing(_GAP, turn=_BEAT)
         )
 
     def _rate(self) -> float:
         """Rows looked at in a nanosecond."""
-        counters, desk = self._join.state.counters, self._join.work_queue.desk
+        join, tactic = self._replay.join, self._replay.tactic
+        counters, desk = join.state.counters, tactic.work_queue.desk
         looked, clock = int(counters[N_SCANNED]), int(desk[at.NOW])
-        if next(self._going, None) is None and not self._join.is_busy():
+        if next(self._going, None) is None and not tactic.is_busy():
             self._start()
             return self._rate()
         return (int(counters[N_SCANNED]) - looked) / (int(desk[at.NOW]) - clock)
@@ -240,13 +246,14 @@ class Metronome:
         return self._rate() / self._reference
 
 
-def run(join: ScheduledJoin, streams: Streams, second: float, timing: Timing) -> Iterator[Times]:
+def run(replay: Replay, streams: Streams, second: float, timing: Timing) -> Iterator[Times]:
     """Yield after every turn, and at the end what there is to know."""
-    times = Times(join.schedule.levels.queries)
+    assert replay.tactic.schedule is not None, "the join is scheduled"
+    times = Times(replay.tactic.schedule.levels.queries)
     news, arrivals = streams.rows_of(new=True), streams.arrivals(second)
     now = max(int(part.batch.times[-1]) for part in news)
-    desk = join.work_queue.desk
-    for released in join.replay(news, arrivals, now, timing):
+    desk = replay.tactic.work_queue.desk
+    for released in replay.run(news, arrivals, now, timing):
         if released is not None:
             times.add(released)
             times.span = max(
@@ -254,9 +261,9 @@ def run(join: ScheduledJoin, streams: Streams, second: float, timing: Timing) ->
             )
         yield times
     times.busy, times.lost = times.span - int(desk[at.IDLE]), int(desk[at.LOST])
-    stats = join.work_queue.stats()
+    stats = replay.tactic.work_queue.stats()
     times.rows_waiting, times.results_held = stats["most_rows_waiting"], stats["most_results_held"]
-    times.rows_stored = sum(join.rows())
+    times.rows_stored = sum(replay.join.rows())
     yield times
 
 

@@ -16,9 +16,10 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import scheduler_state as at
 from muntin.model.clock import BEFORE_ALL
-from muntin.operators.events import Events, NewRows
-from muntin.operators.join import Tools
-from muntin.operators.scheduled_join import Schedule, ScheduledJoin
+from muntin.operators.join import JoinOperator, NewRows, TacticOptions, Tools
+from muntin.operators.join.events import Events
+from muntin.operators.join.schedule import Schedule
+from muntin.operators.join.shared import SharedTactic
 from muntin.operators.workspace import Workspace
 from muntin.planner.join_planner import plan_join
 from muntin.schedule.levels import Levels
@@ -48,7 +49,7 @@ def levels_of(setup: Setup) -> Levels:
     )
 
 
-def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> ScheduledJoin:
+def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> SharedTactic:
     """The operator of a setup, empty."""
     declared = Declarations()
     declared.set("join", "nested_loop" if setup.buckets is None else "hash")
@@ -73,13 +74,15 @@ def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> ScheduledJoin:
             scaled, weights=(levels.weights[0] * units[1], levels.weights[1] * units[0])
         )
     plan = plan_join(query, declared.settings)
-    return ScheduledJoin(
+    join = JoinOperator(
         plan,
         ["A", "B"],
         {},
         Tools(Evaluator(Duck()), Workspace()),
-        Schedule(scaled, scheduler.value),
+        TacticOptions(Schedule(scaled, scheduler.value)),
     )
+    assert isinstance(join.tactic, SharedTactic)
+    return join.tactic
 
 
 def positions_of(rows: tuple[Row, ...]) -> list[int]:
@@ -92,7 +95,7 @@ def positions_of(rows: tuple[Row, ...]) -> list[int]:
     return places
 
 
-def events_of(join: ScheduledJoin, rows: tuple[Row, ...], first: int, last: int) -> Events:
+def events_of(join: SharedTactic, rows: tuple[Row, ...], first: int, last: int) -> Events:
     """Rows ``first`` to ``last - 1`` as events, in their order whatever their times."""
     places = positions_of(rows)
     chosen = [
@@ -108,13 +111,13 @@ def events_of(join: ScheduledJoin, rows: tuple[Row, ...], first: int, last: int)
             schema=SCHEMA,
         )
         batch = Batch(table, times, np.zeros(len(mine)))
-        formatted, keep = join._maker.format(
+        formatted, keep = join.windows.maker.format(
             stream, NewRows(np.array([places[number] for number in mine], np.int64), batch, 0)
         )
         assert keep is None
         offsets[[number - first for number in mine]] = begin + np.arange(
             len(mine)
-        ) * join.state.width(stream)
+        ) * join.windows.state.width(stream)
         begin += len(formatted)
         incoming.append(formatted)
     counts = np.cumsum(
@@ -138,8 +141,8 @@ def run(setup: Setup, scheduler: Scheduler, *, checks: str = "A.k = B.k", room: 
     join = made(setup, scheduler, checks=checks)
     rows, first = setup.rows, setup.first
     if first:
-        join._insert_only(events_of(join, rows, 0, first))
-    join.now = BEFORE_ALL
+        join.insert(events_of(join, rows, 0, first))
+    join.windows.now = BEFORE_ALL
     join.trace = np.zeros((1000, at.T_COLUMNS), np.int64)
     desk = join.work_queue.desk
     desk[[at.CLOCK, at.PUNCTUAL, at.PROBE_COST, at.RESULT_COST]] = (
@@ -153,13 +156,13 @@ def run(setup: Setup, scheduler: Scheduler, *, checks: str = "A.k = B.k", room: 
     releases: list[tuple[int, ...]] = []
     if first < len(rows):
         arrivals = np.array([int(row.arrival or 0) for row in rows[first:]], np.int64)
-        join._begin(events_of(join, rows, first, len(rows)), arrivals)
+        join.begin(events_of(join, rows, first, len(rows)), arrivals)
         numbers = {
             (row.stream, place): number
             for number, (row, place) in enumerate(zip(rows, positions_of(rows), strict=True))
         }
         while join.is_busy():
-            released = join.go_on(room)
+            released = join.work(room)
             if released is None:
                 continue
             for tag, _, a, b, begin, until, _, moment in released.out[: released.count].tolist():

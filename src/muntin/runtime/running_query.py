@@ -38,7 +38,7 @@ class RunningQuery:
         self.failure: Exception | None = None
         """Why it makes no more results, until the engine suspends it."""
         self._duck = duck
-        self._since = {state: state.log.next for state, _ in join.read_so_far()}
+        self._since = {state: state.log.next for state, _ in join.cursors.positions()}
         self._results: list[pa.Table] = []
         self._changes: list[pa.Table] = []
         self._columns = pa.schema(list(query.output_schema)[2:])
@@ -149,7 +149,7 @@ class RunningQuery:
     def _remember(self, matches: Matches) -> None:
         """Keep matches, with their ends, for the next call of :meth:`changes`."""
         sizes = self.sizes or [window_size(source.window) for source in self.query.sources]
-        ends = self.join.ends(matches, sizes)
+        ends = self.join.distances.ends(matches, sizes)
         if not isinstance(self._expire, ExpireMatches):
             ones = np.ones(len(matches), np.int64)
             self._came.append(
@@ -227,10 +227,8 @@ class RunningQuery:
     def answer(self) -> pa.Table:
         """The select list over the rows inside their windows now."""
         parts = [
-            self._maker.select(
-                self._maker.passing(self._since_registered(found.inside(self.narrow)))
-            )
-            for found in self.join.answer()
+            self._maker.select(self._maker.passing(self._since_registered(found)))
+            for found in self.join.answer(self.narrow)
         ]
         return pa.concat_tables([self._columns.empty_table(), *parts])
 
@@ -257,9 +255,9 @@ class RunningQuery:
 
     def buffers(self) -> dict[str, int]:
         """Paper 1's buffers, in rows: waiting for their turn, inside the windows, held back for older ones; and what is not polled yet."""
-        work_queue = self.join.work_queue()
+        work_queue = self.join.operator.tactic.queue_stats()
         return {
-            "input": sum(state.waiting() for state, _ in self.join.read_so_far())
+            "input": sum(state.waiting() for state, _ in self.join.cursors.positions())
             + work_queue["rows_waiting"],
             "most_input": work_queue["most_rows_waiting"],
             "join": sum(self.join.state_rows().values()),
@@ -270,7 +268,7 @@ class RunningQuery:
 
     def measured(self) -> Measured | None:
         """The work of its join since that runs by its present plan; None while no event time has passed."""
-        return self.join.measured()
+        return self.join.metrics.measured()
 
     def stats(self) -> dict[str, object]:
         """Everything it counts; what its join counts is that of all queries that share it.
@@ -287,5 +285,5 @@ class RunningQuery:
             "buffers": self.buffers(),
             "operators": [],
             "leaves": [],
-            **self.join.stats(),
+            **self.join.metrics.stats(),
         }

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import floor
 
 from muntin.model.window import TimeWindow
-from muntin.operators.budgeted_tree import Budgets, CycleSample
+from muntin.operators.join.probe_limiter import Budgets, CycleSample
 from muntin.plan.join import Climb, JoinPlan
 from muntin.plan.probe_limits import Choice
 from muntin.planner.sharing_groups import window_size

@@ -44,6 +44,9 @@ class Events:
 
 
 _NONE = np.empty(0, np.int64)
+NO_EVENTS = Events(
+    np.empty(0, np.int32), _NONE, _NONE, _NONE, np.zeros((1, 1), np.int64), _NONE, 0.0
+)
 
 
 @dataclass(frozen=True)

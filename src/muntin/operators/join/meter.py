@@ -90,7 +90,7 @@ class Meter:
     def _edges(self, sources: Sequence[SourceStatistics]) -> Edges:
         found = []
         for members in self._classes:
-            counted = {node: Counted.of(self._state.sample(*node, _SAMPLE)) for node in members}
+            counted = {node: CodeSample.of(self._state.sample(*node, _SAMPLE)) for node in members}
             for one, other in combinations(sorted(members), 2):
                 if one[0] != other[0]:
                     estimate = 1 / max(
@@ -104,7 +104,7 @@ class Meter:
                     )
         return tuple(found)
 
-    def _share(self, edge: Edge, one: Counted, other: Counted, estimate: float) -> float:
+    def _share(self, edge: Edge, one: CodeSample, other: CodeSample, estimate: float) -> float:
         """The share of pairs that are equal, by the samples of now and, with half the weight each time, of before."""
         matches, pairs = self._seen.get(edge, (0.0, 0.0))
         matches, pairs = (
@@ -116,7 +116,7 @@ class Meter:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CodeSample:
     """A sample of codes, and a table with the count of each value."""
 
     codes: Integers
@@ -124,7 +124,7 @@ class Counted:
     counts: Integers
 
     @classmethod
-    def of(cls, codes: Integers) -> Counted:
+    def of(cls, codes: Integers) -> CodeSample:
         """A sample with its table."""
         places = 1 << (2 * len(codes)).bit_length()
         counted = cls(
@@ -133,6 +133,6 @@ class Counted:
         count_values(counted.codes, counted.values, counted.counts)
         return counted
 
-    def equal_pairs(self, other: Counted) -> int:
+    def equal_pairs(self, other: CodeSample) -> int:
         """How many pairs of a code here and one there are equal."""
         return int(count_pairs(self.codes, other.values, other.counts))
