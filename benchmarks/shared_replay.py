@@ -68,21 +68,21 @@ class Replay:
         """
         join, tactic = self.join, self.tactic
         join.take(news, now)
-        desk = tactic.work_queue.desk
-        desk[[at.APART, at.PUNCTUAL, at.NOW, at.IDLE, at.LOST]] = 1, 1, 0, 0, 0
-        desk[at.CLOCK] = at.MEASURED if timing.costs is None else at.COUNTED
+        state = tactic.work_queue.state
+        state[[at.APART, at.PUNCTUAL, at.NOW, at.IDLE, at.LOST]] = 1, 1, 0, 0, 0
+        state[at.CLOCK] = at.MEASURED if timing.costs is None else at.COUNTED
         if timing.costs is not None:
-            desk[[at.PROBE_COST, at.RESULT_COST]] = timing.costs
+            state[[at.PROBE_COST, at.RESULT_COST]] = timing.costs
         tactic.arrivals = arrivals
         while tactic.is_busy():
-            desk[[at.UNTIL, at.GAP]] = min(desk[at.NOW] + timing.turn, _LONGEST), timing.gap
-            desk[at.SPEED] = round(timing.speed * (1 << at.EVENLY))
-            desk[at.SINCE] = desk[at.SEEN] = time.monotonic_ns()
+            state[[at.UNTIL, at.GAP]] = min(state[at.NOW] + timing.turn, _LONGEST), timing.gap
+            state[at.SPEED] = round(timing.speed * (1 << at.EVENLY))
+            state[at.SINCE] = state[at.SEEN] = time.monotonic_ns()
             released = tactic.work()
             if timing.costs is None:
-                desk[at.NOW] += (desk[at.SEEN] - desk[at.SINCE]) * desk[at.SPEED] >> at.EVENLY
+                state[at.NOW] += (state[at.SEEN] - state[at.SINCE]) * state[at.SPEED] >> at.EVENLY
             yield released
-        desk[at.GAP] = 0
+        state[at.GAP] = 0
         join.rest()
 
 

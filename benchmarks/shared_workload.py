@@ -234,12 +234,12 @@ class Metronome:
     def _rate(self) -> float:
         """Rows looked at in a nanosecond."""
         join, tactic = self._replay.join, self._replay.tactic
-        counters, desk = join.state.counters, tactic.work_queue.desk
-        looked, clock = int(counters[N_SCANNED]), int(desk[at.NOW])
+        counters, state = join.state.counters, tactic.work_queue.state
+        looked, clock = int(counters[N_SCANNED]), int(state[at.NOW])
         if next(self._going, None) is None and not tactic.is_busy():
             self._start()
             return self._rate()
-        return (int(counters[N_SCANNED]) - looked) / (int(desk[at.NOW]) - clock)
+        return (int(counters[N_SCANNED]) - looked) / (int(state[at.NOW]) - clock)
 
     def speed(self) -> float:
         """How fast the machine is beside what it was at first."""
@@ -252,7 +252,7 @@ def run(replay: Replay, streams: Streams, second: float, timing: Timing) -> Iter
     times = Times(replay.tactic.schedule.levels.queries)
     news, arrivals = streams.rows_of(new=True), streams.arrivals(second)
     now = max(int(part.batch.times[-1]) for part in news)
-    desk = replay.tactic.work_queue.desk
+    state = replay.tactic.work_queue.state
     for released in replay.run(news, arrivals, now, timing):
         if released is not None:
             times.add(released)
@@ -260,7 +260,7 @@ def run(replay: Replay, streams: Streams, second: float, timing: Timing) -> Iter
                 times.span, int(released.out[: released.count, 4 + at.R_RELEASED].max())
             )
         yield times
-    times.busy, times.lost = times.span - int(desk[at.IDLE]), int(desk[at.LOST])
+    times.busy, times.lost = times.span - int(state[at.IDLE]), int(state[at.LOST])
     stats = replay.tactic.work_queue.stats()
     times.rows_waiting, times.results_held = stats["most_rows_waiting"], stats["most_results_held"]
     times.rows_stored = sum(replay.join.rows())

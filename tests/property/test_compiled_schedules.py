@@ -144,15 +144,15 @@ def run(setup: Setup, scheduler: Scheduler, *, checks: str = "A.k = B.k", room: 
         join.insert(events_of(join, rows, 0, first))
     join.windows.now = BEFORE_ALL
     join.trace = np.zeros((1000, at.T_COLUMNS), np.int64)
-    desk = join.work_queue.desk
-    desk[[at.CLOCK, at.PUNCTUAL, at.PROBE_COST, at.RESULT_COST]] = (
+    state = join.work_queue.state
+    state[[at.CLOCK, at.PUNCTUAL, at.PROBE_COST, at.RESULT_COST]] = (
         at.COUNTED,
         1,
         int(setup.probe),
         int(setup.result),
     )
     if setup.slice is not None:
-        desk[at.SLICE] = setup.slice
+        state[at.SLICE] = setup.slice
     releases: list[tuple[int, ...]] = []
     if first < len(rows):
         arrivals = np.array([int(row.arrival or 0) for row in rows[first:]], np.int64)
@@ -174,10 +174,10 @@ def run(setup: Setup, scheduler: Scheduler, *, checks: str = "A.k = B.k", room: 
     scans = [
         (begin, end, outer + first, level, looked, finished)
         for outer, level, looked, finished, begin, end in join.trace[
-            : int(desk[at.TRACED])
+            : int(state[at.TRACED])
         ].tolist()
     ]
-    assert not join.work_queue.desk[at.HELD]
+    assert not join.work_queue.state[at.HELD]
     return Seen(scans, releases)
 
 

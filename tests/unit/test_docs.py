@@ -34,7 +34,7 @@ from benchmarks.pages import pages_of, question_of, read_documents, with_headlin
 from muntin.cli import main
 from muntin.cli.scripts import read_app
 from muntin.errors import SettingError, SqlError
-from muntin.model.settings import NAMES, Settings
+from muntin.model.settings import DECLARATIONS, Settings
 from muntin.testing.golden import read_script
 from muntin.testing.runner import run_script
 
@@ -225,7 +225,7 @@ def test_the_reference_of_settings_is_that_of_the_code() -> None:
     assert script["put"](text) == text, "run python scripts/settings_table.py"
 
 
-@pytest.mark.parametrize("setting", NAMES)
+@pytest.mark.parametrize("setting", DECLARATIONS)
 def test_every_setting_is_explained_with_all_its_values(setting: str) -> None:
     text = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
     section = re.search(rf"^## {setting}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)

@@ -11,12 +11,13 @@ import numpy.typing as npt
 
 from muntin.operators.join.probe_limiter import Budgets, CycleSample, ProbeLimiter
 from muntin.plan.join import JoinPlan
+from muntin.runtime.log_cursors import LogCursors
 from muntin.runtime.overload_control import OverloadControl, same_half_joins
 
 
 @dataclass(frozen=True)
 class LimitState:
-    """What decides which of the next rows probe: the budgets, and the counts of the cycle so far."""
+    """What decides which rows probe next: the budgets, and the counts of the cycle so far."""
 
     budgets: Budgets
     counts: Sequence[npt.NDArray[Any]]
@@ -54,13 +55,13 @@ class Governed(OverloadControl):
         """Limit probes from the next cycle on."""
         self._limiter.set_budgets(Budgets(tuple(rates), cap))
 
-    def see(self, frontier: int, newest: int, counts: Sequence[int]) -> None:  # noqa: ARG002
+    def see(self, frontier: int, cursors: LogCursors) -> None:
         """Measure freshness from the frontier while there are limits.
 
         Without limits results are complete, however late a batch is.
         """
         if self.is_limited:
-            self._limiter.see(frontier, counts)
+            self._limiter.see(frontier, cursors.counts())
         else:
             self._limiter.see_nothing()
 

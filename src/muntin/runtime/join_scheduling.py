@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from muntin.model.settings import Settings
+from muntin.model.settings import Scheduler, Settings, TreeChoice
 from muntin.operators.join.schedule import Schedule, obstacle
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit, Query
@@ -43,15 +43,15 @@ class JoinScheduling:
         A tree that the user asked for stays.
         """
         scheduled = self._scheduler(plan, len(levels_of(plan.query, group))) is not None
-        if scheduled and self.settings.tree == "auto":
+        if scheduled and self.settings.join.tree is TreeChoice.AUTO:
             return self.settings.having("tree", "off")
         return self.settings
 
     def _scheduler(self, plan: JoinPlan, levels: int) -> str | None:
         if plan.query.emit is Emit.CHANGES or plan.limiting is not None:
             return None
-        if levels > 1 and self.settings.scheduler != "lwo":
-            return self.settings.scheduler
+        if levels > 1 and self.settings.sharing.scheduler is not Scheduler.LWO:
+            return self.settings.sharing.scheduler
         if not self.live:
             return None
         # With one window all schedulers are equal; over three sources LWO is the eager join.
@@ -61,7 +61,7 @@ class JoinScheduling:
 
 
 def levels_of(query: Query, group: SharingGroup | None) -> tuple[tuple[int, ...], ...]:
-    """Return the different windows of a join's queries, from small to large, as sizes per source."""
+    """Return the different windows of a join's queries, small to large, as sizes per source."""
     if group is not None:
         return group.levels
     return (tuple(window_size(source.window) for source in query.sources),)

@@ -26,6 +26,7 @@ from muntin.model.settings import Settings
 from muntin.model.window import TimeWindow
 from muntin.operators.join.probe_limiter import Budgets, CycleSample, ProbeLimiter
 from muntin.plan.join import JoinPlan, TreePlan
+from muntin.runtime.log_cursors import LogCursors
 from muntin.runtime.overload_control import OverloadControl, same_half_joins
 
 _log = logging.getLogger("muntin")
@@ -54,7 +55,7 @@ class Overload(OverloadControl):
         assert plan.tree is not None, "only trees are limited"
         assert plan.limiting is not None, "a limited plan has limits"
         self.plan, self._limiting, self._tree = plan, plan.limiting, plan.tree
-        self._given = settings.number("resources")
+        self._given = settings.overload.resources
         self._seconds = self._limiting.period / _SECOND
         self.adapter = Adapter(TreeShape.of(plan.tree), control_of(plan, settings))
         self._live = live
@@ -85,7 +86,7 @@ class Overload(OverloadControl):
             self._take(wait=True)
             self.limiter.see_nothing()
 
-    def see(self, frontier: int, newest: int, counts: Sequence[int]) -> None:
+    def see(self, frontier: int, cursors: LogCursors) -> None:
         """Measure freshness from the newest final row during overload.
 
         Without overload results are complete, however many rows come at once.
@@ -93,7 +94,7 @@ class Overload(OverloadControl):
         if not self._live:
             return
         if self.adapter.overloaded:
-            self.limiter.see(min(newest, frontier), counts)
+            self.limiter.see(min(cursors.newest(), frontier), cursors.counts())
         else:
             self.limiter.see_nothing()
 
@@ -210,9 +211,9 @@ def control_of(plan: JoinPlan, settings: Settings) -> Control:
     return Control(
         windows=windows,
         freshness=tuple(fresh.get(place, window) for place, window in enumerate(windows)),
-        policy=settings.policy,
-        change=settings.factor("adapt_change"),
-        gain=settings.factor("adapt_gain"),
+        policy=settings.overload.policy,
+        change=settings.overload.change,
+        gain=settings.overload.gain,
         state_rows=plan.limiting.state_rows,
         enforced=plan.limiting.enforce,
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from muntin.operators.join.probe_limiter import ProbeLimiter
 from muntin.plan.join import JoinPlan
+from muntin.runtime.log_cursors import LogCursors
 
 
 class OverloadControl:
@@ -29,8 +30,8 @@ class OverloadControl:
         """Measure the time of some work of the join."""
         yield
 
-    def see(self, frontier: int, newest: int, counts: Sequence[int]) -> None:
-        """Note how far the engine is: its frontier, the newest time, and final rows per stream."""
+    def see(self, frontier: int, cursors: LogCursors) -> None:
+        """Note how far the engine is: its frontier, and the logs that the join reads."""
 
     def stats(self) -> dict[str, object]:
         """Return what was measured and decided."""

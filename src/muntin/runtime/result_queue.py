@@ -1,4 +1,4 @@
-"""Matches that a join has released while the engine works in the background, on their way to queries.
+"""Matches that a join has released in the background, on their way to the queries.
 
 Making the rows of results takes about as long as finding the matches. So that a row that arrives
 never waits for both, released matches are queued and handed out in separate turns, the results of
@@ -17,11 +17,11 @@ from muntin.runtime.match_router import Results
 _MANY = 1 << 13
 """Matches that are handed out however little time was spent on finding them."""
 _PIECE = 1 << 12
-"""About as many matches become rows in a turn, so that it takes no longer than a turn of joining."""
+"""About as many matches become rows in a turn: it takes no longer than a turn of joining."""
 
 
 class ResultQueue:
-    """Keeps released matches in order until they are due; ``route`` makes the results of queries."""
+    """Keeps released matches in order until they are due; ``route`` makes the results."""
 
     def __init__(self, route: Callable[[ReleasedMatches], Results]) -> None:
         self._route = route

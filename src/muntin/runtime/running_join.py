@@ -17,7 +17,7 @@ import pyarrow as pa
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.clock import BEFORE_ALL
-from muntin.model.settings import Settings
+from muntin.model.settings import Settings, TreeChoice
 from muntin.operators.join import JoinOperator, Matches, NewRows, TacticOptions, Tools
 from muntin.operators.join.matches import LevelMatches
 from muntin.operators.join.schedule import TurnPace
@@ -61,7 +61,7 @@ class Shared:
 
 
 class RunningJoin:
-    """Reads the logs of its streams from where it was made on, and routes matches to ``members``."""
+    """Reads the logs of its streams from when it was made on; routes matches to ``members``."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class RunningJoin:
         operator = self.operator
         most = _SLICE if pace is None or operator.tactic.defers_work else _PACED_SLICE
         for stops, until in self._due(frontier, closed, most):
-            self.overload.see(frontier, self.cursors.newest(), self.cursors.counts())
+            self.overload.see(frontier, self.cursors)
             news = self._take(stops)
             with self.overload.working():
                 for found in operator.run(news, until, pace):
@@ -124,7 +124,7 @@ class RunningJoin:
 
     def remember(self, frontier: int, closed: int) -> None:
         """Take all that is final into the windows, as :meth:`catch_up` does, without results."""
-        self.overload.see(frontier, self.cursors.newest(), self.cursors.counts())
+        self.overload.see(frontier, self.cursors)
         for stops, until in self._due(frontier, closed, _SLICE):
             self.operator.repeat(self._take(stops), until)
 
@@ -225,7 +225,7 @@ class RunningJoin:
         other = group.join.sources != self.query.sources or set(group.join.predicates) != set(
             self.query.predicates
         )
-        if not other and (self.plan.tree is None or settings.tree != "off"):
+        if not other and (self.plan.tree is None or settings.join.tree is not TreeChoice.OFF):
             self._reschedule()
             return
         self._refill(plan_join(group.join, settings, self._shared.known))

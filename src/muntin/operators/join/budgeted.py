@@ -49,7 +49,7 @@ class BudgetedTactic(JoinTactic):
         self.limiter = ProbeLimiter(windows, self._tree.partial_matches, plan.limiting)
         sources = len(plan.sources)
         joins = 2 * sources - 2
-        self.scratch = np.zeros(9 * sources + layout.SCRATCH + 3 * joins, np.int64)
+        self._scratch = np.zeros(9 * sources + layout.SCRATCH + 3 * joins, np.int64)
 
     # -- running the kernel ------------------------------------------------------------------------
 
@@ -60,16 +60,11 @@ class BudgetedTactic(JoinTactic):
 
     def call(self, run: KernelRun) -> None:
         """Join the next rows of the cycle."""
-        events, tree, limiter = run.events, self._tree, self.limiter
-        partial_matches = tree.partial_matches
         run.stopped(
             join_limited(
-                *self.windows.arrays, tree.climbs, tree.stride,
-                partial_matches.nodes, partial_matches.members, partial_matches.links,
-                limiter.half_joins, limiter.cycle, limiter.freshness,
-                events.sources, events.offsets, events.times, events.counts, events.incoming,
-                run.event, run.stop, run.mark, run.count, int(run.silent),
-                self.buffer.enough, self.buffer.out, self.windows.state.counters, self.scratch,
+                self.windows.state.arena, self._tree.climbs, self._tree.partial_matches.arrays,
+                self.limiter.arrays, run.events.arrays, run.span(self.buffer.enough),
+                run.count, int(run.silent), self.output,
             )
         )  # fmt: skip
 
@@ -97,7 +92,7 @@ class BudgetedTactic(JoinTactic):
         self._hold(self.windows.limits())
         KernelRun(self, events, 0, len(events), self.windows.now, silent=True).finish_silently()
 
-    # -- rows that partial matches refer to ----------------------------------------------------------
+    # -- rows that partial matches refer to --------------------------------------------------------
 
     def before_expiry(self, limits: Integers) -> Integers:
         """Count the rows inside at the end of each cycle; keep what partial matches refer to."""

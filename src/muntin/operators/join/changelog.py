@@ -18,13 +18,10 @@ class ChangelogTactic(JoinTactic):
 
     def call(self, run: KernelRun) -> None:
         """Join the next rows and retract what ends before each."""
-        events = run.events
         run.stopped(
             join_signed(
-                *self.windows.arrays, self.program.flat, self.program.stride,
-                events.sources, events.offsets, events.times, events.counts, events.pushed,
-                events.incoming, run.event, run.stop, run.mark, run.now,
-                self.buffer.enough, self.buffer.out, self.windows.state.counters, self.scratch,
+                self.windows.state.arena, self.program, run.events.arrays,
+                run.span(self.buffer.enough), run.now, self.output,
             )
         )  # fmt: skip
 

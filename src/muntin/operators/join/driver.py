@@ -153,7 +153,7 @@ class JoinOperator:
     # -- planning while it runs --------------------------------------------------------------------
 
     def rates(self) -> list[float] | None:
-        """Return rows per second of each source since the last measurement; None if no time passed."""
+        """Return rows per second by source since the last measurement; None if no time passed."""
         return self.windows.meter.rates(self.now)
 
     def measure(self) -> JoinStatistics | None:

@@ -19,12 +19,10 @@ class EagerTactic(JoinTactic):
 
     def call(self, run: KernelRun) -> None:
         """Join the next rows."""
-        events, expiry = run.events, self.windows.expiry
+        expiry = self.windows.expiry
         run.stopped(
             join_arrivals(
-                *self.windows.arrays, self.program.flat, self.program.stride, int(self.is_naive),
-                events.sources, events.offsets, events.times, events.counts, events.pushed,
-                events.incoming, expiry.code, run.event, run.stop, run.mark, expiry.timer,
-                self.buffer.enough, self.buffer.out, self.windows.state.counters, self.scratch,
+                self.windows.state.arena, self.program, run.events.arrays, int(self.is_naive),
+                expiry.code, expiry.timer, run.span(self.buffer.enough), self.output,
             )
         )  # fmt: skip

@@ -6,9 +6,10 @@ Cost per row: one probe of a hash chain and the matches on it.
 from __future__ import annotations
 
 from muntin.kernels.equi_join import join_pair
+from muntin.model.settings import Algorithm, Expiry
 from muntin.model.window import PartitionedWindow
 from muntin.operators.join.tactic import JoinTactic, KernelRun
-from muntin.plan.join import Algorithm, Expiry, JoinPlan
+from muntin.plan.join import JoinPlan
 
 _TWO = 2
 
@@ -39,12 +40,5 @@ class EquiJoinTactic(JoinTactic):
 
     def call(self, run: KernelRun) -> None:
         """Join the next rows."""
-        events, state = run.events, self.windows.state
-        run.stopped(
-            join_pair(
-                state.words, state.halves, state.stores, state.indexes,
-                events.sources, events.offsets, events.times, events.counts, events.incoming,
-                run.event, run.stop, run.mark, self.buffer.enough, self.buffer.out,
-                state.counters, self.scratch,
-            )
-        )  # fmt: skip
+        span = run.span(self.buffer.enough)
+        run.stopped(join_pair(self.windows.state.arena, run.events.arrays, span, self.output))

@@ -9,7 +9,8 @@ import numpy as np
 
 from muntin.kernels import layout
 from muntin.model.clock import BEFORE_ALL
-from muntin.plan.join import Expiry, JoinPlan
+from muntin.model.settings import Expiry
+from muntin.plan.join import JoinPlan
 
 _POLICIES = {
     Expiry.OWN: layout.OWN,
@@ -24,7 +25,7 @@ _SECOND = 1_000_000
 
 
 class ExpiryPolicy:
-    """The policy of a plan: its number in kernels and, for LAZY, the next instant at which to expire."""
+    """The policy of a plan: its number in kernels and, for LAZY, when to expire next."""
 
     def __init__(self, plan: JoinPlan) -> None:
         self.code = _POLICIES[plan.expiry]

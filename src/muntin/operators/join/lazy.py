@@ -1,4 +1,4 @@
-"""Lazy and general lazy evaluation ([Golab03, sections 3.2 and 3.3]): join at intervals, not per row.
+"""Lazy and general lazy evaluation ([Golab03, section 3]): join at intervals, not per row.
 
 Rows are stored as they arrive. At each multiple of the reevaluation interval, and at the end of a
 batch, the new rows of each source are joined with the windows as they were when each row arrived.
@@ -44,13 +44,10 @@ class LazyTactic(JoinTactic):
 
     def call(self, run: KernelRun) -> None:
         """Join all rows of the interval; after an overflow they are stored already."""
-        events = run.events
         run.stopped(
             join_interval(
-                *self.windows.arrays, self.program.flat, self.program.stride,
-                events.sources, events.offsets, events.times, events.counts, events.pushed,
-                events.incoming, run.start, run.stop, run.mark, self._order,
-                self.buffer.out, self.windows.state.counters, self.scratch,
+                self.windows.state.arena, self.program, run.events.arrays,
+                run.span(), self._order, self.output,
             )
         )  # fmt: skip
 

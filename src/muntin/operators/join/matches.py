@@ -1,4 +1,4 @@
-"""Matches of a join: the positions of their rows, one per source, when they take effect, their sign."""
+"""Matches of a join: the positions of their rows, one per source, with times and signs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Matches:
-    """Matches in order: ``positions`` has one line per source, ``arrivals`` the newest row's arrival.
+    """Matches in order: ``positions`` has a line per source, ``arrivals`` are of newest rows.
 
     The arrays belong to the operator that made them, up to its next batch of matches.
     """

@@ -16,18 +16,20 @@ import numpy as np
 import numpy.typing as npt
 
 from muntin.kernels import layout
+from muntin.kernels.arrays import BudgetArrays
 from muntin.kernels.budgeted_join import EMPTY_CYCLES, begin_cycle, finish_cycles
+from muntin.model.settings import ProbeChoice
 from muntin.operators.join.windows import JoinWindows
-from muntin.plan.probe_limits import Choice, Limiting
+from muntin.plan.probe_limits import Limiting
 from muntin.state.partial_matches import PartialMatches
 
 Integers = npt.NDArray[np.int64]
 
 _SECOND = 1_000_000
 _CHOICES = {
-    Choice.OLDEST: layout.OLDEST_FIRST,
-    Choice.NEWEST: layout.NEWEST_FIRST,
-    Choice.RANDOM: layout.RANDOMLY,
+    ProbeChoice.OLDEST: layout.OLDEST_FIRST,
+    ProbeChoice.NEWEST: layout.NEWEST_FIRST,
+    ProbeChoice.RANDOM: layout.RANDOMLY,
 }
 _FREE = -1.0
 
@@ -47,7 +49,7 @@ class Budgets:
 
 @dataclass(frozen=True)
 class CycleSample:
-    """Counts of one cycle per half join; ``states`` are the rows in the prober's own state after it."""
+    """Counts of one cycle per half join; ``states`` are the rows in the prober's state after it."""
 
     cycle: int
     arrivals: tuple[int, ...]
@@ -78,18 +80,19 @@ class ProbeLimiter:
         self._partial_matches = partial_matches
         sources = len(windows.plan.sources)
         joins = 2 * sources - 2
-        self.half_joins = np.zeros((joins, layout.H_FIELDS), np.int64)
-        self.cycle = np.zeros(layout.P_FIELDS, np.int64)
-        self.cycle[layout.P_PERIOD] = limiting.period
-        self.cycle[layout.P_CHOICE] = _CHOICES[limiting.choice]
-        self.cycle[layout.P_SEED] = limiting.seed
-        self.cycle[layout.P_CYCLE] = layout.EVER
-        self.cycle[layout.P_MOST] = -1
-        self.cycle[layout.P_KEEP] = limiting.state_rows or 0
-        self.cycle[layout.P_ENFORCE] = int(limiting.enforce)
+        self._half_joins = np.zeros((joins, layout.H_FIELDS), np.int64)
+        self._cycles = np.zeros(layout.P_FIELDS, np.int64)
+        self._cycles[layout.P_PERIOD] = limiting.period
+        self._cycles[layout.P_CHOICE] = _CHOICES[limiting.choice]
+        self._cycles[layout.P_SEED] = limiting.seed
+        self._cycles[layout.P_CYCLE] = layout.EVER
+        self._cycles[layout.P_MOST] = -1
+        self._cycles[layout.P_KEEP] = limiting.state_rows or 0
+        self._cycles[layout.P_ENFORCE] = int(limiting.enforce)
         self.freshness = np.zeros((layout.F_FIELDS, sources), np.int64)
         self.freshness[layout.F_SIZE] = limiting.freshness
         self.freshness[layout.F_PRESENT] = layout.EVER
+        self.arrays = BudgetArrays(self._half_joins, self._cycles, self.freshness)
         self._rates = np.full(joins + 2, _FREE)
         self._samples = np.zeros((1 + EMPTY_CYCLES, 1 + layout.SAMPLE_FIELDS * joins), np.int64)
         self._scratch = np.zeros(9 * sources + layout.SCRATCH + 3 * joins, np.int64)
@@ -101,19 +104,19 @@ class ProbeLimiter:
     # -- control -----------------------------------------------------------------------------------
 
     def set_budgets(self, budgets: Budgets) -> None:
-        """Limit probes from the next cycle on; while a sample is reported, from the one after it."""
-        assert len(budgets.rates) == len(self.half_joins), "one rate for each half join"
+        """Limit probes from the next cycle on; while a sample is reported, from its next one."""
+        assert len(budgets.rates) == len(self._half_joins), "one rate for each half join"
         seconds = self.limiting.period / _SECOND
         self.budgets = budgets
         self._rates[:-1] = [
             _FREE if rate is None else rate * seconds for rate in (*budgets.rates, budgets.cap)
         ]
         if self._reporting is not None:
-            self.cycle[layout.P_BASE] = self._reporting + 1
+            self._cycles[layout.P_BASE] = self._reporting + 1
         else:
-            following = self.cycle[layout.P_NEXT]
+            following = self._cycles[layout.P_NEXT]
             # A cycle that has begun and has no sample yet is not the next one.
-            self.cycle[layout.P_BASE] = following + int(following == self.cycle[layout.P_CYCLE])
+            self._cycles[layout.P_BASE] = following + int(following == self._cycles[layout.P_CYCLE])
 
     def see(self, time: int, counts: Sequence[int]) -> None:
         """Measure freshness from an instant and from rows per stream, where those are ahead."""
@@ -133,14 +136,13 @@ class ProbeLimiter:
     def begin_cycle(self, instant: int) -> None:
         """Report the cycles that are over at an instant, and begin the one it is in."""
         self.finish_cycles(instant)
-        begin_cycle(self.half_joins, self._rates, self.cycle, instant)
+        begin_cycle(self.arrays, self._rates, instant)
 
     def finish_cycles(self, now: int) -> None:
         """Report the samples of the cycles that are over."""
-        state, partial_matches = self._windows.state, self._partial_matches
         count = finish_cycles(
-            state.words, state.stores, partial_matches.nodes, partial_matches.members,
-            self.half_joins, self.cycle, self.freshness, now, self._samples, self._scratch,
+            self._windows.state.arena, self._partial_matches.arrays, self.arrays, now,
+            self._samples, self._scratch,
         )  # fmt: skip
         for row in self._samples[:count].tolist():
             arrivals, probes, matches, states = (
@@ -177,11 +179,11 @@ class ProbeLimiter:
 
     def counts(self) -> list[npt.NDArray[Any]]:
         """Return copies of what decides, besides the budgets, which of the next rows probe."""
-        return [self.half_joins.copy(), self._rates.copy(), self.cycle.copy()]
+        return [self._half_joins.copy(), self._rates.copy(), self._cycles.copy()]
 
     def load_counts(self, counts: Sequence[npt.NDArray[Any]]) -> None:
         """Continue from the counts of another limiter of the same plan."""
-        for mine, kept in zip((self.half_joins, self._rates, self.cycle), counts, strict=True):
+        for mine, kept in zip((self._half_joins, self._rates, self._cycles), counts, strict=True):
             mine[:] = kept
 
     def totals(self) -> CycleSample:
@@ -189,16 +191,16 @@ class ProbeLimiter:
         arrivals = self._total(layout.H_ALL_ARRIVED, layout.H_ARRIVED)
         probes = self._total(layout.H_ALL_PROBED, layout.H_PROBED)
         matches = self._total(layout.H_ALL_MATCHED, layout.H_MATCHED)
-        inside = tuple(self.half_joins[:, layout.H_INSIDE].tolist())
-        return CycleSample(int(self.cycle[layout.P_CYCLE]), arrivals, probes, matches, inside)
+        inside = tuple(self._half_joins[:, layout.H_INSIDE].tolist())
+        return CycleSample(int(self._cycles[layout.P_CYCLE]), arrivals, probes, matches, inside)
 
     def _total(self, before: int, now: int) -> tuple[int, ...]:
-        return tuple((self.half_joins[:, before] + self.half_joins[:, now]).tolist())
+        return tuple((self._half_joins[:, before] + self._half_joins[:, now]).tolist())
 
     def stale_results(self) -> int:
         """Return the number of results with a row older than its freshness."""
-        return int(self.cycle[layout.P_STALE])
+        return int(self._cycles[layout.P_STALE])
 
     def oldest_rows(self) -> tuple[int, ...]:
-        """Return for each source the age of the oldest row in any result, in microseconds or rows."""
+        """Return by source the age of the oldest row in any result, in microseconds or rows."""
         return tuple(self.freshness[layout.F_AGE].tolist())

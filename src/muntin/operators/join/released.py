@@ -20,7 +20,7 @@ _SECOND = 1_000_000_000
 
 @dataclass(frozen=True)
 class ReleasedMatches:
-    """The first ``count`` rows of ``out``; valid until the join continues, unless they are a copy."""
+    """The first ``count`` rows of ``out``; valid until the join continues, unless copied."""
 
     out: Integers
     count: int

@@ -1,11 +1,12 @@
-"""How the work of a join for several windows is ordered, and how long it works per turn ([Hammad03])."""
+"""The order of work on a join for several windows, and the length of turns ([Hammad03])."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from muntin.model.settings import Algorithm, Expiry
 from muntin.model.window import PartitionedWindow
-from muntin.plan.join import Algorithm, Expiry, JoinPlan
+from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit
 from muntin.schedule.levels import Levels
 

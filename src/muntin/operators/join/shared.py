@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from muntin.kernels import layout
 from muntin.kernels import scheduler_state as at
+from muntin.kernels.arrays import LevelArrays
 from muntin.kernels.jit import prepare_part
 from muntin.kernels.shared_join import find_resumes, run_schedule
 from muntin.operators.join.events import Events
@@ -77,9 +78,11 @@ class SharedTactic(JoinTactic):
         counting = any(spec.kind == layout.COUNT for spec in self.windows.state.specs)
         self.work_queue = WorkQueue(levels, schedule.scheduler, sources, counting=counting)
         self._levels = levels
-        self._sizes = np.array(levels.sizes, np.int64).reshape(len(levels), -1)
-        self._edges = np.array(levels.edges, np.int64).reshape(len(levels), -1)
-        self._best, self._quotients = _NO_TABLE, _NO_QUOTIENTS
+        self._level_arrays = LevelArrays(
+            np.array(levels.edges, np.int64).reshape(len(levels), -1),
+            np.array(levels.sizes, np.int64).reshape(len(levels), -1),
+            levels.tables, levels.reach, levels.served, _NO_TABLE, _NO_QUOTIENTS,
+        )  # fmt: skip
         return True
 
     # -- all at once -------------------------------------------------------------------------------
@@ -104,19 +107,21 @@ class SharedTactic(JoinTactic):
     def begin(self, events: Events, arrivals: Integers) -> None:
         """Begin with events that arrived at these nanoseconds."""
         assert self.schedule is not None, "a shared join is scheduled"
-        if self._best is _NO_TABLE and self.schedule.scheduler == "mqt":
+        if self._level_arrays.best is _NO_TABLE and self.schedule.scheduler == "mqt":
             # Not before there is work: queries often come many at a time.
-            self._best, self._quotients = self._levels.best, self._levels.quotients
+            self._level_arrays = self._level_arrays._replace(
+                best=self._levels.best, quotients=self._levels.quotients
+            )
         self._events, self.arrivals = events, arrivals
-        self.work_queue.desk[at.EVENT] = 0
+        self.work_queue.state[at.EVENT] = 0
         self.work_queue.reserve(len(events))
 
     def absorb(self, events: Events) -> Iterator[ReleasedMatches]:
         """Take rows while others are worked on: look for nothing, but yield what is ready."""
         self.take(events)
-        desk = self.work_queue.desk
+        state = self.work_queue.state
         while self._untaken():
-            desk[[at.CLOCK, at.NOW, at.PUNCTUAL, at.UNTIL]] = at.MEASURED, 0, 0, 0
+            state[[at.CLOCK, at.NOW, at.PUNCTUAL, at.UNTIL]] = at.MEASURED, 0, 0, 0
             released = self.work(_FEW)
             if released is not None:
                 yield released
@@ -124,25 +129,25 @@ class SharedTactic(JoinTactic):
     def _untaken(self) -> int:
         if self._events is None:
             return 0
-        return len(self._events) - int(self.work_queue.desk[at.EVENT])
+        return len(self._events) - int(self.work_queue.state[at.EVENT])
 
     def is_busy(self) -> bool:
         """Return whether rows have been taken that are not done."""
         queue = self.work_queue
-        return bool(queue.waiting() or self._untaken() or queue.desk[at.ENDING])
+        return bool(queue.waiting() or self._untaken() or queue.state[at.ENDING])
 
     def turn(self, pace: TurnPace) -> ReleasedMatches | None:
         """Work for a turn, or until there are many matches or all is done."""
-        desk = self.work_queue.desk
-        desk[[at.CLOCK, at.NOW, at.PUNCTUAL, at.APART]] = at.MEASURED, 0, 0, 0
-        desk[at.UNTIL] = time.monotonic_ns() + pace.turn()
+        state = self.work_queue.state
+        state[[at.CLOCK, at.NOW, at.PUNCTUAL, at.APART]] = at.MEASURED, 0, 0, 0
+        state[at.UNTIL] = time.monotonic_ns() + pace.turn()
         return self.work(pace.results)
 
     def work(self, most: int = 1 << 18) -> ReleasedMatches | None:
         """Work by the clock in the scheduler state until there are about ``most`` matches."""
         assert self._events is not None, "there is work"
         self._most = most
-        self.work_queue.desk[at.FOUND] = 0
+        self.work_queue.state[at.FOUND] = 0
         count = KernelRun(self, self._events, 0, len(self._events), self.windows.now).resume()
         self.windows.state.counters[layout.N_RESULTS] += count
         if not count:
@@ -160,19 +165,15 @@ class SharedTactic(JoinTactic):
 
     def call(self, run: KernelRun) -> None:
         """Work on the rows that were taken; the scheduler state holds how far that is."""
-        events, queue, levels = run.events, self.work_queue, self._levels
+        queue = self.work_queue
         run.status = int(
             run_schedule(
-                *self.windows.arrays, self.program.flat, self.program.stride,
-                events.sources, events.offsets, events.times, events.counts, events.incoming,
-                self.arrivals, self._edges, self._sizes, levels.tables, levels.reach, levels.served,
-                self._best, self._quotients, queue.chosen, queue.desk, queue.done, queue.links,
-                queue.given, queue.outers, queue.bases, queue.bounds, queue.pairs,
-                self._out(), self.trace, self.windows.state.counters, self.scratch,
+                self.windows.state.arena, self.program, run.events.arrays, self.arrivals,
+                self._level_arrays, queue.arrays, self.trace, self.output._replace(out=self._out()),
             )
         )  # fmt: skip
-        run.event, run.count = int(queue.desk[at.EVENT]), int(queue.desk[at.FOUND])
-        run.need = int(queue.desk[at.NEED])
+        run.event, run.count = int(queue.state[at.EVENT]), int(queue.state[at.FOUND])
+        run.need = int(queue.state[at.NEED])
 
     def continues(self, run: KernelRun) -> bool:
         """Return whether only room is lacking; matches so far stay where they are."""
@@ -195,11 +196,8 @@ class SharedTactic(JoinTactic):
     def _find_resumes(self) -> None:
         """Let waiting rows continue at the right places in stores that have moved."""
         if len(self.windows.plan.sources) == _TWO:
-            queue = self.work_queue
-            find_resumes(
-                *self.windows.arrays[:4], self.program.flat, self.program.stride,
-                queue.done, queue.outers, self.scratch,
-            )  # fmt: skip
+            state = self.windows.state
+            find_resumes(state.arena, self.program, self.work_queue.arrays, self._scratch)
 
     def rest(self) -> None:
         """Return the memory of deferred work when there is none left."""

@@ -10,7 +10,7 @@ from muntin.kernels import layout
 from muntin.kernels.nway_join import join_snapshot
 from muntin.operators.join.events import Events
 from muntin.operators.join.matches import Matches
-from muntin.operators.join.program import JoinProgram
+from muntin.operators.join.program import make_program
 from muntin.operators.join.result_buffer import ResultBuffer
 from muntin.operators.join.tactic import JoinTactic, KernelRun
 from muntin.operators.join.windows import JoinWindows
@@ -24,7 +24,7 @@ class SnapshotTactic(JoinTactic):
         plan = windows.plan
         self._origin, steps = plan.snapshot
         orders = [steps if source == self._origin else () for source in range(len(plan.sources))]
-        self.program = JoinProgram(plan, orders, windows.state.first_index)
+        self.program = make_program(plan, orders, windows.state.first_index)
         self._uncounted = np.zeros(layout.COUNTERS, np.int64)
 
     def pieces(self, events: Events, now: int) -> Iterator[KernelRun]:
@@ -35,12 +35,11 @@ class SnapshotTactic(JoinTactic):
 
     def call(self, run: KernelRun) -> None:
         """Join the next rows of the origin."""
-        state = self.windows.state
+        output = self.output._replace(counters=self._uncounted)
         run.stopped(
             join_snapshot(
-                state.words, state.halves, state.stores, state.indexes,
-                self.program.flat, self.program.stride, self._origin, self._limits,
-                run.event, run.stop, self.buffer.out, self._uncounted, self.scratch,
+                self.windows.state.arena, self.program, self._origin, self._limits,
+                run.span(), output,
             )
         )  # fmt: skip
 

@@ -19,11 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from muntin.kernels import layout
+from muntin.kernels.arrays import Output, Span
 from muntin.kernels.nway_join import join_interval
 from muntin.kernels.result_order import sort_matches
 from muntin.operators.join.events import Events
 from muntin.operators.join.matches import Matches
-from muntin.operators.join.program import JoinProgram
+from muntin.operators.join.program import make_program
 from muntin.operators.join.released import ReleasedMatches
 from muntin.operators.join.result_buffer import ResultBuffer
 from muntin.operators.join.schedule import Schedule, TurnPace
@@ -63,6 +64,10 @@ class KernelRun:
         """Note what a kernel returned: status, event, count, need and mark."""
         self.status, self.event, self.count, self.need, self.mark = result
 
+    def span(self, enough: int = 0) -> Span:
+        """Return where the next call begins and ends; it stops after about ``enough`` matches."""
+        return Span(self.event, self.stop, self.mark, enough)
+
     @property
     def is_done(self) -> bool:
         """Whether the kernel has nothing left to do."""
@@ -99,8 +104,13 @@ class JoinTactic:
     def __init__(self, windows: JoinWindows, buffer: ResultBuffer) -> None:
         self.windows = windows
         self.buffer = buffer
-        self.program = JoinProgram(windows.plan, windows.plan.orders, windows.state.first_index)
-        self.scratch = np.zeros(5 * len(windows.plan.sources) + layout.SCRATCH, np.int64)
+        self.program = make_program(windows.plan, windows.plan.orders, windows.state.first_index)
+        self._scratch = np.zeros(5 * len(windows.plan.sources) + layout.SCRATCH, np.int64)
+
+    @property
+    def output(self) -> Output:
+        """Where kernels write; valid for one call, since the buffer is shared."""
+        return Output(self.buffer.out, self.windows.state.counters, self._scratch)
 
     # -- running a kernel --------------------------------------------------------------------------
 
@@ -135,12 +145,10 @@ class JoinTactic:
     def insert(self, events: Events) -> None:
         """Store rows that came before the join did; their matches are not made."""
         order = np.empty(self.windows.reserve_all(events), np.int64)
+        span = Span(0, len(events), layout.SILENT, 0)
         join_interval(
-            *self.windows.arrays, self.program.flat, self.program.stride,
-            events.sources, events.offsets, events.times, events.counts, events.pushed,
-            events.incoming, 0, len(events), layout.SILENT, order, self.buffer.out,
-            self.windows.state.counters, self.scratch,
-        )  # fmt: skip
+            self.windows.state.arena, self.program, events.arrays, span, order, self.output
+        )
 
     def repeat(self, events: Events) -> None:
         """Take rows whose matches are known from an earlier run; keep what that run kept."""
@@ -157,7 +165,7 @@ class JoinTactic:
 
     def reorder(self, plan: JoinPlan) -> None:
         """Follow the join orders of another plan over the same stores."""
-        self.program = JoinProgram(plan, plan.orders, self.windows.state.first_index)
+        self.program = make_program(plan, plan.orders, self.windows.state.first_index)
 
     # -- work that is deferred ---------------------------------------------------------------------
 

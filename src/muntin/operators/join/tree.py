@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from muntin.kernels import layout
+from muntin.kernels.arrays import Program
 from muntin.kernels.tree_join import join_tree
 from muntin.operators.join.events import Events
 from muntin.operators.join.program import OPERATORS
@@ -34,12 +35,12 @@ class JoinTree:
         )
         stores = len(state.specs)
         numbers = [[_numbers(climb, state) for climb in path] for path in plan.climbs]
-        self.stride = max(len(climb) for path in numbers for climb in path)
-        table = np.zeros((stores, stores - 1, self.stride), np.int64)
+        stride = max(len(climb) for path in numbers for climb in path)
+        table = np.zeros((stores, stores - 1, stride), np.int64)
         for leaf, path in enumerate(numbers):
             for level, climb in enumerate(path):
                 table[leaf, level, : len(climb)] = climb
-        self.climbs = table.reshape(-1)
+        self.climbs = Program(table.reshape(-1), stride)
 
 
 def _numbers(climb: Climb, state: JoinState) -> list[int]:
@@ -69,14 +70,11 @@ class TreeTactic(JoinTactic):
 
     def call(self, run: KernelRun) -> None:
         """Join the next rows."""
-        events, tree, partial_matches = run.events, self.tree, self.tree.partial_matches
         run.stopped(
             join_tree(
-                *self.windows.arrays, tree.climbs, tree.stride,
-                partial_matches.nodes, partial_matches.members, partial_matches.links,
-                events.sources, events.offsets, events.times, events.counts, events.incoming,
-                run.event, run.stop, run.mark, run.count, int(run.silent),
-                self.buffer.enough, self.buffer.out, self.windows.state.counters, self.scratch,
+                self.windows.state.arena, self.tree.climbs, self.tree.partial_matches.arrays,
+                run.events.arrays, run.span(self.buffer.enough), run.count, int(run.silent),
+                self.output,
             )
         )  # fmt: skip
 

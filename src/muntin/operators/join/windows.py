@@ -18,6 +18,7 @@ from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import layout
 from muntin.kernels.nway_join import expire_all
 from muntin.model.clock import BEFORE_ALL
+from muntin.model.settings import Algorithm
 from muntin.model.window import PartitionedWindow
 from muntin.operators.code_reader import CodeReader
 from muntin.operators.join.events import EventMaker, Events, NewRows
@@ -25,7 +26,7 @@ from muntin.operators.join.expiry import ExpiryPolicy
 from muntin.operators.join.meter import Meter
 from muntin.operators.join.program import store_specs
 from muntin.operators.workspace import Workspace
-from muntin.plan.join import Algorithm, JoinPlan
+from muntin.plan.join import JoinPlan
 from muntin.state.batch import Batch
 from muntin.state.join_state import JoinState
 
@@ -41,7 +42,7 @@ class Tools:
 
 
 class JoinWindows:
-    """The stores and the frontier of one join over ``streams``, in the order of their declaration."""
+    """The stores and the frontier of one join over ``streams``, in order of declaration."""
 
     def __init__(self, plan: JoinPlan, streams: Sequence[str], evaluator: Evaluator) -> None:
         self.plan = plan
@@ -71,14 +72,6 @@ class JoinWindows:
             counting=plan.algorithm is not Algorithm.EAGER,
             retracting=plan.retracting,
         )
-
-    @property
-    def arrays(
-        self,
-    ) -> tuple[Integers, npt.NDArray[np.int32], Integers, Integers, Integers]:
-        """The arrays of the stores, in the order in which kernels take them."""
-        state = self.state
-        return state.words, state.halves, state.stores, state.indexes, state.first_index
 
     # -- input -------------------------------------------------------------------------------------
 
@@ -146,7 +139,7 @@ class JoinWindows:
             elif spec.kind == layout.COUNT:
                 limits[source] = counts[source] - spec.size - 1
             elif spec.kind == layout.PARTITIONED:
-                # A row is marked with the count at which it leaves; with retractions, when it leaves.
+                # Rows are marked with the count at which they leave; with retractions, on leaving.
                 limits[source] = layout.NEVER - 1 if self.plan.retracting else counts[source]
         return limits
 
@@ -178,10 +171,7 @@ class JoinWindows:
         policy = self.expiry.due(instant)
         if policy is None:
             return
-        state = self.state
-        expire_all(
-            state.words, state.halves, state.stores, state.indexes, limits, policy, state.counters
-        )
+        expire_all(self.state.arena, limits, policy, self.state.counters)
 
     # -- size --------------------------------------------------------------------------------------
 

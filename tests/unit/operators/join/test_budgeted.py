@@ -26,7 +26,7 @@ from muntin.planner.join_planner import plan_join
 from muntin.sql.script import read_query
 from muntin.state import partial_matches
 from muntin.state.batch import Batch
-from tests.unit.operators.naive_limited_tree import Row, run_naive
+from tests.unit.operators.join.naive_budgeted_tree import Row, run_naive
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 TREES = {
@@ -53,7 +53,7 @@ def plans(draw: st.DrawFn) -> JoinPlan:
     conditions = " AND ".join(f"{names[0]}.k = {name}.k" for name in names[1:])
     sources = ", ".join(f"{name} [{window}]" for name, window in zip(names, windows, strict=True))
     freshness = f" FRESHNESS {', '.join(fresh)}" if draw(st.booleans()) else ""
-    settings = Settings(
+    settings = Settings.of(
         overload="adapt",
         monitoring=f"{PERIOD} microseconds",
         tree=draw(st.sampled_from(TREES[len(names)])),
@@ -203,11 +203,11 @@ def many(plan: JoinPlan, budgets: Budgets) -> tuple[ProbeLimiter, list[CycleSamp
 
 
 SQL = "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 3 MICROSECONDS"
-ADAPT = Settings(overload="adapt", monitoring=f"{PERIOD} microseconds")
+ADAPT = Settings.of(overload="adapt", monitoring=f"{PERIOD} microseconds")
 
 
 @pytest.mark.parametrize("choice", ["oldest", "newest", "random"])
-def test_half_way_joins_probe_as_often_as_they_may_and_fractions_are_not_lost(choice: str) -> None:
+def test_half_joins_probe_as_often_as_they_may_and_fractions_are_not_lost(choice: str) -> None:
     plan = planned(SQL, "AB", ADAPT.having("probe_choice", choice))
     scale = 1_000_000 / PERIOD
     _, samples = many(plan, Budgets((2.5 * scale, None)))
