@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from benchmarks.shared_replay import Replay, Timing, response_times
 from muntin.engine.declarations import Declarations
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import scheduler_state as at
 from muntin.kernels.layout import N_SCANNED
-from muntin.operators.join import JoinOperator, NewRows, TacticOptions, Tools
+from muntin.operators.join import NewRows, Tools
 from muntin.operators.join.released import ReleasedMatches
 from muntin.operators.join.schedule import Schedule
 from muntin.operators.workspace import Workspace
@@ -24,6 +23,8 @@ from muntin.planner.join_planner import plan_join
 from muntin.schedule.levels import Levels
 from muntin.sql.streams import make_stream
 from muntin.state.batch import Batch
+from muntin.testing import simulated_join as clock_of
+from muntin.testing.simulated_join import SimulatedJoin, Timing, response_times
 
 Integers = npt.NDArray[np.int64]
 
@@ -140,7 +141,7 @@ class Sharing:
     join: str = "hash"
     buckets: int | None = None
 
-    def operator(self, scheduler: str, streams: Streams) -> Replay:
+    def operator(self, scheduler: str, streams: Streams) -> SimulatedJoin:
         """The join, with history."""
         declared = Declarations()
         declared.set("join", self.join)
@@ -154,16 +155,12 @@ class Sharing:
             [(size * _SECOND, size * _SECOND) for size in self.windows], self.queries
         )
         tools = Tools(Evaluator(Duck()), Workspace())
-        join = JoinOperator(
-            plan_join(query, declared.settings),
-            ["A", "B"],
-            {},
-            tools,
-            TacticOptions(Schedule(levels, scheduler)),
+        join = SimulatedJoin(
+            plan_join(query, declared.settings), ["A", "B"], {}, tools, Schedule(levels, scheduler)
         )
         history = streams.rows_of(new=False)
         join.fill(history, max(int(part.batch.times[-1]) for part in history))
-        return Replay.of(join)
+        return join
 
 
 @dataclass
@@ -224,46 +221,46 @@ class Metronome:
         self._reference = float(np.median([self._rate() for _ in range(_FIRST_BEATS)]))
 
     def _start(self) -> None:
-        self._replay = self._sharing.operator("lwo", self._streams)
+        self._join = self._sharing.operator("lwo", self._streams)
         news = self._streams.rows_of(new=True)
         now = max(int(part.batch.times[-1]) for part in news)
-        self._going = self._replay.run(
+        self._going = self._join.replay(
             news, self._streams.arrivals(0.0), now, Timing(_GAP, turn=_BEAT)
         )
 
     def _rate(self) -> float:
         """Rows looked at in a nanosecond."""
-        join, tactic = self._replay.join, self._replay.tactic
-        counters, state = join.state.counters, tactic.work_queue.state
-        looked, clock = int(counters[N_SCANNED]), int(state[at.NOW])
-        if next(self._going, None) is None and not tactic.is_busy():
+        counters, clock = self._join.state.counters, self._join.simulated.clock
+        looked, before = int(counters[N_SCANNED]), int(clock[clock_of.NOW])
+        if next(self._going, None) is None and not self._join.simulated.is_busy():
             self._start()
             return self._rate()
-        return (int(counters[N_SCANNED]) - looked) / (int(state[at.NOW]) - clock)
+        return (int(counters[N_SCANNED]) - looked) / (int(clock[clock_of.NOW]) - before)
 
     def speed(self) -> float:
         """How fast the machine is beside what it was at first."""
         return self._rate() / self._reference
 
 
-def run(replay: Replay, streams: Streams, second: float, timing: Timing) -> Iterator[Times]:
+def run(join: SimulatedJoin, streams: Streams, second: float, timing: Timing) -> Iterator[Times]:
     """Yield after every turn, and at the end what there is to know."""
-    assert replay.tactic.schedule is not None, "the join is scheduled"
-    times = Times(replay.tactic.schedule.levels.queries)
+    tactic = join.simulated
+    assert tactic.schedule is not None, "a simulated join is scheduled"
+    times = Times(tactic.schedule.levels.queries)
     news, arrivals = streams.rows_of(new=True), streams.arrivals(second)
     now = max(int(part.batch.times[-1]) for part in news)
-    state = replay.tactic.work_queue.state
-    for released in replay.run(news, arrivals, now, timing):
+    for released in join.replay(news, arrivals, now, timing):
         if released is not None:
             times.add(released)
             times.span = max(
                 times.span, int(released.out[: released.count, 4 + at.R_RELEASED].max())
             )
         yield times
-    times.busy, times.lost = times.span - int(state[at.IDLE]), int(state[at.LOST])
-    stats = replay.tactic.work_queue.stats()
+    times.busy = times.span - int(tactic.clock[clock_of.IDLE])
+    times.lost = int(tactic.clock[clock_of.LOST])
+    stats = tactic.work_queue.stats()
     times.rows_waiting, times.results_held = stats["most_rows_waiting"], stats["most_results_held"]
-    times.rows_stored = sum(replay.join.rows())
+    times.rows_stored = sum(join.rows())
     yield times
 
 

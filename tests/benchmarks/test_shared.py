@@ -12,7 +12,6 @@ import pytest
 from benchmarks import shared, shared_engine
 from benchmarks.report import Figure
 from benchmarks.shared import FULL, QUICK, Case, bench_shared, cases, compare_alone, measure
-from benchmarks.shared_replay import Timing
 from benchmarks.shared_workload import (
     SCHEDULERS,
     WINDOWS,
@@ -24,6 +23,7 @@ from benchmarks.shared_workload import (
     run_together,
     service_time,
 )
+from muntin.testing.simulated_join import Timing
 
 SEVEN = (1,) * 7
 

@@ -16,16 +16,18 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import scheduler_state as at
 from muntin.model.clock import BEFORE_ALL
-from muntin.operators.join import JoinOperator, NewRows, TacticOptions, Tools
+from muntin.model.settings import Scheduler
+from muntin.operators.join import NewRows, Tools
 from muntin.operators.join.events import Events
 from muntin.operators.join.schedule import Schedule
-from muntin.operators.join.shared import SharedTactic
 from muntin.operators.workspace import Workspace
 from muntin.planner.join_planner import plan_join
 from muntin.schedule.levels import Levels
 from muntin.sql.streams import make_stream
 from muntin.state.batch import Batch
-from muntin.testing.schedules import Released, Row, Scanned, Scheduler, Setup, Viewer, simulate
+from muntin.testing import simulated_join as clock_of
+from muntin.testing.schedules import Released, Row, Scanned, Setup, Viewer, simulate
+from muntin.testing.simulated_join import SimulatedJoin, SimulatedTactic
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 ROOM = 1 << 14
@@ -49,7 +51,7 @@ def levels_of(setup: Setup) -> Levels:
     )
 
 
-def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> SharedTactic:
+def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> SimulatedTactic:
     """The operator of a setup, empty."""
     declared = Declarations()
     declared.set("join", "nested_loop" if setup.buckets is None else "hash")
@@ -74,15 +76,14 @@ def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> SharedTactic:
             scaled, weights=(levels.weights[0] * units[1], levels.weights[1] * units[0])
         )
     plan = plan_join(query, declared.settings)
-    join = JoinOperator(
+    join = SimulatedJoin(
         plan,
         ["A", "B"],
         {},
         Tools(Evaluator(Duck()), Workspace()),
-        TacticOptions(Schedule(scaled, scheduler.value)),
+        Schedule(scaled, scheduler.value),
     )
-    assert isinstance(join.tactic, SharedTactic)
-    return join.tactic
+    return join.simulated
 
 
 def positions_of(rows: tuple[Row, ...]) -> list[int]:
@@ -95,7 +96,7 @@ def positions_of(rows: tuple[Row, ...]) -> list[int]:
     return places
 
 
-def events_of(join: SharedTactic, rows: tuple[Row, ...], first: int, last: int) -> Events:
+def events_of(join: SimulatedTactic, rows: tuple[Row, ...], first: int, last: int) -> Events:
     """Rows ``first`` to ``last - 1`` as events, in their order whatever their times."""
     places = positions_of(rows)
     chosen = [
@@ -143,16 +144,14 @@ def run(setup: Setup, scheduler: Scheduler, *, checks: str = "A.k = B.k", room: 
     if first:
         join.insert(events_of(join, rows, 0, first))
     join.windows.now = BEFORE_ALL
-    join.trace = np.zeros((1000, at.T_COLUMNS), np.int64)
-    state = join.work_queue.state
-    state[[at.CLOCK, at.PUNCTUAL, at.PROBE_COST, at.RESULT_COST]] = (
-        at.COUNTED,
-        1,
+    join.trace = np.zeros((1000, clock_of.T_COLUMNS), np.int64)
+    join.clock[[clock_of.KIND, clock_of.PROBE_COST, clock_of.RESULT_COST]] = (
+        clock_of.COUNTED,
         int(setup.probe),
         int(setup.result),
     )
     if setup.slice is not None:
-        state[at.SLICE] = setup.slice
+        join.clock[clock_of.SLICE] = setup.slice
     releases: list[tuple[int, ...]] = []
     if first < len(rows):
         arrivals = np.array([int(row.arrival or 0) for row in rows[first:]], np.int64)
@@ -174,7 +173,7 @@ def run(setup: Setup, scheduler: Scheduler, *, checks: str = "A.k = B.k", room: 
     scans = [
         (begin, end, outer + first, level, looked, finished)
         for outer, level, looked, finished, begin, end in join.trace[
-            : int(state[at.TRACED])
+            : int(join.clock[clock_of.TRACED])
         ].tolist()
     ]
     assert not join.work_queue.state[at.HELD]

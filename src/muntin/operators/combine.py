@@ -18,8 +18,8 @@ from muntin.expressions.evaluator import Evaluator
 from muntin.operators.pair_join import Key, PairJoin, key_type
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import Changes
-from muntin.plan.pipeline import Combine
-from muntin.plan.query import ColumnRef, Comparison, Expression
+from muntin.plan.expression import ColumnRef, Comparison, Expression
+from muntin.plan.nodes import Join, Project
 from muntin.state.group_table import GroupTable
 
 
@@ -29,10 +29,10 @@ class ProjectOperator:
     tidy = False
     keeps_rows = False
 
-    def __init__(self, node: Combine, evaluator: Evaluator) -> None:
+    def __init__(self, node: Project, evaluator: Evaluator) -> None:
         self._node = node
         self._evaluator = evaluator
-        self._flat = [ColumnRef(0, name).flat for name in node.inputs[0].schema.names]
+        self._flat = [ColumnRef(0, name).flat for name in node.input.schema.names]
 
     def begin(self, inputs: Sequence[Changes]) -> Changes:
         """Return the changes before the first row."""
@@ -45,10 +45,10 @@ class ProjectOperator:
         if not len(changes):
             return Changes.none(node.schema)
         changes = changes.with_columns(changes.columns.rename_columns(self._flat))
-        if node.predicates:
+        if node.where:
             changes = changes.where(
                 self._evaluator.holds(
-                    [predicate.expression for predicate in node.predicates], changes.columns
+                    [predicate.expression for predicate in node.where], changes.columns
                 )
             )
         columns = self._evaluator.columns(
@@ -77,7 +77,7 @@ class _Stage:
 class CombineOperator:
     """A select over several inputs, at least one a sub-select; ``ending``: rows may have ends."""
 
-    def __init__(self, node: Combine, evaluator: Evaluator, *, ending: bool = False) -> None:
+    def __init__(self, node: Join, evaluator: Evaluator, *, ending: bool = False) -> None:
         self.tidy = not ending
         self.keeps_rows = False
         self._node = node
@@ -85,12 +85,12 @@ class CombineOperator:
         self._ending = ending
         self._flat = [
             [ColumnRef(place, name).flat for name in child.schema.names]
-            for place, child in enumerate(node.inputs)
+            for place, child in enumerate(node.sources)
         ]
         conditions = [predicate.expression for predicate in node.predicates]
         self._alone = [
             [one for one in conditions if one.sources == {place}]
-            for place in range(len(node.inputs))
+            for place in range(len(node.sources))
         ]
         self._constant = [one for one in conditions if not one.sources]
         self._stages = self._plan()
@@ -100,7 +100,7 @@ class CombineOperator:
 
         The next one is tied to those before it by an equality, if there is one.
         """
-        left = list(range(len(self._node.inputs)))
+        left = list(range(len(self._node.sources)))
         done = {left.pop(0)}
         stages = [_Stage(0, None, [])]
         schema = self._named_schema(0)
@@ -128,7 +128,7 @@ class CombineOperator:
         return stages
 
     def _named_schema(self, place: int) -> pa.Schema:
-        schema = self._node.inputs[place].schema
+        schema = self._node.sources[place].schema
         return pa.schema(
             [field.with_name(flat) for field, flat in zip(schema, self._flat[place], strict=True)]
         )

@@ -20,7 +20,7 @@ from muntin.model.settings import Strategy
 from muntin.operators.intake import Intake
 from muntin.operators.signed import NEVER, Changes
 from muntin.operators.steps import Operator, Step
-from muntin.plan.pipeline import Node, Stored
+from muntin.plan.node import Node
 
 
 class SignedRows:
@@ -74,7 +74,7 @@ class TimeProbing(SignedRows):
 
     def of_leaf(self, step: Step, changes: Changes, now: int) -> Changes:
         """Return what a leaf sends; its clock is that of the engine."""
-        step.clock = NEVER if _is_table(step) else now
+        step.clock = NEVER if step.node.is_table else now
         return changes
 
     def of_inputs(self, step: Step, inputs: Sequence[Step]) -> list[Changes]:
@@ -102,7 +102,7 @@ class InputTriggered(TimeProbing):
 
     def of_leaf(self, step: Step, changes: Changes, now: int) -> Changes:
         """Return what a leaf sends; its clock is the time of the last row that came."""
-        if _is_table(step):
+        if step.node.is_table:
             return super().of_leaf(step, changes, now)
         (intake,) = step.intakes
         intake.put(changes)
@@ -112,15 +112,11 @@ class InputTriggered(TimeProbing):
         return intake.take(step.clock)
 
     def _clock_of(self, intake: Intake, below: Step) -> int:
-        return below.clock if _is_table(below) else intake.newest
+        return below.clock if below.node.is_table else intake.newest
 
     def clock(self, root: Step) -> int:  # noqa: ARG002
         """Return the instant up to which all results are out."""
         return self._shown.newest
-
-
-def _is_table(step: Step) -> bool:
-    return isinstance(step.node, Stored)
 
 
 STRATEGIES: Mapping[Strategy, type[SignedRows]] = {

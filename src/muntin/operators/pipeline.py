@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.settings import Strategy
-from muntin.operators.combine import CombineOperator, ProjectOperator
 from muntin.operators.expiry_strategy import STRATEGIES
-from muntin.operators.group_by import GroupByOperator
-from muntin.operators.set_operation import CountingOperator, UnionAllOperator
+from muntin.operators.registry import Build, make_operator
 from muntin.operators.signed import BEGINNING, NEVER, Changes
-from muntin.operators.steps import Operator, Step, Steps, what_it_does
-from muntin.operators.windowed import OnceOperator, has_ends
-from muntin.plan.pipeline import (
-    Combine,
-    Distinct,
-    GroupBy,
-    Leaf,
-    Node,
-    Pipeline,
-    SetOperation,
-    SetOperator,
-    Stored,
-)
+from muntin.operators.steps import Operator, Step, Steps
+from muntin.plan.node import Node
+from muntin.plan.nodes import Scan
+from muntin.plan.query import Query
 
 
 @dataclass(frozen=True)
@@ -56,31 +44,27 @@ class PipelineOperator:
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        query: Query,
         tables: Mapping[str, pa.Table],
         evaluator: Evaluator,
         drive: Drive | None = None,
     ) -> None:
         drive = drive or Drive()
         strategy, self._pool = drive.strategy, drive.steps or Steps()
-        leaves = iter(drive.leaves or range(len(pipeline.leaves)))
+        leaves = iter(drive.leaves or range(len(query.leaves)))
         self._tables = tables
-        self._strategy = STRATEGIES[strategy](pipeline.root.schema)
+        self._strategy = STRATEGIES[strategy](query.root.schema)
         self._places: list[_Place] = []
-        self._build(
-            pipeline.root,
-            leaves,
-            partial(_operator, evaluator=evaluator, windowed=self._strategy.sends_ends),
-        )
+        self._build(query.root, leaves, Build(evaluator, self._strategy.sends_ends))
 
-    def _build(
-        self, node: Node, leaves: Iterator[Hashable], make: Callable[[Node], Operator | None]
-    ) -> int:
-        inputs = tuple(self._build(child, leaves, make) for child in node.inputs)
+    def _build(self, node: Node, leaves: Iterator[Hashable], build: Build) -> int:
+        inputs = tuple(self._build(child, leaves, build) for child in node.inputs)
         below = tuple(id(self._places[place].step) for place in inputs)
-        key = what_it_does(node), below, next(leaves) if isinstance(node, Leaf) else None
+        key = (None, next(leaves)) if node.is_leaf else (node.parameters, below)
         self._places.append(
-            _Place(self._pool.get(key, lambda: self._make(node, make(node))), inputs)
+            _Place(
+                self._pool.get(key, lambda: self._make(node, make_operator(node, build))), inputs
+            )
         )
         return len(self._places) - 1
 
@@ -124,11 +108,9 @@ class PipelineOperator:
                 continue
             if step.operator is not None:
                 step.begun = step.operator.begin([self._begun(below) for below in place.inputs])
-            elif isinstance(step.node, Stored):
-                step.begun = Changes.coming(
-                    self._tables[step.node.source.relation].select(step.node.schema.names),
-                    BEGINNING,
-                )
+            elif isinstance(step.node, Scan):
+                rows = self._tables[step.node.relation].select(step.node.schema.names)
+                step.begun = Changes.coming(rows, BEGINNING)
             else:
                 step.begun = Changes.none(step.node.schema)
         return self._begun(-1)
@@ -146,7 +128,7 @@ class PipelineOperator:
         following = iter(leaves)
         for place in self._places:
             step = place.step
-            own = next(following) if isinstance(step.node, Leaf) else None
+            own = next(following) if step.node.is_leaf else None
             if step.failure is not None:
                 raise step.failure
             if step.turn == turn >= 0:
@@ -189,25 +171,3 @@ class PipelineOperator:
         return self._strategy.nbytes() + sum(
             place.step.nbytes() // place.step.users for place in self._places
         )
-
-
-def _operator(node: Node, *, evaluator: Evaluator, windowed: bool) -> Operator | None:
-    match node:
-        case GroupBy():
-            return GroupByOperator(node, evaluator)
-        case SetOperation(SetOperator.UNION_ALL):
-            return UnionAllOperator(node)
-        case Distinct() | SetOperation():
-            return (
-                OnceOperator(node, evaluator)
-                if windowed and has_ends(node)
-                else CountingOperator(node, evaluator)
-            )
-        case Combine():
-            return (
-                ProjectOperator(node, evaluator)
-                if len(node.inputs) == 1
-                else CombineOperator(node, evaluator, ending=windowed)
-            )
-        case _:
-            return None

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from functools import cache
 from time import perf_counter
 
-from muntin.adapt import Adapter, Control, Recommendation, Sample, TreeShape, analyse
+from muntin.adapt import Adapter, AdapterConfig, Recommendation, Sample, TreeShape, analyze
 from muntin.model.clock import format_interval
 from muntin.model.settings import Settings
 from muntin.model.window import TimeWindow
@@ -143,9 +143,9 @@ class Overload(OverloadControl):
             )
         )
         if request is not None and self._live:
-            self._pending = _analysts().submit(analyse, request)
+            self._pending = _analysts().submit(analyze, request)
         elif request is not None:
-            self._act(analyse(request))
+            self._act(analyze(request))
         self._set()
 
     def _take(self, *, wait: bool) -> None:
@@ -203,12 +203,12 @@ class Overload(OverloadControl):
         }
 
 
-def control_of(plan: JoinPlan, settings: Settings) -> Control:
+def control_of(plan: JoinPlan, settings: Settings) -> AdapterConfig:
     """Return what a controller has to know about a plan."""
     assert plan.limiting is not None, "a limited plan has limits"
     fresh = dict(plan.query.freshness)
     windows = tuple(source.window for source in plan.query.sources)
-    return Control(
+    return AdapterConfig(
         windows=windows,
         freshness=tuple(fresh.get(place, window) for place, window in enumerate(windows)),
         policy=settings.overload.policy,

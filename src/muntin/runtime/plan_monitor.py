@@ -13,7 +13,7 @@ from muntin.kernels import layout
 from muntin.model.settings import Settings
 from muntin.operators.join import JoinOperator
 from muntin.plan.join import JoinPlan
-from muntin.planner.join_planner import Knowledge
+from muntin.planner.draft import Knowledge
 from muntin.runtime.replanner import Replanner
 
 _log = logging.getLogger("muntin")

@@ -40,12 +40,12 @@ from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import BEFORE_ALL, Instant, parse_instant, parse_interval
 from muntin.model.settings import Settings, Strategy
-from muntin.plan.description import Fact, Node, draw
+from muntin.plan.description import Description, Fact, draw
 from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import Pipeline, PipelinePlan
 from muntin.plan.query import Query
+from muntin.plan.query_plan import QueryPlan
+from muntin.planner.distribution import distribution_of
 from muntin.planner.join_planner import plan_join
-from muntin.planner.pipeline_distribution import PipelineDistribution, distribution_of
 from muntin.runtime.stalled_stream import describe_waiting
 from muntin.spark.deployment import DeployedQuery, Deployment
 from muntin.spark.driver.checkpoint import Checkpoint
@@ -283,11 +283,7 @@ class SparkEngine:
     def _add_query(self, query: Query, sink: SinkChoice) -> SparkQuery:
         """Register a query; without a sink it has the one of its WITH."""
         self._declared.check_query(query)
-        settings, plan = (
-            self._declared.planned_pipeline(query)
-            if isinstance(query, Pipeline)
-            else self._declared.planned(query)
-        )
+        settings, plan = self._declared.planned(query)
         if settings.changes.strategy is Strategy.INPUT:
             raise SettingError(
                 f"query {query.name} cannot be triggered by input alone on Spark, where an instant's results come from all partitions at once",
@@ -314,13 +310,13 @@ class SparkEngine:
         return SparkQuery(self, query.name)
 
     def _limited(
-        self, settings: Settings, query: Query, plan: JoinPlan | PipelinePlan
-    ) -> tuple[Settings, JoinPlan | PipelinePlan]:
+        self, settings: Settings, query: Query, plan: JoinPlan | QueryPlan
+    ) -> tuple[Settings, JoinPlan | QueryPlan]:
         """The settings and the plan of a query under overload: all partitions and the driver have one tree, which stays.
 
         Answers of pipelines are put together from all partitions; they are never limited here.
         """
-        if isinstance(plan, PipelinePlan):
+        if isinstance(plan, QueryPlan):
             return settings.having("overload", "queue"), plan
         if plan.limiting is None or plan.tree is None:
             return settings, plan
@@ -508,7 +504,7 @@ class SparkEngine:
             )
         self._stopping = False
         prepare()
-        if any(isinstance(standing.query, Pipeline) for standing in self._queries.values()):
+        if any(not standing.query.is_join for standing in self._queries.values()):
             prepare_part("changes")  # here, once: the processes of partitions find them compiled
             prepare_part("pipelines")
         self._delivery.failure = None
@@ -871,7 +867,7 @@ class SparkEngine:
 
     def _subscribe(self, name: str, callback: Subscriber, buffer: int) -> Subscription:
         query = self._standing(name).query
-        if isinstance(query, Pipeline):
+        if not query.is_join:
             fact = f"query {query.name} has DISTINCT, GROUP BY, aggregates, set operators, sub-selects or EMIT SNAPSHOT"
             hint = "Give it a sink that is a function, which is called after every batch, or subscribe in process with muntin.Engine"
             raise InputError(f"{fact}, whose results are complete only with their batch", hint=hint)
@@ -898,11 +894,11 @@ class SparkEngine:
             or "no queries"
         )
 
-    def _described(self, query: Query, plan: JoinPlan | PipelinePlan) -> Node:
+    def _described(self, query: Query, plan: JoinPlan | QueryPlan) -> Description:
         how = distribution_of(query)
         facts = [Fact(route.stream, str(route), str(route)) for route in how.routes]
-        if isinstance(how, PipelineDistribution):
-            where = [describe_tree(part.root) for part in how.local]
+        if not query.is_join:
+            where = [describe_tree(part.root) for part in how.parts]
             facts.append(Fact("partitions", where, f"partitions compute {' and '.join(where)}"))
             above = describe_tree(how.last.root) if how.last else None
             facts.append(
@@ -914,7 +910,7 @@ class SparkEngine:
                     else "partitions' results are put together as they are",
                 )
             )
-        spread = Node("spread", f"spread over {self.partitions} partitions", tuple(facts))
+        spread = Description("spread", f"spread over {self.partitions} partitions", tuple(facts))
         node = describe_any(plan)
         waiting = self._delivery.tally.waiting(query.name.casefold())
         waits = () if waiting is None else (describe_waiting(waiting),)

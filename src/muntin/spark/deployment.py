@@ -18,8 +18,8 @@ from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.clock import BEFORE_ALL
 from muntin.model.settings import Settings
 from muntin.plan.query import Query
-from muntin.planner.distribution import Route
-from muntin.planner.pipeline_distribution import AnyDistribution, distribution_of
+from muntin.planner.distribution import Distribution, distribution_of
+from muntin.planner.partitioning import Partitioning
 from muntin.sql.script import read_query
 
 Place: TypeAlias = tuple[int, int]
@@ -61,9 +61,9 @@ class QueryChange:
 class QueryPartitioning:
     """Routes of some streams, by stream."""
 
-    routes: tuple[Route, ...]
+    routes: tuple[Partitioning, ...]
 
-    def route(self, stream: str) -> Route | None:
+    def route(self, stream: str) -> Partitioning | None:
         """The route of a stream, if the scheme has one."""
         return next((route for route in self.routes if route.stream == stream), None)
 
@@ -160,7 +160,7 @@ class PlacedQuery:
 
     registered: DeployedQuery
     query: Query
-    distribution: AnyDistribution
+    distribution: Distribution
     partitioning: QueryPartitioning
     partitioning_number: int
     dataflow: str
@@ -168,7 +168,7 @@ class PlacedQuery:
     @cached_property
     def parts(self) -> tuple[Query, ...]:
         """What partitions run of it: the query itself, or parts whose changes go to its last stage."""
-        return self.distribution.parts(self.query)
+        return self.distribution.parts
 
     @property
     def streams(self) -> list[str]:

@@ -47,8 +47,8 @@ class JoinOperator:
         options: TacticOptions = _AT_ONCE,
     ) -> None:
         self.windows = JoinWindows(plan, streams, tools.evaluator)
-        self._buffer = ResultBuffer(tools.workspace, len(plan.sources))
-        self.tactic = make_tactic(self.windows, self._buffer, options)
+        self.buffer = ResultBuffer(tools.workspace, len(plan.sources))
+        self.tactic = make_tactic(self.windows, self.buffer, options)
         for events in self.windows.table_events(tables):
             self.tactic.insert(events)
 
@@ -146,7 +146,7 @@ class JoinOperator:
 
     def answer(self) -> Iterator[Matches]:
         """Yield all combinations of rows inside their windows now, in no particular order."""
-        snapshot = SnapshotTactic(self.windows, self._buffer)
+        snapshot = SnapshotTactic(self.windows, self.buffer)
         for run in snapshot.pieces(NO_EVENTS, self.now):
             yield from _matches(run)
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from muntin.kernels import layout
 from muntin.kernels import scheduler_state as at
-from muntin.kernels.arrays import LevelArrays
+from muntin.kernels.arrays import LevelArrays, Output
 from muntin.kernels.jit import prepare_part
 from muntin.kernels.shared_join import find_resumes, run_schedule
 from muntin.operators.join.events import Events
@@ -35,7 +35,6 @@ from muntin.schedule.work_queue import WorkQueue
 Integers = npt.NDArray[np.int64]
 
 _SECOND = 1_000_000_000
-_NO_TRACE = np.zeros((0, at.T_COLUMNS), np.int64)
 _ARRIVED = np.zeros(1, np.int64)
 _NO_TABLE = np.zeros((1, 1), np.int32)
 _NO_QUOTIENTS = np.zeros((1, 1), np.float64)
@@ -59,7 +58,6 @@ class SharedTactic(JoinTactic):
         self._events: Events | None = None
         self.arrivals = _ARRIVED
         """When the rows that were taken arrived, in nanoseconds; one number if together."""
-        self.trace = _NO_TRACE
         self.follow(schedule)
 
     def follow(self, schedule: Schedule | None) -> bool:
@@ -78,7 +76,7 @@ class SharedTactic(JoinTactic):
         counting = any(spec.kind == layout.COUNT for spec in self.windows.state.specs)
         self.work_queue = WorkQueue(levels, schedule.scheduler, sources, counting=counting)
         self._levels = levels
-        self._level_arrays = LevelArrays(
+        self.level_arrays = LevelArrays(
             np.array(levels.edges, np.int64).reshape(len(levels), -1),
             np.array(levels.sizes, np.int64).reshape(len(levels), -1),
             levels.tables, levels.reach, levels.served, _NO_TABLE, _NO_QUOTIENTS,
@@ -107,9 +105,9 @@ class SharedTactic(JoinTactic):
     def begin(self, events: Events, arrivals: Integers) -> None:
         """Begin with events that arrived at these nanoseconds."""
         assert self.schedule is not None, "a shared join is scheduled"
-        if self._level_arrays.best is _NO_TABLE and self.schedule.scheduler == "mqt":
+        if self.level_arrays.best is _NO_TABLE and self.schedule.scheduler == "mqt":
             # Not before there is work: queries often come many at a time.
-            self._level_arrays = self._level_arrays._replace(
+            self.level_arrays = self.level_arrays._replace(
                 best=self._levels.best, quotients=self._levels.quotients
             )
         self._events, self.arrivals = events, arrivals
@@ -119,9 +117,8 @@ class SharedTactic(JoinTactic):
     def absorb(self, events: Events) -> Iterator[ReleasedMatches]:
         """Take rows while others are worked on: look for nothing, but yield what is ready."""
         self.take(events)
-        state = self.work_queue.state
         while self._untaken():
-            state[[at.CLOCK, at.NOW, at.PUNCTUAL, at.UNTIL]] = at.MEASURED, 0, 0, 0
+            self.work_queue.state[at.UNTIL] = 0
             released = self.work(_FEW)
             if released is not None:
                 yield released
@@ -138,13 +135,11 @@ class SharedTactic(JoinTactic):
 
     def turn(self, pace: TurnPace) -> ReleasedMatches | None:
         """Work for a turn, or until there are many matches or all is done."""
-        state = self.work_queue.state
-        state[[at.CLOCK, at.NOW, at.PUNCTUAL, at.APART]] = at.MEASURED, 0, 0, 0
-        state[at.UNTIL] = time.monotonic_ns() + pace.turn()
+        self.work_queue.state[at.UNTIL] = time.monotonic_ns() + pace.turn()
         return self.work(pace.results)
 
     def work(self, most: int = 1 << 18) -> ReleasedMatches | None:
-        """Work by the clock in the scheduler state until there are about ``most`` matches."""
+        """Work until the time in the scheduler state, or until about ``most`` matches."""
         assert self._events is not None, "there is work"
         self._most = most
         self.work_queue.state[at.FOUND] = 0
@@ -165,15 +160,19 @@ class SharedTactic(JoinTactic):
 
     def call(self, run: KernelRun) -> None:
         """Work on the rows that were taken; the scheduler state holds how far that is."""
-        queue = self.work_queue
-        run.status = int(
+        run.status = self.run_schedule(run, self.output._replace(out=self._out()))
+        state = self.work_queue.state
+        run.event, run.count = int(state[at.EVENT]), int(state[at.FOUND])
+        run.need = int(state[at.NEED])
+
+    def run_schedule(self, run: KernelRun, output: Output) -> int:
+        """Call the kernel and return why it stopped."""
+        return int(
             run_schedule(
                 self.windows.state.arena, self.program, run.events.arrays, self.arrivals,
-                self._level_arrays, queue.arrays, self.trace, self.output._replace(out=self._out()),
+                self.level_arrays, self.work_queue.arrays, output,
             )
         )  # fmt: skip
-        run.event, run.count = int(queue.state[at.EVENT]), int(queue.state[at.FOUND])
-        run.need = int(queue.state[at.NEED])
 
     def continues(self, run: KernelRun) -> bool:
         """Return whether only room is lacking; matches so far stay where they are."""

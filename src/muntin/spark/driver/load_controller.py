@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from muntin.adapt import Adapter, AnalysisRequest, Sample, TreeShape, analyse
+from muntin.adapt import Adapter, AnalysisRequest, Sample, TreeShape, analyze
 from muntin.errors import SettingError
 from muntin.model.settings import Settings
 from muntin.plan.join import JoinPlan
@@ -174,7 +174,7 @@ class LoadController:
         for query in self._queries.values():
             shape = query.adapter.shape
             query.adapter, query.rates, query.sent = (
-                Adapter(shape, query.adapter.control),
+                Adapter(shape, query.adapter.config),
                 (None,) * shape.count,
                 ((), None),
             )
@@ -279,12 +279,12 @@ class LoadController:
         if request is None:
             self._tell(query)
         else:
-            self._analysts.submit(self._analysed, query, request)
+            self._analysts.submit(self._analyzed, query, request)
 
-    def _analysed(self, query: _Governed, request: AnalysisRequest) -> None:
+    def _analyzed(self, query: _Governed, request: AnalysisRequest) -> None:
         """Analyse, and act upon it; batches go on meanwhile."""
         try:
-            recommendation = analyse(request)
+            recommendation = analyze(request)
         except Exception:  # noqa: BLE001 (whatever it is, batches go on)
             _log.exception(
                 "query %s: the analysis of overload failed, probe budgets stay as they are",

@@ -19,8 +19,8 @@ from muntin.errors import RunError
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
 from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import PipelinePlan
 from muntin.plan.query import Query
+from muntin.plan.query_plan import QueryPlan
 from muntin.runtime.suspended_query import reason_of
 from muntin.runtime.time_warnings import warn_of_epoch, warn_of_rows_ahead
 from muntin.spark.deployment import DeployedQuery, Deployment, PlacedQuery
@@ -46,7 +46,7 @@ class RegisteredQuery:
 
     registered: DeployedQuery
     query: Query
-    plan: JoinPlan | PipelinePlan
+    plan: JoinPlan | QueryPlan
     sink: Sink
 
 

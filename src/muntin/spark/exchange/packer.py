@@ -17,7 +17,7 @@ from muntin.model.catalog import Stream
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL
 from muntin.operators.code_reader import real_codes, whole_codes
 from muntin.plan.join import Code, CodeKind
-from muntin.planner.distribution import OWN, Route, home_text
+from muntin.planner.partitioning import OWN, Partitioning, home_text
 from muntin.spark.deployment import Deployment
 from muntin.spark.exchange.messages import TIMELESS, Part, to_blob
 from muntin.state.advance_limit import Segment, segments_of
@@ -61,7 +61,9 @@ class Packer:
                 if len(table):
                     yield partition, Part(number, self._stream.name, task, to_blob(table))
 
-    def part_of(self, partition: int, route: Route, number: int, rows: pa.Table) -> Part | None:
+    def part_of(
+        self, partition: int, route: Partitioning, number: int, rows: pa.Table
+    ) -> Part | None:
         """What one partition gets of rows by a route of the scheme ``number``, if anything."""
         table = self._for_partition(route, rows, self.homes(route, rows) == partition)
         return Part(number, self._stream.name, 0, to_blob(table)) if len(table) else None
@@ -82,7 +84,7 @@ class Packer:
         timed: npt.NDArray[np.bool_] = (times > BEFORE_ALL) & (times < AFTER_ALL)
         return timed
 
-    def homes(self, route: Route, rows: pa.Table) -> Owners:
+    def homes(self, route: Partitioning, rows: pa.Table) -> Owners:
         """The partition of each row; the first for rows whose key is NULL, which join nothing."""
         if route.key is None:
             codes, known = whole_codes(rows.column(self._stream.time)), None
@@ -103,7 +105,7 @@ class Packer:
             return self._evaluator.raw([home_text(key)], rows)[0]
         return self._evaluator.columns([key.expression], rows)[0]
 
-    def _homes_by_pieces(self, route: Route, rows: pa.Table) -> Owners:
+    def _homes_by_pieces(self, route: Partitioning, rows: pa.Table) -> Owners:
         """The partition of each row where the key fails on so many that evaluation gave up.
 
         A key that fails whatever the rows puts them all into the first partition, where the queries that
@@ -114,7 +116,9 @@ class Packer:
         pieces = [self.homes(route, rows.slice(start, MOST)) for start in range(0, len(rows), MOST)]
         return np.concatenate(pieces)
 
-    def _for_partition(self, route: Route, rows: pa.Table, own: npt.NDArray[np.bool_]) -> pa.Table:
+    def _for_partition(
+        self, route: Partitioning, rows: pa.Table, own: npt.NDArray[np.bool_]
+    ) -> pa.Table:
         if not route.everywhere:
             return rows.filter(pa.array(own))
         if route.counted:
