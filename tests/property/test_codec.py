@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muntin.model.catalog import Stream
-from muntin.operators.budgeted_tree import Budgets
+from muntin.operators.join.probe_limiter import Budgets
 from muntin.runtime.external_quota import LimitState
 from muntin.spark.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.driver.checkpoint import _Stored, content_of

@@ -38,7 +38,7 @@ from muntin.model.arguments import check_name, read_timeout
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import BEFORE_ALL, Instant, format_instant, parse_instant
 from muntin.model.settings import Settings
-from muntin.operators.scheduled_join import Pace
+from muntin.operators.join.schedule import TurnPace
 from muntin.operators.workspace import Workspace
 from muntin.plan.description import Description, draw, to_dict
 from muntin.plan.query import Emit, Query
@@ -502,7 +502,7 @@ class Engine:
         live = self._live.offer(group)
         if not live:
             for running, table in group.step_joins(
-                Pace() if on_release is not None else None, silent=silent
+                TurnPace() if on_release is not None else None, silent=silent
             ):
                 if on_release is not None:
                     on_release(running.query.name, table)

@@ -22,8 +22,8 @@ import pyarrow as pa
 from muntin.expressions.duck import Duck
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
+from muntin.operators.join.schedule import TurnPace
 from muntin.operators.pipeline import Drive
-from muntin.operators.scheduled_join import Pace
 from muntin.plan.join import JoinPlan
 from muntin.plan.nodes import Scan
 from muntin.plan.query_plan import QueryPlan
@@ -147,9 +147,9 @@ class QueryGroup:
     def trim(self, *, exactly: bool = False) -> None:
         """Let go of rows that no window reaches any more: sooner or later, or ``exactly`` now."""
         for each in self.inputs.values():
-            readers = [join for join in self.joins.running if join.reads(each)]
-            first = min((join.needs(each) for join in readers), default=each.log.next)
-            keepers = [(join, source) for join in readers for source in join.keeps(each)]
+            readers = [join for join in self.joins.running if join.retention.reads(each)]
+            first = min((join.retention.needs(each) for join in readers), default=each.log.next)
+            keepers = [(join, source) for join in readers for source in join.retention.keeps(each)]
             each.log.trim(
                 first, partial(_kept_positions, keepers) if keepers else None, exactly=exactly
             )
@@ -221,12 +221,12 @@ class QueryGroup:
 
     # -- stepping ----------------------------------------------------------------------------------
 
-    def step_joins(self, pace: Pace | None = None, *, silent: bool = False) -> Results:
+    def step_joins(self, pace: TurnPace | None = None, *, silent: bool = False) -> Results:
         """Let the joins process all that is final, and yield results; ``silent``: results are known, so none are made."""
         for join in list(self.joins.running):
             yield from self.guard.join(join, self._step_join(join, pace, silent=silent))
 
-    def _step_join(self, join: RunningJoin, pace: Pace | None, *, silent: bool) -> Results:
+    def _step_join(self, join: RunningJoin, pace: TurnPace | None, *, silent: bool) -> Results:
         instant, closed = self.frontier[0], self.closed
         if not silent:
             yield from join.catch_up(instant, closed, pace)
@@ -257,4 +257,4 @@ class QueryGroup:
 
 def _kept_positions(keepers: list[tuple[RunningJoin, int]]) -> npt.NDArray[np.int64]:
     """The positions that partitioned windows keep."""
-    return np.concatenate([join.kept(source) for join, source in keepers])
+    return np.concatenate([join.retention.kept(source) for join, source in keepers])

@@ -28,7 +28,7 @@ from muntin.adapt import Adapter, AnalysisRequest, Sample, TreeShape, analyze
 from muntin.errors import SettingError
 from muntin.model.settings import Settings
 from muntin.plan.join import JoinPlan
-from muntin.runtime.overload import ages_in_words, control_of, half_way_names
+from muntin.runtime.overload import ages_in_words, control_of, half_join_names
 from muntin.spark.exchange.controls import ControlRow, ProbeLimits
 
 _log = logging.getLogger("muntin")
@@ -340,7 +340,7 @@ class LoadController:
             tree = query.plan.tree
             assert tree is not None, "only trees are limited"
             budgets = (
-                dict(zip(half_way_names(query.plan, tree), query.rates, strict=True))
+                dict(zip(half_join_names(query.plan, tree), query.rates, strict=True))
                 if query.adapter.overloaded
                 else {}
             )

@@ -10,8 +10,8 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.settings import Settings
-from muntin.operators.events import NewRows
-from muntin.operators.join import JoinOperator, Tools, is_pair
+from muntin.operators.join import JoinOperator, NewRows, Tools
+from muntin.operators.join.equi_join import is_equi_join
 from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
 from muntin.planner.join_planner import plan_join
@@ -57,7 +57,7 @@ def test_pairs_are_two_windows_with_one_equality(
     settings: dict[str, str],
     expected: bool,  # noqa: FBT001
 ) -> None:
-    assert is_pair(plan(sql, **settings)) is expected
+    assert is_equi_join(plan(sql, **settings)) is expected
 
 
 def operator(sql: str, streams: str = "AB", **settings: str) -> JoinOperator:
@@ -90,7 +90,7 @@ def test_matches_are_positions_in_the_order_in_which_rows_complete_them() -> Non
     join = operator("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 10 MICROSECONDS")
     found = [
         (int(time), *positions)
-        for matches in join.run(
+        for matches in join.join(
             news([(1, 7), (2, 7), (3, None), (20, 7)], [(2, 7), (5, 8), (12, 7)]), 25
         )
         for time, positions in zip(matches.times, matches.positions.T.tolist(), strict=True)
@@ -111,7 +111,7 @@ def test_rows_filled_in_make_no_matches_but_are_met() -> None:
 def test_a_stored_table_is_there_from_the_start_without_its_null_keys() -> None:
     join = operator("SELECT A.k FROM A, T WHERE A.k = T.k WINDOW 10 MICROSECONDS", "A")
     assert join.rows() == [0, 2]
-    assert [matches.positions.tolist() for matches in join.run(news([(1, 2), (2, 3)]), 2)] == [
+    assert [matches.positions.tolist() for matches in join.join(news([(1, 2), (2, 3)]), 2)] == [
         [[0], [1]]
     ]
 
@@ -119,10 +119,10 @@ def test_a_stored_table_is_there_from_the_start_without_its_null_keys() -> None:
 def test_measuring_reads_rates_rows_and_different_keys_of_all_kinds_of_windows() -> None:
     join = operator("SELECT A.k FROM A [RANGE 2 SECONDS], B [ROWS 3] WHERE A.k = B.k")
     assert join.measure() is None
-    list(join.run(news([], [(0, 1)]), 0))
+    list(join.join(news([], [(0, 1)]), 0))
     assert join.measure() is None, "no time has passed"
     list(
-        join.run(
+        join.join(
             news(
                 [(n * 100_000, n % 5) for n in range(1, 41)],
                 [(n * 500_000, 1) for n in range(1, 9)],
@@ -139,9 +139,9 @@ def test_measuring_reads_rates_rows_and_different_keys_of_all_kinds_of_windows()
 
 def test_the_share_of_pairs_that_match_is_measured_on_samples() -> None:
     join = operator("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 4 SECONDS")
-    list(join.run(news([(0, 0)], [(0, 0)]), 0))
+    list(join.join(news([(0, 0)], [(0, 0)]), 0))
     skewed: list[tuple[int, int | None]] = [(n + 1, 0 if n % 2 else n) for n in range(400)]
-    list(join.run(news(skewed, skewed), 1000))
+    list(join.join(news(skewed, skewed), 1000))
     measured = join.measure()
     assert measured is not None
     ((edge, share),) = measured.edges

@@ -8,7 +8,7 @@ from math import floor
 
 from muntin.model.settings import ProbeChoice
 from muntin.model.window import TimeWindow
-from muntin.operators.budgeted_tree import Budgets, CycleSample
+from muntin.operators.join.probe_limiter import Budgets, CycleSample
 from muntin.plan.join import Climb, JoinPlan
 from muntin.planner.sharing_groups import window_size
 

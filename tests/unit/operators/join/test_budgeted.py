@@ -16,18 +16,17 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.catalog import Catalog, Stream
 from muntin.model.settings import Settings
-from muntin.operators import join as join_module
 from muntin.operators import workspace
-from muntin.operators.budgeted_tree import Budgets, CycleSample, LimitedTree
-from muntin.operators.events import NewRows
-from muntin.operators.join import Tools
+from muntin.operators.join import JoinOperator, NewRows, Tools, result_buffer
+from muntin.operators.join.budgeted import BudgetedTactic
+from muntin.operators.join.probe_limiter import Budgets, CycleSample, ProbeLimiter
 from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
 from muntin.planner.join_planner import plan_join
 from muntin.sql.script import read_query
 from muntin.state import partial_matches
 from muntin.state.batch import Batch
-from tests.unit.operators.naive_limited_tree import Row, run_naive
+from tests.unit.operators.join.naive_budgeted_tree import Row, run_naive
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 TREES = {
@@ -100,24 +99,26 @@ def schedules(draw: st.DrawFn, sources: int) -> dict[int, Budgets]:
     return chosen
 
 
+def made(plan: JoinPlan) -> tuple[JoinOperator, ProbeLimiter]:
+    names = [source.relation for source in plan.query.sources]
+    join = JoinOperator(plan, names, {}, Tools(Evaluator(Duck()), Workspace()))
+    assert isinstance(join.tactic, BudgetedTactic)
+    return join, join.tactic.limiter
+
+
 def run_compiled(
     plan: JoinPlan, rows: Rows, edges: Sequence[int], schedule: dict[int, Budgets]
-) -> tuple[LimitedTree, list[Result], list[CycleSample]]:
+) -> tuple[ProbeLimiter, list[Result], list[CycleSample]]:
     """Feed the rows up to each edge, an instant, one after the other."""
-    join = LimitedTree(
-        plan,
-        [source.relation for source in plan.query.sources],
-        {},
-        Tools(Evaluator(Duck()), Workspace()),
-    )
+    join, limiter = made(plan)
     seen: list[CycleSample] = []
 
     def on_sample(sample: CycleSample) -> None:
         seen.append(sample)
         if sample.cycle in schedule:
-            join.set_budgets(schedule[sample.cycle])
+            limiter.set_budgets(schedule[sample.cycle])
 
-    join.on_sample = on_sample
+    limiter.on_sample = on_sample
     results: list[Result] = []
     before = [0] * len(rows)
     for edge in edges:
@@ -140,14 +141,14 @@ def run_compiled(
                 )
             )
             before[number] += len(new)
-        for matches in join.run(news, edge):
+        for matches in join.join(news, edge):
             results += [
                 (time, tuple(column))
                 for time, column in zip(
                     matches.times.tolist(), matches.positions.T.tolist(), strict=True
                 )
             ]
-    return join, results, seen
+    return limiter, results, seen
 
 
 @given(st.data(), plans(), st.sampled_from([1, 2, 256]), st.sampled_from([4, 1 << 10]))
@@ -177,28 +178,28 @@ def test_the_compiled_join_lets_the_same_rows_probe_as_its_twin(
     with (
         patch.object(partial_matches, "_LEAST", least),
         patch.object(workspace, "_COLUMNS", columns),
-        patch.object(join_module, "_MARGIN", min(columns // 2, 1 << 8)),
+        patch.object(result_buffer, "_MARGIN", min(columns // 2, 1 << 8)),
     ):
-        join, results, samples = run_compiled(plan, rows, edges, schedule)
+        limiter, results, samples = run_compiled(plan, rows, edges, schedule)
     assert results == twin.results
     assert [(s.cycle, s.arrivals, s.probes, s.matches) for s in samples] == [
         (s.cycle, s.arrivals, s.probes, s.matches) for s in twin.samples
     ]
     assert [s.states for s in samples] == [s.states for s in twin.samples]
-    assert join.stale_results() == twin.stale
-    assert list(join.oldest_rows()) == twin.ages
+    assert limiter.stale_results() == twin.stale
+    assert list(limiter.oldest_rows()) == twin.ages
     if plan.limiting is not None and plan.limiting.enforce:
         assert not twin.stale
 
 
-def many(plan: JoinPlan, budgets: Budgets) -> tuple[LimitedTree, list[CycleSample]]:
+def many(plan: JoinPlan, budgets: Budgets) -> tuple[ProbeLimiter, list[CycleSample]]:
     """A hundred rows a cycle and stream for ten cycles, all of one key, under probe budgets from the first cycle on."""
     rows: Rows = [
         [(cycle * PERIOD + place // 25, 0) for cycle in range(11) for place in range(100)]
         for _ in plan.sources
     ]
-    join, _, samples = run_compiled(plan, rows, [12 * PERIOD], {0: budgets})
-    return join, samples[1:11]
+    limiter, _, samples = run_compiled(plan, rows, [12 * PERIOD], {0: budgets})
+    return limiter, samples[1:11]
 
 
 SQL = "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 3 MICROSECONDS"
@@ -206,7 +207,7 @@ ADAPT = Settings.of(overload="adapt", monitoring=f"{PERIOD} microseconds")
 
 
 @pytest.mark.parametrize("choice", ["oldest", "newest", "random"])
-def test_half_way_joins_probe_as_often_as_they_may_and_fractions_are_not_lost(choice: str) -> None:
+def test_half_joins_probe_as_often_as_they_may_and_fractions_are_not_lost(choice: str) -> None:
     plan = planned(SQL, "AB", ADAPT.having("probe_choice", choice))
     scale = 1_000_000 / PERIOD
     _, samples = many(plan, Budgets((2.5 * scale, None)))
@@ -240,14 +241,14 @@ def test_taking_rows_again_lets_the_same_ones_probe() -> None:
     plan = planned(
         "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 9 MICROSECONDS", "ABC", ADAPT
     )
-    join = LimitedTree(plan, ["A", "B", "C"], {}, Tools(Evaluator(Duck()), Workspace()))
-    join.set_budgets(Budgets((1_000_000 / PERIOD, 1_000_000 / PERIOD, None, None)))
+    join, limiter = made(plan)
+    limiter.set_budgets(Budgets((1_000_000 / PERIOD, 1_000_000 / PERIOD, None, None)))
     times = np.array([0, 0, 1], np.int64)
     table = pa.table(
         [pa.array([1, 1, 1], pa.int64()), pa.array(times).cast(pa.timestamp("us"))], SCHEMA
     )
     news = [NewRows(np.arange(3), Batch(table, times, np.zeros(3)), 0)] * 3
     join.repeat(news, 2)
-    totals = join.totals()
+    totals = limiter.totals()
     assert totals.arrivals[:2] == (3, 3)
     assert totals.probes[:2] == (1, 1)

@@ -9,7 +9,7 @@ import pytest
 from muntin.kernels import layout
 from muntin.kernels.arrays import EventArrays, Output, Program, Span
 from muntin.kernels.nway_join import join_interval
-from muntin.operators.statistics import Counted, Meter
+from muntin.operators.join.meter import CodeSample, Meter
 from muntin.state.join_state import JoinState, StoreSpec
 
 SECOND = 1_000_000
@@ -168,6 +168,6 @@ def test_earlier_samples_count_half() -> None:
 
 
 def test_a_table_counts_equal_pairs() -> None:
-    one, other = Counted.of(np.array([1, 1, 2, 9])), Counted.of(np.array([1, 2, 2, 3, 1]))
+    one, other = CodeSample.of(np.array([1, 1, 2, 9])), CodeSample.of(np.array([1, 2, 2, 3, 1]))
     assert one.equal_pairs(other) == other.equal_pairs(one) == 6
-    assert one.equal_pairs(Counted.of(np.empty(0, np.int64))) == 0
+    assert one.equal_pairs(CodeSample.of(np.empty(0, np.int64))) == 0

@@ -17,10 +17,9 @@ from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import layout
 from muntin.model.catalog import Catalog, Stream
 from muntin.model.settings import Settings
-from muntin.operators import join as join_module
 from muntin.operators import workspace
-from muntin.operators.events import NewRows
-from muntin.operators.join import JoinOperator, Tools
+from muntin.operators.join import JoinOperator, NewRows, Tools, result_buffer
+from muntin.operators.join.tree import TreeTactic
 from muntin.operators.workspace import Workspace
 from muntin.planner.join_planner import plan_join
 from muntin.sql.script import read_query
@@ -68,13 +67,13 @@ def feed(join: JoinOperator, rows: Rows, before: list[int], now: int) -> list[tu
             NewRows(np.arange(count, len(stream)), Batch(table, times, np.zeros(len(times))), count)
         )
     return [
-        tuple(column) for matches in join.run(news, now) for column in matches.positions.T.tolist()
+        tuple(column) for matches in join.join(news, now) for column in matches.positions.T.tolist()
     ]
 
 
 def tree_of(join: JoinOperator) -> PartialMatches:
-    assert join._tree is not None
-    return join._tree.partial_matches
+    assert isinstance(join.tactic, TreeTactic)
+    return join.tactic.tree.partial_matches
 
 
 def held(found: PartialMatches, node: int) -> list[tuple[int, ...]]:
@@ -126,7 +125,7 @@ def test_a_node_holds_all_combinations_alive_each_once_and_chained(
     with (
         patch.object(partial_matches, "_LEAST", least),
         patch.object(workspace, "_COLUMNS", columns),
-        patch.object(join_module, "_MARGIN", min(columns // 2, 1 << 8)),
+        patch.object(result_buffer, "_MARGIN", min(columns // 2, 1 << 8)),
     ):
         join = operator(tree)
         expected, results = [], []
@@ -193,7 +192,7 @@ def test_dead_partial_matches_never_outnumber_the_living_by_far() -> None:
 def test_a_climb_with_more_results_than_there_is_room_for_is_undone_and_repeated(
     columns: int,
 ) -> None:
-    with patch.object(workspace, "_COLUMNS", columns), patch.object(join_module, "_MARGIN", 1):
+    with patch.object(workspace, "_COLUMNS", columns), patch.object(result_buffer, "_MARGIN", 1):
         join = operator(TREES[0])
         rows: Rows = [[(1, 0)] * 4, [(2, 0)] * 3, [(4, 0)], [(3, 0)] * 5]
         results = feed(join, rows, [0] * 4, 5)

@@ -24,7 +24,7 @@ OPERATORS = {
 
 
 def window_kind(window: Window) -> tuple[int, int]:
-    """Kind and size of a window in the kernels' terms."""
+    """Return the kind and the size of a window as kernels know them."""
     if isinstance(window, TimeWindow):
         return layout.TIME, window.micros
     if isinstance(window, RowsWindow):
@@ -35,7 +35,7 @@ def window_kind(window: Window) -> tuple[int, int]:
 
 
 def store_specs(plan: JoinPlan, streams: Mapping[str, int]) -> tuple[StoreSpec, ...]:
-    """The stores of a join; ``streams`` numbers the streams it reads."""
+    """Return the specifications of a join's stores; ``streams`` numbers the streams it reads."""
     specs = []
     for source, planned in zip(plan.query.sources, plan.sources, strict=True):
         kind, size = window_kind(source.window)

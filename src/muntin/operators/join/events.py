@@ -22,7 +22,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class NewRows:
-    """Rows of a stream that an operator has not seen: their positions, and how many rows the stream had before."""
+    """New rows of a stream: their positions, and how many rows the stream had before."""
 
     positions: Integers
     batch: Batch
@@ -31,7 +31,7 @@ class NewRows:
 
 @dataclass(frozen=True)
 class Events:
-    """What kernels read: per event its source, formatted row, time, pushed-out position, stream counts."""
+    """Events as arrays: source, formatted row, time, pushed-out position, stream counts."""
 
     sources: npt.NDArray[np.int32]
     offsets: Integers
@@ -53,14 +53,17 @@ class Events:
 
 
 _NONE = np.empty(0, np.int64)
+NO_EVENTS = Events(
+    np.empty(0, np.int32), _NONE, _NONE, _NONE, np.zeros((1, 1), np.int64), _NONE, 0.0
+)
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """New rows source by source, and where each source's part begins once they are put together."""
+    """New rows by source, and where the part of each source begins once they are concatenated."""
 
-    wanted: list[npt.NDArray[np.uint8]]
-    wanted_start: Integers
+    stored: list[npt.NDArray[np.uint8]]
+    stored_start: Integers
     formatted: list[Integers]
     offset: Integers
     pushed: list[Integers]
@@ -92,7 +95,9 @@ class EventMaker:
             spec.kind in {layout.COUNT, layout.PARTITIONED} for spec in state.specs
         )
         self._partitions = {
-            s: PartitionState(spec.size) for s, spec in enumerate(state.specs) if spec.kind == layout.PARTITIONED
+            s: PartitionState(spec.size)
+            for s, spec in enumerate(state.specs)
+            if spec.kind == layout.PARTITIONED
         }  # fmt: skip
         streams = 1 + max(spec.stream for spec in state.specs)
         readers_of = [
@@ -113,15 +118,15 @@ class EventMaker:
         )
 
     def make(self, news: Sequence[NewRows]) -> Events:
-        """The events of new rows, given per stream in the order of declaration."""
+        """Return the events of new rows, given per stream in the order of declaration."""
         parts = _Parts.of(len(self._specs))
         for s, spec in enumerate(self._specs):
             if spec.stream < 0:
                 continue
             new = news[spec.stream]
             rows, keep = self.format(s, new)
-            parts.wanted_start[s] = sum(map(len, parts.wanted))
-            parts.wanted.append(
+            parts.stored_start[s] = sum(map(len, parts.stored))
+            parts.stored.append(
                 np.ones(len(new.batch), np.uint8) if keep is None else keep.view(np.uint8)
             )
             parts.offset[s] = sum(map(len, parts.formatted))
@@ -133,7 +138,7 @@ class EventMaker:
         return self._merge(news, parts)
 
     def format(self, s: int, new: NewRows) -> tuple[Integers, npt.NDArray[np.bool_] | None]:
-        """The wanted rows of a source in the layout of its store, and which those are (None: all)."""
+        """Return the rows to store, in the layout of the store, and which those are (None: all)."""
         codes, keep = self._readers[s].read(new.batch.rows)
         coordinates = new.batch.times if self._specs[s].kind == layout.TIME else new.positions
         positions = new.positions
@@ -152,9 +157,9 @@ class EventMaker:
     def _merge(self, news: Sequence[NewRows], parts: _Parts) -> Events:
         starts = np.cumsum([0, *(len(new.batch) for new in news)]).astype(np.int64)
         ticks = sum(len(new.batch) for stream, new in enumerate(news) if self._tick_always[stream])
-        wanted = np.concatenate(parts.wanted)
+        stored = np.concatenate(parts.stored)
         pushed = np.concatenate([_NONE, *parts.pushed])
-        most = len(wanted) + len(pushed) + ticks
+        most = len(stored) + len(pushed) + ticks
         sources = np.empty(most, np.int32)
         offsets, times, out_pushed, rows = (np.empty(most, np.int64) for _ in range(4))
         counts = np.zeros((most if self._counting else 0, len(self._specs)), np.int64)
@@ -165,7 +170,7 @@ class EventMaker:
         arrived = StreamRows(
             np.concatenate([new.batch.times for new in news]), starts,
             np.array([new.before for new in news], np.int64),
-            wanted, parts.wanted_start, parts.offset, pushed, parts.pushed_start,
+            stored, parts.stored_start, parts.offset, pushed, parts.pushed_start,
         )  # fmt: skip
         out = EventArrays(sources, offsets, times, counts, out_pushed, incoming)
         count = merge_events(readers, arrived, np.zeros(len(news), np.int64), out, rows)
@@ -181,16 +186,16 @@ class EventMaker:
         )
 
     def kept(self, s: int) -> Integers:
-        """The positions that the partitioned window of a source holds, whether the join wants those rows or only counts them."""
+        """Return the positions in a partitioned window, also of rows that only count."""
         return self._partitions[s].positions()
 
     def nbytes(self) -> int:
-        """Bytes of the partitions."""
+        """Return the bytes of the partitions."""
         return sum(partition.nbytes() for partition in self._partitions.values())
 
 
 def _arrivals(news: Sequence[NewRows], rows: Integers) -> npt.NDArray[np.float64] | float:
-    """When each event's row arrived; one number when all came together."""
+    """Return when the row of each event arrived; one number if all came together."""
     every = [new.batch.arrivals for new in news if len(new.batch)]
     moments = {float(part[0]) for part in every}
     if len(moments) == 1 and all(part.strides == (0,) for part in every):

@@ -1,12 +1,12 @@
-"""What a running join measures of itself for the planner: rates, rows, different values, selectivities.
+"""What a running join measures for the planner: rates, rows, distinct values, selectivities.
 
-Rates are rows stored since the last measurement over the event time that passed. Different values are counted by linear
-counting over the ring, selectivities on samples of the windows; measured once for every window's worth of rows, all of it is
-O(1) a row.
+Rates are rows stored since the last measurement per event time that passed. Distinct values are
+counted by linear counting over the ring, selectivities on samples of the windows. Measured once per
+window's worth of rows, all of it is O(1) per row.
 
-A window shows no more values than it has rows, so where values are many the share of equal pairs cannot be told from the
-numbers of values: it is counted. Where few pairs are equal, or samples are small, the count is uncertain; it is weighed against
-the estimate from the numbers of values.
+A window shows no more values than it has rows, so where there are many values the share of equal
+pairs does not follow from their numbers: it is counted. Where few pairs are equal, or samples are
+small, the count is uncertain and is weighed against the estimate from the numbers of values.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from muntin.state.join_state import JoinState
 _SECOND = 1_000_000
 _SAMPLE = 2_048
 _WEIGHT = 8.0
-"""The estimate counts as much as so many equal pairs that were found."""
+"""The equal pairs that the estimate counts as."""
 
 Integers = npt.NDArray[np.int64]
 Node = tuple[int, int]
@@ -36,7 +36,7 @@ Edges = tuple[tuple[Edge, float], ...]
 
 
 class Meter:
-    """Remembers how far each store was when it was last read, and the equal pairs it found."""
+    """Keeps how far each store was at the last reading, and the equal pairs found so far."""
 
     def __init__(self, state: JoinState, classes: Iterable[frozenset[Node]]) -> None:
         self._state = state
@@ -46,7 +46,7 @@ class Meter:
         self._seen: dict[Edge, tuple[float, float]] = {}
 
     def start(self, now: int) -> None:
-        """Count from here, unless it counts already."""
+        """Begin to count, unless it has begun."""
         if self._then <= BEFORE_ALL:
             self._begin(now)
 
@@ -55,14 +55,14 @@ class Meter:
         self._inserted = self._state.stores[:, layout.NEXT].copy()
 
     def rates(self, now: int) -> list[float] | None:
-        """Rows per second of each source since the last reading, which costs next to nothing; None when no time passed."""
+        """Return rows per second of each source since the last reading; None if no time passed."""
         if self._then <= BEFORE_ALL or now <= self._then:
             return None
         arrived = self._state.stores[:, layout.NEXT] - self._inserted
         return [float(count) * _SECOND / (now - self._then) for count in arrived]
 
     def read(self, now: int) -> JoinStatistics | None:
-        """What was measured since the last reading; None when no time passed or a window is empty."""
+        """Return what was measured since the last reading; None if that is nothing."""
         if self._then <= BEFORE_ALL or now <= self._then:
             return None
         passed = (now - self._then) / _SECOND
@@ -90,7 +90,7 @@ class Meter:
     def _edges(self, sources: Sequence[SourceStatistics]) -> Edges:
         found = []
         for members in self._classes:
-            counted = {node: Counted.of(self._state.sample(*node, _SAMPLE)) for node in members}
+            counted = {node: CodeSample.of(self._state.sample(*node, _SAMPLE)) for node in members}
             for one, other in combinations(sorted(members), 2):
                 if one[0] != other[0]:
                     estimate = 1 / max(
@@ -104,8 +104,8 @@ class Meter:
                     )
         return tuple(found)
 
-    def _share(self, edge: Edge, one: Counted, other: Counted, estimate: float) -> float:
-        """The share of pairs that are equal, by the samples of now and, with half the weight each time, of before."""
+    def _share(self, edge: Edge, one: CodeSample, other: CodeSample, estimate: float) -> float:
+        """Return the share of equal pairs; earlier samples count half as much each time."""
         matches, pairs = self._seen.get(edge, (0.0, 0.0))
         matches, pairs = (
             matches / 2 + one.equal_pairs(other),
@@ -116,7 +116,7 @@ class Meter:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CodeSample:
     """A sample of codes, and a table with the count of each value."""
 
     codes: Integers
@@ -124,8 +124,8 @@ class Counted:
     counts: Integers
 
     @classmethod
-    def of(cls, codes: Integers) -> Counted:
-        """A sample with its table."""
+    def of(cls, codes: Integers) -> CodeSample:
+        """Return a sample with its table."""
         places = 1 << (2 * len(codes)).bit_length()
         counted = cls(
             np.ascontiguousarray(codes), np.zeros(places, np.int64), np.zeros(places, np.int64)
@@ -133,6 +133,6 @@ class Counted:
         count_values(counted.codes, counted.values, counted.counts)
         return counted
 
-    def equal_pairs(self, other: Counted) -> int:
-        """How many pairs of a code here and one there are equal."""
+    def equal_pairs(self, other: CodeSample) -> int:
+        """Return how many pairs of a code here and one there are equal."""
         return int(count_pairs(self.codes, other.values, other.counts))
