@@ -91,7 +91,7 @@ def test_what_runs_where_is_told_and_subscribers_are_refused(
     engine = engine_over(spark, Folders(tmp_path), QUERIES)
     assert "by A.k" in engine.explain("groups")
     assert "partitions compute group by 1 of the columns below (rows)" in engine.explain("groups")
-    assert "the last stage computes one group (what partitions send)" in engine.explain("total")
+    assert "the global stage computes one group (what partitions send)" in engine.explain("total")
     with pytest.raises(
         InputError,
         match=r"results are complete only with their batch. Give it a sink that is a function",

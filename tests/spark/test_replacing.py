@@ -96,7 +96,7 @@ def test_a_changed_query_leaves_no_rows_that_nobody_retracts(
     changed.query(WIDE, name="called", sink=function)
     with pytest.raises(
         CheckpointError,
-        match=r"query q has changed \(its text\).*/out\) holds results that nobody would retract",
+        match=r"query q has changed \(its text\).*/out\) holds results that nothing would retract",
     ):
         changed.process_available()
     called = engine_over(spark, folders)

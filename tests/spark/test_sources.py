@@ -199,7 +199,7 @@ def test_lines_come_in_their_order_and_what_a_socket_cannot_do_is_refused(
     engine = engine_at(server.port, "checkpoint")
     with pytest.raises(
         InputError,
-        match=r"stream S reads a socket, of which nobody knows whether all has come\. Run it with start\(\)",
+        match=r"stream S reads a socket, which has no end\. Run it with start\(\)",
     ):
         engine.process_available()
     engine.start()

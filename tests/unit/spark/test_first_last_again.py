@@ -13,8 +13,8 @@ import pytest
 import muntin
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
-from muntin.spark.deployment import DeployedQuery, Deployment
 from muntin.spark.driver.global_stage import LastStages
+from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import Output, Part, PartitionBatch
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import Kept

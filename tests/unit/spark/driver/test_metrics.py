@@ -12,10 +12,11 @@ import pytest
 
 from muntin.model.catalog import Stream
 from muntin.runtime.metrics import ResponseTimes
-from muntin.spark.deployment import DeployedQuery, Deployment
-from muntin.spark.driver.metrics import PartitionMetrics, Rebuilt, RunMetrics
+from muntin.spark.driver.metrics import RunMetrics
+from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import Part, PartitionBatch
 from muntin.spark.exchange.packer import Packer
+from muntin.spark.exchange.partition_metrics import PartitionMetrics, Rebuilt
 from muntin.spark.partition.recovery import KeptPartition
 
 NOTHING = ResponseTimes().stats()
@@ -52,7 +53,7 @@ def test_rows_count_once_under_several_schemes() -> None:
     assert tally.rows_in == {"A": 5, "B": 2}
     assert {stats.final for stats in told} == {5}
     assert tally.rows_held == sum(partition.rows() for partition in partitions)
-    assert tally.told(["A", "B"], {"q0": "Q0"})["watermark"] == "1970-01-01 00:00:00.000005"
+    assert tally.report(["A", "B"], {"q0": "Q0"})["watermark"] == "1970-01-01 00:00:00.000005"
     assert tally.bytes_held == sum(stats.bytes_held for stats in told) > 0
     assert tally.workers == {0: {0}, 1: {0}, 2: {0}}
     moved = partitions[0].apply(PartitionBatch(1, 0, {}, (), 9)).stats
@@ -68,7 +69,7 @@ def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_agai
     None
 ):
     tally = RunMetrics()
-    assert tally.told(["A"], {}) == {
+    assert tally.report(["A"], {}) == {
         "streams": {"A": {"rows": 0, "late": 0, "ahead": 0}},
         "results": {}, "queries": {}, "unsent": 0, "rows_held": 0, "bytes_held": 0, "workers": [],
         "rebuilds": {"partitions": 0, "rows": 0, "seconds": 0.0, "partition_seconds": 0.0}, "watermark": None, "newest": None,
@@ -87,7 +88,7 @@ def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_agai
         told = [json.loads(one.to_blob()) for one in stats]
         tally.add(batch, told, {"q": rows}, {"A": 1})
     tally.add(7, [], {}, {})
-    assert tally.told(["A"], {"q": "Q"}) == {
+    assert tally.report(["A"], {"q": "Q"}) == {
         "streams": {"A": {"rows": 14, "late": 2, "ahead": 0}},
         "results": {"Q": 7},
         "queries": {
@@ -129,7 +130,7 @@ def test_response_times_of_partitions_are_those_of_all_results_and_buffers_add_u
         told_of(1, Q=measured([9.0] * 3, {"join": 2, "input": 0})),
     ]
     tally.add(0, first, {"q": 100, "p": 1}, {})
-    told = tally.told([], {"q": "Q", "p": "p"})["queries"]
+    told = tally.report([], {"q": "Q", "p": "p"})["queries"]
     assert told["Q"]["response_seconds"] == told["Q"]["batch_response_seconds"]
     assert told["Q"]["response_seconds"]["mean"] == pytest.approx((97 + 27) / 100)
     assert told["Q"]["response_seconds"]["p95"] == pytest.approx(1.0, rel=0.13)
@@ -143,14 +144,14 @@ def test_response_times_of_partitions_are_those_of_all_results_and_buffers_add_u
     tally.add(
         1, [told_of(0, Q=measured([2.0] * 100, {"join": 1, "input": 0}))], {"q": 100, "p": 0}, {}
     )
-    told = tally.told([], {"q": "Q", "p": "p"})["queries"]
+    told = tally.report([], {"q": "Q", "p": "p"})["queries"]
     assert told["Q"]["batch_response_seconds"]["max"] == pytest.approx(2.0)
     assert told["Q"]["response_seconds"]["mean"] == pytest.approx((97 + 27 + 200) / 200)
     assert told["Q"]["buffers"] == {**EMPTY, "join": 1, "input": 0}
     assert told["p"]["batch_response_seconds"] == NOTHING
     assert told["p"]["response_seconds"]["max"] == pytest.approx(7.0)
     tally.forget("q")
-    assert tally.told([], {"q": "Q"})["queries"]["Q"]["response_seconds"] == NOTHING
+    assert tally.report([], {"q": "Q"})["queries"]["Q"]["response_seconds"] == NOTHING
 
 
 def test_a_partition_tells_response_times_of_each_share_from_its_arrival_on() -> None:
@@ -183,7 +184,7 @@ def test_a_partition_tells_response_times_of_each_share_from_its_arrival_on() ->
 def test_times_before_1970_are_told() -> None:
     tally = RunMetrics()
     tally.add(0, [json.loads(PartitionMetrics({}, 0, -1).to_blob())], {}, {})
-    assert tally.told([], {})["watermark"] == "1969-12-31 23:59:59.999999"
+    assert tally.report([], {})["watermark"] == "1969-12-31 23:59:59.999999"
 
 
 def test_what_was_told_after_a_batch_is_kept_for_a_while() -> None:
@@ -204,7 +205,7 @@ def test_rebuilds_of_one_micro_batch_overlap() -> None:
     for began, ended in ((10.0, 12.0), (11.0, 14.0)):
         tally.rebuilds.add([Rebuilt(100, began, began + 1), Rebuilt(50, began + 0.5, ended)])
     tally.rebuilds.add([])
-    assert tally.told([], {})["rebuilds"] == {
+    assert tally.report([], {})["rebuilds"] == {
         "partitions": 4,
         "rows": 300,
         "seconds": 5.0,
@@ -258,7 +259,7 @@ def test_progress_names_for_each_query_the_watermark_and_the_stream_that_it_wait
             for partition, share in zip(partitions, shares, strict=True)
         ]
         tally.add(batch, [json.loads(one.to_blob()) for one in stats], {"alone": 0, "pairs": 0}, {})
-        found: dict[str, Any] = tally.told(["A", "B"], {"alone": "alone", "pairs": "Pairs"})
+        found: dict[str, Any] = tally.report(["A", "B"], {"alone": "alone", "pairs": "Pairs"})
         return found
 
     first = told(0, {"A": 5}, parts)
