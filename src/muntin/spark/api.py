@@ -65,8 +65,8 @@ class SparkEngine:
         name a path elsewhere, or a format that reaches more than files, are refused. None confines
         nothing. Use it to run scripts that others wrote.
     replace : bool
-        Whether a query may delete output that is in its way: batches of other runs or queries in the
-        folder of its sink, and its own from before it was changed. False makes that an error.
+        Whether a query may delete output that is in its way: batches of other runs or queries in
+        the folder of its sink, and its own from before it was changed. False makes that an error.
     **settings
         Any setting of :class:`muntin.model.settings.Settings`.
     """
@@ -192,9 +192,9 @@ class SparkEngine:
     def process_available(self, until: Instant | None = None, timeout: float | None = None) -> None:
         """Process all input that is available now, then return.
 
-        A running engine continues to run, as after Spark's ``processAllAvailable``: where input never
-        pauses, this returns only after ``timeout`` seconds, with an error. An engine that does not
-        run is started and stopped again, without a timeout.
+        A running engine continues to run, as after Spark's ``processAllAvailable``: where input
+        never pauses, this returns only after ``timeout`` seconds, with an error. An engine that
+        does not run is started and stopped again, without a timeout.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class SparkEngine:
         self._run.catch_up(timeout)
 
     def advance(self, to: Instant) -> None:
-        """Promise that no earlier row will arrive on any stream; durable, in force in the next batch.
+        """Promise that no earlier row will arrive on any stream; in force in the next batch.
 
         The rows of that batch are taken first, so process all rows up to the instant before.
         """

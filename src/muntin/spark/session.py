@@ -1,8 +1,8 @@
 """Start a Spark session with the right settings, check Java, and keep Java's messages in a file.
 
-Spark, its Python workers and the state servers write to the standard error of Java's process, mostly
-noise. In sessions started here that goes to a file, which is removed at the end unless an error has
-named it.
+Spark, its Python workers and the state servers write to the standard error of Java's process,
+mostly noise. In sessions started here that goes to a file, which is removed at the end unless an
+error has named it.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ STREAMING = {
 _LOCAL_FILES = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
-"""For local disks: Spark's default forks a process per file, about 65 per micro-batch; this about 14."""
+"""For local disks: Spark's default forks about 65 processes per micro-batch, this about 14."""
 
 
 _POLLING = "spark.sql.streaming.pollingDelay"
 _POLLING_DEFAULT = 10
 _POLLING_OURS = "200ms"
-"""The interval at which an idle query looks for input; Spark's default uses half a core for that."""
+"""The interval at which an idle query looks for input; Spark's default costs half a core."""
 
 
 class JavaError(RunError):
@@ -80,7 +80,7 @@ class JavaLog:
         """Create the file and open it for Java."""
         descriptor, name = tempfile.mkstemp(prefix="muntin-spark-", suffix=".log")
         self.path = Path(name)
-        # Java inherits the lock with the descriptor: without one, the log is a leftover, see sweep().
+        # Java inherits the lock with the descriptor: a log without one is a leftover.
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         atexit.register(self._remove)
         return descriptor
@@ -153,7 +153,8 @@ def _files() -> HeldFolder:
 
 
 def _quiet_session(conf: SparkConf, interrupted: Callable[[], bool]) -> SparkSession:
-    if SparkContext._active_spark_context is None and SparkContext._gateway is None:  # noqa: SLF001 (no public way)
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway  # noqa: SLF001
+    if context is None and gateway is None:
         descriptor = java_log.begin()
         try:
             Java(conf, descriptor, interrupted).start_spark()
@@ -183,7 +184,7 @@ def configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[Non
 
 @contextmanager
 def polling_less(spark: SparkSession) -> Iterator[None]:
-    """Make streaming queries that start in the block poll less often, unless the user set a delay."""
+    """Make streaming queries started in the block poll less often, unless the user set it."""
     chosen = re.sub(r"\D", "", spark.conf.get(_POLLING) or "")
     with configured(spark, {_POLLING: _POLLING_OURS} if chosen == str(_POLLING_DEFAULT) else {}):
         yield
@@ -198,7 +199,7 @@ def _first_line(error: Exception) -> str:
 
 
 def driver_host(spark: SparkSession) -> tuple[str, str]:
-    """Return the host name of this process for executors, and the address to bind to, from Spark."""
+    """Return the host name of this process for executors, and the address to bind to."""
     context = spark.sparkContext
     if (context.master or "").startswith("local"):
         return _LOOPBACK, _LOOPBACK

@@ -1,7 +1,7 @@
 """Sinks: the destinations of results.
 
-Exactly once: Spark may repeat a batch, so a sink replaces what it has for a batch number. A sink that
-can only append may hold a repeated batch twice; its docstring says so.
+Exactly once: Spark may repeat a batch, so a sink replaces what it has for a batch number. A sink
+that can only append may hold a repeated batch twice; its docstring says so.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Sink(ABC):
 
 
 SinkChoice: TypeAlias = str | Sink | Callable[[DataFrame, int], object] | Mapping[str, str] | None
-"""What users may pass: ``"memory"``, ``"console"``, a format with options, a callable(df, batch_id),
-or an object of a class derived from :class:`Sink`."""
+"""What users may pass: ``"memory"``, ``"console"``, a format with options, a
+callable(df, batch_id), or an object of a class derived from :class:`Sink`."""
 
 
 @dataclass
@@ -247,7 +247,7 @@ class SparkSink(Sink):
             writer.save(path)
 
     def _application(self) -> str:
-        """Return Delta's application id: one per query and run, since every run starts with batch 0."""
+        """Return Delta's application id: one per query and run, as runs start with batch 0."""
         return (
             f"muntin-{self.name}"
             if self.owner is None
@@ -285,8 +285,8 @@ def identity_of(sink: Sink) -> str:
 class SinkMaker:
     """Makes the sinks of an engine; ``folder`` holds the files of memory sinks.
 
-    ``default`` is the sink of queries that name none. Consoles print ``most`` rows per batch, or all
-    of them as JSON.
+    ``default`` is the sink of queries that name none. Consoles print ``most`` rows per batch, or
+    all of them as JSON.
     """
 
     spark: SparkSession
@@ -303,14 +303,14 @@ class SinkMaker:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def make(self, query: Query, choice: SinkChoice, meaning: str = "") -> Sink:
-        """Return the sink of a query; ``meaning`` identifies its results, by default its text does."""
+        """Return the sink of a query; ``meaning`` identifies its results, by default its text."""
         name = query.name
         if choice is None:
             choice = self.default
         if isinstance(choice, Sink):
             return choice
         if choice is None or choice == "memory":
-            # A query of the same name with another text has other results, perhaps of other columns.
+            # Another text under the same name has other results, perhaps with other columns.
             kept = hashlib.sha256(f"{name}\n{meaning or query.text}".encode()).hexdigest()[:24]
             return MemorySink(self.spark, name, self.folder / kept, query.output_schema)
         if choice == "console":

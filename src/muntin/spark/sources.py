@@ -50,7 +50,7 @@ _DEFAULTS = {
 
 @dataclass(frozen=True)
 class SparkSource:
-    """A stream as Spark reads it: rows, or the bytes of parquet files that the packing task decodes.
+    """A stream as Spark reads it: rows, or bytes of parquet files that packing tasks decode.
 
     Arrow decodes a parquet file and keeps it columnar; Spark's reader turns it into rows, and into
     columns again for Python, which takes several times as long.
@@ -61,7 +61,8 @@ class SparkSource:
 
     def passes(self) -> bool:
         """Return whether rows cannot be read again, like those of a socket."""
-        leaves = self.frame._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 (no public way)
+        plan = self.frame._jdf.queryExecution().analyzed()  # noqa: SLF001 (no public way)
+        leaves = plan.collectLeaves()
         return any(leaves.apply(place).toString() == "socket" for place in range(leaves.size()))
 
 
@@ -181,7 +182,7 @@ def _remedy(kind: str) -> str:
 
 
 def _file_schema(spark: SparkSession, stream: Stream, kind: str, path: str) -> StructType:
-    """Return the schema of self-describing files; of others, or if there is no file, the declared."""
+    """Return the schema of self-describing files; otherwise the declared one."""
     declared = from_arrow_schema(stream.schema)
     if kind.lower() not in _SELF_DESCRIBING:
         return declared
@@ -199,7 +200,7 @@ def _checked_path(stream: Stream, kind: str, path: str | None) -> str:
         )
     if _SCHEME.match(path):
         return path
-    if not any(sign in path for sign in "*?[{") and not os.path.exists(path):  # noqa: PTH110 (a name too long is absent)
+    if not any(sign in path for sign in "*?[{") and not os.path.exists(path):  # noqa: PTH110
         raise InputError(
             f"stream {stream.name} reads {path!r}, where there is nothing",
             hint="Check the path; make the folder first",
@@ -209,7 +210,7 @@ def _checked_path(stream: Stream, kind: str, path: str | None) -> str:
 
 
 def fitted(frame: DataFrame, stream: Stream) -> DataFrame:
-    """Return the declared columns of a frame, in their order; raise if one is missing or misfits."""
+    """Return the declared columns of a frame in order; raise if one is missing or misfits."""
     there = arrow_schema(frame.schema)
     columns = []
     for field in stream.schema:

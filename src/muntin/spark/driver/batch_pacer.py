@@ -25,7 +25,7 @@ _ALIKE = 0.1
 
 @dataclass(frozen=True)
 class MeasuredBatch:
-    """A batch: its duration, probes and matches, the event time it covered, the time since the last.
+    """A batch: its duration, probes and matches, its span of event time, the time since the last.
 
     All times are in seconds; ``since`` is measured from the beginning of the previous batch.
     """
@@ -75,7 +75,7 @@ class BatchPacer:
         self.most = min(max(right, _LEAST_CUT * batch.work), _MOST_RAISE * batch.work)
 
     def _besides(self) -> float:
-        """Return the fixed seconds of a batch: the intercept of the line through the last batches."""
+        """Return the fixed seconds of a batch: the intercept of a line through the last ones."""
         work, seconds = np.array([(batch.work, batch.seconds) for batch in self._batches]).T
         if np.ptp(work) <= _ALIKE * work.max():
             return 0.0

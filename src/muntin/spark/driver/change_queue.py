@@ -47,7 +47,7 @@ class ChangeQueue:
         self._lock = threading.Lock()
 
     def announce(self, change: PendingChange) -> None:
-        """Send the control row of a change if the engine runs; otherwise the next start finds it."""
+        """Send the control row of a change if the engine runs; otherwise a start finds it."""
         if not self._state.takes_changes:
             return
         with self._lock:

@@ -100,7 +100,7 @@ class Checkpoint:
         return self.logs.last_complete()
 
     def begun(self) -> bool:
-        """Return whether any batch was planned; before, another deployment may replace the stored."""
+        """Return whether any batch was planned; before that, the deployment may be replaced."""
         return self.logs.last_planned() >= 0
 
     def resume(

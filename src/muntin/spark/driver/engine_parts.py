@@ -19,7 +19,7 @@ from muntin.spark.partition.spool import Spool
 from muntin.spark.sinks import SinkMaker
 
 _CHANGE = 300.0
-"""Seconds in which a batch has to apply an added or dropped query, besides two trigger intervals."""
+"""Seconds in which a batch has to apply a change of queries, besides two trigger intervals."""
 
 
 @dataclass(frozen=True)

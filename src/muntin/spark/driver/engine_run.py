@@ -1,9 +1,9 @@
-"""The lifetime of an engine's streaming query: start, wait, stop, and what is cleaned up afterwards.
+"""The lifetime of an engine's streaming query: start, wait, stop, and cleanup.
 
 Exactly once: Spark owns the progress of the run. A batch that is interrupted, by a stop or a crash,
-is not committed and runs again at the next start. Two engines must therefore never write at the same
-time: the lock on the checkpoint is taken before the first side effect of a start and is released only
-when the streaming query has really ended. A sink that does not return keeps it.
+is not committed and runs again at the next start. Two engines must therefore never write at the
+same time: the lock on the checkpoint is taken before the first side effect of a start and is
+released only when the streaming query has really ended. A sink that does not return keeps it.
 """
 
 from __future__ import annotations

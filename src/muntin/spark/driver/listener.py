@@ -1,8 +1,8 @@
 """Listen to Spark's events of a run: write a readable log and call the user's function.
 
-Spark sends the events of all streaming queries of a session to every listener; ours filters by name.
-Events come in order but with a delay, so counts are those noted when a batch was written, not the
-current ones. The listener removes itself from the session when its query ends, however it ends.
+Spark sends the events of all streaming queries of a session to every listener; ours filters by
+name. Events come in order but with a delay, so counts are those noted when a batch was written, not
+the current ones. The listener removes itself from the session when its query ends, however it ends.
 
 PySpark asks Java for every number of a progress separately, which costs an eighth of a second of a
 core per batch. We take the progress as one text, see :class:`_Adapter`.
@@ -50,7 +50,7 @@ class ObservedRun:
 
 
 class RunListener(StreamingQueryListener):
-    """Listens to one start of an engine, from :meth:`attach` until its streaming query has ended."""
+    """Listens to one start of an engine, from :meth:`attach` until its streaming query ends."""
 
     def __init__(
         self, session: SparkSession, run: ObservedRun, on_progress: OnProgress | None = None
@@ -70,7 +70,7 @@ class RunListener(StreamingQueryListener):
         self._session.streams.addListener(self)
 
     def detach(self) -> None:
-        """Stop listening and drop the references to the engine, because Java may keep this object."""
+        """Stop listening and drop the references to the engine: Java may keep this object."""
         self._session.streams.removeListener(self)
         self._run = self._on_progress = None
         self._ended.set()

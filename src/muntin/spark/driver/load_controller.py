@@ -76,7 +76,7 @@ class LoadController:
         )
 
     def release(self) -> None:
-        """Remove all limits, including those of an earlier run, for runs over the available input."""
+        """Remove all limits, even those of an earlier run, for a run over the available input."""
         for query in self._queries.values():
             shape = query.adapter.shape
             query.adapter, query.rates, query.sent = (
@@ -185,7 +185,7 @@ class LoadController:
         )
 
     def _follow(self, query: _LimitedQuery, sample: Sample, resources: float | None) -> None:
-        """Pass a sample to the adapter; the total limit holds at once, its division after analysis."""
+        """Pass a sample to the adapter; the limit holds at once, its division after analysis."""
         request = query.adapter.observe(replace(sample, resources=resources))
         if request is None:
             self._send_limits(query)

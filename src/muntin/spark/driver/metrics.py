@@ -25,8 +25,8 @@ _NOTED = 100
 class Rebuilds:
     """Counts of rebuilt partitions and their rows.
 
-    ``seconds`` measures each batch from the first rebuild to the last, ``partition_seconds`` adds up
-    the rebuilds.
+    ``seconds`` measures each batch from the first rebuild to the last, ``partition_seconds`` adds
+    up the rebuilds.
     """
 
     partitions: int = 0
@@ -108,7 +108,7 @@ class RunMetrics:
         results: Mapping[str, int],
         late: Mapping[str, int],
     ) -> None:
-        """Add the reports of the partitions on a batch, and its numbers of results and late rows."""
+        """Add the reports of the partitions on a batch, and its counts of results and late rows."""
         if batch <= self.batch:
             return
         self.batch = batch

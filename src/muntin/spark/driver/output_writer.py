@@ -1,8 +1,9 @@
-"""Write the outputs of a batch: results to their sinks, late rows to their files, metrics to the counts.
+"""Write the outputs of a batch: results to sinks, late rows to files, metrics to the counts.
 
 Exactly once: Spark may repeat a batch. Sinks and the files of late rows replace what they have for
-its number, the global stages start from their state before it, and counts take a batch once. Queries
-are suspended in the checkpoint before any sink is called, so a repeated batch leaves out the same.
+its number, the global stages start from their state before it, and counts take a batch once.
+Queries are suspended in the checkpoint before any sink is called, so a repeated batch leaves out
+the same.
 """
 
 from __future__ import annotations

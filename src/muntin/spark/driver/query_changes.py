@@ -45,7 +45,7 @@ class PendingChange:
 
 
 def exports(deployment: Deployment, added: DeployedQuery) -> tuple[tuple[str, str], ...]:
-    """Return the dataflows and streams whose rows a new query needs; none if it joins a dataflow."""
+    """Return the dataflows and streams whose rows a new query needs; none if it joins one."""
     joined, others = _dataflows(deployment, added)
     return () if joined is not None else tuple(others)
 

@@ -1,7 +1,7 @@
 """The declarations of an engine on Spark: streams, tables and queries with their plans and sinks.
 
-Nothing here depends on a run. Declarations are collected until the engine starts and then become one
-:class:`~muntin.spark.exchange.deployment.Deployment`.
+Nothing here depends on a run. Declarations are collected until the engine starts and then become
+one :class:`~muntin.spark.exchange.deployment.Deployment`.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class QueryRegistry:
         )
         if settings.changes.strategy is Strategy.INPUT:
             raise SettingError(
-                f"query {query.name} cannot be triggered by input alone on Spark, where the results "
-                "of an instant come from all partitions at once",
+                f"query {query.name} cannot be triggered by input alone on Spark, where the "
+                "results of an instant come from all partitions at once",
                 hint="Use another value of the setting pipeline, or run the query in process",
             )
         settings, plan = _limited(settings, query, plan)

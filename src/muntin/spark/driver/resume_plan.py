@@ -4,8 +4,8 @@ A query is resumed if it still has the same results: the same text, apart from l
 settings on which results depend. Its other settings may change freely, because partitions are
 rebuilt from the rows in the checkpoint.
 
-Exactly-once hazard: a changed query starts again and has no record of the rows it emitted before, so
-nothing would retract those in its sink. That is refused, unless the user asks to replace them. A
+Exactly-once hazard: a changed query starts again and has no record of the rows it emitted before,
+so nothing would retract those in its sink. That is refused, unless the user asks to replace them. A
 query with EMIT CHANGES whose sink has changed starts again as well, so that the new sink never gets
 a retraction of a row it does not have.
 """

@@ -32,7 +32,7 @@ class RunState:
 
     @property
     def takes_changes(self) -> bool:
-        """Whether changes of queries travel as control rows; otherwise the next start applies them."""
+        """Whether changes of queries travel as control rows; otherwise a start applies them."""
         return self.live and self.is_active
 
     def current(self) -> Deployment:

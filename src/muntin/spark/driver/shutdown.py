@@ -1,7 +1,7 @@
 """End the parts of a run within a deadline, whatever they are blocked in.
 
-Killing is always safe: Spark repeats a batch that was not committed, and the state servers hold only
-a cache of the checkpoint.
+Killing is always safe: Spark repeats a batch that was not committed, and the state servers hold
+only a cache of the checkpoint.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def wait_for(work: Callable[[], object], seconds: float | None, what: str) -> No
     def run() -> None:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 (raised again below, in the thread that asked)
+        except BaseException as error:  # noqa: BLE001 (raised again below)
             failures.append(error)
         finally:
             done.set()

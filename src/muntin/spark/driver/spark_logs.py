@@ -2,7 +2,8 @@
 
 Spark writes the offsets of a batch before it runs and a commit after. If both logs are intact, an
 uncommitted batch runs again with the same input. Spark itself misses two cases that would break
-that: a log file that is damaged, and an input file that has disappeared since the batch was planned.
+that: a log file that is damaged, and an input file that has disappeared since the batch was
+planned.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def _positions(offsets: Path) -> dict[int, int]:
 
 
 def _files_of(log: Path, after: int, last: int) -> Iterator[Path]:
-    """Yield the local files in the log of a source, from entry ``after`` (exclusive) to ``last``."""
+    """Yield the local files in the log of a source, behind entry ``after`` up to ``last``."""
     for number in range(after + 1, last + 1):
         file = next(
             (path for path in (log / str(number), log / f"{number}.compact") if path.is_file()),

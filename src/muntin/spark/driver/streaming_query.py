@@ -47,7 +47,7 @@ _PACKED = pa.schema(
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 
 _packers: WeakKeyDictionary[LoadedDeployment, dict[tuple[str, int], Packer]] = WeakKeyDictionary()
-"""Packers by stream and epoch; they live as long as the version of the deployment they belong to."""
+"""Packers by stream and epoch; they live as long as their version of the deployment."""
 
 atexit.register(_packers.clear)  # DuckDB complains of connections that outlive it
 

@@ -2,8 +2,8 @@
 
 Safe under failures: the rows are written before the change that names them, and removed only after
 the first batch in which the dataflow runs is complete. From then on they are part of the partition
-batches that Spark keeps. Rows whose change was never written belong to nobody and are removed at the
-next start.
+batches that Spark keeps. Rows whose change was never written belong to nobody and are removed at
+the next start.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _CarriedRows:
 
 
 def set_aside(folder: Path, held: HeldRows) -> bool:
-    """Write, for each stream, the rows of the dataflow that holds most of it; return whether any."""
+    """Write, by stream, the rows of the dataflow that holds most of it; return if any."""
     most: dict[str, tuple[int, pa.Table]] = {}
     for (_, stream), tables in held.items():
         together = pa.concat_tables(tables)

@@ -1,10 +1,10 @@
 """Encode dataclasses as frames and decode them, driven by their annotations.
 
 An object becomes JSON: dataclasses are objects by field name, tuples and lists are arrays, mappings
-with string keys are objects and others arrays of pairs. Bytes, Arrow schemas and NumPy arrays become
-blobs of the frame, and the JSON holds their numbers. A missing field takes its default, so fields
-can be added; anything else that does not match the annotations is an error. Safe against hostile
-content: only the annotated types are built.
+with string keys are objects and others arrays of pairs. Bytes, Arrow schemas and NumPy arrays
+become blobs of the frame, and the JSON holds their numbers. A missing field takes its default, so
+fields can be added; anything else that does not match the annotations is an error. Safe against
+hostile content: only the annotated types are built.
 """
 
 from __future__ import annotations

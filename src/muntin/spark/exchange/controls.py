@@ -5,10 +5,10 @@ A *moment* promises that no row up to an instant will follow, so time advances w
 brings it, and requests the rows that a new query starts with. Or it sets probe limits, which hold
 from its batch on.
 
-Exactly once: both are a source of the streaming query, a folder of files in the checkpoint. They are
-therefore durable, ordered with the rows, replayed with them and applied once. The folder is always
-read, because Spark refuses to resume a checkpoint with another number of sources. Spark deletes
-files after reading them.
+Exactly once: both are a source of the streaming query, a folder of files in the checkpoint. They
+are therefore durable, ordered with the rows, replayed with them and applied once. The folder is
+always read, because Spark refuses to resume a checkpoint with another number of sources. Spark
+deletes files after reading them.
 
 Spark's file source orders files by modification time and ignores those much older than the newest.
 The clock must not decide that, so every file gets a sequence number, and its modification time is
@@ -96,7 +96,7 @@ class ControlLog:
         self._next = self._reserved = 0
 
     def send_moment(self, moment: int) -> None:
-        """Promise that no row up to ``moment`` (microseconds) will follow; in force in the next batch."""
+        """Promise that no row up to ``moment`` (microseconds) will follow, from then on."""
         self._write({"moment": moment})
 
     def send(self, control: ControlRow) -> None:
@@ -152,9 +152,9 @@ class ControlLog:
 class Heartbeat:
     """Sends the clock's time minus ``delay`` microseconds as a moment, about once per second.
 
-    ``due`` returns the first instant at which time alone can change a result, or None if there is none.
-    Earlier moments are not sent: each one costs a batch. A moment that cannot be written is counted in
-    ``failures`` and logged once; the next beat tries again.
+    ``due`` returns the first instant at which time alone can change a result, or None if there is
+    none. Earlier moments are not sent: each one costs a batch. A moment that cannot be written is
+    counted in ``failures`` and logged once; the next beat tries again.
     """
 
     def __init__(

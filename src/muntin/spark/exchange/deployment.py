@@ -5,8 +5,8 @@ Partitions and packing tasks compute from a deployment alone, so all of them dec
 are sent. A *dataflow* runs the queries of one partitioning inside a partition; usually there is one
 per partitioning.
 
-Invariant: changes made while the engine runs are only appended, each with the batch from which it is
-in force. *Epoch* n is the deployment with its first n changes. A batch that runs again after a
+Invariant: changes made while the engine runs are only appended, each with the batch from which it
+is in force. *Epoch* n is the deployment with its first n changes. A batch that runs again after a
 failure therefore has the epoch it had the first time, and the numbers of partitionings never move.
 """
 
@@ -52,8 +52,8 @@ class DeployedQuery:
 class QueryChange:
     """A query added or dropped while the engine runs; in force from ``batch`` on.
 
-    An added query joins ``dataflow`` or opens it. With ``carried``, the dataflow starts with the rows
-    that were set aside under its name.
+    An added query joins ``dataflow`` or opens it. With ``carried``, the dataflow starts with the
+    rows that were set aside under its name.
     """
 
     batch: int
@@ -106,8 +106,8 @@ class Deployment:
     def watermark(self, read: Collection[str], newest: Mapping[str, int]) -> Place:
         """Return the place up to which the order of some streams is final.
 
-        It is the least newest time minus slack. It depends on nothing else, so it is the same in all
-        partitions and after any restart.
+        It is the least newest time minus slack. It depends on nothing else, so it is the same in
+        all partitions and after any restart.
         """
         places = []
         for order, stream in enumerate(self.streams):
@@ -175,7 +175,7 @@ class Deployment:
 
 @dataclass(frozen=True)
 class PlacedQuery:
-    """A bound query with its distribution, its partitioning, the number of that, and its dataflow."""
+    """A bound query with its distribution, partitioning and its number, and dataflow."""
 
     registered: DeployedQuery
     query: Query
@@ -186,7 +186,7 @@ class PlacedQuery:
 
     @cached_property
     def parts(self) -> tuple[Query, ...]:
-        """The queries that partitions run: the query itself, or parts that feed its global stage."""
+        """The queries that partitions run: the query, or parts that feed its global stage."""
         return self.distribution.parts(self.query)
 
     @property

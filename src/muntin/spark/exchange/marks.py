@@ -14,11 +14,11 @@ import pyarrow as pa
 
 @dataclass(frozen=True, order=True)
 class Mark:
-    """The position of results: micro-batch, partition, and number of the query's earlier results there.
+    """The position of results: batch, partition, and count of the query's earlier results there.
 
     The result in row ``i`` of a piece always has the position ``(batch, partition, sequence + i)``.
-    ``arrived`` is the moment at which the partition got its part of the batch, in seconds since 1970;
-    it differs between attempts and is not compared.
+    ``arrived`` is the moment at which the partition got its part of the batch, in seconds since
+    1970; it differs between attempts and is not compared.
     """
 
     batch: int

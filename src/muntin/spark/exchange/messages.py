@@ -15,7 +15,7 @@ import pyarrow as pa
 from muntin.state.advance_limit import Segment
 
 TIMELESS = -2
-"""The partitioning number of rows whose time is NULL or out of range: they have no place in the order."""
+"""The partitioning number of rows whose time is NULL or out of range."""
 
 CONTROL = -3
 """The partitioning number of control rows."""

@@ -1,8 +1,8 @@
 """Split a task's rows of a stream into one table per partition and partitioning.
 
-Invariant: the partition of a row depends only on its values and the deployment, never on the task or
-the batch, so a replay sends every row to the same place. Rows that several partitions get have one
-owner, which reports them if they are late.
+Invariant: the partition of a row depends only on its values and the deployment, never on the task
+or the batch, so a replay sends every row to the same place. Rows that several partitions get have
+one owner, which reports them if they are late.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Packer:
                     yield partition, Part(number, self._stream.name, task, to_blob(table))
 
     def part_of(self, partition: int, route: Route, number: int, rows: pa.Table) -> Part | None:
-        """Return the part of one partition under the partitioning ``number``; None if it is empty."""
+        """Return the part of one partition under partitioning ``number``; None if empty."""
         table = self._for_partition(route, rows, self.owners(route, rows) == partition)
         return Part(number, self._stream.name, 0, to_blob(table)) if len(table) else None
 
@@ -88,7 +88,7 @@ class Packer:
         return timed
 
     def owners(self, route: Route, rows: pa.Table) -> Owners:
-        """Return the partition that owns each row; the first one if the key is NULL and joins nothing."""
+        """Return the partition that owns each row; the first if the key is NULL."""
         if route.key is None:
             codes, known = whole_codes(rows.column(self._stream.time)), None
         else:

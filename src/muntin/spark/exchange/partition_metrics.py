@@ -15,7 +15,7 @@ STATS = "stats"
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """A rebuild of a partition from the checkpoint: its rows, and its time in seconds since 1970."""
+    """A rebuild of a partition from the checkpoint; times are in seconds since 1970."""
 
     rows: int
     began: float
