@@ -1,4 +1,7 @@
-"""Checkpoints that are in use, damaged or without room: told by name, and after a repair every result is there once."""
+"""Checkpoints that are in use, damaged or without room.
+
+Told by name, and after a repair every result is there once.
+"""
 
 from __future__ import annotations
 
@@ -82,9 +85,9 @@ def test_a_checkpoint_in_use_of_other_tables_or_damaged_is_refused_and_goes_on_w
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """Mount a disk of 8 MB, which needs the right to mount.
 
-    Nothing unprivileged has the same effect: Spark's Java process writes to the disk as well, so the
-    limit must hold for all processes and fail with ENOSPC. RLIMIT_FSIZE holds for one process and
-    fails with EFBIG, and a mount namespace would hide the disk from the Java that already runs.
+    Nothing unprivileged has the same effect: Spark's Java process writes to the disk as well, so
+    the limit must hold for all processes and fail with ENOSPC. RLIMIT_FSIZE holds for one process
+    and fails with EFBIG, and a mount namespace would hide the disk from the Java that already runs.
     """
     disk = tmp_path / "disk"
     disk.mkdir()

@@ -1,4 +1,7 @@
-"""Declarations on Spark: the facts that checks rely on are Spark's own, confinement holds, stats have one shape."""
+"""Declarations on Spark.
+
+The facts that checks rely on are Spark's own, confinement holds, stats have one shape.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a run tells while it goes on: the log, the calls of a user's function, and that nothing is left in the session."""
+"""What a run tells while it goes on.
+
+The log, the calls of a user's function, and that nothing is left in the session.
+"""
 
 from __future__ import annotations
 

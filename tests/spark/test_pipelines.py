@@ -1,4 +1,7 @@
-"""DISTINCT, GROUP BY, aggregates, set operators and sub-selects on Spark: the results of the engine in process, also after restarts."""
+"""DISTINCT, GROUP BY, aggregates, set operators and sub-selects on Spark.
+
+The results of the engine in process, also after restarts.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def test_results_are_those_in_process_also_from_a_checkpoint(
         folders.write(stream, random_rows(seed, 60, 6))
     engine_over(spark, folders, QUERIES).process_available()
     assert len(list(stages.iterdir())) == len(ABOVE), (
-        "a folder for each query that has a last stage"
+        "a folder for each query that has a global stage"
     )
     for stream in "AB":
         folders.write(stream, rows([7, 7.5, 8, 11], start=100))
@@ -73,7 +76,7 @@ def test_results_are_those_in_process_also_from_a_checkpoint(
     assert again.progress is not None
     told = again.progress["muntin"]["queries"]
     assert [told[name]["last_stage_rows"] for name in LOCAL] == [0] * len(LOCAL), (
-        "they have no last stage"
+        "they have no global stage"
     )
     assert told["newest"]["last_stage_rows"] > 0
 

@@ -1,4 +1,7 @@
-"""Sinks in a session: formats of Spark, views, names of any kind, queries that go and come again."""
+"""Sinks in a session.
+
+Formats of Spark, views, names of any kind, queries that go and come again.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Subscribers on Spark: results come before their batch is complete, and again under the same marks when it is tried again."""
+"""Subscribers on Spark.
+
+Results come before their batch is complete, and again under the same marks when it is tried again.
+"""
 
 from __future__ import annotations
 

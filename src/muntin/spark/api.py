@@ -25,7 +25,7 @@ from muntin.model.clock import Instant, parse_instant, parse_interval
 from muntin.plan.query import Query
 from muntin.spark.driver.checkpoint import Checkpoint
 from muntin.spark.driver.engine_parts import EngineParts
-from muntin.spark.driver.engine_run import EngineRun, RunOptions
+from muntin.spark.driver.engine_run import EngineRun, RunConfig
 from muntin.spark.driver.listener import OnProgress
 from muntin.spark.driver.live_declarations import LiveDeclarations
 from muntin.spark.session import STREAMING, local_session
@@ -102,7 +102,7 @@ class SparkEngine:
         self._parts = EngineParts.make(
             declared, stored, self.sinks, partitions=self.partitions, interval=interval / 1e6
         )
-        options = RunOptions(
+        options = RunConfig(
             self.partitions,
             interval,
             parse_interval(heartbeat) if heartbeat else None,

@@ -172,9 +172,9 @@ def test_part_files_in_a_checkpoint_are_gone_once_it_is_acquired(tmp_path: Path)
 
 
 def test_rows_put_aside_for_a_change_that_never_came_are_removed(tmp_path: Path) -> None:
-    for lane in ("known", "unknown"):
-        (tmp_path / lane).mkdir()
-        (tmp_path / lane / "0.rows").touch()
+    for name in ("known", "unknown"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "0.rows").touch()
     added = DeployedQuery("q", "SELECT v FROM A WINDOW 1 SECOND", {})
     program = Deployment((), changes=(QueryChange(1, added=added, dataflow="known", carried=True),))
     remove_unclaimed(program, tmp_path)

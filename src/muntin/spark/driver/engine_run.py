@@ -42,7 +42,7 @@ _log = logging.getLogger("muntin.spark")
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class RunConfig:
     """How an engine runs.
 
     Parameters
@@ -69,7 +69,7 @@ class RunOptions:
 class EngineRun:
     """Runs the streaming query of an engine; ``lock`` guards declarations and starts and stops."""
 
-    def __init__(self, spark: SparkSession, options: RunOptions, parts: EngineParts) -> None:
+    def __init__(self, spark: SparkSession, options: RunConfig, parts: EngineParts) -> None:
         self.lock = threading.RLock()
         self.state = parts.state
         self._spark = spark

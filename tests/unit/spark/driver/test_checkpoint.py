@@ -78,7 +78,10 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
 
 
 def planned(folder: Path, batch: int, position: int, files: dict[int, Path]) -> None:
-    """As Spark notes a batch: a source of files that was read up to a position, and one of another kind."""
+    """As Spark notes a batch.
+
+    A source of files that was read up to a position, and one of another kind.
+    """
     (folder / "spark" / "offsets").mkdir(parents=True, exist_ok=True)
     log = folder / "spark" / "sources" / "0"
     log.mkdir(parents=True, exist_ok=True)

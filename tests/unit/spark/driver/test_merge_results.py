@@ -1,4 +1,7 @@
-"""The results of all partitions as one table: in the order of time, those of one instant by partition and as they came."""
+"""The results of all partitions as one table.
+
+In the order of time, those of one instant by partition and as they came.
+"""
 
 from __future__ import annotations
 

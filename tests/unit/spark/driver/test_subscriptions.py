@@ -1,4 +1,7 @@
-"""Subscribers without Spark: each has its own thread and buffer; what one does is no business of the others."""
+"""Subscribers without Spark.
+
+Each has its own thread and buffer; what one does is no business of the others.
+"""
 
 from __future__ import annotations
 
@@ -208,7 +211,10 @@ def test_what_cannot_be_a_subscriber_is_refused() -> None:
 
 
 def pieces(random: Random, batch: int, partition: int, rows: int) -> list[tuple[Mark, list[int]]]:
-    """The results of a partition in a batch, cut anyhow; an attempt that ends half-way has only the first of them."""
+    """The results of a partition in a batch, cut anyhow.
+
+    An attempt that ends half-way has only the first of them.
+    """
     cuts = sorted({0, rows, *(random.randint(0, rows) for _ in range(4))})
     return [
         (Mark(batch, partition, begin), list(range(begin, end))) for begin, end in pairwise(cuts)

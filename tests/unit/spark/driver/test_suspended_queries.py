@@ -103,7 +103,8 @@ def test_a_query_that_cannot_be_registered_does_not_stop_its_partition(
         assert applied.stats.suspended.keys() == ({"joined"} if batch in {1, 2} else set())
 
 
-# -- the driver ----------------------------------------------------------------------------------------
+# -- the driver
+# ----------------------------------------------------------------------------------------
 
 
 class Collected:
@@ -118,7 +119,10 @@ class Collected:
 
 
 class Run:
-    """Two partitions and a writer, batch by batch; ``broken`` says in which partition expressions fail."""
+    """Two partitions and a writer, batch by batch.
+
+    ``broken`` says in which partition expressions fail.
+    """
 
     def __init__(self, folder: Path, program: Deployment) -> None:
         self.program = program

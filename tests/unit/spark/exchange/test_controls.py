@@ -1,4 +1,7 @@
-"""Control files do not depend on the clock; a heartbeat survives failed writes and beats only when it matters."""
+"""Control files do not depend on the clock.
+
+A heartbeat survives failed writes and beats only when it matters.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,8 @@ def test_control_files_are_ordered_by_their_numbers_also_when_the_clock_goes_bac
     folder = tmp_path / "muntin" / "controls"
     times: list[float] = []
     for restart in range(3):
-        # An hour earlier each time, and no file is left to go by: Spark removes those that it has read.
+        # An hour earlier each time, and no file is left to go by: Spark removes those that it has
+        # read.
         monkeypatch.setattr(
             time, "time_ns", lambda hours=restart: (1_800_000_000 - 3600 * hours) * 10**9
         )

@@ -1,4 +1,7 @@
-"""Files of a checkpoint: read back as written, never run, and refused when a single byte is wrong."""
+"""Files of a checkpoint.
+
+Read back as written, never run, and refused when a single byte is wrong.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,8 @@ def trap(tmp_path: Path) -> tuple[bytes, Path]:
     return content, sprung
 
 
-# -- frames ------------------------------------------------------------------------------------------
+# -- frames
+# ------------------------------------------------------------------------------------------
 
 
 def test_every_changed_byte_and_every_truncation_is_detected() -> None:
@@ -128,7 +132,8 @@ def test_a_file_is_replaced_in_one_step(tmp_path: Path) -> None:
     assert [found.name for found in path.parent.iterdir()] == ["file.x"]
 
 
-# -- nothing in a checkpoint is unpickled ------------------------------------------------------------
+# -- nothing in a checkpoint is unpickled
+# ------------------------------------------------------------
 
 
 def begun(folder: Path) -> Checkpoint:
@@ -205,11 +210,11 @@ def test_a_planted_share_is_not_run(trap: tuple[bytes, Path]) -> None:
 
 def test_planted_outputs_are_not_run(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
     content, sprung = trap
-    outbox = Spool(tmp_path)
-    sent = outbox.put(Output("results", "q", pa.table({"v": range(100_000)})))
+    spool = Spool(tmp_path)
+    sent = spool.put(Output("results", "q", pa.table({"v": range(100_000)})))
     (tmp_path / sent.file).write_bytes(content)
     with pytest.raises(CheckpointError, match=rf"{sent.file} is damaged"):
-        outbox.take(b"", sent.file)
+        spool.take(b"", sent.file)
     assert not sprung.exists()
 
 
@@ -223,7 +228,8 @@ def test_pickle_is_imported_nowhere_but_where_spark_asks_for_it() -> None:
     assert users == ["processor.py"], "Spark ships the processor in a closure of its own"
 
 
-# -- the cache of programs ---------------------------------------------------------------------------
+# -- the cache of programs
+# ---------------------------------------------------------------------------
 
 
 def test_twenty_changes_of_a_program_with_a_large_table_keep_one_version(tmp_path: Path) -> None:
