@@ -7,7 +7,7 @@ from pathlib import Path
 from muntin.engine.script_check import Scope, ScriptCheck
 from muntin.errors import InputError, SqlError
 from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import PipelinePlan
+from muntin.plan.query_plan import QueryPlan
 
 _NO_FILES = Scope(files=False)
 
@@ -41,7 +41,7 @@ def check_app(path: Path, scope: Scope) -> tuple[ScriptCheck, list[SqlError]]:
     return check, check.read(read_text(path))
 
 
-def read_app(path: Path, scope: Scope = _NO_FILES) -> list[JoinPlan | PipelinePlan]:
+def read_app(path: Path, scope: Scope = _NO_FILES) -> list[JoinPlan | QueryPlan]:
     """The plans of the queries that a script leaves registered, in order; raise all its errors at once."""
     check, errors = check_app(path, scope)
     if errors:

@@ -17,8 +17,8 @@ from muntin.expressions.evaluator import Evaluator
 from muntin.operators.pair_join import Key, PairJoin, key_type
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import Changes
-from muntin.plan.pipeline import Combine
-from muntin.plan.query import ColumnRef, Comparison, Expression
+from muntin.plan.expression import ColumnRef, Comparison, Expression
+from muntin.plan.nodes import Join, Project
 from muntin.state.group_table import GroupTable
 
 
@@ -27,10 +27,10 @@ class ProjectOperator:
 
     tidy = False
 
-    def __init__(self, node: Combine, evaluator: Evaluator) -> None:
+    def __init__(self, node: Project, evaluator: Evaluator) -> None:
         self._node = node
         self._evaluator = evaluator
-        self._flat = [ColumnRef(0, name).flat for name in node.inputs[0].schema.names]
+        self._flat = [ColumnRef(0, name).flat for name in node.input.schema.names]
 
     def begin(self, inputs: Sequence[Changes]) -> Changes:
         """The changes before any row has come."""
@@ -43,10 +43,10 @@ class ProjectOperator:
         if not len(changes):
             return Changes.none(node.schema)
         changes = changes.with_columns(changes.columns.rename_columns(self._flat))
-        if node.predicates:
+        if node.where:
             changes = changes.where(
                 self._evaluator.holds(
-                    [predicate.expression for predicate in node.predicates], changes.columns
+                    [predicate.expression for predicate in node.where], changes.columns
                 )
             )
         columns = self._evaluator.columns(
@@ -75,26 +75,26 @@ class _Stage:
 class CombineOperator:
     """A select over several inputs, at least one of them a sub-select; ``ending``: rows may have ends."""
 
-    def __init__(self, node: Combine, evaluator: Evaluator, *, ending: bool = False) -> None:
+    def __init__(self, node: Join, evaluator: Evaluator, *, ending: bool = False) -> None:
         self.tidy = not ending
         self._node = node
         self._evaluator = evaluator
         self._ending = ending
         self._flat = [
             [ColumnRef(place, name).flat for name in child.schema.names]
-            for place, child in enumerate(node.inputs)
+            for place, child in enumerate(node.sources)
         ]
         conditions = [predicate.expression for predicate in node.predicates]
         self._alone = [
             [one for one in conditions if one.sources == {place}]
-            for place in range(len(node.inputs))
+            for place in range(len(node.sources))
         ]
         self._constant = [one for one in conditions if not one.sources]
         self._stages = self._plan()
 
     def _plan(self) -> list[_Stage]:
         """Inputs in the order in which they are joined: next is one that an equality ties to those before it, if there is one."""
-        left = list(range(len(self._node.inputs)))
+        left = list(range(len(self._node.sources)))
         done = {left.pop(0)}
         stages = [_Stage(0, None, [])]
         schema = self._named_schema(0)
@@ -122,7 +122,7 @@ class CombineOperator:
         return stages
 
     def _named_schema(self, place: int) -> pa.Schema:
-        schema = self._node.inputs[place].schema
+        schema = self._node.sources[place].schema
         return pa.schema(
             [field.with_name(flat) for field, flat in zip(schema, self._flat[place], strict=True)]
         )

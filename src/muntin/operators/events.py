@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from muntin.kernels import layout
 from muntin.kernels.arrays import EventArrays
-from muntin.kernels.total_order import merge_events
+from muntin.kernels.total_order import Readers, StreamRows, merge_events
 from muntin.operators.code_reader import CodeReader
 from muntin.state.batch import Batch
 from muntin.state.join_state import JoinState
@@ -158,14 +158,18 @@ class EventMaker:
         sources = np.empty(most, np.int32)
         offsets, times, out_pushed, rows = (np.empty(most, np.int64) for _ in range(4))
         counts = np.zeros((most if self._counting else 0, len(self._specs)), np.int64)
-        count = merge_events(
-            np.concatenate([new.batch.times for new in news]), starts, self._first_source, self._sources, self._source_stream,
-            wanted, parts.wanted_start, parts.offset, self._widths, np.array([new.before for new in news], np.int64),
-            pushed, parts.pushed_start, self._tick_always, np.zeros(len(news), np.int64),
-            sources, offsets, times, out_pushed, counts, rows,
-        )  # fmt: skip
-        counts = counts[:count] if self._counting else np.zeros((1, len(self._specs)), np.int64)
         incoming = np.concatenate(parts.formatted)
+        readers = Readers(
+            self._first_source, self._sources, self._source_stream, self._widths, self._tick_always
+        )
+        arrived = StreamRows(
+            np.concatenate([new.batch.times for new in news]), starts,
+            np.array([new.before for new in news], np.int64),
+            wanted, parts.wanted_start, parts.offset, pushed, parts.pushed_start,
+        )  # fmt: skip
+        out = EventArrays(sources, offsets, times, counts, out_pushed, incoming)
+        count = merge_events(readers, arrived, np.zeros(len(news), np.int64), out, rows)
+        counts = counts[:count] if self._counting else np.zeros((1, len(self._specs)), np.int64)
         return Events(
             sources[:count],
             offsets[:count],

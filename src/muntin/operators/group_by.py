@@ -23,8 +23,8 @@ from muntin.operators.distinct_values import DistinctValues
 from muntin.operators.first_last import FirstLast
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import BEGINNING, Changes
-from muntin.plan.pipeline import Aggregate, GroupBy, leave_in_order
-from muntin.plan.query import ColumnRef
+from muntin.plan.expression import ColumnRef
+from muntin.plan.nodes import Aggregate, GroupBy
 from muntin.state.group_table import GroupTable, Slots
 
 _Over: TypeAlias = tuple[int | None, bool, tuple[int, ...]]
@@ -73,7 +73,7 @@ class GroupByOperator:
                 kind, self._node.input.schema.field(order[0]).type, keyed, self._evaluator
             )
         values = DistinctValues(self._evaluator) if distinct else None
-        return Argument(kind, needs, values, in_order=leave_in_order(self._node.input))
+        return Argument(kind, needs, values, in_order=self._node.input.expires_in_order)
 
     def begin(self, inputs: Sequence[Changes]) -> Changes:
         """The changes before any row has come: a query without keys has a row over no rows."""

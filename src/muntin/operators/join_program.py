@@ -10,7 +10,7 @@ import numpy.typing as npt
 from muntin.kernels import layout
 from muntin.kernels.arrays import Program
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Window
-from muntin.plan.join import JoinPlan, Step
+from muntin.plan.join import JoinPlan, JoinStep
 from muntin.state.join_state import IndexSpec, StoreSpec
 
 OPERATORS = {
@@ -53,7 +53,7 @@ def store_specs(plan: JoinPlan, streams: Mapping[str, int]) -> tuple[StoreSpec, 
 
 
 def make_program(
-    plan: JoinPlan, orders: Sequence[Sequence[Step]], first_index: npt.NDArray[np.int64]
+    plan: JoinPlan, orders: Sequence[Sequence[JoinStep]], first_index: npt.NDArray[np.int64]
 ) -> Program:
     """Return join orders in one flat array: ``sources`` steps of ``stride`` numbers per origin."""
     sources = plan.query.sources

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.settings import Strategy
-from muntin.operators.combine import CombineOperator, ProjectOperator
 from muntin.operators.group_by import GroupByOperator
 from muntin.operators.intake import Intake
-from muntin.operators.set_operation import CountingOperator, UnionAllOperator
+from muntin.operators.registry import Build, make_operator
+from muntin.operators.set_operation import CountingOperator
 from muntin.operators.signed import BEGINNING, NEVER, Changes
-from muntin.operators.steps import Operator, Step, Steps, what_it_does
-from muntin.operators.windowed import OnceOperator, has_ends
-from muntin.plan.pipeline import (
-    Combine,
-    Distinct,
-    GroupBy,
-    Leaf,
-    Node,
-    Pipeline,
-    SetOperation,
-    SetOperator,
-    Stored,
-)
+from muntin.operators.steps import Operator, Step, Steps
+from muntin.operators.windowed import OnceOperator
+from muntin.plan.node import Node
+from muntin.plan.nodes import Scan
+from muntin.plan.query import Query
 
 
 @dataclass(frozen=True)
@@ -61,32 +52,30 @@ class PipelineOperator:
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        query: Query,
         tables: Mapping[str, pa.Table],
         evaluator: Evaluator,
         drive: Drive | None = None,
     ) -> None:
         drive = drive or Drive()
         strategy, self._pool = drive.strategy, drive.steps or Steps()
-        leaves = iter(drive.leaves or range(len(pipeline.leaves)))
+        leaves = iter(drive.leaves or range(len(query.leaves)))
         self._tables = tables
         self._windowed = strategy in {Strategy.PROBING, Strategy.INPUT}
         self.is_triggered = strategy is Strategy.INPUT
         """Whether results come only when rows reach the operators."""
         self._places: list[_Place] = []
-        self._build(
-            pipeline.root, leaves, partial(_operator, evaluator=evaluator, windowed=self._windowed)
-        )
-        self._shown = Intake(pipeline.root.schema, expires=True)
+        self._build(query.root, leaves, Build(evaluator, self._windowed))
+        self._shown = Intake(query.root.schema, expires=True)
 
-    def _build(
-        self, node: Node, leaves: Iterator[Hashable], make: Callable[[Node], Operator | None]
-    ) -> int:
-        inputs = tuple(self._build(child, leaves, make) for child in node.inputs)
+    def _build(self, node: Node, leaves: Iterator[Hashable], build: Build) -> int:
+        inputs = tuple(self._build(child, leaves, build) for child in node.inputs)
         below = tuple(id(self._places[place].step) for place in inputs)
-        key = what_it_does(node), below, next(leaves) if isinstance(node, Leaf) else None
+        key = (None, next(leaves)) if node.is_leaf else (node.parameters, below)
         self._places.append(
-            _Place(self._pool.get(key, lambda: self._make(node, make(node))), inputs)
+            _Place(
+                self._pool.get(key, lambda: self._make(node, make_operator(node, build))), inputs
+            )
         )
         return len(self._places) - 1
 
@@ -131,11 +120,9 @@ class PipelineOperator:
                 continue
             if step.operator is not None:
                 step.begun = step.operator.begin([self._begun(below) for below in place.inputs])
-            elif isinstance(step.node, Stored):
-                step.begun = Changes.coming(
-                    self._tables[step.node.source.relation].select(step.node.schema.names),
-                    BEGINNING,
-                )
+            elif isinstance(step.node, Scan):
+                rows = self._tables[step.node.relation].select(step.node.schema.names)
+                step.begun = Changes.coming(rows, BEGINNING)
             else:
                 step.begun = Changes.none(step.node.schema)
         return self._begun(-1)
@@ -153,7 +140,7 @@ class PipelineOperator:
         following = iter(leaves)
         for place in self._places:
             step = place.step
-            own = next(following) if isinstance(step.node, Leaf) else None
+            own = next(following) if step.node.is_leaf else None
             if step.failure is not None:
                 raise step.failure
             if step.turn == turn >= 0:
@@ -183,8 +170,8 @@ class PipelineOperator:
     def _of_leaf(self, step: Step, changes: Changes, now: int) -> Changes:
         """What a leaf sends on, and its clock: that of the engine, or with INPUT the time of the last row that came."""
         (intake,) = step.intakes
-        if isinstance(step.node, Stored) or not self.is_triggered:
-            step.clock = NEVER if isinstance(step.node, Stored) else now
+        if step.node.is_table or not self.is_triggered:
+            step.clock = NEVER if step.node.is_table else now
             return changes
         intake.put(changes)
         coming = np.flatnonzero(changes.signs > 0)
@@ -199,9 +186,7 @@ class PipelineOperator:
             child = self._places[below].step
             intake.put(child.found)
             clocks.append(
-                intake.newest
-                if self.is_triggered and not isinstance(child.node, Stored)
-                else child.clock
+                intake.newest if self.is_triggered and not child.node.is_table else child.clock
             )
         step.clock = max(step.clock, min(clocks))
         return [intake.take(step.clock) for intake in step.intakes]
@@ -228,25 +213,3 @@ class PipelineOperator:
         """Bytes of all steps, of those that others have too a part."""
         shown = self._shown.expire.nbytes() if self._shown.expire else 0
         return shown + sum(place.step.nbytes() // place.step.users for place in self._places)
-
-
-def _operator(node: Node, *, evaluator: Evaluator, windowed: bool) -> Operator | None:
-    match node:
-        case GroupBy():
-            return GroupByOperator(node, evaluator)
-        case SetOperation(SetOperator.UNION_ALL):
-            return UnionAllOperator(node)
-        case Distinct() | SetOperation():
-            return (
-                OnceOperator(node, evaluator)
-                if windowed and has_ends(node)
-                else CountingOperator(node, evaluator)
-            )
-        case Combine():
-            return (
-                ProjectOperator(node, evaluator)
-                if len(node.inputs) == 1
-                else CombineOperator(node, evaluator, ending=windowed)
-            )
-        case _:
-            return None

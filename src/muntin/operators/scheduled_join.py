@@ -34,11 +34,9 @@ from muntin.schedule.work_queue import WorkQueue
 Integers = npt.NDArray[np.int64]
 
 _SECOND = 1_000_000_000
-_NO_TRACE = np.zeros((0, at.T_COLUMNS), np.int64)
 _ARRIVED = np.zeros(1, np.int64)
 _NO_TABLE = np.zeros((1, 1), np.int32)
 _NO_QUOTIENTS = np.zeros((1, 1), np.float64)
-_LONGEST = (1 << 62) - 1
 _FEW = 1 << 12
 _TWO = 2
 
@@ -84,29 +82,6 @@ class Pace:
         """The length of the next turn."""
         turn, self._next = self._next, min(2 * self._next, self.longest)
         return turn
-
-
-@dataclass
-class Timing:
-    """How a replay tells the time, and when it lets others go on.
-
-    Parameters
-    ----------
-    gap : int
-        When the machine does something else for more nanoseconds than that, the clock stands still. Work looks at the clock every few
-        microseconds.
-    costs : tuple of int, optional
-        Of looking at a row and of finding a result. With them the clock moves by these alone: a simulation without overheads.
-    turn : int
-        Nanoseconds on the clock after which a replay yields.
-    speed : float
-        How fast the clock goes beside the machine's. It may be changed between turns, when the machine has become faster or slower.
-    """
-
-    gap: int = _LONGEST
-    costs: tuple[int, int] | None = None
-    turn: int = _LONGEST
-    speed: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -169,7 +144,6 @@ class ScheduledJoin(JoinOperator):
         assert not obstacle(plan), f"such joins are not scheduled: {obstacle(plan)}"
         self._events: Events | None = None
         self._arrivals = _ARRIVED
-        self.trace = _NO_TRACE
         self.follow(schedule)
 
     def follow(self, schedule: Schedule) -> None:
@@ -204,9 +178,8 @@ class ScheduledJoin(JoinOperator):
     def absorb(self, news: Sequence[NewRows], now: int) -> Iterator[Released]:
         """Take new rows, given per stream, while others are being worked on; nothing is looked for, but what is ready is yielded."""
         self.take(news, now)
-        desk = self.work_queue.state
         while self._untaken():
-            desk[[at.CLOCK, at.NOW, at.PUNCTUAL, at.UNTIL]] = at.MEASURED, 0, 0, 0
+            self.work_queue.state[at.UNTIL] = 0
             released = self.go_on(_FEW)
             if released is not None:
                 yield released
@@ -252,55 +225,27 @@ class ScheduledJoin(JoinOperator):
 
     def work(self, pace: Pace) -> Released | None:
         """Go on for a turn, or until there are many results or all is done; the results, if there are any."""
-        desk = self.work_queue.state
-        desk[[at.CLOCK, at.NOW, at.PUNCTUAL, at.APART]] = at.MEASURED, 0, 0, 0
-        desk[at.UNTIL] = time.monotonic_ns() + pace.turn()
+        self.work_queue.state[at.UNTIL] = time.monotonic_ns() + pace.turn()
         return self.go_on(pace.results)
 
-    def replay(
-        self, news: Sequence[NewRows], arrivals: Integers, now: int, timing: Timing
-    ) -> Iterator[Released | None]:
-        """Work as if the rows came at their arrivals, given in total order, in nanoseconds from now on; for measurements.
-
-        The clock is put forward to the next arrival when there is nothing to do, and stands still between turns. Results are written for
-        each level apart: what an output stream costs is then part of the measurement, as in the paper.
-        """
-        self.take(news, now)
-        desk = self.work_queue.state
-        desk[[at.APART, at.PUNCTUAL, at.NOW, at.IDLE, at.LOST]] = 1, 1, 0, 0, 0
-        desk[at.CLOCK] = at.MEASURED if timing.costs is None else at.COUNTED
-        if timing.costs is not None:
-            desk[[at.PROBE_COST, at.RESULT_COST]] = timing.costs
-        self._arrivals = arrivals
-        while self.is_busy():
-            desk[[at.UNTIL, at.GAP]] = min(desk[at.NOW] + timing.turn, _LONGEST), timing.gap
-            desk[at.SPEED] = round(timing.speed * (1 << at.EVENLY))
-            desk[at.SINCE] = desk[at.SEEN] = time.monotonic_ns()
-            released = self.go_on()
-            if timing.costs is None:
-                desk[at.NOW] += (desk[at.SEEN] - desk[at.SINCE]) * desk[at.SPEED] >> at.EVENLY
-            yield released
-        desk[at.GAP] = 0
-        self.rest()
-
     def go_on(self, most: int = 1 << 18) -> Released | None:
-        """Work by the clock that is set on the desk, until there are about so many results."""
-        desk = self.work_queue.state
-        desk[at.FOUND] = 0
+        """Work until the time in the scheduler state, or until there are about ``most`` results."""
+        state = self.work_queue.state
+        state[at.FOUND] = 0
         while True:
             status = self._call(self._results(most))
-            count = int(desk[at.FOUND])
+            count = int(state[at.FOUND])
             if status == layout.GROW:
                 events = self._events
                 assert events is not None, "a row had no room"
-                self._make_room(layout.GROW, 0, events, int(desk[at.EVENT]))
+                self._make_room(layout.GROW, 0, events, int(state[at.EVENT]))
                 self._find_resumes()
             elif status == at.MORE_ROWS:
                 self.work_queue.reserve(len(self.work_queue.outers))
             elif status == at.MORE_PAIRS:
                 self.work_queue.widen()
             elif status == layout.OVERFLOW and not count:
-                self._room = int(desk[at.NEED])
+                self._room = int(state[at.NEED])
             else:
                 break
         self.state.counters[layout.N_RESULTS] += count
@@ -326,7 +271,7 @@ class ScheduledJoin(JoinOperator):
         return int(
             run_schedule(
                 self.state.arena, self._program, self._events.arrays, self._arrivals,
-                self._level_arrays, self.work_queue.arrays, self.trace,
+                self._level_arrays, self.work_queue.arrays,
                 Output(out, self.state.counters, self._scratch),
             )
         )  # fmt: skip

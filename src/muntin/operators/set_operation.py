@@ -19,7 +19,7 @@ import pyarrow as pa
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import Changes, merged
-from muntin.plan.pipeline import Distinct, SetOperation, SetOperator
+from muntin.plan.nodes import Distinct, SetOperation, SetOperator
 from muntin.state.group_sums import GroupCounts
 from muntin.state.group_table import GroupTable
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from muntin.operators.intake import Intake
 from muntin.operators.signed import BEGINNING, Changes
-from muntin.plan.pipeline import Combine, Distinct, GroupBy, Leaf, Node, SetOperation, Stored
+from muntin.plan.node import Node
 
 
 class Operator(Protocol):
@@ -84,20 +84,3 @@ class Steps:
         step.users -= 1
         if not step.users:
             del self._known[step.key]
-
-
-def what_it_does(node: Node) -> Hashable:
-    """All that a node says beside its inputs."""
-    match node:
-        case GroupBy():
-            return GroupBy, node.keys, node.aggregates, node.having, node.select
-        case Combine():
-            return Combine, node.predicates, node.select
-        case SetOperation():
-            return SetOperation, node.operator
-        case Distinct():
-            return Distinct
-        case Stored():
-            return Stored, node.source.relation, tuple(node.source.schema.names)
-        case Leaf():
-            return Leaf

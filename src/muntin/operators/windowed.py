@@ -19,7 +19,7 @@ from muntin.kernels.distinct_changes import GREATER, LEFT, LESSER
 from muntin.operators.row_keys import row_keys
 from muntin.operators.set_operation import TIMES, of_left
 from muntin.operators.signed import Changes, merged
-from muntin.plan.pipeline import Distinct, SetOperation, SetOperator
+from muntin.plan.nodes import Distinct, SetOperation, SetOperator
 from muntin.state.group_ends import GroupEnds
 from muntin.state.group_sums import GroupCounts
 from muntin.state.group_table import GroupTable

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import cache
 from time import perf_counter
 
-from muntin.adapt import Adapter, Control, Recommendation, Sample, TreeShape, analyse
+from muntin.adapt import Adapter, AdapterConfig, Recommendation, Sample, TreeShape, analyze
 from muntin.kernels import layout
 from muntin.model.clock import format_interval
 from muntin.model.settings import Settings
@@ -132,9 +132,9 @@ class Overload:
             )
         )
         if request is not None and self._live:
-            self._pending = _analysts().submit(analyse, request)
+            self._pending = _analysts().submit(analyze, request)
         elif request is not None:
-            self._act(analyse(request))
+            self._act(analyze(request))
         self._set()
 
     def _take(self, *, wait: bool) -> None:
@@ -192,12 +192,12 @@ class Overload:
         }
 
 
-def control_of(plan: JoinPlan, settings: Settings) -> Control:
+def control_of(plan: JoinPlan, settings: Settings) -> AdapterConfig:
     """What a controller is told about a plan."""
     assert plan.limiting is not None, "the plan says how it is limited"
     fresh = dict(plan.query.freshness)
     windows = tuple(source.window for source in plan.query.sources)
-    return Control(
+    return AdapterConfig(
         windows=windows,
         freshness=tuple(fresh.get(place, window) for place, window in enumerate(windows)),
         policy=settings.overload.policy,

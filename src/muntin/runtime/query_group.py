@@ -25,8 +25,8 @@ from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
 from muntin.operators.pipeline import Drive
 from muntin.operators.scheduled_join import Pace
 from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import PipelinePlan
-from muntin.plan.query import Query, Source
+from muntin.plan.nodes import Scan
+from muntin.plan.query_plan import QueryPlan
 from muntin.planner.strategies import drive_strategy
 from muntin.runtime.fault_isolation import Guard
 from muntin.runtime.join_registry import Joins
@@ -133,7 +133,7 @@ class QueryGroup:
         """How many rows were late for this group."""
         return sum(each.rows_late for each in self.inputs.values())
 
-    def lacks(self, source: Source, other: StreamInput) -> bool:
+    def lacks(self, source: Scan, other: StreamInput) -> bool:
         """Whether another group holds more of the rows that the window of a new query's source reaches."""
         own, window = self.inputs[source.relation], source.window
         if isinstance(window, TimeWindow):
@@ -156,14 +156,12 @@ class QueryGroup:
 
     # -- queries -----------------------------------------------------------------------------------
 
-    def add(
-        self, query: Query, plan: JoinPlan | PipelinePlan, shared: Shared, *, alone: bool = False
-    ) -> Running:
+    def add(self, plan: JoinPlan | QueryPlan, shared: Shared, *, alone: bool = False) -> Running:
         """Run a query from the frontier on; ``alone``: it has no part in others."""
-        if isinstance(plan, PipelinePlan):
+        if isinstance(plan, QueryPlan):
             return self._add_pipeline(plan, shared, alone=alone)
         return self.joins.add(
-            query, shared.settings, partial(self._make_join, plan, shared), RunningQuery
+            plan.query, shared.settings, partial(self._make_join, plan, shared), RunningQuery
         )
 
     def _make_join(self, plan: JoinPlan, shared: Shared) -> RunningJoin:
@@ -176,9 +174,9 @@ class QueryGroup:
         join.begin(self.frontier[0])
         return join
 
-    def _add_pipeline(self, plan: PipelinePlan, shared: Shared, *, alone: bool) -> RunningPipeline:
+    def _add_pipeline(self, plan: QueryPlan, shared: Shared, *, alone: bool) -> RunningPipeline:
         leaves, settings = [], shared.settings
-        for leaf in plan.leaves:
+        for leaf in plan.joins:
             make = partial(
                 self.joins.add,
                 leaf.query,

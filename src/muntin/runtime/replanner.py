@@ -15,7 +15,8 @@ from muntin.model.clock import format_instant
 from muntin.model.settings import Algorithm, Settings
 from muntin.model.statistics import JoinStatistics, StreamStatistics
 from muntin.plan.join import JoinPlan
-from muntin.planner.join_planner import Knowledge, compare_work, plan_join
+from muntin.planner.draft import Knowledge
+from muntin.planner.join_planner import compare_work, plan_join
 from muntin.planner.unit_costs import UnitCosts
 from muntin.runtime.calibration import calibrated_costs
 

@@ -33,7 +33,8 @@ from muntin.operators.scheduled_join import Pace, Released, Schedule, ScheduledJ
 from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit
-from muntin.planner.join_planner import Knowledge, plan_join
+from muntin.planner.draft import Knowledge
+from muntin.planner.join_planner import plan_join
 from muntin.planner.sharing_groups import SharingGroup, window_size
 from muntin.runtime.external_quota import Governed
 from muntin.runtime.metrics import Measured, WorkMark, measured_between

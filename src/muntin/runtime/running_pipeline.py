@@ -24,7 +24,6 @@ from muntin.operators.pipeline import Drive, PipelineOperator
 from muntin.operators.result import sign_column, time_column
 from muntin.operators.signed import Changes, merged
 from muntin.operators.snapshots import Snapshots
-from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit, Query
 from muntin.runtime.metrics import BUFFERS, ResponseTimes
 from muntin.runtime.plan_stats import join_totals
@@ -132,7 +131,7 @@ class RunningPipeline:
 
     def __init__(  # noqa: PLR0913 - what it reads, what it shares, and whether it is whole
         self,
-        query: Pipeline,
+        query: Query,
         leaves: Sequence[RunningLeaf],
         tables: Mapping[str, pa.Table],
         duck: Duck,

@@ -18,7 +18,6 @@ import pyarrow as pa
 from muntin.errors import CatalogError
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Catalog, Stream, Table
-from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Query
 from muntin.spark.driver.global_stage import LastStages
 from muntin.spark.driver.query_changes import PendingChange, exports, settled
@@ -127,7 +126,7 @@ class PartitionDriver:
     def answer(self, query: str) -> pa.Table | None:
         """What all changes add up to; nothing where results are inserts only, or have not begun."""
         known, found = self._queries[query.casefold()], self._found(query)
-        begun = len(found) or not (isinstance(known, Pipeline) and known.has_beginning)
+        begun = len(found) or not known.has_beginning
         return accumulate(found) if known.emit.name == "CHANGES" and begun else None
 
     def late(self, stream: str) -> pa.Table:

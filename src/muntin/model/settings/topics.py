@@ -1,7 +1,7 @@
 """All settings by topic: one dataclass per topic, one declaration per setting.
 
-A field holds the parsed value. The name under which users set it stands in its declaration, and
-differs where the topic already says a part of it (``expiry_interval`` is ``expiry.interval``).
+A field holds the parsed value. Its declaration has the name under which users set it, which differs
+where the topic already contains a part of it (``expiry_interval`` is ``expiry.interval``).
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class SharingSettings:
 
 
 class Strategy(StrEnum):
-    """How operators above a join learn that results end [HammadTR, section 3]."""
+    """How the end of a result reaches the operators above a join [HammadTR, section 3]."""
 
     INPUT = "input"
     PROBING = "probing"

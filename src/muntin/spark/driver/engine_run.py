@@ -24,7 +24,6 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from muntin.errors import CatalogError, RunError
 from muntin.kernels.jit import prepare, prepare_part
-from muntin.plan.pipeline import Pipeline
 from muntin.spark.driver.change_queue import POLL
 from muntin.spark.driver.engine_parts import EngineParts
 from muntin.spark.driver.listener import PATIENCE, ObservedRun, OnProgress, RunListener
@@ -124,7 +123,7 @@ class EngineRun:
         """Compile the kernels once, here, so that the state servers load them."""
         prepare()
         queries = self._parts.registry.queries.values()
-        if any(isinstance(registered.query, Pipeline) for registered in queries):
+        if any(not registered.query.is_join for registered in queries):
             prepare_part("changes")
             prepare_part("pipelines")
         self._parts.writer.failure = None

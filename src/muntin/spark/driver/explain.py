@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from muntin.engine.explain_pipeline import describe_any, describe_tree
-from muntin.plan.description import Fact, Node
+from muntin.plan.description import Description, Fact
 from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import PipelinePlan
 from muntin.plan.query import Query
-from muntin.planner.pipeline_distribution import PipelineDistribution, distribution_of
+from muntin.plan.query_plan import QueryPlan
+from muntin.planner.distribution import distribution_of
 from muntin.runtime.stalled_stream import Waiting, describe_waiting
 
 
 def described(
     query: Query,
-    plan: JoinPlan | PipelinePlan,
+    plan: JoinPlan | QueryPlan,
     partitions: int,
     *,
     waiting: Waiting | None,
     suspended: str | None,
-) -> Node:
+) -> Description:
     """Return the description of a planned query.
 
     Parameters
@@ -40,12 +40,12 @@ def described(
     )
 
 
-def _partitioning(query: Query, partitions: int) -> Node:
+def _partitioning(query: Query, partitions: int) -> Description:
     """Return which rows each partition gets, and what partitions and the global stage compute."""
     distribution = distribution_of(query)
     facts = [Fact(route.stream, str(route), str(route)) for route in distribution.routes]
-    if isinstance(distribution, PipelineDistribution):
-        local = [describe_tree(part.root) for part in distribution.local]
+    if not query.is_join:
+        local = [describe_tree(part.root) for part in distribution.parts]
         facts.append(Fact("partitions", local, f"partitions compute {' and '.join(local)}"))
         above = describe_tree(distribution.last.root) if distribution.last else None
         text = (
@@ -54,4 +54,4 @@ def _partitioning(query: Query, partitions: int) -> Node:
             else "the results of the partitions are merged as they are"
         )
         facts.append(Fact("last_stage", above, text))
-    return Node("spread", f"spread over {partitions} partitions", tuple(facts))
+    return Description("spread", f"spread over {partitions} partitions", tuple(facts))

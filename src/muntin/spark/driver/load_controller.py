@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from muntin.adapt import Adapter, AnalysisRequest, Sample, TreeShape, analyse
+from muntin.adapt import Adapter, AnalysisRequest, Sample, TreeShape, analyze
 from muntin.errors import SettingError
 from muntin.model.settings import Settings
 from muntin.plan.join import JoinPlan
@@ -80,7 +80,7 @@ class LoadController:
         for query in self._queries.values():
             shape = query.adapter.shape
             query.adapter, query.rates, query.sent = (
-                Adapter(shape, query.adapter.control),
+                Adapter(shape, query.adapter.config),
                 (None,) * shape.count,
                 ((), None),
             )
@@ -190,12 +190,12 @@ class LoadController:
         if request is None:
             self._send_limits(query)
         else:
-            self._analysts.submit(self._analysed, query, request)
+            self._analysts.submit(self._analyzed, query, request)
 
-    def _analysed(self, query: _LimitedQuery, request: AnalysisRequest) -> None:
+    def _analyzed(self, query: _LimitedQuery, request: AnalysisRequest) -> None:
         """Analyze and apply the result; batches continue meanwhile."""
         try:
-            recommendation = analyse(request)
+            recommendation = analyze(request)
         except Exception:  # noqa: BLE001 (whatever it is, batches continue)
             _log.exception(
                 "query %s: the analysis of overload failed, probe budgets stay as they are",

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from muntin.expressions.duck import Duck
 from muntin.operators.consolidate import consolidate
-from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit, Query
 from muntin.state.columns import take
 
@@ -23,9 +22,7 @@ def merged(
     With ``apart``, rows of different partitions are never equal, so that none cancel out.
     """
     table = pa.concat_tables([query.output_schema.empty_table(), *tables])
-    changes = query.emit is Emit.CHANGES or (
-        query.emit is Emit.INSERTS and isinstance(query, Pipeline)
-    )
+    changes = query.emit is Emit.CHANGES or (query.emit is Emit.INSERTS and not query.is_join)
     if changes and not apart:
         table = consolidate(table, duck)
     elif len(tables) > 1:

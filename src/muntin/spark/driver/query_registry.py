@@ -21,8 +21,8 @@ from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream, Table
 from muntin.model.settings import Settings, Strategy
 from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import Pipeline, PipelinePlan
 from muntin.plan.query import Query
+from muntin.plan.query_plan import QueryPlan
 from muntin.planner.join_planner import plan_join
 from muntin.spark.driver.resume_plan import meaning_of
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
@@ -37,7 +37,7 @@ class RegisteredQuery:
 
     deployed: DeployedQuery
     query: Query
-    plan: JoinPlan | PipelinePlan
+    plan: JoinPlan | QueryPlan
     sink: Sink
 
 
@@ -75,11 +75,7 @@ class QueryRegistry:
         A query without a sink takes the one of its WITH.
         """
         self.declared.check_query(query)
-        settings, plan = (
-            self.declared.planned_pipeline(query)
-            if isinstance(query, Pipeline)
-            else self.declared.planned(query)
-        )
+        settings, plan = self.declared.planned(query)
         if settings.changes.strategy is Strategy.INPUT:
             raise SettingError(
                 f"query {query.name} cannot be triggered by input alone on Spark, where the "
@@ -153,13 +149,13 @@ class QueryRegistry:
 
 
 def _limited(
-    settings: Settings, query: Query, plan: JoinPlan | PipelinePlan
-) -> tuple[Settings, JoinPlan | PipelinePlan]:
+    settings: Settings, query: Query, plan: JoinPlan | QueryPlan
+) -> tuple[Settings, JoinPlan | QueryPlan]:
     """Return settings and plan under overload: driver and partitions use one fixed tree.
 
     Views combine results of all partitions, so they are never limited here.
     """
-    if isinstance(plan, PipelinePlan):
+    if isinstance(plan, QueryPlan):
         return settings.having("overload", "queue"), plan
     if plan.limiting is None or plan.tree is None:
         return settings, plan

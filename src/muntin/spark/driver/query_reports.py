@@ -11,8 +11,7 @@ from muntin.engine.subscription import Subscription
 from muntin.errors import CatalogError, InputError
 from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream
-from muntin.plan.description import draw
-from muntin.plan.pipeline import Pipeline
+from muntin.plan.description import Description, draw
 from muntin.spark.driver.explain import described
 from muntin.spark.driver.load_controller import LoadController
 from muntin.spark.driver.output_writer import OutputWriter
@@ -100,7 +99,7 @@ class QueryReports:
     def subscribe(self, name: str, callback: Subscriber, buffer: int) -> Subscription:
         """Call ``callback`` with the results of a query as partitions push them."""
         query = self._registry.find(name).query
-        if isinstance(query, Pipeline):
+        if not query.is_join:
             raise InputError(
                 f"query {query.name} has DISTINCT, GROUP BY, aggregates, set operators, "
                 "sub-selects or EMIT SNAPSHOT, whose results are complete only with their batch",
@@ -116,7 +115,7 @@ class QueryReports:
         drawings = [draw(self._described(registered, partitions)) for registered in chosen]
         return "\n\n".join(drawings) or "no queries"
 
-    def _described(self, registered: RegisteredQuery, partitions: int) -> Any:
+    def _described(self, registered: RegisteredQuery, partitions: int) -> Description:
         query = registered.query
         waiting = self._writer.metrics.waiting(query.name.casefold())
         reason = self._writer.suspended.get(query.name)

@@ -23,8 +23,8 @@ from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.clock import BEFORE_ALL
 from muntin.model.settings import Settings
 from muntin.plan.query import Query
-from muntin.planner.distribution import Route
-from muntin.planner.pipeline_distribution import AnyDistribution, distribution_of
+from muntin.planner.distribution import Distribution, distribution_of
+from muntin.planner.partitioning import Partitioning
 from muntin.sql.script import read_query
 
 Place: TypeAlias = tuple[int, int]
@@ -67,9 +67,9 @@ class QueryChange:
 class QueryPartitioning:
     """How the streams of a query are spread over the partitions, one entry per stream."""
 
-    routes: tuple[Route, ...]
+    routes: tuple[Partitioning, ...]
 
-    def route(self, stream: str) -> Route | None:
+    def route(self, stream: str) -> Partitioning | None:
         """Return the entry of a stream; None if no query of this partitioning reads it."""
         return next((route for route in self.routes if route.stream == stream), None)
 
@@ -179,7 +179,7 @@ class PlacedQuery:
 
     registered: DeployedQuery
     query: Query
-    distribution: AnyDistribution
+    distribution: Distribution
     partitioning: QueryPartitioning
     partitioning_number: int
     dataflow: str
@@ -187,7 +187,7 @@ class PlacedQuery:
     @cached_property
     def parts(self) -> tuple[Query, ...]:
         """The queries that partitions run: the query, or parts that feed its global stage."""
-        return self.distribution.parts(self.query)
+        return self.distribution.parts
 
     @property
     def streams(self) -> list[str]:

@@ -22,7 +22,7 @@ from muntin.model.catalog import Stream
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL
 from muntin.operators.code_reader import real_codes, whole_codes
 from muntin.plan.join import Code, CodeKind
-from muntin.planner.distribution import OWN, Route, home_text
+from muntin.planner.partitioning import OWN, Partitioning, home_text
 from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.messages import TIMELESS, Part, to_blob
 from muntin.state.advance_limit import Segment, segments_of
@@ -66,7 +66,9 @@ class Packer:
                 if len(table):
                     yield partition, Part(number, self._stream.name, task, to_blob(table))
 
-    def part_of(self, partition: int, route: Route, number: int, rows: pa.Table) -> Part | None:
+    def part_of(
+        self, partition: int, route: Partitioning, number: int, rows: pa.Table
+    ) -> Part | None:
         """Return the part of one partition under partitioning ``number``; None if empty."""
         table = self._for_partition(route, rows, self.owners(route, rows) == partition)
         return Part(number, self._stream.name, 0, to_blob(table)) if len(table) else None
@@ -87,7 +89,7 @@ class Packer:
         timed: npt.NDArray[np.bool_] = (times > BEFORE_ALL) & (times < AFTER_ALL)
         return timed
 
-    def owners(self, route: Route, rows: pa.Table) -> Owners:
+    def owners(self, route: Partitioning, rows: pa.Table) -> Owners:
         """Return the partition that owns each row; the first if the key is NULL."""
         if route.key is None:
             codes, known = whole_codes(rows.column(self._stream.time)), None
@@ -108,7 +110,7 @@ class Packer:
             return self._evaluator.raw([home_text(key)], rows)[0]
         return self._evaluator.columns([key.expression], rows)[0]
 
-    def _owners_by_pieces(self, route: Route, rows: pa.Table) -> Owners:
+    def _owners_by_pieces(self, route: Partitioning, rows: pa.Table) -> Owners:
         """Return the owner of each row where the key failed on too many rows at once.
 
         A key that fails on every row puts all of them into the first partition, where the queries
@@ -121,7 +123,9 @@ class Packer:
         ]
         return np.concatenate(pieces)
 
-    def _for_partition(self, route: Route, rows: pa.Table, own: npt.NDArray[np.bool_]) -> pa.Table:
+    def _for_partition(
+        self, route: Partitioning, rows: pa.Table, own: npt.NDArray[np.bool_]
+    ) -> pa.Table:
         if not route.everywhere:
             return rows.filter(pa.array(own))
         if route.counted:

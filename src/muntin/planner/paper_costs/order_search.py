@@ -1,11 +1,13 @@
-"""Looking for a cheap global join order (paper 3, section 5.1).
+"""Looking for a cheap global join order [Golab03, section 5.1].
 
-Three ways: ascending size of the windows, descending selectivity of the joins, and that order with fast streams moved up,
-as far as it pays. Up to eight windows all orders are looked at, which is what the product does; the heuristics serve beyond.
+Three ways: ascending size of the windows, descending selectivity of the joins, and that order with
+fast streams moved up, as far as it pays. Up to eight windows all orders are looked at, which is
+what the product does; the heuristics serve beyond.
 
-GENERAL LAZY has an order for each origin, and none depends on another (section 5.2), so each is looked for alone. What a loop
-costs depends on which windows stand above it, not on how they are ordered, so the cheapest way to each set of windows is all
-that has to be kept: 2**n sets for the n! orders.
+GENERAL LAZY has an order for each origin, and none depends on another (section 5.2), so each is
+looked for alone. What a loop costs depends on which windows stand above it, not on how they are
+ordered, so the cheapest way to each set of windows is all that has to be kept: 2**n sets for the n!
+orders.
 """
 
 from __future__ import annotations
@@ -15,11 +17,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 
-from muntin.planner.lazy_join_cost import Batch, Progress, interval_work
-from muntin.planner.multi_join_cost import WindowStatistics, eager_cost
-from muntin.planner.path_cost import joined, probe_cost, tree_cost
-
-Order = tuple[int, ...]
+from muntin.planner.orders import Order
+from muntin.planner.paper_costs.lazy_join import Batch, Progress, interval_work
+from muntin.planner.paper_costs.multi_join import WindowStatistics, eager_cost
+from muntin.planner.paper_costs.path import joined, probe_cost, tree_cost
 
 MOST_EXHAUSTIVE = 8
 _MOST_ORDERS = 1_000
@@ -36,16 +37,20 @@ class Candidate:
 
 
 def by_window_size(windows: Sequence[WindowStatistics]) -> Order:
-    """Ascending size of the windows, or of their buckets; best when all have equally many values."""
+    """Ascending size of the windows, or of their buckets.
+
+    Best when all have equally many values.
+    """
     return tuple(
         sorted(range(len(windows)), key=lambda place: windows[place].rows / windows[place].buckets)
     )
 
 
 def by_selectivity(windows: Sequence[WindowStatistics]) -> Order:
-    """The most selective join first, then always the window whose join with those before passes on the least.
+    """Return the order by selectivity: always the join that passes on the fewest rows.
 
-    Of the first two the one with the higher rate comes first: its rows then look into the smaller one.
+    Of the first two the one with the higher rate comes first: its rows then look into the smaller
+    one.
     """
     places = range(len(windows))
     if len(windows) < 2:
@@ -69,7 +74,9 @@ def by_selectivity(windows: Sequence[WindowStatistics]) -> Order:
 
 
 def augmented(windows: Sequence[WindowStatistics]) -> list[Candidate]:
-    """The order by selectivity and all orders in which fast streams stand further up, cheapest first: about n**f of them.
+    """Return the order by selectivity and those with fast streams moved up, cheapest first.
+
+    There are about n**f of them.
 
     Where that would be too many, only the fastest streams are moved.
     """
@@ -93,9 +100,10 @@ def _moved_up(order: Order, place: int) -> Iterator[Order]:
 
 
 def exhaustive(windows: Sequence[WindowStatistics]) -> list[Candidate]:
-    """All orders, cheapest first.
+    """Return all orders, cheapest first.
 
-    A window costs the same after all orders of the same windows above it, so it is computed once for each set of them.
+    A window costs the same after all orders of the same windows above it, so it is computed once
+    for each set of them.
     """
     places = range(len(windows))
     loops = _loop_costs(windows)
@@ -111,7 +119,10 @@ def exhaustive(windows: Sequence[WindowStatistics]) -> list[Candidate]:
 
 
 def _loop_costs(windows: Sequence[WindowStatistics]) -> list[list[float]]:
-    """For each set of windows (a bit for each) what every other one costs a second when it comes next, over all origins."""
+    """Return the cost per second of every window after each set of windows, over all origins.
+
+    A set has one bit per window.
+    """
     sets = 1 << len(windows)
     costs = [[0.0] * len(windows) for _ in range(sets)]
     for origin, new in enumerate(windows):
@@ -130,13 +141,16 @@ def _loop_costs(windows: Sequence[WindowStatistics]) -> list[list[float]]:
 
 
 def _joined(partial: tuple[float, float], window: WindowStatistics) -> tuple[float, float]:
-    """Combinations and their different values, one window further."""
+    """Return combinations and their different values, one window further."""
     rows, distinct = partial
     return rows * window.rows / window.matching(distinct), min(distinct, window.distinct)
 
 
 def ranked(orders: Sequence[Order], windows: Sequence[WindowStatistics]) -> list[Candidate]:
-    """The orders with their costs, cheapest first; among equals (to nine digits) the first in the order of FROM."""
+    """Return the orders with their costs, cheapest first.
+
+    Among equals (to nine digits) the first in the order of FROM.
+    """
     return _sorted([Candidate(eager_cost(order, windows), order) for order in orders])
 
 
@@ -145,25 +159,26 @@ def _sorted(found: Sequence[Candidate]) -> list[Candidate]:
 
 
 def search(windows: Sequence[WindowStatistics]) -> list[Candidate]:
-    """The best orders there are to know, cheapest first."""
+    """Return the best orders there are to know, cheapest first."""
     return exhaustive(windows) if len(windows) <= MOST_EXHAUSTIVE else augmented(windows)
 
 
 @dataclass(frozen=True)
 class LocalOrders:
-    """For each origin its order, the origin at its place in it, and the comparisons per second of them all."""
+    """The order of every origin, with its own place, and the comparisons per second of all."""
 
     cost: float
     orders: tuple[Order, ...]
 
 
 def local_orders(windows: Sequence[WindowStatistics], interval: float) -> LocalOrders:
-    """The cheapest orders of GENERAL LAZY at an interval of re-evaluation, each origin's own.
+    """Return the cheapest order of every origin under GENERAL LAZY at an interval.
 
-    >>> fast = [WindowStatistics(1, 100, 1000), WindowStatistics(1, 100, 1000), WindowStatistics(100, 10_000, 1000)]
+    >>> slow, quick = WindowStatistics(1, 100, 1000), WindowStatistics(100, 10_000, 1000)
+    >>> fast = [slow, slow, quick]
     >>> local_orders(fast, 0.1).orders
     ((0, 1, 2), (1, 0, 2), (2, 0, 1))
-    >>> local_orders(fast, 10).orders  # many new rows of the fast stream: first the few that the slow ones have in common
+    >>> local_orders(fast, 10).orders  # first the few rows that the slow ones have in common
     ((0, 1, 2), (1, 0, 2), (0, 1, 2))
     """
     find = _cheapest_local if len(windows) <= MOST_EXHAUSTIVE else _likely_local
@@ -175,7 +190,7 @@ def local_orders(windows: Sequence[WindowStatistics], interval: float) -> LocalO
 
 
 def _cheapest_local(origin: int, windows: Sequence[WindowStatistics], interval: float) -> Candidate:
-    """The best of all orders of one origin, set by set of the windows passed."""
+    """Return the best of all orders of one origin, set by set of the windows passed."""
     batch = Batch(origin, windows, interval)
     places = range(len(windows))
     best: dict[frozenset[int], tuple[Progress, Order]] = {frozenset(): (Progress(), ())}
@@ -193,7 +208,10 @@ def _cheapest_local(origin: int, windows: Sequence[WindowStatistics], interval: 
 
 
 def _likely_local(origin: int, windows: Sequence[WindowStatistics], interval: float) -> Candidate:
-    """The other windows by size or by selectivity, and the origin at every place among them."""
+    """Return the best order with the origin at any place.
+
+    The other windows are ordered by size or by selectivity.
+    """
     candidates = []
     for start in (by_window_size(windows), by_selectivity(windows)):
         rest = tuple(place for place in start if place != origin)
@@ -206,12 +224,14 @@ def _likely_local(origin: int, windows: Sequence[WindowStatistics], interval: fl
 
 
 def cheapest_tree(windows: Sequence[WindowStatistics]) -> Candidate:
-    """The cheapest linear tree of binary joins that store their intermediate results, and its comparisons and inserts a second.
+    """Return the cheapest linear tree that stores its intermediate results.
 
-    Up to eight windows the best of all; beyond, of the orders that serve an n-way join. As above, what a join costs depends on
-    which windows were joined before it, not on their order.
+    Its cost is comparisons and inserts per second.
 
-    >>> cheapest_tree([WindowStatistics(1, 100, 5), WindowStatistics(1, 100, 5), WindowStatistics(1, 100, 50)])
+    Up to eight windows the best of all; beyond, of the orders that serve an n-way join. As above,
+    what a join costs depends on which windows were joined before it, not on their order.
+
+    >>> cheapest_tree([WindowStatistics(1, 100, values) for values in (5, 5, 50)])
     Candidate(cost=804.0, order=(0, 2, 1))
     """
     if len(windows) > MOST_EXHAUSTIVE:

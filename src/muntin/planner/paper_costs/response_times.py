@@ -1,11 +1,16 @@
-"""How long results of a shared join take on average: paper 1's analysis of LWO, of SWF and of queries that run alone.
+"""How long results of a shared join take on average.
 
-Two streams of equal rates, a window each query has for itself, and a burst of rows that arrive at once in one stream while nothing else
-is to be done. A row is compared with every row of the other stream's window, the newest first, and finds a partner in each of them (fewer
-partners, evenly spread, change no average). A result's response time is from the arrival of its newer row to its release.
+[Hammad03]'s analysis of LWO, of SWF and of queries that run alone.
 
-Under LWO and alone a result is released when it is found. Under SWF it is taken to be released when its row has finished the window; that
-the first row of a burst gets its results out to larger windows sooner (Figure 3(a), step 2) is left out, as it is in the paper.
+Two streams of equal rates, a window each query has for itself, and a burst of rows that arrive at
+once in one stream while nothing else is to be done. A row is compared with every row of the other
+stream's window, the newest first, and finds a partner in each of them (fewer partners, evenly
+spread, change no average). A result's response time is from the arrival of its newer row to its
+release.
+
+Under LWO and alone a result is released when it is found. Under SWF it is taken to be released when
+its row has finished the window; that the first row of a burst gets its results out to larger
+windows sooner (Figure 3(a), step 2) is left out, as it is in the paper.
 """
 
 from __future__ import annotations
@@ -17,7 +22,10 @@ from itertools import pairwise
 
 @dataclass(frozen=True)
 class Burst:
-    """``rows`` that arrive at once (the paper's m), each compared with one stored row in ``probe`` seconds (its t_p)."""
+    """``rows`` that arrive at once (the paper's m).
+
+    Each comparison with a stored row takes ``probe`` seconds (its t_p).
+    """
 
     rows: int
     probe: float
@@ -28,7 +36,7 @@ class Burst:
 
 
 def window_rows(rate: float, windows: Sequence[float]) -> list[float]:
-    """The rows of one stream inside each window: S = rate * window (section 3.1.1).
+    """Return the rows of one stream inside each window: S = rate * window (section 3.1.1).
 
     >>> window_rows(100, [1, 600])
     [100, 60000]
@@ -75,7 +83,9 @@ def lwo(sizes: Sequence[float], burst: Burst) -> list[float]:
 
 
 def swf(sizes: Sequence[float], burst: Burst) -> list[float]:
-    """AvgRT of each query under SWF: m * S' * t_p + (m + 1) / 2 * (S - S') * t_p, S' the next smaller window or 0 (equation 2).
+    """AvgRT of each query under SWF.
+
+    M * S' * t_p + (m + 1) / 2 * (S - S') * t_p, S' the next smaller window or 0 (equation 2).
 
     Parameters
     ----------

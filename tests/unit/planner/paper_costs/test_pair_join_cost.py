@@ -5,8 +5,8 @@ from math import inf
 import pytest
 
 from muntin.model.settings import Expiry
-from muntin.planner.multi_join_cost import WindowStatistics
-from muntin.planner.pair_join_cost import (
+from muntin.planner.paper_costs.multi_join import WindowStatistics
+from muntin.planner.paper_costs.pair_join import (
     PairCosts,
     expiry_checks,
     half_cost,

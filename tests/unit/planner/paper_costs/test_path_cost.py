@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muntin.planner.multi_join_cost import WindowStatistics
-from muntin.planner.order_search import cheapest_tree
-from muntin.planner.path_cost import (
+from muntin.planner.paper_costs.multi_join import WindowStatistics
+from muntin.planner.paper_costs.order_search import cheapest_tree
+from muntin.planner.paper_costs.path import (
     StateCosts,
     half_way_cost,
     join_cost,

@@ -1,20 +1,23 @@
-"""What NAIVE, LAZY and GENERAL LAZY cost a second, as functions of the interval of re-evaluation (paper 3, sections 3 to 5).
+"""Cost of NAIVE, LAZY and GENERAL LAZY at an interval [Golab03, sections 3 to 5].
 
-Every interval the new rows of each stream are joined at their place in an order of all windows, the other windows above and
-below them. Two models:
+Every interval the new rows of each stream are joined at their place in an order of all windows, the
+other windows above and below them. Two models:
 
-*Ours*, :func:`interval_work`, says what the kernel does. Windows above the new rows are read as they are stored: with the
-rows of the last interval and those that were inside the window at its begin, ``rows + rate * interval``. Where the new row
-comes in, what was bound above it must have come before it and still be inside, which ``rows / (rows + rate * interval)`` of
-each window is. Below, rows newer than the new one are passed over, and the walk ends with the window. So the comparisons of
-LAZY are those of EAGER, whatever the interval; what grows is the number of rows it has to look at, half an interval's in every
-walk. The rows of the outermost loop are counted as one comparison each.
+*Ours*, :func:`interval_work`, says what the kernel does. Windows above the new rows are read as
+they are stored: with the rows of the last interval and those that were inside the window at its
+begin, ``rows + rate * interval``. Where the new row comes in, what was bound above it must have
+come before it and still be inside, which ``rows / (rows + rate * interval)`` of each window is.
+Below, rows newer than the new one are passed over, and the walk ends with the window. So the
+comparisons of LAZY are those of EAGER, whatever the interval; what grows is the number of rows it
+has to look at, half an interval's in every walk. The rows of the outermost loop are counted as one
+comparison each.
 
-*The paper's*, :func:`paper_interval_cost`, lets every loop run over all that is stored, and counts only comparisons of two
-attributes. Its figures follow from it (its appendix is not printed).
+*The paper's*, :func:`paper_interval_cost`, lets every loop run over all that is stored, and counts
+only comparisons of two attributes. Its figures follow from it (its appendix is not printed).
 
-Rows come at random: an interval brings none with probability ``exp(-rate * interval)``, and nothing is done then. As the
-interval goes to nothing every new row is a batch of its own, which is how NAIVE runs here.
+Rows come at random: an interval brings none with probability ``exp(-rate * interval)``, and nothing
+is done then. As the interval goes to nothing every new row is a batch of its own, which is how
+NAIVE runs here.
 """
 
 from __future__ import annotations
@@ -23,15 +26,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import expm1
 
-from muntin.planner.multi_join_cost import WindowStatistics, sane
+from muntin.planner.paper_costs.multi_join import WindowStatistics, sane
 
 Windows = Sequence[WindowStatistics]
-Order = Sequence[int]
+LoopOrder = Sequence[int]
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is done in a second: attributes compared, and rows looked at, those too new or too old among them."""
+    """The work done per second.
+
+    Attributes compared, and rows looked at, those too new or too old among them.
+    """
 
     comparisons: float
     scanned: float
@@ -44,8 +50,9 @@ class Work:
 class Progress:
     """How far a batch has come along its order.
 
-    ``partial`` combinations with ``distinct`` values are handed to the next loop; ``inside`` is the share of those above the
-    new rows that are inside their windows. All but ``work`` depends on which windows were passed, not on their order.
+    ``partial`` combinations with ``distinct`` values are handed to the next loop; ``inside`` is the
+    share of those above the new rows that are inside their windows. All but ``work`` depends on
+    which windows were passed, not on their order.
     """
 
     work: Work = Work(0.0, 0.0)
@@ -65,11 +72,11 @@ class Batch:
 
     @property
     def a_second(self) -> float:
-        """So many intervals a second have new rows."""
+        """So many intervals per second have new rows."""
         return batches_a_second(self.windows[self.origin].rate, self.interval)
 
     def step(self, progress: Progress, place: int) -> Progress:
-        """One loop further: the window, or at the origin's place its new rows."""
+        """Return one loop further: the window, or at the origin's place its new rows."""
         window = self.windows[place]
         rows, skipped = self._rows(place, bound=progress.bound)
         share = matching = 1.0
@@ -90,7 +97,7 @@ class Batch:
         return replace(progress, work=work, partial=partial, distinct=distinct, inside=inside)
 
     def _rows(self, place: int, *, bound: bool) -> tuple[float, float]:
-        """Rows that a loop compares, and those it passes over."""
+        """Return the rows that a loop compares, and those that it passes over."""
         window = self.windows[place]
         if place == self.origin:
             return rows_of_a_batch(window.rate, self.interval), 0.0
@@ -103,14 +110,16 @@ class Batch:
         return window.rows / stored if stored else 1.0
 
     def work(self, progress: Progress) -> Work:
-        """The work a second of batches that have all come so far."""
+        """Return the work per second of batches that have all come so far."""
         return Work(
             self.a_second * progress.work.comparisons, self.a_second * progress.work.scanned
         )
 
 
 def batches_a_second(rate: float, interval: float) -> float:
-    """How many intervals a second have new rows of a stream of that rate; without an interval every row is one.
+    """Return how many intervals per second have new rows of a stream of that rate.
+
+    Without an interval every row is one.
 
     >>> batches_a_second(10, 0), round(batches_a_second(10, 5), 3), round(batches_a_second(1, 1), 3)
     (10, 0.2, 0.632)
@@ -121,7 +130,7 @@ def batches_a_second(rate: float, interval: float) -> float:
 
 
 def rows_of_a_batch(rate: float, interval: float) -> float:
-    """New rows in an interval that has any.
+    """Return new rows in an interval that has any.
 
     >>> rows_of_a_batch(10, 0), round(rows_of_a_batch(10, 5), 3), round(rows_of_a_batch(1, 1), 3)
     (1.0, 50.0, 1.582)
@@ -130,8 +139,8 @@ def rows_of_a_batch(rate: float, interval: float) -> float:
     return sane(rate / batches) if batches else 0.0
 
 
-def interval_work(origin: int, order: Order, windows: Windows, interval: float) -> Work:
-    """What new rows of ``origin`` cause in a second when they stand at their place in ``order``."""
+def interval_work(origin: int, order: LoopOrder, windows: Windows, interval: float) -> Work:
+    """Return the work per second of new rows of ``origin`` at their place in ``order``."""
     batch = Batch(origin, windows, interval)
     progress = Progress()
     for place in order:
@@ -139,34 +148,38 @@ def interval_work(origin: int, order: Order, windows: Windows, interval: float) 
     return batch.work(progress)
 
 
-def general_lazy_work(orders: Sequence[Order], windows: Windows, interval: float) -> Work:
+def general_lazy_work(orders: Sequence[LoopOrder], windows: Windows, interval: float) -> Work:
     """GENERAL LAZY: an order of its own for each origin, all of them over all windows."""
     parts = (interval_work(origin, order, windows, interval) for origin, order in enumerate(orders))
     return sum(parts, Work(0.0, 0.0))
 
 
-def lazy_work(order: Order, windows: Windows, interval: float) -> Work:
+def lazy_work(order: LoopOrder, windows: Windows, interval: float) -> Work:
     """LAZY: the new rows first, the other windows in the global order.
 
-    >>> table5 = [WindowStatistics(10, 1000, 500), WindowStatistics(1, 100, 50), WindowStatistics(1, 200, 40), WindowStatistics(3, 300, 5)]
+    >>> figures = [(10, 1000, 500), (1, 100, 50), (1, 200, 40), (3, 300, 5)]
+    >>> table5 = [WindowStatistics(*each) for each in figures]
     >>> round(lazy_work([0, 1, 2, 3], table5, 5).comparisons)  # EAGER, and a new row itself
     16015
     """
     return general_lazy_work(origin_first(order, len(windows)), windows, interval)
 
 
-def naive_work(order: Order, windows: Windows, interval: float = 0.0) -> Work:
+def naive_work(order: LoopOrder, windows: Windows, interval: float = 0.0) -> Work:
     """NAIVE: the new rows at their place in the global order, one by one or once an interval."""
     return general_lazy_work([order] * len(windows), windows, interval)
 
 
-def origin_first(order: Order, count: int) -> list[tuple[int, ...]]:
-    """For each of ``count`` origins the global order with the origin moved to the top."""
+def origin_first(order: LoopOrder, count: int) -> list[tuple[int, ...]]:
+    """Return for each of ``count`` origins the global order with the origin moved to the top."""
     return [(origin, *(place for place in order if place != origin)) for origin in range(count)]
 
 
-def paper_interval_cost(origin: int, order: Order, windows: Windows, interval: float) -> float:
-    """Comparisons a second by the paper's model: all that is stored, against all of the new rows."""
+def paper_interval_cost(origin: int, order: LoopOrder, windows: Windows, interval: float) -> float:
+    """Return comparisons per second by the paper's model.
+
+    All that is stored, against all of the new rows.
+    """
     a_second = batches_a_second(windows[origin].rate, interval)
     cost, partial, distinct = 0.0, 1.0, 0.0
     for place in order:
@@ -181,8 +194,11 @@ def paper_interval_cost(origin: int, order: Order, windows: Windows, interval: f
     return a_second * cost
 
 
-def paper_general_cost(orders: Sequence[Order], windows: Windows, interval: float) -> float:
-    """Comparisons a second of GENERAL LAZY by the paper's model; LAZY and NAIVE are special cases."""
+def paper_general_cost(orders: Sequence[LoopOrder], windows: Windows, interval: float) -> float:
+    """Return comparisons per second of GENERAL LAZY by the paper's model.
+
+    LAZY and NAIVE are special cases.
+    """
     return sum(
         (
             paper_interval_cost(origin, order, windows, interval)

@@ -1,4 +1,4 @@
-"""What a join of two windows costs a second, and what each way of invalidating old rows adds to it (paper 4, section 3).
+"""Cost of a join of two windows, and of each invalidation strategy [Kostowski06, section 3].
 
 *Half of A* is what rows of A cause: they scan B's window, let its old rows go and are inserted into their own.
 With ``n = rate * window`` rows and ``N`` buckets a side (equation 1: one bucket, equation 2: many)::
@@ -9,15 +9,15 @@ With ``n = rate * window`` rows and ``N`` buckets a side (equation 1: one bucket
 *Old rows* of B build up between two cleanings of their bucket, which are A's probes of it, and under the second and fourth
 strategy also B's inserts into it. With ``N`` buckets that all are in use::
 
-    strategy       buckets cleaned                      old rows held in B             cleanings a second in B
+    strategy       buckets cleaned                      old rows held in B             cleanings per second in B
     probe          the one that A probes                N_B * rate_B / rate_A          rate_A
     probe_insert   that, and the one B inserts into     N_B * rate_B / (rate_A+rate_B) rate_A + rate_B
     probe_all      all of B, when A probes              rate_B / rate_A                rate_A * N_B
     all            all of B, at every arrival           rate_B / (rate_A+rate_B)       (rate_A+rate_B) * N_B
 
-A cleaning makes one comparison for each old row and one more, with the first row that stays. Two things the paper's formulas
-leave out are in here: buckets beyond the number of values stay empty (its Figure 5 shows them to bring nothing), and an empty
-bucket has no row to compare.
+A cleaning makes one comparison for each old row and one more, with the first row that stays. Two
+things the paper's formulas leave out are in here: buckets beyond the number of values stay empty
+(its Figure 5 shows them to bring nothing), and an empty bucket has no row to compare.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from math import exp, inf
 
 from muntin.model.settings import Expiry
-from muntin.planner.multi_join_cost import WindowStatistics, sane
+from muntin.planner.paper_costs.multi_join import WindowStatistics, sane
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ COUNTED_ALIKE = PairCosts()
 
 @dataclass(frozen=True)
 class PairWork:
-    """What a strategy does in a second, and how many rows outside their windows it holds on average."""
+    """The work of a strategy per second, and the old rows that it holds on average."""
 
     comparisons: float
     expiry_checks: float
@@ -53,7 +53,10 @@ class PairWork:
 def half_cost(
     arriving: WindowStatistics, opposite: WindowStatistics, costs: PairCosts = COUNTED_ALIKE
 ) -> float:
-    """What the rows of one side cost a second: half of equation (1) or (2), with the opposite side's own window and buckets."""
+    """Return what the rows of one side cost per second.
+
+    Half of equation (1) or (2), with the opposite side's own window and buckets.
+    """
     return (
         opposite.rate * sane(costs.invalidate)
         + scanned(arriving, opposite) * sane(costs.scan)
@@ -66,19 +69,23 @@ def pair_cost(
 ) -> float:
     """Equations (1) and (2) for sides that may differ: the sum of both halves.
 
-    >>> pair_cost(WindowStatistics(40, 1200, 100, 10), WindowStatistics(20, 600, 100, 10), PairCosts(0, 1, 0))
+    >>> a, b = WindowStatistics(40, 1200, 100, 10), WindowStatistics(20, 600, 100, 10)
+    >>> pair_cost(a, b, PairCosts(0, 1, 0))
     4800.0
     """
     return half_cost(left, right, costs) + half_cost(right, left, costs)
 
 
 def scanned(arriving: WindowStatistics, opposite: WindowStatistics) -> float:
-    """Rows of the opposite window that new rows are compared with in a second."""
+    """Return the comparisons per second of new rows with the opposite window."""
     return arriving.rate * opposite.rows / opposite.share(arriving.distinct)
 
 
 def stale_rows(strategy: Expiry, own: WindowStatistics, other: WindowStatistics) -> float:
-    """Rows outside its window that one side holds on average: what comes in between two cleanings of a bucket."""
+    """Return the number of rows outside its window that one side holds on average.
+
+    What comes in between two cleanings of a bucket.
+    """
     cleanings = _cleanings_of_a_bucket(strategy, own, other)
     if cleanings > 0:
         return own.rate / cleanings
@@ -86,7 +93,10 @@ def stale_rows(strategy: Expiry, own: WindowStatistics, other: WindowStatistics)
 
 
 def expiry_checks(strategy: Expiry, own: WindowStatistics, other: WindowStatistics) -> float:
-    """Comparisons a second that let one side's old rows go: one for each, and one for each cleaning that leaves a row."""
+    """Return comparisons per second that let one side's old rows go.
+
+    One for each, and one for each cleaning that leaves a row.
+    """
     if not _cleanings_of_a_bucket(strategy, own, other):
         return 0.0
     filled = _buckets_in_use(own) * (1.0 - exp(-own.rows / _buckets_in_use(own)))
@@ -102,7 +112,7 @@ def expiry_checks(strategy: Expiry, own: WindowStatistics, other: WindowStatisti
 
 
 def pair_work(strategy: Expiry, left: WindowStatistics, right: WindowStatistics) -> PairWork:
-    """What is predicted for a strategy, both sides together."""
+    """Return what is predicted for a strategy, both sides together."""
     sides = ((left, right), (right, left))
     return PairWork(
         sum(scanned(*side) for side in sides),
@@ -118,7 +128,7 @@ def _buckets_in_use(window: WindowStatistics) -> float:
 def _cleanings_of_a_bucket(
     strategy: Expiry, own: WindowStatistics, other: WindowStatistics
 ) -> float:
-    """How often a second one bucket of a side is cleaned."""
+    """Return how often per second one bucket of a side is cleaned."""
     assert strategy.cleans_buckets, "the paper's four strategies clean buckets"
     if strategy is Expiry.PROBE_ALL:
         return other.rate

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muntin.planner.multi_join_cost import WindowStatistics, eager_cost, origin_cost
-from muntin.planner.order_search import (
+from muntin.planner.paper_costs.multi_join import WindowStatistics, eager_cost, origin_cost
+from muntin.planner.paper_costs.order_search import (
     augmented,
     by_selectivity,
     by_window_size,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muntin.planner.lazy_join_cost import (
+from muntin.planner.paper_costs.lazy_join import (
     Work,
     batches_a_second,
     general_lazy_work,
@@ -15,8 +15,8 @@ from muntin.planner.lazy_join_cost import (
     naive_work,
     paper_interval_cost,
 )
-from muntin.planner.multi_join_cost import WindowStatistics
-from muntin.planner.order_search import local_orders
+from muntin.planner.paper_costs.multi_join import WindowStatistics
+from muntin.planner.paper_costs.order_search import local_orders
 
 NUMBERS = st.sampled_from([0.5, 2.0, 10.0, 500.0])
 WINDOWS = st.lists(
