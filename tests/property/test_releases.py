@@ -14,7 +14,7 @@ from muntin.engine import engine
 from muntin.model.catalog import Stream
 from muntin.operators.join.schedule import TurnPace
 from muntin.runtime import running_join
-from muntin.spark.deployment import DeployedQuery, Deployment
+from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import Part, PartitionBatch
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import RESULTS, Kept

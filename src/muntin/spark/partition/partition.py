@@ -31,9 +31,8 @@ from muntin.planner.overload_plan import is_adapting
 from muntin.planner.partitioning import OWN, marked
 from muntin.runtime.external_quota import Governed, LimitState
 from muntin.runtime.suspended_query import reason_of
-from muntin.spark.deployment import Deployment, Place, PlacedQuery
-from muntin.spark.driver.metrics import PartitionMetrics, QueryClock
 from muntin.spark.exchange.controls import CONTROLS, HELD, ControlRow
+from muntin.spark.exchange.deployment import Deployment, Place, PlacedQuery
 from muntin.spark.exchange.messages import (
     TIMELESS,
     Output,
@@ -42,6 +41,7 @@ from muntin.spark.exchange.messages import (
     from_blob,
     to_blob,
 )
+from muntin.spark.exchange.partition_metrics import PartitionMetrics, QueryClock
 from muntin.spark.exchange.time_bounds import TimeBounds, bounds_after
 from muntin.spark.partition.next_deadline import next_due
 

@@ -1,8 +1,13 @@
-"""The program of an engine on Spark: what was declared, in a form that travels to partitions and outlives the process.
+"""The deployment of an engine on Spark: everything declared, in a form that survives the process.
 
-A *scheme* is a way to spread streams over partitions; queries with the same one share the rows that are sent. A *lane* is an
-engine in each partition, fed with the rows of one scheme; mostly a scheme has one. Changes made while the engine runs are numbered;
-the program of an *epoch* has the first so many of them.
+Partitions and packing tasks compute from a deployment alone, so all of them decide alike. A
+*partitioning* spreads streams over partitions; queries with equal partitionings share the rows that
+are sent. A *dataflow* runs the queries of one partitioning inside a partition; usually there is one
+per partitioning.
+
+Invariant: changes made while the engine runs are only appended, each with the batch from which it
+is in force. *Epoch* n is the deployment with its first n changes. A batch that runs again after a
+failure therefore has the epoch it had the first time, and the numbers of partitionings never move.
 """
 
 from __future__ import annotations
@@ -23,16 +28,16 @@ from muntin.planner.partitioning import Partitioning
 from muntin.sql.script import read_query
 
 Place: TypeAlias = tuple[int, int]
-"""A place in the total order of all rows: time, then order of declaration of the stream."""
+"""A place in the total order of all rows: time, then the position of the stream's declaration."""
 
 
 @dataclass(frozen=True)
 class DeployedQuery:
     """A query: its name, its text, and the settings in force when it was registered.
 
-    ``meaning`` says which results it has: texts and settings that differ in nothing else have the same
-    one. ``sink`` says where the results go. ``incarnation`` is new each time a query is registered, and
-    stays when a run resumes it.
+    ``meaning`` identifies its results: it is equal for texts and settings that give equal results.
+    ``sink`` names the destination of the results. ``incarnation`` is new each time a query is
+    registered and stays the same when a run resumes it.
     """
 
     name: str
@@ -45,9 +50,10 @@ class DeployedQuery:
 
 @dataclass(frozen=True)
 class QueryChange:
-    """A query added or dropped while running; in force from a batch on.
+    """A query added or dropped while the engine runs; in force from ``batch`` on.
 
-    An added query joins a lane, or opens it; ``carried``: it then begins with the rows that were put aside under its name.
+    An added query joins ``dataflow`` or opens it. With ``carried``, the dataflow starts with the
+    rows that were set aside under its name.
     """
 
     batch: int
@@ -59,20 +65,20 @@ class QueryChange:
 
 @dataclass(frozen=True)
 class QueryPartitioning:
-    """Routes of some streams, by stream."""
+    """How the streams of a query are spread over the partitions, one entry per stream."""
 
     routes: tuple[Partitioning, ...]
 
     def route(self, stream: str) -> Partitioning | None:
-        """The route of a stream, if the scheme has one."""
+        """Return the entry of a stream; None if no query of this partitioning reads it."""
         return next((route for route in self.routes if route.stream == stream), None)
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """Streams, tables and queries; ``changes`` in the order in which they come into force.
+    """Streams, tables and queries, with ``changes`` in the order in which they come into force.
 
-    ``max_advance`` is that setting in microseconds, None if it is off.
+    ``max_advance`` is the setting of that name in microseconds; None turns it off.
     """
 
     streams: tuple[Stream, ...]
@@ -83,7 +89,7 @@ class Deployment:
     max_advance: int | None = Settings().engine.max_advance
 
     def catalog(self) -> Catalog:
-        """What queries can name."""
+        """Return the streams and tables that queries can name."""
         catalog = Catalog()
         for stream in self.streams:
             catalog.add(stream)
@@ -98,9 +104,10 @@ class Deployment:
         }
 
     def watermark(self, read: Collection[str], newest: Mapping[str, int]) -> Place:
-        """How far the total order of some streams is final: the least of newest time minus slack.
+        """Return the place up to which the order of some streams is final.
 
-        It depends on nothing else, so it is the same in all partitions and after any restart.
+        It is the least newest time minus slack. It depends on nothing else, so it is the same in
+        all partitions and after any restart.
         """
         places = []
         for order, stream in enumerate(self.streams):
@@ -110,38 +117,45 @@ class Deployment:
         return min(places, default=(BEFORE_ALL, -1))
 
     def epoch(self, batch: int) -> int:
-        """How many changes are in force in a batch."""
+        """Return the number of changes in force in a batch."""
         return sum(change.batch <= batch for change in self.changes)
 
-    def bind(self, registered: DeployedQuery) -> Query:
-        """A registered query with its names resolved."""
-        return read_query(registered.sql, registered.name, self.catalog())
+    def bind(self, deployed: DeployedQuery) -> Query:
+        """Return a deployed query with its names resolved."""
+        return read_query(deployed.sql, deployed.name, self.catalog())
 
     def all_queries(self) -> list[DeployedQuery]:
-        """Every query that ever was: schemes are numbered over all of them, so that numbers stay."""
+        """Return every query ever deployed: positions in this list and partitionings are stable."""
         return [*self.queries, *(change.added for change in self.changes if change.added)]
 
     def placed(self) -> list[PlacedQuery]:
-        """Every query that ever was, bound, and where it runs."""
-        lanes = [None for _ in self.queries] + [
+        """Return every query ever deployed, bound, with its partitioning and its dataflow."""
+        dataflows = [None for _ in self.queries] + [
             change.dataflow for change in self.changes if change.added
         ]
-        schemes: dict[QueryPartitioning, int] = {}
+        numbers: dict[QueryPartitioning, int] = {}
         found = []
-        for registered, lane in zip(self.all_queries(), lanes, strict=True):
-            query = self.bind(registered)
-            how = distribution_of(query)
-            scheme = QueryPartitioning(tuple(sorted(how.routes, key=lambda route: route.stream)))
-            number = schemes.setdefault(scheme, len(schemes))
+        for deployed, dataflow in zip(self.all_queries(), dataflows, strict=True):
+            query = self.bind(deployed)
+            distribution = distribution_of(query)
+            partitioning = QueryPartitioning(
+                tuple(sorted(distribution.routes, key=lambda route: route.stream))
+            )
+            number = numbers.setdefault(partitioning, len(numbers))
             found.append(
                 PlacedQuery(
-                    registered, query, how, scheme, number, str(number) if lane is None else lane
+                    deployed,
+                    query,
+                    distribution,
+                    partitioning,
+                    number,
+                    str(number) if dataflow is None else dataflow,
                 )
             )
         return found
 
     def active(self, epoch: int) -> list[int]:
-        """The queries in force, by their places among all that ever were."""
+        """Return the queries in force in an epoch, by position in :meth:`all_queries`."""
         places = list(range(len(self.queries)))
         every = self.all_queries()
         following = len(places)
@@ -153,10 +167,15 @@ class Deployment:
                 places = [place for place in places if every[place].name != change.dropped]
         return places
 
+    def in_force(self) -> list[DeployedQuery]:
+        """Return the queries in force after all changes."""
+        every = self.all_queries()
+        return [every[place] for place in self.active(len(self.changes))]
+
 
 @dataclass(frozen=True)
 class PlacedQuery:
-    """A query, bound, with its distribution, its scheme and the number of that, and its lane."""
+    """A bound query with its distribution, partitioning and its number, and dataflow."""
 
     registered: DeployedQuery
     query: Query
@@ -167,7 +186,7 @@ class PlacedQuery:
 
     @cached_property
     def parts(self) -> tuple[Query, ...]:
-        """What partitions run of it: the query itself, or parts whose changes go to its last stage."""
+        """The queries that partitions run: the query, or parts that feed its global stage."""
         return self.distribution.parts
 
     @property

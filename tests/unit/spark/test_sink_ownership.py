@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from muntin.errors import RunError, SettingError
-from muntin.spark.driver.sink_ownership import MARKER, LocalFolder, SinkOwner
+from muntin.spark.sink_ownership import MARKER, LocalFolder, SinkOwner
 from muntin.spark.sinks import FileSink
 
 ROWS = pa.table({"_op": ["+"], "v": [1]})

@@ -1,9 +1,10 @@
-"""Who owns the folder of a sink: one query of one run, named in a file ``_muntin`` beside the batches.
+"""Ownership of the folders of sinks: one query of one run, named in a file ``_muntin``.
 
-Batches are numbered from 0 in every run, so two runs in one folder would overwrite each other's files,
-and a query that has changed would leave rows there that nobody retracts. A folder with batches is
-therefore closed to everybody but its owner, unless the user asks to replace them. Spark and Arrow skip
-files whose names start with an underscore, and a pattern such as ``*.parquet`` does not match it.
+Exactly-once hazard: batches are numbered from 0 in every run, so two runs in one folder would
+overwrite each other's files, and a changed query would leave rows there that nothing retracts. A
+folder with batches is therefore closed to everyone but its owner, unless the user asks to replace
+them. Spark and Arrow skip files whose names start with an underscore, and a pattern like
+``*.parquet`` does not match it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from muntin.errors import RunError, SettingError
 MARKER = "_muntin"
 _BATCH = re.compile(r"batch-\d+\.\w+|batch=\d+")
 _PART = re.compile(r"\.batch-\d+\.\w+\.part")
-"""A batch that was being written when its process was killed."""
+"""A batch whose process was killed while writing it."""
 _SHORT = 8
 
 
@@ -45,7 +46,7 @@ class SinkOwner:
             raise ValueError("the marker names no owner") from error
 
     def is_same(self, other: SinkOwner) -> bool:
-        """Return whether both are the same query of the same run, wherever its checkpoint is now."""
+        """Return whether both are the same query of the same run, even if its checkpoint moved."""
         return (self.run, self.incarnation) == (other.run, other.incarnation)
 
 
@@ -76,7 +77,7 @@ class Folder(ABC):
         return sorted(name for name in self.names() if _BATCH.fullmatch(name))
 
     def obstacle(self, owner: SinkOwner) -> str:
-        """Return what is in the way of an owner; empty if nothing is."""
+        """Return the obstacle to an owner; empty if there is none."""
         return self._obstacle(owner, self.read())
 
     def _obstacle(self, owner: SinkOwner, text: str | None) -> str:
@@ -101,14 +102,14 @@ class Folder(ABC):
         return f"{self.name} holds results of query {other.query}{before}"
 
     def claim(self, owner: SinkOwner, *, replace: bool) -> None:
-        """Make a query the owner; with ``replace``, remove the batches of anybody else.
+        """Make a query the owner; with ``replace``, remove the batches of any other owner.
 
         Raises
         ------
         SettingError
-            When the folder belongs to somebody else.
+            When the folder belongs to another owner.
         """
-        text = self.read()  # once: what comes after it is noticed when the marker is written
+        text = self.read()  # once: a later change is noticed when the marker is written
         obstacle = self._obstacle(owner, text)
         if obstacle and not replace:
             raise occupied(obstacle)
@@ -129,7 +130,7 @@ class Folder(ABC):
             raise occupied(f"{self.name} was taken by another run at this moment")
 
     def keep(self, owner: SinkOwner) -> None:
-        """Check before a write that the folder still belongs to its owner; mark it again if somebody has emptied it.
+        """Check before a write that the owner still has the folder; mark it if it was emptied.
 
         Raises
         ------
@@ -154,22 +155,23 @@ def _text(owner: SinkOwner) -> str:
 
 
 def occupied(obstacle: str) -> SettingError:
-    """Return the error for a folder that belongs to somebody else."""
+    """Return the error for a folder that belongs to another owner."""
     return SettingError(
         obstacle,
-        hint="Give the query another folder, or delete that output with SparkEngine(..., replace=True) or muntin run --replace",
+        hint="Give the query another folder, or delete that output with "
+        "SparkEngine(..., replace=True) or muntin run --replace",
     )
 
 
 class LocalFolder(Folder):
-    """A folder that this process reaches by itself."""
+    """A local folder that this process writes to."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(str(path))
         self._path = path
 
     def names(self) -> list[str]:
-        """Return what is in it."""
+        """Return the names of its files and folders."""
         return [path.name for path in self._path.iterdir()] if self._path.is_dir() else []
 
     def read(self) -> str | None:
@@ -201,7 +203,7 @@ class LocalFolder(Folder):
 
 
 class HadoopFolder(Folder):
-    """A folder that Spark reaches: ``hdfs``, ``s3a`` and the like, and local ones that Spark writes to."""
+    """A folder that Spark reaches: ``hdfs``, ``s3a`` and others, and local ones it writes to."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         super().__init__(path)
@@ -210,14 +212,15 @@ class HadoopFolder(Folder):
     def _hadoop(self) -> tuple[Any, Any]:
         jvm: Any = self._spark._jvm  # noqa: SLF001 (Spark has no public way to a file system)
         path = jvm.org.apache.hadoop.fs.Path(self.name)
-        return path, path.getFileSystem(self._spark._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001
+        session = self._spark._jsparkSession  # noqa: SLF001
+        return path, path.getFileSystem(session.sessionState().newHadoopConf())
 
     def _child(self, name: str) -> Any:
         jvm: Any = self._spark._jvm  # noqa: SLF001
         return jvm.org.apache.hadoop.fs.Path(self.name, name)
 
     def names(self) -> list[str]:
-        """Return what is in it."""
+        """Return the names of its files and folders."""
         path, system = self._hadoop()
         return (
             [status.getPath().getName() for status in system.listStatus(path)]
@@ -239,7 +242,7 @@ class HadoopFolder(Folder):
             stream.close()
 
     def write(self, text: str, *, anew: bool) -> bool:
-        """Write the marker; file systems without atomic creation may let two owners through at one moment."""
+        """Write the marker; without atomic creation, two owners may pass at the same moment."""
         _, system = self._hadoop()
         if anew and system.exists(self._child(MARKER)):
             return False

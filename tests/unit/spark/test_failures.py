@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muntin.spark.driver.failures import fact_of
+from muntin.spark.failures import fact_of
 
 PYTHON = """[STREAM_FAILED] Query [id = 1] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] Reason: Traceback:
   File "x.py", line 3, in call
