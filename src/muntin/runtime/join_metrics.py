@@ -73,7 +73,7 @@ class JoinMetrics:
             "state_bytes_per_row": operator.nbytes() / max(sum(rows.values()), 1),
             "expression_failures": join.evaluator.failures,
             "last_expression_failure": join.evaluator.last_failure,
-            "intermediate_rows": operator.tactic.partial_matches(),
+            "intermediate_rows": operator.tactic.stats().partial_matches,
             **join.monitor.stats(),
             "measured": join.monitor.measured(join.plan),
             "scheduler": "lwo" if schedule is None else schedule.scheduler,

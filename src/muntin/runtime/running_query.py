@@ -204,7 +204,7 @@ class RunningQuery:
 
     def buffers(self) -> dict[str, int]:
         """Return the buffers of [Hammad03] in rows: waiting, in windows, held back, not polled."""
-        work_queue = self.join.operator.tactic.queue_stats()
+        work_queue = self.join.operator.tactic.stats().work_queue
         return {
             "input": sum(state.waiting() for state, _ in self.join.cursors.positions())
             + work_queue["rows_waiting"],

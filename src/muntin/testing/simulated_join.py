@@ -226,7 +226,7 @@ class SimulatedTactic(SharedTactic):
         """Call the kernel with the clock and return why it stopped."""
         return int(
             simulate_schedule(
-                self.windows.state.arena, self.program, run.events.arrays, self.arrivals,
+                self.windows.state.arena, self.windows.program, run.events.arrays, self.arrivals,
                 self.level_arrays, self.work_queue.arrays, ClockArrays(self.clock, self.trace),
                 output,
             )

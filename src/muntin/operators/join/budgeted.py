@@ -18,7 +18,7 @@ from muntin.kernels.jit import prepare_part
 from muntin.operators.join.events import Events
 from muntin.operators.join.probe_limiter import ProbeLimiter
 from muntin.operators.join.result_buffer import ResultBuffer
-from muntin.operators.join.tactic import JoinTactic, KernelRun
+from muntin.operators.join.tactic import JoinTactic, KernelRun, TacticStats
 from muntin.operators.join.tree import JoinTree, TreeTactic
 from muntin.operators.join.windows import JoinWindows
 from muntin.state.recent_partial_matches import RecentPartialMatches
@@ -145,6 +145,6 @@ class BudgetedTactic(JoinTactic):
         """Return the bytes of state beyond the windows."""
         return self._unlimited.nbytes()
 
-    def partial_matches(self) -> int:
-        """Return the number of intermediate results that are held."""
-        return self._unlimited.partial_matches()
+    def stats(self) -> TacticStats:
+        """Return what it holds besides the windows."""
+        return self._unlimited.stats()

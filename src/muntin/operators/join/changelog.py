@@ -20,7 +20,7 @@ class ChangelogTactic(JoinTactic):
         """Join the next rows and retract what ends before each."""
         run.stopped(
             join_signed(
-                self.windows.state.arena, self.program, run.events.arrays,
+                self.windows.state.arena, self.windows.program, run.events.arrays,
                 run.span(self.buffer.enough), run.now, self.output,
             )
         )  # fmt: skip

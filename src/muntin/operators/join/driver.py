@@ -162,9 +162,7 @@ class JoinOperator:
 
     def reorder(self, plan: JoinPlan) -> None:
         """Continue with the orders of another plan of the same query, over the same state."""
-        assert plan.sources == self.plan.sources, "only plans that store the same can be exchanged"
-        self.windows.plan = plan
-        self.tactic.reorder(plan)
+        self.windows.reorder(plan)
 
     # -- size --------------------------------------------------------------------------------------
 

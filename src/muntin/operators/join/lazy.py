@@ -46,7 +46,7 @@ class LazyTactic(JoinTactic):
         """Join all rows of the interval; after an overflow they are stored already."""
         run.stopped(
             join_interval(
-                self.windows.state.arena, self.program, run.events.arrays,
+                self.windows.state.arena, self.windows.program, run.events.arrays,
                 run.span(), self._order, self.output,
             )
         )  # fmt: skip

@@ -27,9 +27,8 @@ from muntin.operators.join.events import Events
 from muntin.operators.join.released import ReleasedMatches
 from muntin.operators.join.result_buffer import ResultBuffer
 from muntin.operators.join.schedule import Schedule, TurnPace, obstacle
-from muntin.operators.join.tactic import JoinTactic, KernelRun
+from muntin.operators.join.tactic import JoinTactic, KernelRun, TacticStats
 from muntin.operators.join.windows import JoinWindows
-from muntin.plan.join import JoinPlan
 from muntin.schedule.work_queue import WorkQueue
 
 Integers = npt.NDArray[np.int64]
@@ -88,11 +87,6 @@ class SharedTactic(JoinTactic):
     def pieces(self, events: Events, now: int) -> Iterator[KernelRun]:
         """Yield the runs of the eager tactic, the fastest way where nobody waits."""
         return self._eager.pieces(events, now)
-
-    def reorder(self, plan: JoinPlan) -> None:
-        """Follow the join orders of another plan over the same stores."""
-        super().reorder(plan)
-        self._eager.reorder(plan)
 
     # -- in turns ----------------------------------------------------------------------------------
 
@@ -169,7 +163,7 @@ class SharedTactic(JoinTactic):
         """Call the kernel and return why it stopped."""
         return int(
             run_schedule(
-                self.windows.state.arena, self.program, run.events.arrays, self.arrivals,
+                self.windows.state.arena, self.windows.program, run.events.arrays, self.arrivals,
                 self.level_arrays, self.work_queue.arrays, output,
             )
         )  # fmt: skip
@@ -196,7 +190,7 @@ class SharedTactic(JoinTactic):
         """Let waiting rows continue at the right places in stores that have moved."""
         if len(self.windows.plan.sources) == _TWO:
             state = self.windows.state
-            find_resumes(state.arena, self.program, self.work_queue.arrays, self._scratch)
+            find_resumes(state.arena, self.windows.program, self.work_queue.arrays, self._scratch)
 
     def rest(self) -> None:
         """Return the memory of deferred work when there is none left."""
@@ -209,6 +203,6 @@ class SharedTactic(JoinTactic):
         """Return the bytes of state beyond the windows."""
         return self.work_queue.nbytes()
 
-    def queue_stats(self) -> dict[str, int]:
-        """Return the numbers of waiting rows and of matches held back for older ones."""
-        return self.work_queue.stats()
+    def stats(self) -> TacticStats:
+        """Return what it holds besides the windows."""
+        return TacticStats(work_queue=self.work_queue.stats())

@@ -24,7 +24,7 @@ class SnapshotTactic(JoinTactic):
         plan = windows.plan
         self._origin, steps = plan.snapshot
         orders = [steps if source == self._origin else () for source in range(len(plan.sources))]
-        self.program = make_program(plan, orders, windows.state.first_index)
+        self._program = make_program(plan, orders, windows.state.first_index)
         self._uncounted = np.zeros(layout.COUNTERS, np.int64)
 
     def pieces(self, events: Events, now: int) -> Iterator[KernelRun]:
@@ -38,7 +38,7 @@ class SnapshotTactic(JoinTactic):
         output = self.output._replace(counters=self._uncounted)
         run.stopped(
             join_snapshot(
-                self.windows.state.arena, self.program, self._origin, self._limits,
+                self.windows.state.arena, self._program, self._origin, self._limits,
                 run.span(), output,
             )
         )  # fmt: skip

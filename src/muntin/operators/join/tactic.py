@@ -11,9 +11,9 @@ last one stopped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +24,10 @@ from muntin.kernels.nway_join import join_interval
 from muntin.kernels.result_order import sort_matches
 from muntin.operators.join.events import Events
 from muntin.operators.join.matches import Matches
-from muntin.operators.join.program import make_program
 from muntin.operators.join.released import ReleasedMatches
 from muntin.operators.join.result_buffer import ResultBuffer
 from muntin.operators.join.schedule import Schedule, TurnPace
 from muntin.operators.join.windows import JoinWindows
-from muntin.plan.join import JoinPlan
 from muntin.schedule.work_queue import WorkQueue
 
 Integers = npt.NDArray[np.int64]
@@ -92,6 +90,13 @@ class KernelRun:
             assert not self.resume(), "a silent run makes no matches"
 
 
+class TacticStats(NamedTuple):
+    """What a tactic holds: partial matches, and waiting rows and matches of deferred work."""
+
+    partial_matches: int = 0
+    work_queue: Mapping[str, int] = WorkQueue.nothing()
+
+
 class JoinTactic:
     """A way to find matches. Subclasses say which kernel to call; the other defaults suit most.
 
@@ -104,7 +109,6 @@ class JoinTactic:
     def __init__(self, windows: JoinWindows, buffer: ResultBuffer) -> None:
         self.windows = windows
         self.buffer = buffer
-        self.program = make_program(windows.plan, windows.plan.orders, windows.state.first_index)
         self._scratch = np.zeros(5 * len(windows.plan.sources) + layout.SCRATCH, np.int64)
 
     @property
@@ -147,7 +151,7 @@ class JoinTactic:
         order = np.empty(self.windows.reserve_all(events), np.int64)
         span = Span(0, len(events), layout.SILENT, 0)
         join_interval(
-            self.windows.state.arena, self.program, events.arrays, span, order, self.output
+            self.windows.state.arena, self.windows.program, events.arrays, span, order, self.output
         )
 
     def repeat(self, events: Events) -> None:
@@ -162,10 +166,6 @@ class JoinTactic:
 
     def fit(self, limits: Integers) -> None:
         """Return unused memory."""
-
-    def reorder(self, plan: JoinPlan) -> None:
-        """Follow the join orders of another plan over the same stores."""
-        self.program = make_program(plan, plan.orders, self.windows.state.first_index)
 
     # -- work that is deferred ---------------------------------------------------------------------
 
@@ -202,13 +202,9 @@ class JoinTactic:
         """Return the bytes of state beyond the windows."""
         return 0
 
-    def partial_matches(self) -> int:
-        """Return the number of intermediate results that are held."""
-        return 0
-
-    def queue_stats(self) -> dict[str, int]:
-        """Return the numbers of waiting rows and of matches held back for older ones."""
-        return WorkQueue.nothing()
+    def stats(self) -> TacticStats:
+        """Return what it holds besides the windows."""
+        return TacticStats()
 
 
 def arrivals_of(events: Events, tags: Integers) -> npt.NDArray[np.float64] | float:

@@ -17,7 +17,7 @@ from muntin.kernels.tree_join import join_tree
 from muntin.operators.join.events import Events
 from muntin.operators.join.program import OPERATORS
 from muntin.operators.join.result_buffer import ResultBuffer
-from muntin.operators.join.tactic import JoinTactic, KernelRun
+from muntin.operators.join.tactic import JoinTactic, KernelRun, TacticStats
 from muntin.operators.join.windows import JoinWindows
 from muntin.plan.join import Climb, TreePlan
 from muntin.state.join_state import JoinState
@@ -105,6 +105,6 @@ class TreeTactic(JoinTactic):
         """Return the bytes of state beyond the windows."""
         return self.tree.partial_matches.nbytes()
 
-    def partial_matches(self) -> int:
-        """Return the number of intermediate results that are held."""
-        return self.tree.partial_matches.rows()
+    def stats(self) -> TacticStats:
+        """Return what it holds besides the windows."""
+        return TacticStats(partial_matches=self.tree.partial_matches.rows())

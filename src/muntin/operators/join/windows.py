@@ -24,7 +24,7 @@ from muntin.operators.code_reader import CodeReader
 from muntin.operators.join.events import EventMaker, Events, NewRows
 from muntin.operators.join.expiry import ExpiryPolicy
 from muntin.operators.join.meter import Meter
-from muntin.operators.join.program import store_specs
+from muntin.operators.join.program import make_program, store_specs
 from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
 from muntin.state.batch import Batch
@@ -50,6 +50,7 @@ class JoinWindows:
             store_specs(plan, {name: number for number, name in enumerate(streams)}),
             plan.expiry.cleans_buckets,
         )
+        self.program = make_program(plan, plan.orders, self.state.first_index)
         self.now = BEFORE_ALL
         self.seen = np.zeros(len(streams), np.int64)
         """How many rows of each stream have come."""
@@ -72,6 +73,12 @@ class JoinWindows:
             counting=plan.algorithm is not Algorithm.EAGER,
             retracting=plan.retracting,
         )
+
+    def reorder(self, plan: JoinPlan) -> None:
+        """Follow the join orders of another plan that stores the same."""
+        assert plan.sources == self.plan.sources, "only plans that store the same can be exchanged"
+        self.plan = plan
+        self.program = make_program(plan, plan.orders, self.state.first_index)
 
     # -- input -------------------------------------------------------------------------------------
 
