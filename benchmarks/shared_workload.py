@@ -15,16 +15,16 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import scheduler_state as at
 from muntin.kernels.layout import N_SCANNED
-from muntin.operators.events import NewRows
-from muntin.operators.join import Tools
-from muntin.operators.scheduled_join import Released, Schedule
+from muntin.operators.join import NewRows, Tools
+from muntin.operators.join.released import ReleasedMatches
+from muntin.operators.join.schedule import Schedule
 from muntin.operators.workspace import Workspace
 from muntin.planner.join_planner import plan_join
 from muntin.schedule.levels import Levels
 from muntin.sql.streams import make_stream
 from muntin.state.batch import Batch
 from muntin.testing import simulated_join as clock_of
-from muntin.testing.simulated_join import SimulatedJoin, Timing
+from muntin.testing.simulated_join import SimulatedJoin, Timing, response_times
 
 Integers = npt.NDArray[np.int64]
 
@@ -183,10 +183,10 @@ class Times:
             np.zeros(len(self.queries), np.int64) for _ in range(3)
         )
 
-    def add(self, released: Released) -> None:
+    def add(self, released: ReleasedMatches) -> None:
         """Take results."""
         for level in range(len(self.queries)):
-            times = released.response_times(level)
+            times = response_times(released, level)
             if len(times):
                 self.results[level] += len(times)
                 self.total[level] += times.sum()
@@ -230,9 +230,9 @@ class Metronome:
 
     def _rate(self) -> float:
         """Rows looked at in a nanosecond."""
-        counters, clock = self._join.state.counters, self._join.clock
+        counters, clock = self._join.state.counters, self._join.simulated.clock
         looked, before = int(counters[N_SCANNED]), int(clock[clock_of.NOW])
-        if next(self._going, None) is None and not self._join.is_busy():
+        if next(self._going, None) is None and not self._join.simulated.is_busy():
             self._start()
             return self._rate()
         return (int(counters[N_SCANNED]) - looked) / (int(clock[clock_of.NOW]) - before)
@@ -244,7 +244,9 @@ class Metronome:
 
 def run(join: SimulatedJoin, streams: Streams, second: float, timing: Timing) -> Iterator[Times]:
     """Yield after every turn, and at the end what there is to know."""
-    times = Times(join.schedule.levels.queries)
+    tactic = join.simulated
+    assert tactic.schedule is not None, "a simulated join is scheduled"
+    times = Times(tactic.schedule.levels.queries)
     news, arrivals = streams.rows_of(new=True), streams.arrivals(second)
     now = max(int(part.batch.times[-1]) for part in news)
     for released in join.replay(news, arrivals, now, timing):
@@ -254,9 +256,9 @@ def run(join: SimulatedJoin, streams: Streams, second: float, timing: Timing) ->
                 times.span, int(released.out[: released.count, 4 + at.R_RELEASED].max())
             )
         yield times
-    times.busy = times.span - int(join.clock[clock_of.IDLE])
-    times.lost = int(join.clock[clock_of.LOST])
-    stats = join.work_queue.stats()
+    times.busy = times.span - int(tactic.clock[clock_of.IDLE])
+    times.lost = int(tactic.clock[clock_of.LOST])
+    stats = tactic.work_queue.stats()
     times.rows_waiting, times.results_held = stats["most_rows_waiting"], stats["most_results_held"]
     times.rows_stored = sum(join.rows())
     yield times

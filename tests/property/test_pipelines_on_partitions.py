@@ -17,9 +17,9 @@ from muntin.errors import SqlError
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
 from muntin.plan.query import Emit, Query
-from muntin.spark.deployment import DeployedQuery, Deployment
 from muntin.spark.driver import global_stage
 from muntin.spark.driver.global_stage import GlobalStages
+from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import Output, Part, PartitionBatch, to_blob
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition import recovery

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import muntin
 from muntin.model.catalog import Stream
-from muntin.operators.scheduled_join import Pace
+from muntin.operators.join.schedule import TurnPace
 from muntin.runtime.dataflow import Frontier
 from muntin.runtime.running_query import RunningQuery
 from muntin.testing.compare import assert_same_rows, assert_same_sequence
@@ -227,7 +227,7 @@ def test_results_by_a_pace_are_those_of_each_query_alone(
         batches = batches_of(shared, {stream: table})
         assert not list(shared.step(batches, Frontier(final=(-(2**62), -1))))
         alone.push(stream, table)
-    pace = Pace(1, 1, results)
+    pace = TurnPace(1, 1, results)
     for name, piece in shared.step(frontier=Frontier(advanced=clock * 1_000_000), pace=pace):
         got.setdefault(name, []).append(piece)
     alone.advance(clock * 1_000_000)

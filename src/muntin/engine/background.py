@@ -12,13 +12,13 @@ from muntin.engine.executor import Executor
 from muntin.engine.fair_lock import Turns
 from muntin.engine.query_registry import QueryRegistry
 from muntin.errors import CatalogError
-from muntin.operators.scheduled_join import Pace
+from muntin.operators.join.schedule import TurnPace
 from muntin.runtime.dataflow import Dataflow, Frontier
 from muntin.state.batch import Batch
 
-_TURN = Pace(first=400_000, longest=400_000, results=1 << 12)
+_TURN = TurnPace(first=400_000, longest=400_000, results=1 << 12)
 """A turn of the executor: less than half a millisecond; results are built in other turns."""
-_LONG_TURN = Pace(first=50_000_000, longest=50_000_000)
+_LONG_TURN = TurnPace(first=50_000_000, longest=50_000_000)
 
 _PATIENCE = 1.0
 _running: WeakSet[Live] = WeakSet()

@@ -9,13 +9,13 @@ from muntin.runtime.overload import Overload
 
 def describe_overload(overload: Overload) -> Description:
     """Return whether a join is overloaded, who may probe then, and what was decided last."""
-    adapter, operator = overload.adapter, overload.operator
+    adapter, limiter = overload.adapter, overload.limiter
     policy, period, stale = (
         adapter.config.policy,
-        operator.limiting.period,
-        operator.stale_results(),
+        limiter.limiting.period,
+        limiter.stale_results(),
     )
-    limit = operator.budgets.cap
+    limit = limiter.budgets.cap
     facts = [
         Fact("overloaded", adapter.overloaded),
         Fact(

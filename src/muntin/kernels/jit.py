@@ -36,7 +36,7 @@ _FLAGS: dict[str, Any] = {
 _kernels: list[Kernel] = []
 _parts: dict[str, list[Kernel]] = {}
 _prepared = False
-dispatching = False
+checking = False
 """Whether kernels that are compiled from now on check the types of their arguments."""
 
 
@@ -51,7 +51,9 @@ class Kernel:
 
     Dispatch looks up the type of every argument at every call, which takes microseconds for a
     named tuple. The compiled code itself checks only dimensions and sizes of items, so tests set
-    :data:`dispatching` before they compile anything, and an argument of another type is an error.
+    :data:`checking` before they compile anything: then an argument of another type, or an array
+    that is not contiguous, is an error. Kernels read some arrays that Arrow does not let them
+    write, so that is not checked.
     """
 
     def __init__(self, function: Callable[..., Any], types: Sequence[Any]) -> None:
@@ -89,8 +91,20 @@ class Kernel:
                 self._compiled.compile(tuple(map(_type, self._types)))
                 self._compiled.disable_compile()
                 (compiled,) = self._compiled.overloads.values()
-                self._entry = self._compiled if dispatching else compiled.entry_point
+                self._entry = compiled.entry_point
+                if checking:
+                    self._entry = self._checked(compiled.entry_point)
         return not self._compiled.stats.cache_misses
+
+    def _checked(self, entry: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            pairs = zip(arguments, self._types, strict=True)
+            for place, (argument, declared) in enumerate(pairs):
+                if not _fits(argument, declared):
+                    raise TypeError(f"{self.name}: argument {place} is no {declared}: {argument!r}")
+            return entry(*arguments)
+
+        return call
 
 
 def kernel(*types: Any, part: str = "") -> Callable[[Function], Function]:
@@ -115,11 +129,35 @@ def _type(declared: Any) -> Any:
     if declared is float:
         return numba.float64
     if hasattr(declared, "_fields"):
-        fields = get_type_hints(declared, include_extras=True).values()
+        fields = _fields(declared)
         return numba.types.BaseTuple.from_types(tuple(map(_type, fields)), declared)
     array, dimensions = get_args(declared)
     (scalar,) = get_args(get_args(array)[1])
     return numba.types.Array(numba.from_dtype(np.dtype(scalar)), dimensions, "C")
+
+
+@cache
+def _fields(declared: Any) -> tuple[Any, ...]:
+    """Return the declared types of the fields of a named tuple."""
+    return tuple(get_type_hints(declared, include_extras=True).values())
+
+
+def _fits(argument: Any, declared: Any) -> bool:
+    """Return whether an argument is of a declared type."""
+    if declared is int:
+        return isinstance(argument, int | np.integer)
+    if declared is float:
+        return isinstance(argument, float)
+    if hasattr(declared, "_fields"):
+        return isinstance(argument, declared) and all(map(_fits, argument, _fields(declared)))
+    array, dimensions = get_args(declared)
+    (scalar,) = get_args(get_args(array)[1])
+    return (
+        isinstance(argument, np.ndarray)
+        and argument.dtype == np.dtype(scalar)
+        and argument.ndim == dimensions
+        and argument.flags.c_contiguous
+    )
 
 
 def _stamp_of(function: Callable[..., Any]) -> str:

@@ -21,7 +21,7 @@ from muntin.expressions.duck import Duck
 from muntin.kernels.jit import prepare, prepare_part
 from muntin.model.catalog import Stream
 from muntin.model.clock import BEFORE_ALL
-from muntin.operators.scheduled_join import Pace
+from muntin.operators.join.schedule import TurnPace
 from muntin.operators.workspace import Workspace
 from muntin.plan.query import Emit
 from muntin.plan.query_plan import QueryPlan
@@ -144,7 +144,7 @@ class Dataflow:
         self,
         rows: Mapping[str, Batch] = _NO_ROWS,
         frontier: Frontier = _WATERMARKS,
-        pace: Pace | None = None,
+        pace: TurnPace | None = None,
     ) -> Iterator[Output]:
         """Take rows by stream, move the frontier, and yield results of each query in order.
 

@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from muntin.expressions.duck import Duck
 from muntin.model.clock import BEFORE_ALL
+from muntin.operators.join.schedule import TurnPace
 from muntin.operators.pipeline import Drive
-from muntin.operators.scheduled_join import Pace
 from muntin.plan.join import JoinPlan
 from muntin.plan.query_plan import QueryPlan
 from muntin.planner.strategies import drive_strategy
@@ -66,9 +66,9 @@ class QueryGroup(GroupInputs):
     def trim(self, *, exactly: bool = False) -> None:
         """Release rows that no window reaches any more: when it pays, or ``exactly`` now."""
         for each in self.inputs.values():
-            readers = [join for join in self.joins.running if join.reads(each)]
-            first = min((join.needs(each) for join in readers), default=each.log.next)
-            keepers = [(join, source) for join in readers for source in join.keeps(each)]
+            readers = [join for join in self.joins.running if join.retention.reads(each)]
+            first = min((join.retention.needs(each) for join in readers), default=each.log.next)
+            keepers = [(join, source) for join in readers for source in join.retention.keeps(each)]
             each.log.trim(
                 first, partial(_kept_positions, keepers) if keepers else None, exactly=exactly
             )
@@ -148,7 +148,7 @@ class QueryGroup(GroupInputs):
 
     # -- stepping ----------------------------------------------------------------------------------
 
-    def step(self, pace: Pace | None = None) -> Iterator[Output]:
+    def step(self, pace: TurnPace | None = None) -> Iterator[Output]:
         """Process all that is final, yield results, and release rows that no window reaches."""
         for join in list(self.joins.running):
             yield from self._run(join, join.catch_up(self.frontier[0], self.closed, pace))
@@ -161,7 +161,7 @@ class QueryGroup(GroupInputs):
             yield from self._run(join, join.offer(self.frontier[0], self.closed))
         yield from self.step_pipelines()
 
-    def turn(self, join: RunningJoin, pace: Pace) -> Iterator[Output]:
+    def turn(self, join: RunningJoin, pace: TurnPace) -> Iterator[Output]:
         """Let a join work for a turn, and yield what it has released."""
         return self._run(join, join.turn(pace))
 
@@ -203,4 +203,4 @@ def _nothing(work: Callable[[int, int], None], frontier: int, closed: int) -> It
 
 def _kept_positions(keepers: list[tuple[RunningJoin, int]]) -> npt.NDArray[np.int64]:
     """The positions that partitioned windows keep."""
-    return np.concatenate([join.kept(source) for join, source in keepers])
+    return np.concatenate([join.retention.kept(source) for join, source in keepers])

@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.expressions.duck import Duck
-from muntin.operators.expire_matches import ExpireMatches
 from muntin.operators.join import Matches
 from muntin.operators.signed import Changes, merged
 from muntin.plan.query import Query
+from muntin.runtime.result_expiry import signed_rows
 from muntin.runtime.running_join import RunningJoin
 from muntin.runtime.running_query import RunningQuery
 
@@ -21,7 +21,7 @@ Arrivals: TypeAlias = tuple[npt.NDArray[np.float64] | float, int]
 
 
 class RunningLeaf(RunningQuery):
-    """A join below a pipeline: hands on signed rows as they are; only the pipeline's result is consolidated."""
+    """A join below operators: passes on signed rows; only the result of the tree is consolidated."""
 
     def __init__(self, query: Query, join: RunningJoin, duck: Duck) -> None:
         super().__init__(query, join, duck)
@@ -32,15 +32,15 @@ class RunningLeaf(RunningQuery):
 
     @property
     def owner(self) -> str:
-        """The name of the pipeline it was made for; its own has a number added."""
+        """The name of the query that it is part of; its own has a number added."""
         return self.query.name.rpartition("/")[0]
 
     def is_fresh(self) -> bool:
-        """Whether no row has come since it began, so that it has found nothing yet."""
+        """Return whether no row has come since it began, so that it has found nothing yet."""
         return all(state.log.next == since for state, since in self._since.items())
 
     def first_time(self) -> int | None:
-        """Return the time of the first row that came after the query; asked for before logs are trimmed."""
+        """Return the time of the first row after the query; ask before logs are trimmed."""
         times = [
             state.log.time_at(since)
             for state, since in self._since.items()
@@ -53,10 +53,10 @@ class RunningLeaf(RunningQuery):
         matches = self._maker.passing(self._since_registered(matches))
         if len(matches):
             self._note_arrivals(matches)
-            if matches.signs is None:
-                self._remember(matches)
+            if self._expiry is not None:
+                self._remember(self._expiry, matches)
             else:
-                self._waiting.append(self._every(self._signed(matches)))
+                self._waiting.append(signed_rows(matches, self._maker.select, self.query.every))
         return None
 
     def _note_arrivals(self, matches: Matches) -> None:
@@ -74,22 +74,12 @@ class RunningLeaf(RunningQuery):
 
     def changes(self) -> pa.Table | None:
         """Nothing: the pipeline takes them by :meth:`take`."""
-        if isinstance(self._expire, ExpireMatches):
-            found = self._expire.run(self.join.now)
-            if len(found):
-                self._waiting.append(self._signed(found))
-        elif self._expire is not None:
-            self._waiting.append(self._take_came())
+        if self._expiry is not None:
+            self._waiting.append(self._expiry.rows(self.join.now, self._maker.select))
         return None
 
-    def _signed(self, matches: Matches) -> Changes:
-        assert matches.signs is not None, "they come and go"
-        return Changes(
-            self._maker.select(matches), np.array(matches.times), matches.signs.astype(np.int64)
-        )
-
     def take(self, turn: int) -> tuple[Changes, list[Arrivals]]:
-        """The changes since the turn before, when the rows behind them came, and how many they were; once and for all in a turn."""
+        """Return the changes since the turn before, and when their rows came, once per turn."""
         if self._turn != turn:
             self._taken = self._changes_since(), self._arrivals
             self._arrivals = []

@@ -19,9 +19,10 @@ from muntin.errors import CatalogError
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.plan.query import Query
-from muntin.spark.deployment import DeployedQuery, Deployment
 from muntin.spark.driver.global_stage import GlobalStages
-from muntin.spark.driver.query_changes import PendingChange, brought, exports, settled
+from muntin.spark.driver.query_changes import PendingChange, exports, settled
+from muntin.spark.exchange.carried_rows import carried_parts
+from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import Output, Part, PartitionBatch, to_blob
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import LATE
@@ -212,7 +213,7 @@ class PartitionDriver:
         for number, (partition, store, own) in enumerate(
             zip(self._running, self._stores, parts, strict=True)
         ):
-            carried = brought(self._program, epochs, number, Path(self._folder.name))
+            carried = carried_parts(self._program, epochs, number, Path(self._folder.name))
             newest = {stream: found[-1][1] for stream, found in segments.items()}
             limit = self._program.max_advance
             share = PartitionBatch(

@@ -30,9 +30,13 @@ from muntin.kernels.arrays import (
 from muntin.kernels.jit import inline, kernel, prepare_part
 from muntin.kernels.level_scan import Clock, Scanned
 from muntin.kernels.shared_join import make_schedule, read_machine
-from muntin.operators.events import NewRows
-from muntin.operators.join import Tools
-from muntin.operators.scheduled_join import Released, Schedule, ScheduledJoin
+from muntin.operators.join import JoinOperator, NewRows, Tools
+from muntin.operators.join.released import ReleasedMatches
+from muntin.operators.join.result_buffer import ResultBuffer
+from muntin.operators.join.schedule import Schedule
+from muntin.operators.join.shared import SharedTactic
+from muntin.operators.join.tactic import JoinTactic, KernelRun
+from muntin.operators.join.windows import JoinWindows
 from muntin.plan.join import JoinPlan
 
 # Kinds of clock: one that moves by the costs of looking and finding; the machine's.
@@ -203,11 +207,34 @@ class Timing:
     speed: float = 1.0
 
 
-class SimulatedJoin(ScheduledJoin):
-    """A shared join by a clock that can be set.
+class SimulatedTactic(SharedTactic):
+    """The tactic of a shared join by a clock that can be set.
 
     ``trace`` has a row per scan as far as it has room.
     """
+
+    def __init__(
+        self, windows: JoinWindows, buffer: ResultBuffer, eager: JoinTactic, schedule: Schedule
+    ) -> None:
+        prepare_part("simulation")
+        super().__init__(windows, buffer, eager, schedule)
+        self.clock = np.zeros(CLOCK_FIELDS, np.int64)
+        self.clock[[SLICE, GAP]] = _LONGEST
+        self.trace = np.zeros((0, T_COLUMNS), np.int64)
+
+    def run_schedule(self, run: KernelRun, output: Output) -> int:
+        """Call the kernel with the clock and return why it stopped."""
+        return int(
+            simulate_schedule(
+                self.windows.state.arena, self.windows.program, run.events.arrays, self.arrivals,
+                self.level_arrays, self.work_queue.arrays, ClockArrays(self.clock, self.trace),
+                output,
+            )
+        )  # fmt: skip
+
+
+class SimulatedJoin(JoinOperator):
+    """A shared join by a clock that can be set."""
 
     def __init__(
         self,
@@ -217,45 +244,42 @@ class SimulatedJoin(ScheduledJoin):
         tools: Tools,
         schedule: Schedule,
     ) -> None:
-        prepare_part("simulation")
-        super().__init__(plan, streams, tables, tools, schedule)
-        self.clock = np.zeros(CLOCK_FIELDS, np.int64)
-        self.clock[[SLICE, GAP]] = _LONGEST
-        self.trace = np.zeros((0, T_COLUMNS), np.int64)
+        super().__init__(plan, streams, tables, tools)
+        self.simulated = SimulatedTactic(self.windows, self.buffer, self.tactic, schedule)
+        self.tactic = self.simulated
 
     def replay(
         self, news: Sequence[NewRows], arrivals: Integers, now: int, timing: Timing
-    ) -> Iterator[Released | None]:
+    ) -> Iterator[ReleasedMatches | None]:
         """Work as if rows came at their arrivals, in total order, in nanoseconds from now on.
 
         The clock is advanced to the next arrival when there is nothing to do, and stands still
         between turns. Results are written for each level apart: what an output stream costs is then
         part of the measurement, as in [Hammad03].
         """
+        tactic = self.simulated
         self.take(news, now)
-        clock, state = self.clock, self.work_queue.state
+        clock, state = tactic.clock, tactic.work_queue.state
         state[at.APART] = 1
         clock[[NOW, IDLE, LOST]] = 0
         clock[KIND] = MEASURED if timing.costs is None else COUNTED
         if timing.costs is not None:
             clock[[PROBE_COST, RESULT_COST]] = timing.costs
-        self._arrivals = arrivals
-        while self.is_busy():
+        tactic.arrivals = arrivals
+        while tactic.is_busy():
             state[at.UNTIL] = min(int(clock[NOW]) + timing.turn, _LONGEST)
             clock[[GAP, SPEED]] = timing.gap, round(timing.speed * (1 << UNIT))
             clock[SINCE] = clock[SEEN] = time.monotonic_ns()
-            released = self.go_on()
+            released = tactic.work()
             if timing.costs is None:
                 clock[NOW] += (clock[SEEN] - clock[SINCE]) * clock[SPEED] >> UNIT
             yield released
         self.rest()
 
-    def _call(self, out: Integers) -> int:
-        assert self._events is not None, "there is work"
-        return int(
-            simulate_schedule(
-                self.state.arena, self._program, self._events.arrays, self._arrivals,
-                self._level_arrays, self.work_queue.arrays, ClockArrays(self.clock, self.trace),
-                Output(out, self.state.counters, self._scratch),
-            )
-        )  # fmt: skip
+
+def response_times(released: ReleasedMatches, level: int) -> Integers:
+    """Return the nanoseconds from the arrival of each match's newest row to its release."""
+    rows = released.out[released.places(level)]
+    first = 2 + released.sources
+    times: Integers = rows[:, first + at.R_RELEASED] - rows[:, first + at.R_ARRIVAL]
+    return times

@@ -8,7 +8,7 @@ import pytest
 import muntin
 from muntin.errors import CatalogError
 from muntin.model.catalog import Stream
-from muntin.operators.scheduled_join import Pace
+from muntin.operators.join.schedule import TurnPace
 from muntin.runtime.dataflow import Frontier
 from muntin.testing.compare import assert_same_sequence
 from muntin.testing.dataflows import batches_of, dataflow_of
@@ -40,7 +40,7 @@ def test_a_thousand_queries_share_one_join_and_each_gets_its_own() -> None:
     for name in "AB":
         assert not list(many.step(batches_of(many, {name: table}), Frontier(final=(-1, -1))))
         few.push(name, table)
-    for query, piece in many.step(frontier=Frontier(advanced=10**9), pace=Pace()):
+    for query, piece in many.step(frontier=Frontier(advanced=10**9), pace=TurnPace()):
         got.setdefault(query, []).append(piece)
     few.advance(10**9)
     assert len(many.joins()) == 1

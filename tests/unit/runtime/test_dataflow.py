@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from muntin.model.catalog import Stream
-from muntin.operators.scheduled_join import Pace
+from muntin.operators.join.schedule import TurnPace
 from muntin.runtime import running_join
 from muntin.runtime.dataflow import Dataflow, Frontier
 from muntin.runtime.holdings import take_measures
@@ -24,7 +24,9 @@ def dataflow_with(*queries: str) -> Dataflow:
     return dataflow_of(streams, {f"q{number}": sql for number, sql in enumerate(queries)})
 
 
-def fed(dataflow: Dataflow, count: int, pace: Pace | None = None, arrival: float = 0.0) -> Outputs:
+def fed(
+    dataflow: Dataflow, count: int, pace: TurnPace | None = None, arrival: float = 0.0
+) -> Outputs:
     rows = pa.table(
         [pa.array(range(count)), pa.array(range(count)).cast(pa.timestamp("us"))], schema=SCHEMA
     )
@@ -47,10 +49,10 @@ def test_results_come_in_pieces_in_the_middle_of_the_work(monkeypatch: Any) -> N
     batches = batches_of(dataflow, {"A": rows, "B": rows})
     came: Outputs = []
     reads: list[Any] = []
-    for output in dataflow.step(batches, Frontier(final=(49, 1)), Pace()):
+    for output in dataflow.step(batches, Frontier(final=(49, 1)), TurnPace()):
         came.append(output)
         reads.append(dataflow.queries["q0"].stats()["rows_in"])
-    came += dataflow.step(frontier=Frontier(advanced=10_000_000), pace=Pace())
+    came += dataflow.step(frontier=Frontier(advanced=10_000_000), pace=TurnPace())
     pieces = [table for query, table in came if query == "q0"]
     assert len(pieces) >= 5
     assert reads[0] < reads[4] <= 100, "it was not done yet"

@@ -1,4 +1,7 @@
-"""What consoles print, what folders hold, and which sink a query gets; no session is needed for these."""
+"""What consoles print, what folders hold, and which sink a query gets.
+
+No session is needed for these.
+"""
 
 from __future__ import annotations
 

@@ -25,10 +25,10 @@ from muntin.operators.pipeline import PipelineOperator
 from muntin.operators.signed import Changes
 from muntin.plan.query import Emit, Query
 from muntin.runtime.pipeline_output import PipelineOutput
-from muntin.spark.deployment import Deployment, PlacedQuery
 from muntin.spark.driver.checkpoint import CheckpointError
 from muntin.spark.driver.global_stage_log import StageLog
-from muntin.spark.driver.merge_results import gathered
+from muntin.spark.driver.merge_results import merged
+from muntin.spark.exchange.deployment import Deployment, PlacedQuery
 from muntin.spark.exchange.messages import from_blob
 from muntin.spark.partition.partition import CLOCK, RESULTS
 
@@ -206,7 +206,7 @@ class GlobalStages:
     def result(self, place: int, placed: PlacedQuery, batch: int, found: OutputsOf) -> pa.Table:
         """Return the results of a query in a batch; ``found`` returns outputs by kind and name."""
         if placed.distribution.last is None:
-            return gathered(
+            return merged(
                 placed.query,
                 found(RESULTS, placed.query.name),
                 self._duck,

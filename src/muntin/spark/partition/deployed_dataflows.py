@@ -12,7 +12,7 @@ from muntin.runtime.external_quota import Governed, LimitState
 from muntin.runtime.fault_isolation import reason_of
 from muntin.runtime.holdings import rows_held
 from muntin.runtime.query_group import Output
-from muntin.spark.deployment import Deployment, PlacedQuery
+from muntin.spark.exchange.deployment import Deployment, PlacedQuery
 from muntin.spark.exchange.messages import Part, PartitionBatch
 from muntin.spark.partition.batch_rows import RoutedRows, rows_of
 from muntin.spark.partition.partition_clock import PartitionClock

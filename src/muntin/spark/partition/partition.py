@@ -20,14 +20,13 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from muntin.model.clock import BEFORE_ALL
-from muntin.operators.scheduled_join import Pace
+from muntin.operators.join.schedule import TurnPace
 from muntin.plan.query import Emit
 from muntin.runtime.external_quota import LimitState
 from muntin.runtime.holdings import positions
 from muntin.runtime.running_pipeline import RunningPipeline
-from muntin.spark.deployment import Deployment, PlacedQuery
-from muntin.spark.driver.metrics import PartitionMetrics
 from muntin.spark.exchange.controls import CONTROLS, HELD, ControlRow
+from muntin.spark.exchange.deployment import Deployment, PlacedQuery
 from muntin.spark.exchange.messages import (
     TIMELESS,
     Output,
@@ -36,6 +35,7 @@ from muntin.spark.exchange.messages import (
     from_blob,
     to_blob,
 )
+from muntin.spark.exchange.partition_metrics import PartitionMetrics
 from muntin.spark.exchange.time_bounds import TimeBounds, bounds_after
 from muntin.spark.partition.batch_rows import RoutedRows, rows_of
 from muntin.spark.partition.deployed_dataflows import DeployedDataflows
@@ -81,7 +81,7 @@ class Partition:
             for (number, stream), table in rows.items()
             if number == TIMELESS
         ]
-        pace = None if on_release is None else Pace()
+        pace = None if on_release is None else TurnPace()
         for dataflow in self.dataflows:
             own = _rows_for(dataflow, rows)
             for name, table in dataflow.step(own, batch.moment, arrival, pace):

@@ -12,7 +12,7 @@ from muntin.errors import MuntinError, QuerySuspendedError
 from muntin.model.catalog import Catalog, Stream
 from muntin.model.settings import Settings
 from muntin.model.statistics import known_statistics
-from muntin.operators.scheduled_join import Pace
+from muntin.operators.join.schedule import TurnPace
 from muntin.planner.draft import Knowledge
 from muntin.planner.partitioning import OWN, marked
 from muntin.runtime.arrivals import batch_of, times_of
@@ -23,7 +23,7 @@ from muntin.runtime.query_group import Output
 from muntin.runtime.registration import Registration, plan_checked
 from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.snapshot import Snapshot
-from muntin.spark.deployment import Deployment, Place, PlacedQuery
+from muntin.spark.exchange.deployment import Deployment, Place, PlacedQuery
 from muntin.spark.exchange.messages import from_blob
 from muntin.spark.partition.partition_clock import CameBefore
 from muntin.state.batch import Batch
@@ -125,7 +125,7 @@ class PartitionDataflow:
         rows: Mapping[str, pa.Table],
         moment: int | None,
         arrival: float,
-        pace: Pace | None = None,
+        pace: TurnPace | None = None,
     ) -> Iterator[Output]:
         """Process rows up to ``final``, then all up to a moment; yield results."""
         batches = self._batches(rows, arrival)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from muntin.model.clock import BEFORE_ALL
 from muntin.runtime.holdings import bytes_held, closed, rows_waiting, take_measures
 from muntin.runtime.metrics import BUFFERS, ResponseTimes
-from muntin.spark.deployment import PlacedQuery
-from muntin.spark.driver.metrics import PartitionMetrics, QueryClock
+from muntin.spark.exchange.deployment import PlacedQuery
+from muntin.spark.exchange.partition_metrics import PartitionMetrics, QueryClock
 from muntin.spark.partition.deployed_dataflows import DeployedDataflows
 from muntin.spark.partition.next_deadline import next_due
 from muntin.spark.partition.partition_clock import PartitionClock

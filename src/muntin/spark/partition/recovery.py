@@ -10,9 +10,9 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from muntin.runtime.codec import decode, encode
-from muntin.spark.deployment import Deployment
-from muntin.spark.driver.metrics import PartitionMetrics, Rebuilt
+from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.messages import Output, PartitionBatch
+from muntin.spark.exchange.partition_metrics import PartitionMetrics, Rebuilt
 from muntin.spark.partition.partition import OnRelease, Partition
 from muntin.spark.partition.retained_batches import RetainedBatch, RetainedBatches
 from muntin.spark.partition.spool import Sent

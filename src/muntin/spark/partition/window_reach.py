@@ -9,7 +9,7 @@ from muntin.engine.declaration_checks import SINK_OPTIONS
 from muntin.model.settings import Settings
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
 from muntin.planner.overload_plan import is_adapting
-from muntin.spark.deployment import PlacedQuery
+from muntin.spark.exchange.deployment import PlacedQuery
 
 _CYCLES = 3
 """Cycles of event time that are replayed before those that count."""

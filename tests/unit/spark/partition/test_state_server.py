@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from muntin.runtime.frames import pack
-from muntin.spark.driver.checkpoint import content_of
+from muntin.spark.exchange.deployment_file import encode_deployment
 from muntin.spark.exchange.messages import PartitionBatch, from_blob
 from muntin.spark.partition.recovery import Answer, Memory, RecoverablePartition, remembered
 from muntin.spark.partition.state_server import Request, Resident, ResidentError, resting_files
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.filterwarnings(
 )  # residents outlive who starts them
 
 PROGRAM = program_of(f"{PAIRS} WINDOW 10 SECONDS")
-CONTENT = content_of("run", PROGRAM)
+CONTENT = encode_deployment("run", PROGRAM)
 SHARES = list(shares(PROGRAM, ["1", "2", "3"]))
 
 
