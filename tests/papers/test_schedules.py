@@ -12,7 +12,7 @@ from fractions import Fraction
 import pytest
 
 from muntin.model.settings import Scheduler
-from muntin.planner.response_times import Burst, isolated, lwo, swf
+from muntin.planner.paper_costs.response_times import Burst, isolated, lwo, swf
 from muntin.testing.schedules import (
     Found,
     Released,

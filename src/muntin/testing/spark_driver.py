@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet
 from pyspark.sql import SparkSession
 
-from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit
 from muntin.spark.api import SparkEngine
 from muntin.testing.batch_cuts import cut
@@ -123,9 +122,9 @@ class SparkDriver:
     def answer(self, query: str) -> pa.Table | None:
         """What all changes add up to; nothing where results are inserts only, or have not begun."""
         self._settle()
-        known = self._engine._standing(query).query  # noqa: SLF001 (users know how their queries emit)
+        known = self._engine._parts.registry.find(query).query  # noqa: SLF001 (users know how their queries emit)
         found = self._engine.results(query)
-        begun = len(found) or not (isinstance(known, Pipeline) and known.has_beginning)
+        begun = len(found) or not known.has_beginning
         return accumulate(found) if known.emit is Emit.CHANGES and begun else None
 
     def late(self, stream: str) -> pa.Table:

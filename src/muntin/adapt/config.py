@@ -1,0 +1,53 @@
+"""The configuration of a controller: its query, and when to act."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from muntin.model.window import RowsWindow, TimeWindow, Window
+
+
+@dataclass(frozen=True)
+class AdapterConfig:
+    """The configuration of an adapter.
+
+    Parameters
+    ----------
+    windows, freshness
+        Those of each leaf; without freshness, the windows.
+    policy
+        The policy that divides resources, see ``POLICIES``.
+    change
+        Analyze when a statistic has changed by this share (epsilon in [Mukherji11]).
+    gain
+        Act when this share of results more is predicted (p in [Mukherji11]).
+    state_rows
+        Intermediate results that each state keeps; None: as long as their members are inside.
+    enforced
+        Whether partial matches too old for freshness are released.
+    cycles
+        The number of monitoring cycles over which statistics are averaged.
+    """
+
+    windows: tuple[Window, ...]
+    freshness: tuple[Window, ...] = ()
+    policy: str = "jaqpot"
+    change: float = 0.05
+    gain: float = 0.05
+    state_rows: int | None = None
+    enforced: bool = True
+    cycles: int = 4
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "freshness", self.freshness or self.windows)
+        assert len(self.freshness) == len(self.windows), "every leaf has a freshness, or none has"
+
+
+def seconds_of(window: Window, rate: float) -> float:
+    """Return the seconds a row stays in a window at this rate; infinity if no rows arrive."""
+    if isinstance(window, TimeWindow):
+        return window.micros / 1e6
+    if isinstance(window, RowsWindow):
+        return window.rows / rate if rate > 0 else inf
+    return inf
