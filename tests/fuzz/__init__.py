@@ -5,7 +5,8 @@
 * :mod:`tests.fuzz.cases`: a case is a list of steps, drawn from a seed.
 * :mod:`tests.fuzz.runner`: runs the steps and checks what comes out; :mod:`tests.fuzz.model` knows
   what must.
-* :mod:`tests.fuzz.shrink`: makes a failing case small; :mod:`tests.fuzz.script` prints and reads it.
+* :mod:`tests.fuzz.shrink`: makes a failing case small;
+  :mod:`tests.fuzz.script` prints and reads it.
 
 ``python -m tests.fuzz --steps 100000 --processes 2`` runs until so many steps were taken.
 """

@@ -1,4 +1,7 @@
-"""Run the fuzzer: ``python -m tests.fuzz --steps 1000000 --processes 2``; exit code 1 if anything failed."""
+"""Run the fuzzer: ``python -m tests.fuzz --steps 1000000 --processes 2``.
+
+The exit code is 1 if anything failed.
+"""
 
 from __future__ import annotations
 

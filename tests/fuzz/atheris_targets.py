@@ -7,8 +7,9 @@ Atheris is not a dependency of Muntin; install it into a separate virtual enviro
     PYTHONPATH=src:. .atheris/bin/python -m tests.fuzz.atheris_targets binder CORPUS \\
         -max_total_time=3600 -max_len=400 -timeout=20 -rss_limit_mb=4096
 
-Targets are ``lexer``, ``binder`` and ``rows``; CORPUS is a folder that the run fills and the next one
-starts from. Any exception but a MuntinError is a finding; libFuzzer writes its input to ``crash-...``.
+Targets are ``lexer``, ``binder`` and ``rows``; CORPUS is a folder that the run fills and the next
+one starts from. Any exception but a MuntinError is a finding; libFuzzer writes its input to
+``crash-...``, and a run with that file in place of CORPUS repeats it.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def binder(data: bytes) -> None:
 
 
 def rows(data: bytes) -> None:
-    """Read rows whose cells are drawn from the data: of the column's type, of another, or of none."""
+    """Read rows with cells of the column's type, of another type, or of none."""
     provider = atheris.FuzzedDataProvider(data)
     found = []
     for _ in range(provider.ConsumeIntInRange(1, 3)):

@@ -105,7 +105,10 @@ _WORDS = (
         "k.k.k.k",
     ),
 )
-_ODD = "\ufeff\u200b\u00a0\u2028\u0000\ud7ff\U0001f600\u0301\u202e\u0131\u0130\u017f\u212a\ufb01'\"\\\t\r\n\x1b"
+_ODD = (
+    "\ufeff\u200b\u00a0\u2028\u0000\ud7ff\U0001f600\u0301\u202e"
+    "\u0131\u0130\u017f\u212a\ufb01'\"\\\t\r\n\x1b"
+)
 
 
 def broken(draw: Draw, sql: str) -> str:

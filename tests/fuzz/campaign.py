@@ -26,7 +26,10 @@ class Failure:
     count: int = 1
 
     def __str__(self) -> str:
-        return f"seed {self.seed} ({self.count} times):\n{self.message.strip()}\n# replay:\n{write_script(self.steps)}"
+        return (
+            f"seed {self.seed} ({self.count} times):\n{self.message.strip()}\n"
+            f"# replay:\n{write_script(self.steps)}"
+        )
 
 
 @dataclass
@@ -85,7 +88,10 @@ def run_share(task: tuple[int, int, float, float]) -> Report:
 def run_campaign(
     seed: int, steps: int, *, seconds: float = float("inf"), shrinking: float = 60.0
 ) -> Report:
-    """Run cases from a seed on until enough steps were taken, or time is up; ``shrinking`` seconds per kind of failure."""
+    """Run cases from a seed on until enough steps were taken, or time is up.
+
+    ``shrinking`` is the time in seconds for making each kind of failure small.
+    """
     report, begin = Report(), time.monotonic()
     while report.steps < steps and time.monotonic() - begin < seconds:
         case = draw_case(seed + report.cases)
@@ -129,7 +135,10 @@ def _note(report: Report, case: Case, message: str, shrinking: float) -> None:
 
 
 def kind_of(message: str) -> str:
-    """Return what is the same in failures of one cause: the error and where it was raised, without names and numbers."""
+    """Return what failures of one cause have in common.
+
+    That is the error and where it was raised, without names and numbers.
+    """
     if not message:
         return ""
     lines = message.strip().splitlines()

@@ -193,7 +193,10 @@ class _Drawing:
         draw = self._draw
         sql = self._grammar.query().sql
         if draw.random() < 0.25:
-            script = f"CREATE STREAM S{self._number} (k INT, ts TIMESTAMP); CREATE QUERY z AS {sql}; SET expiry = 'lazy'; DROP QUERY z"
+            script = (
+                f"CREATE STREAM S{self._number} (k INT, ts TIMESTAMP); CREATE QUERY z AS {sql}; "
+                "SET expiry = 'lazy'; DROP QUERY z"
+            )
             self._add("script", broken(draw, script))
         else:
             self._add("broken", broken(draw, sql))

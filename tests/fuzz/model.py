@@ -105,7 +105,7 @@ class Model:
         return found
 
     def problem(self, engine: muntin.Engine, name: str, at: int | None) -> str:
-        """Return how a query differs from what it must be at an instant that is complete, if it does."""
+        """Return how a query differs from what it must be at a complete instant, if it does."""
         standing = self.queries[name]
         query, handle = standing.query, engine.handle(name)
         standing.got.append(handle.poll())
@@ -162,7 +162,10 @@ def _column(cells: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def plain(table: pa.Table) -> pa.Table:
-    """Return a table with instants as numbers, since Python's calendar is shorter than Arrow's, and with one zero."""
+    """Return a table with instants as numbers and with one zero.
+
+    Python's calendar is shorter than Arrow's.
+    """
     return pa.table([_plain_column(column) for column in table.columns], names=table.column_names)
 
 

@@ -27,11 +27,12 @@ from tests.fuzz.model import Model, arrow_rows, plain, sent_by
 from tests.fuzz.script import Step
 
 DEADLINE = 20.0
-"""Seconds that a step may take."""
+"""Seconds of CPU time that a step may take; it may wait for ``_WAITING`` times as long."""
+_WAITING = 6.0
 
 
-class HangError(Exception):
-    """A step that takes too long."""
+class HangError(BaseException):
+    """A step that takes too long; no engine takes it for the failure of a query."""
 
 
 @dataclass
@@ -56,7 +57,7 @@ def run_case(
         try:
             with _deadline():
                 problem = run.take(step)
-        except Exception as error:  # noqa: BLE001 (this is what it looks for)
+        except (Exception, HangError) as error:  # noqa: BLE001 (this is what it looks for)
             problem = "".join(traceback.format_exception(error))
         if problem:
             run.outcome.failure, run.outcome.failed_at = problem, number
@@ -65,7 +66,10 @@ def run_case(
 
 
 def compare_cuts(steps: Sequence[Step], cut: int) -> tuple[Outcome, str]:
-    """Run steps twice, the second time with pushes cut into smaller ones; return how results differ, if they do."""
+    """Run steps twice and return how results differ, if they do.
+
+    The second time, pushes are cut into smaller ones.
+    """
     outcome, sent = run_case(steps)
     if outcome.failure:
         return outcome, ""
@@ -84,27 +88,33 @@ def compare_cuts(steps: Sequence[Step], cut: int) -> tuple[Outcome, str]:
 
 @cache
 def _compile_kernels() -> None:
-    """Compile everything before the first step: on a new machine that takes minutes, which is no hang."""
+    """Compile everything before the first step: minutes on a new machine, but no hang."""
     for kernel in all_kernels():
         kernel.compile()
 
 
 @contextmanager
 def _deadline() -> Iterator[None]:
+    """Raise HangError in a step that computes or waits for too long."""
+
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise HangError(f"the step takes more than {DEADLINE} seconds")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, DEADLINE)
+    limits = {signal.SIGPROF: DEADLINE, signal.SIGALRM: DEADLINE * _WAITING}
+    before = {number: signal.signal(number, stop) for number in limits}
+    signal.setitimer(signal.ITIMER_PROF, limits[signal.SIGPROF])
+    signal.setitimer(signal.ITIMER_REAL, limits[signal.SIGALRM])
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Run:
-    """An engine, what it was given, and what came of it. The methods called ``_do_...`` are the steps."""
+    """An engine, its input and its results. The methods called ``_do_...`` are the steps."""
 
     def __init__(self, cuts: random.Random | None = None) -> None:
         self.engine = muntin.Engine()
@@ -152,7 +162,7 @@ class Run:
         self.engine.table(name, rows, columns)
         self.model.table(name, arrow_rows(rows, build_schema(columns)))
 
-    def _do_query(self, name: str, sql: str, exact: bool) -> None:  # noqa: FBT001 (steps are plain tuples)
+    def _do_query(self, name: str, sql: str, exact: bool) -> None:  # noqa: FBT001 (plain tuples)
         self.engine.query(sql, name=name)
         query = self.engine.dataflow.queries[name].query
         self.model.register(query, exact=exact)

@@ -20,6 +20,6 @@ def write_script(steps: Sequence[Step]) -> str:
 
 
 def read_script(text: str) -> list[Step]:
-    """Return the steps of a text that :func:`write_script` wrote; blank lines and comments are skipped."""
+    """Return the steps of a text of :func:`write_script`; skip blank lines and comments."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return [eval(line, {"__builtins__": {}}, _NAMES) for line in lines]

@@ -30,7 +30,7 @@ def run(*options: str) -> subprocess.CompletedProcess[str]:
 
 
 def seed_of_commit() -> int:
-    """Return a seed that is new for every commit, so that whoever checks it out finds the same failures."""
+    """Return a seed per commit: whoever checks it out finds the same failures."""
     done = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -115,12 +115,23 @@ def test_a_failure_is_shrunk_to_its_steps_and_rows() -> None:
     assert shrink(steps, fails) == [("push", "A", "tuples", [(7,)]), ("check", "odd")]
 
 
+def wait(*_: object) -> None:
+    time.sleep(30)
+
+
+def compute(*_: object) -> None:
+    begin = time.monotonic()
+    while time.monotonic() < begin + 30:
+        pass
+
+
 def test_a_raw_exception_and_a_hang_are_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr(muntin.Engine, "push", fail)
     assert "ZeroDivisionError" in run_case(STEPS)[0].failure
-    monkeypatch.setattr(muntin.Engine, "push", lambda *_: time.sleep(30))
     monkeypatch.setattr(runner, "DEADLINE", 0.2)
-    assert "HangError" in run_case(STEPS)[0].failure
+    for hang in (wait, compute):
+        monkeypatch.setattr(muntin.Engine, "push", hang)
+        assert "HangError" in run_case(STEPS)[0].failure

@@ -89,7 +89,7 @@ _JUNK: tuple[Callable[[], object], ...] = (
     lambda: 1j,
     lambda: dt.timedelta.max,
     lambda: dt.date(9999, 12, 31),
-    lambda: dt.datetime(9999, 12, 31, 23, 59, 59),  # noqa: DTZ001 (without a zone, as users write it)
+    lambda: dt.datetime(9999, 12, 31, 23, 59, 59),  # noqa: DTZ001 (as users write it)
     lambda: dt.datetime(2026, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=5))),
     lambda: True,
     lambda: "",

@@ -36,7 +36,7 @@ _EPOCH_UNITS = ("s", "ms", "us", "ns")
 
 
 def convert(column: Column, kind: pa.DataType) -> Column:
-    """Return the column as ``kind``; raise ValueError, TypeError or an Arrow error if it does not fit.
+    """Return the column as ``kind``; raise one of ``UNFIT`` if a value does not fit.
 
     Integers in a timestamp column are microseconds since 1970, whatever the unit of the column.
     """

@@ -28,7 +28,7 @@ _INT64_DIGITS, _UINT64_DIGITS, MOST_DIGITS = 19, 20, 76
 
 
 def convert_flat(column: Column, kind: pa.DataType) -> Column:
-    """Return the column as ``kind``; raise ValueError, TypeError or an Arrow error if it does not fit.
+    """Return the column as ``kind``; raise one of ``UNFIT`` if a value does not fit.
 
     Integers in a timestamp column are microseconds since 1970, whatever the unit of the column.
     """
@@ -112,7 +112,10 @@ def _text_to_timestamp(column: Column, kind: pa.DataType) -> Column:
 
 
 def _instants(column: Column) -> Column:
-    """Read ISO texts, some with an offset, as microseconds; a column that Arrow cannot read, text by text."""
+    """Read ISO texts, some with an offset, as microseconds.
+
+    A column that Arrow cannot read is read text by text.
+    """
     zoned = pc.match_substring_regex(column, _OFFSET)
     try:
         here = pc.if_else(zoned, None, column).cast(pa.timestamp("us"))

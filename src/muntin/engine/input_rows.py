@@ -1,4 +1,4 @@
-"""What users push, as an Arrow table of the stream's schema; or a clear error and nothing taken."""
+"""Read pushed rows as an Arrow table of the stream's schema, all of them or none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from muntin.sql.types import build_schema
 if TYPE_CHECKING:
     import pandas as pd
 
-Rows: TypeAlias = "pa.Table | pa.RecordBatch | pd.DataFrame | Sequence[Mapping[str, Any]] | Sequence[Sequence[Any]]"
+_PythonRows: TypeAlias = Sequence[Mapping[str, Any]] | Sequence[Sequence[Any]]
+Rows: TypeAlias = "pa.Table | pa.RecordBatch | pd.DataFrame | _PythonRows"
 """What ``push`` accepts."""
 
 UNFIT = (pa.ArrowException, InputError, ValueError, TypeError, OverflowError, DecimalException)
@@ -29,7 +30,7 @@ UNFIT = (pa.ArrowException, InputError, ValueError, TypeError, OverflowError, De
 
 
 def read_rows(rows: Rows, schema: pa.Schema, where: str) -> pa.Table:
-    """The rows as a table of the schema; ``where`` names the stream or table in errors."""
+    """Return rows as a table of the schema; ``where`` names the stream or table in errors."""
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
     elif _is_pandas(rows):
@@ -41,13 +42,14 @@ def read_rows(rows: Rows, schema: pa.Schema, where: str) -> pa.Table:
     if isinstance(rows, (str, bytes)) or not isinstance(rows, Sequence):
         raise InputError(
             f"cannot take rows from {type(rows).__name__} for {where}",
-            hint="Push a pyarrow Table or RecordBatch, a pandas or polars DataFrame, or a list of dicts or tuples",
+            hint="Push a pyarrow Table or RecordBatch, a pandas or polars DataFrame, "
+            "or a list of dicts or tuples",
         )
     return _from_python(rows, schema, where)
 
 
 def _is_pandas(rows: Any) -> TypeGuard[pd.DataFrame]:
-    """Whether rows are a DataFrame. Who has one has imported pandas; the others need not wait for it, processes of buckets above all."""
+    """Return whether rows are a DataFrame, without importing pandas for it."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(rows, pandas.DataFrame)
 
@@ -100,7 +102,8 @@ def _from_arrow(rows: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
             columns.append(column if column.type == field.type else convert(column, field.type))
         except UNFIT as error:
             raise InputError(
-                f"column {field.name!r} of the rows for {where} is {column.type} and cannot become {field.type}: {_reason(error)}",
+                f"column {field.name!r} of the rows for {where} is {column.type} "
+                f"and cannot become {field.type}: {_reason(error)}",
                 hint="Convert it before you push it",
             ) from error
     return pa.table(columns, schema=schema)
@@ -168,17 +171,19 @@ def _column(values: list[Any], field: pa.Field, where: str) -> pa.Array:
                 from_values([value], field.type)
             except UNFIT as cause:
                 raise InputError(
-                    f"row {number} for {where}: column {field.name!r} is {field.type} and cannot be {value!r}: {_reason(cause)}",
+                    f"row {number} for {where}: column {field.name!r} is {field.type} "
+                    f"and cannot be {value!r}: {_reason(cause)}",
                     hint="Nothing of this push was taken; correct the row and push again",
                 ) from error
         raise InputError(
-            f"column {field.name!r} of the rows for {where} cannot become {field.type}: {_reason(error)}",
+            f"column {field.name!r} of the rows for {where} cannot become {field.type}: "
+            f"{_reason(error)}",
             hint="Nothing of this push was taken; give the column values of one kind",
         ) from error
 
 
 def read_times(rows: pa.Table, column: str, where: str) -> npt.NDArray[np.int64]:
-    """The times of rows as integers; NULL or out-of-range times are an error."""
+    """Return the times of rows as integers; raise for NULL and for times out of range."""
     values = rows.column(column)
     if values.null_count:
         number = int(np.flatnonzero(~values.is_valid().to_numpy())[0])
