@@ -1,22 +1,25 @@
 """Whether the plan that Muntin chooses by itself is near the best one: random joins, the chosen plan against other orders.
 
-A case is a join of three to six streams, on one common key or along a chain or star of different keys, with rates, windows,
-numbers of values and skew drawn at random. Nothing is declared: the query starts without statistics, under default settings,
-and has the time until the windows are full, and as long again, to measure and to change its order. Then the remaining rows are
-timed: 200,000, because measuring goes on at ever longer stretches, and a search takes as long as joining some ten thousand rows.
-In fewer rows mainly these searches would be timed. The same rows go through the same query with other orders, given by
-``SET order``: all of up to four streams, 24 drawn at random beyond. All are run twice; those that came out fastest, the one with
-the least work, and the chosen plan are then run several times in turn, and their fastest runs are compared. Every run must give
-the same results, and DuckDB the same number and sums.
+A case is a join of three to six streams, on one common key or along a chain or star of different
+keys, with rates, windows, numbers of values and skew drawn at random. Nothing is declared: the
+query starts without statistics, under default settings, and has the time until the windows are
+full, and as long again, to measure and to change its order. Then the remaining rows are timed:
+200,000, because measuring goes on at ever longer stretches, and a search takes as long as joining
+some ten thousand rows. In fewer rows mainly these searches would be timed. The same rows go through
+the same query with other orders, given by ``SET order``: all of up to four streams, 24 drawn at
+random beyond. All are run twice; those that came out fastest, the one with the least work, and the
+chosen plan are then run several times in turn, and their fastest runs are compared. Every run must
+give the same results, and DuckDB the same number and sums.
 
-An order of all streams is followed as far as the join graph allows: from each origin always to the first stream in it
-that some bound stream has a key in common with. On a common key that is the order itself. Orders that multiply rows for want
-of a key are not tried.
+An order of all streams is followed as far as the join graph allows: from each origin always to the
+first stream in it that some bound stream has a key in common with. On a common key that is the
+order itself. Orders that multiply rows for want of a key are not tried.
 
-Cases are drawn until one is within reach of all orders (no partial result of more than ``_MOST_PARTIAL`` rows for a new row, and
-at most ``_MOST_RESULTS`` results for one), and one in which the order matters: in expectation the most expensive order tried does
-at least ``_LEAST_SPREAD`` times the work of the cheapest. What a case is depends on its number and
-nothing else.
+Cases are drawn until one is within reach of all orders (no partial result of more than
+``_MOST_PARTIAL`` rows for a new row, and at most ``_MOST_RESULTS`` results for one), and one in
+which the order matters: in expectation the most expensive order tried does at least
+``_LEAST_SPREAD`` times the work of the cheapest. What a case is depends on its number and nothing
+else.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """How many rows per second a sliding GROUP BY takes on one core.
 
-One stream of 10,000 rows per second of event time, 10,000 groups, window 60 s, SUM, COUNT, MIN and MAX. The window is filled first; what
-follows is timed, on the processor's clock and on the wall's. Every run ends with a look at what the changes add up to: DuckDB must
-find the same groups over the rows of the last window.
+One stream of 10,000 rows per second of event time, 10,000 groups, window 60 s, SUM, COUNT, MIN and
+MAX. The window is filled first; what follows is timed, on the processor's clock and on the wall's.
+Every run ends with a look at what the changes add up to: DuckDB must find the same groups over the
+rows of the last window.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
 """How often to evaluate a join anew, and which windows to give buckets to: paper 3's Figure 4 (sections 6.3 to 6.5).
 
-Rows are made as in the paper's section 6.1, the windows are filled first, and rows over seconds is the highest input rate of all
-streams together. *Intervals*: four equal streams, joined and expired once every interval, by nested loops and with 2, 10 and 30
-buckets; at the paper's rates, and with ten times the rows, values and buckets, since four rows a unit of time are next to nothing here.
-*Allocation*: one stream is fifty times as fast as the three others; buckets are given to all alike, or one, five or ten
-to each slow window and the rest to the fast one.
+Rows are made as in the paper's section 6.1, the windows are filled first, and rows over seconds is
+the highest input rate of all streams together. *Intervals*: four equal streams, joined and expired
+once every interval, by nested loops and with 2, 10 and 30 buckets; at the paper's rates, and with
+ten times the rows, values and buckets, since four rows a unit of time are next to nothing here.
+*Allocation*: one stream is fifty times as fast as the three others; buckets are given to all alike,
+or one, five or ten to each slow window and the rest to the fast one.
 
-Where orders differ from origin to origin they are those of the paper's GENERAL LAZY, which may put the new rows last: an interval
-brings 250 rows of the fast stream, and to start with each of them is more work than to start with the slow windows and find them at
-the end. LAZY, which begins with the new rows, is measured beside it.
+Where orders differ from origin to origin they are those of the paper's GENERAL LAZY, which may put
+the new rows last: an interval brings 250 rows of the fast stream, and to start with each of them is
+more work than to start with the slow windows and find them at the end. LAZY, which begins with the
+new rows, is measured beside it.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ Settings = dict[str, str]
 class Scale:
     """What is varied, and for how long.
 
-    ``times`` are multiples of the paper's rates, with the units of time of a batch; ``averages`` average buckets of a window.
+    ``times`` are multiples of the paper's rates, with the units of time of a batch; ``averages``
+    average buckets of a window.
     """
 
     intervals: Sequence[int]

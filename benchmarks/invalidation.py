@@ -1,8 +1,8 @@
 """Nested loops against hashing, numbers of buckets, and four ways to let old rows go: paper 4's Figures 4 to 8.
 
 :mod:`benchmarks.invalidation_runs` says how a case is timed. Beside every time stands what the cost model predicts: the
-comparisons and checks by the paper's section 3, times what each takes on this machine. These unit costs are fitted to the runs of
-Figures 4 and 7 at two rates; all others are predicted.
+comparisons and checks by the paper's section 3, times what each takes on this machine. These unit
+costs are fitted to the runs of Figures 4 and 7 at two rates; all others are predicted.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from benchmarks.report import Figure, Progress, Report
 class Scale:
     """What is varied.
 
-    ``slow`` is the rate of the slower stream, ``ratios`` what the other's is over it, ``fitted`` those of them at which unit costs
-    are fitted; ``equal`` the rate of both where buckets are varied, for each number of ``values``; ``sampled`` the rates where rows
-    held are. All is run ``repeats`` times, strategies ``often``.
+    ``slow`` is the rate of the slower stream, ``ratios`` what the other's is over it, ``fitted``
+    those of them at which unit costs are fitted; ``equal`` the rate of both where buckets are
+    varied, for each number of ``values``; ``sampled`` the rates where rows held are. All is run
+    ``repeats`` times, strategies ``often``.
     """
 
     slow: int

@@ -33,7 +33,8 @@ Line = list[tuple[float | str, float]]
 class Found:
     """What was measured: Figure 4; for each number of values Figures 5 and 6; Figure 7; Figure 8; and the unit costs.
 
-    Sweeps over rates begin with equal ones and end with the largest ratio; those over buckets begin with one.
+    Sweeps over rates begin with equal ones and end with the largest ratio; those over buckets begin
+    with one.
     """
 
     rates: Sweep

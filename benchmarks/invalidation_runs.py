@@ -1,11 +1,13 @@
 """Cases of paper 4's experiments: what they do, what the cost model predicts of them, how they are timed and sampled.
 
-The measurement is that of the paper's section 4.1: rows of 60 seconds, windows of 30 seconds on both sides, the second half
-timed in one batch. Its rates are not printed; ours are what keeps this machine busy for milliseconds to seconds.
+The measurement is that of the paper's section 4.1: rows of 60 seconds, windows of 30 seconds on
+both sides, the second half timed in one batch. Its rates are not printed; ours are what keeps this
+machine busy for milliseconds to seconds.
 
-Every case is run twice over: as it is, and *bare*, with the keys of one stream moved by a number that all numbers of buckets
-divide. Then every row looks into the same bucket and compares with the same rows, and none is equal, so nothing is made of them.
-The difference is what results cost, which the paper's model does not have.
+Every case is run twice over: as it is, and *bare*, with the keys of one stream moved by a number
+that all numbers of buckets divide. Then every row looks into the same bucket and compares with the
+same rows, and none is equal, so nothing is made of them. The difference is what results cost, which
+the paper's model does not have.
 """
 
 from __future__ import annotations
@@ -189,7 +191,8 @@ def fit_costs(measured: Sequence[Measured]) -> UnitCosts:
 def sample_held(case: Case) -> list[tuple[int, int, int]]:
     """Every two seconds: the second, rows of B that are held, and those of them inside the window.
 
-    Stale rows are counted for both sides together. Those of A are a handful where B is much faster, as here.
+    Stale rows are counted for both sides together. Those of A are a handful where B is much faster,
+    as here.
     """
     workload = make_workload(case.rates, case.values, bare=False)
     engine = workload.engine()

@@ -1,8 +1,8 @@
 """How the incremental window join compares with computing all results at once.
 
-Two streams of 10,000 rows per second, keys uniform, window 60 s: Muntin with rows pushed in batches of 100,000
-against DuckDB on one thread over the whole tables. Both deliver the same rows as Arrow; the sums of all values are
-compared, so neither can leave anything out.
+Two streams of 10,000 rows per second, keys uniform, window 60 s: Muntin with rows pushed in batches
+of 100,000 against DuckDB on one thread over the whole tables. Both deliver the same rows as Arrow;
+the sums of all values are compared, so neither can leave anything out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Whether memory stays flat when a query runs for a long time.
 
-A join runs over a hundred windows' length; the process's memory and the state are sampled on the way.
+A join runs over a hundred windows' length; the process's memory and the state are sampled on the
+way.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """What the join order is worth: the highest input rate under the best and under the worst order (paper 3, section 6.2).
 
-Streams, windows and numbers of values are those of the paper's Table 5, rows are made as in its section 6.1, and the
-rate is measured as there: the windows are filled first, then x more rows are pushed as fast as they are taken, and x
-over the seconds is the highest rate of all streams together that could be kept up. The windows hold as many rows as
-in Table 5 whatever the rate is; that is the paper's definition, and makes rates of different orders comparable. (The unit of
-time has fifteen rows, because that is what comes in it by Table 5.)
+Streams, windows and numbers of values are those of the paper's Table 5, rows are made as in its
+section 6.1, and the rate is measured as there: the windows are filled first, then x more rows are
+pushed as fast as they are taken, and x over the seconds is the highest rate of all streams together
+that could be kept up. The windows hold as many rows as in Table 5 whatever the rate is; that is the
+paper's definition, and makes rates of different orders comparable. (The unit of time has fifteen
+rows, because that is what comes in it by Table 5.)
 
-Which order is best and which is worst is found by counting the comparisons of all 24, which depends on no clock. The two are
-then timed in turn. An order that is faster than the one with the fewest comparisons, or slower than the one with the most,
-would only make the ratio larger.
+Which order is best and which is worst is found by counting the comparisons of all 24, which depends
+on no clock. The two are then timed in turn. An order that is faster than the one with the fewest
+comparisons, or slower than the one with the most, would only make the ratio larger.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What overload handling is worth: paper 5's experiments, computed on its models and executed by the engine.
 
-Executed are joins of four Poisson streams, in a linear and a bushy tree, and of five groups of the Intel lab's sensors. States of
-intermediate results hold a fixed number of them, as in the paper. Throughput is results per second of event time, resources are probes
-a second of event time: both do not depend on the machine, so that parts run side by side, a process each.
+Executed are joins of four Poisson streams, in a linear and a bushy tree, and of five groups of the
+Intel lab's sensors. States of intermediate results hold a fixed number of them, as in the paper.
+Throughput is results per second of event time, resources are probes a second of event time: both do
+not depend on the machine, so that parts run side by side, a process each.
 """
 
 from __future__ import annotations
@@ -379,8 +380,8 @@ def _left_deep(streams: int) -> Nested:
 def _of_optimum(ran: Run, full: Run, begin: int, end: int) -> tuple[float, float]:
     """Results over the optimum for the statistics measured in the same seconds: over any, and over one that keeps freshness.
 
-    What a cycle leaves of its resources may be used in the next. So some seconds can spend more than their own, saved before them; the
-    optimum gets that too.
+    What a cycle leaves of its resources may be used in the next. So some seconds can spend more
+    than their own, saved before them; the optimum gets that too.
     """
     model = ran.model(begin, end, full.model(begin, end))
     resources = max(ran.setup.resources or float("inf"), ran.probes(begin, end))

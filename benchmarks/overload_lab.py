@@ -1,6 +1,7 @@
 """The part of ``python -m benchmarks overload`` with real data: five groups of the Intel lab's sensors (Figure 8 of paper 5).
 
-Beside the throughput of all policies: how often freshness could be kept at all, with the statistics of a run without limits.
+Beside the throughput of all policies: how often freshness could be kept at all, with the statistics
+of a run without limits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The part of ``python -m benchmarks overload`` that is computed: all policies on random plans with the parameters of paper 5's Table 3.
 
-Two shapes of four streams, the paper's Figures 5.b and 5.c. Resources are shares of what saturation needs; a policy's throughput is its
-share of saturation throughput, averaged over plans, as in Figure 7. Beside it the optimum of linear programming.
+Two shapes of four streams, the paper's Figures 5.b and 5.c. Resources are shares of what saturation
+needs; a policy's throughput is its share of saturation throughput, averaged over plans, as in
+Figure 7. Beside it the optimum of linear programming.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The part of ``python -m benchmarks overload`` that runs random plans: Table 3's selectivities, with a tenth of its rates and states.
 
-So a probe finds a tenth of what it finds with Table 3's own parameters, 0.2 to 50 rows, which is the second set of the models; some plans
-still make a million results per second without limits. States of intermediate results are drawn for each plan; the two of a plan are of the
-same size, as ``state_rows`` is. What is computed on the same plans stands beside.
+So a probe finds a tenth of what it finds with Table 3's own parameters, 0.2 to 50 rows, which is
+the second set of the models; some plans still make a million results per second without limits.
+States of intermediate results are drawn for each plan; the two of a plan are of the same size, as
+``state_rows`` is. What is computed on the same plans stands beside.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Streams for ``python -m benchmarks overload``: four Poisson streams whose selectivities are switched, and the sensors of the Intel lab.
 
-The four streams are joined along a chain: A and B by one column, B and C by another, C and D by a third. A value is drawn from 1/s
-values, so a join lets a share s of all pairs through, and each join has its own. Both trees have one of these joins at each node.
+The four streams are joined along a chain: A and B by one column, B and C by another, C and D by a
+third. A value is drawn from 1/s values, so a join lets a share s of all pairs through, and each
+join has its own. Both trees have one of these joins at each node.
 """
 
 from __future__ import annotations
@@ -78,8 +79,9 @@ class Chain:
 class Lab:
     """Readings of five groups of sensors, as many of a week as asked for and sped up to so many rows per second.
 
-    They are joined by equal humidity, in steps of 0.05 %, or by epoch. By epoch a reading matches those of the same 31 s only, so
-    what a probe finds depends on what has come just now, and not on how many rows a state holds, as the models assume.
+    They are joined by equal humidity, in steps of 0.05 %, or by epoch. By epoch a reading matches
+    those of the same 31 s only, so what a probe finds depends on what has come just now, and not on
+    how many rows a state holds, as the models assume.
     """
 
     rows: int

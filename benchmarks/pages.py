@@ -1,8 +1,9 @@
 """Pages of results, from the JSON of benchmarks alone: one a question, and the index with headlines and verdicts.
 
-Pictures first, then what they show, then the figures, then the command and the machine. The words about a benchmark stand in
-``bench/about/NAME.md``: its question as heading, how it is measured, and under ``## How to read it`` what to know besides. Links in
-there are relative to the folder of the pages.
+Pictures first, then what they show, then the figures, then the command and the machine. The words
+about a benchmark stand in ``bench/about/NAME.md``: its question as heading, how it is measured, and
+under ``## How to read it`` what to know besides. Links in there are relative to the folder of the
+pages.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Where the systems of ``python -m benchmarks peers`` run: in this Python, or in a virtual environment that is made for them.
 
-An environment is a folder in the user's cache. It is made with ``venv`` and ``pip``, from the registry that pip is configured with, and
-has the packages of the system's ``.txt``. A copy of that file is written last: an environment without it, or with another one, is
-made anew.
+An environment is a folder in the user's cache. It is made with ``venv`` and ``pip``, from the
+registry that pip is configured with, and has the packages of the system's ``.txt``. A copy of that
+file is written last: an environment without it, or with another one, is made anew.
 """
 
 from __future__ import annotations

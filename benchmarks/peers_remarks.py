@@ -1,7 +1,8 @@
 """Why a system is as fast as it is, in a sentence.
 
-Shares of Muntin's time are from profiles. What is said of Pathway's join stands in its source. The other systems were not profiled: these
-sentences say how they work, not where their time was seen to go.
+Shares of Muntin's time are from profiles. What is said of Pathway's join stands in its source. The
+other systems were not profiled: these sentences say how they work, not where their time was seen to
+go.
 """
 
 from __future__ import annotations

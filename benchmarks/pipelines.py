@@ -1,6 +1,7 @@
 """The four ways to drive a pipeline (paper 2, section 6): how late results come, and how long 40,000 of them take.
 
-The workload is :mod:`benchmarks.pipelines_workload`; how delays are measured, and what they mean, says
+The workload is :mod:`benchmarks.pipelines_workload`; how delays are measured, and what they mean,
+says
 :mod:`benchmarks.pipelines_replay`. All strategies must give the same results; Input Triggered may leave some for later at the end.
 """
 

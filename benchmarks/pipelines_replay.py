@@ -1,9 +1,10 @@
 """Runs of paper 2's workload: output delays on a simulated clock, time to a number of results, and what a wall clock makes wrong.
 
-The delay of a result is the moment of its release minus its creation (paper 2, section 2.2); its creation is its ``_ts``. The clock is
-simulated: a row comes at its own time, and the clock ticks every 10 ms. At both the engine works, and the time that the
-processor took for it is added: work begins when the row or tick comes, or when the work before it is done, and results are
-released when it ends. Ticks at which no row leaves a window would find nothing to do and are left out.
+The delay of a result is the moment of its release minus its creation (paper 2, section 2.2); its
+creation is its ``_ts``. The clock is simulated: a row comes at its own time, and the clock ticks
+every 10 ms. At both the engine works, and the time that the processor took for it is added: work
+begins when the row or tick comes, or when the work before it is done, and results are released when
+it ends. Ticks at which no row leaves a window would find nothing to do and are left out.
 """
 
 from __future__ import annotations
@@ -127,8 +128,9 @@ def seconds_to(case: Case, strategy: str | None, marks: Sequence[int], batch: in
 def wrong_by_wall_clock(case: Case) -> tuple[int, int]:
     """Results of the paper's Clock Triggered way that are wrong, and all of them.
 
-    Rows come to the operators three ticks after they came in, and leave when a window's length has passed on the wall's clock: so they
-    are missing at first. A result is wrong if it was in no answer of those three ticks.
+    Rows come to the operators three ticks after they came in, and leave when a window's length has
+    passed on the wall's clock: so they are missing at first. A result is wrong if it was in no
+    answer of those three ticks.
     """
     late = LATE_TICKS * TICK
     engine, q = case.start(None)

@@ -1,7 +1,8 @@
 """The workload of paper 2's experiments (section 6, Table 1): sales of stores, favourite items and stores, five queries.
 
-Selectivities are the paper's: predicates 0.25, the window join of Q2 0.6 (so many rows find a partner in the other window), joins with
-favourites 0.1; where there are two tables of favourites, both together. Gaps between rows are exponential. All windows are a minute.
+Selectivities are the paper's: predicates 0.25, the window join of Q2 0.6 (so many rows find a
+partner in the other window), joins with favourites 0.1; where there are two tables of favourites,
+both together. Gaps between rows are exponential. All windows are a minute.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Plots of benchmarks: lines or bars, as SVG beside the figures. The only home of matplotlib, which is part of the extra ``dev``.
 
-A benchmark describes its plots in its report; ``python -m benchmarks`` draws them when it writes the JSON.
+A benchmark describes its plots in its report; ``python -m benchmarks`` draws them when it writes
+the JSON.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ class Plot:
     kind
         Lines with a mark at each point, or groups of bars.
     log
-        The axes that are logarithmic: any of the letters x and y. Marks on such an x axis are where there are points. Bars have a
-        logarithmic axis only if they differ much.
+        The axes that are logarithmic: any of the letters x and y. Marks on such an x axis are where
+        there are points. Bars have a logarithmic axis only if they differ much.
     """
 
     file: str

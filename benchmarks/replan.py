@@ -1,13 +1,14 @@
 """Whether a query whose streams change their rates becomes as fast as one planned for the new rates.
 
-Four streams with one key; two are slow and two are fast, and half-way the slow ones become fast and the fast ones slow.
-Three queries get the same rows, under default settings otherwise: one with replanning, one that stays with the order that
-was right at the start, and one that has had from its start the order that is best after the change. What is timed is the
-time after the change from when the windows hold nothing older any more. Which order is best then is found by counting
-the work of all 24 on the rows after the change.
+Four streams with one key; two are slow and two are fast, and half-way the slow ones become fast and
+the fast ones slow. Three queries get the same rows, under default settings otherwise: one with
+replanning, one that stays with the order that was right at the start, and one that has had from its
+start the order that is best after the change. What is timed is the time after the change from when
+the windows hold nothing older any more. Which order is best then is found by counting the work of
+all 24 on the rows after the change.
 
-Results are checked twice: all of them by DuckDB (number and sums), and row for row, order included, with the oracle
-on a smaller version, in which the order is changed as well.
+Results are checked twice: all of them by DuckDB (number and sums), and row for row, order included,
+with the oracle on a smaller version, in which the order is changed as well.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class Change:
     def workload(self) -> Workload:
         """Rows before and after the change, and the time when the windows hold only new ones as the beginning of what is timed.
 
-        The streams are declared with their rates at the start, so that every query begins with the order that is right then.
+        The streams are declared with their rates at the start, so that every query begins with the
+        order that is right then.
         """
         first = _streams(self, self.rates, self.before, seed=1)
         second = _streams(self, self.rates[::-1], self.turning + self.timed, seed=2)

@@ -22,7 +22,8 @@ class Run:
     Parameters
     ----------
     commit
-        The last commit that changed the source, with a digest of what has been changed since; nothing outside a repository.
+        The last commit that changed the source, with a digest of what has been changed since;
+        nothing outside a repository.
     date
         When it ended, in UTC.
     minutes

@@ -1,7 +1,8 @@
 """Many benchmarks one after the other, each in a process of its own: a crash of one is a line in the report of all.
 
-Each process writes the JSON and the plots of its benchmark; after each the pages are written anew, so that what was measured can be read
-while the rest goes on, and nothing is lost by an interruption.
+Each process writes the JSON and the plots of its benchmark; after each the pages are written anew,
+so that what was measured can be read while the rest goes on, and nothing is lost by an
+interruption.
 """
 
 from __future__ import annotations

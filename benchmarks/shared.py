@@ -1,11 +1,13 @@
 """Paper 1's experiments on the compiled schedulers: one window join for many queries, in the order of LWO, SWF or MQT.
 
-The streams are the paper's: integers that agree with probability 0.002, exponential gaps, seven windows of up to 600 s, one largest window
-of history. The machine is not, so a second of the streams is made as long as it takes for the server to be busy for a share of the
-time under LWO. Rows come at their moments on the machine's clock, which is put forward when nothing is to be done. All schedulers work on
-the same rows and arrivals, five milliseconds each in turn, and the clock goes as fast as the machine is at the moment, which a fourth join
-tells that is always busy. Beside each figure stands that of a simulation: the same kernel on
-a clock that moves only when a row is looked at, so without overheads and without noise. At last an engine that runs by itself is measured
+The streams are the paper's: integers that agree with probability 0.002, exponential gaps, seven
+windows of up to 600 s, one largest window of history. The machine is not, so a second of the
+streams is made as long as it takes for the server to be busy for a share of the time under LWO.
+Rows come at their moments on the machine's clock, which is put forward when nothing is to be done.
+All schedulers work on the same rows and arrivals, five milliseconds each in turn, and the clock
+goes as fast as the machine is at the moment, which a fourth join tells that is always busy. Beside
+each figure stands that of a simulation: the same kernel on a clock that moves only when a row is
+looked at, so without overheads and without noise. At last an engine that runs by itself is measured
 end to end.
 """
 

@@ -62,7 +62,8 @@ class Streams:
     burst
         The mean size of bursts: Pareto, with gaps between them so that the rate stays.
     at_once
-        When not 0: so many rows arrive together, with the last of them; their times stay as they are.
+        When not 0: so many rows arrive together, with the last of them; their times stay as they
+        are.
     seed
         Of the generator.
     """
@@ -89,7 +90,8 @@ class Streams:
         """Arrivals of so many rows from 0 on, in as much time as they take at the rate."""
         sizes = np.ones(rows, np.int64)
         if self.burst > 1:
-            # Pareto from 1 on, with the mean wanted; parts of rows become rows by chance, so the mean stays.
+            # Pareto from 1 on, with the mean wanted; parts of rows become rows by chance, so the
+            # mean stays.
             drawn = 1 + generator.pareto(self.burst / (self.burst - 1), rows)
             sizes = np.minimum(drawn + generator.random(rows), rows).astype(np.int64)
             sizes = sizes[: int(np.searchsorted(np.cumsum(sizes), rows)) + 1]
@@ -209,8 +211,9 @@ class Times:
 class Metronome:
     """Tells how fast the machine is, which changes by a third from one second to the next where others use it, too.
 
-    It is a join under LWO over the same rows that is always busy. How many rows it looks at in a millisecond or two, beside how many it
-    did at first, is the speed of the clock by which schedulers are measured.
+    It is a join under LWO over the same rows that is always busy. How many rows it looks at in a
+    millisecond or two, beside how many it did at first, is the speed of the clock by which
+    schedulers are measured.
     """
 
     def __init__(self, sharing: Sharing, streams: Streams) -> None:

@@ -1,9 +1,10 @@
 """Muntin on Spark against Spark's own stream-stream join: the same files, the same session, the same results.
 
-Two streams of 10,000 rows per second, keys uniform, window 60 s, as parquet files of ten seconds each; both write their results as
-parquet. Rows per second are the input of a micro-batch over the time Spark says it took (``triggerExecution``), of batches
-with full windows only: as many batches at the start as it takes to fill them, and at least two, are left out for both alike. The
-number of results and the sum of their keys must agree.
+Two streams of 10,000 rows per second, keys uniform, window 60 s, as parquet files of ten seconds
+each; both write their results as parquet. Rows per second are the input of a micro-batch over the
+time Spark says it took (``triggerExecution``), of batches with full windows only: as many batches
+at the start as it takes to fill them, and at least two, are left out for both alike. The number of
+results and the sum of their keys must agree.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """A sliding GROUP BY of Muntin on Spark against Spark's own sliding ``window()``: the same files, the same session, the same results.
 
-One stream of 10,000 rows per second, 10,000 groups, SUM, COUNT, MIN and MAX over the last 60 s at every second, as parquet files of ten
-seconds each; both write their results as parquet. Spark's own way is ``groupBy(window(ts, '60 seconds', '1 second'), k)`` in append
-mode: the whole answer at every second, once. Muntin gives that with EMIT SNAPSHOT, and with EMIT CHANGES the groups that have changed.
-No row is at a whole second, where the two count differently. Rows per second are the input of a micro-batch over the time Spark says
-it took, the median of the batches with full windows. Results must agree: their number, the sums of all columns, and
-those of the answers that the changes add up to.
+One stream of 10,000 rows per second, 10,000 groups, SUM, COUNT, MIN and MAX over the last 60 s at
+every second, as parquet files of ten seconds each; both write their results as parquet. Spark's own
+way is ``groupBy(window(ts, '60 seconds', '1 second'), k)`` in append mode: the whole answer at
+every second, once. Muntin gives that with EMIT SNAPSHOT, and with EMIT CHANGES the groups that have
+changed. No row is at a whole second, where the two count differently. Rows per second are the input
+of a micro-batch over the time Spark says it took, the median of the batches with full windows.
+Results must agree: their number, the sums of all columns, and those of the answers that the changes
+add up to.
 """
 
 from __future__ import annotations

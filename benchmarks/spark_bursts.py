@@ -1,9 +1,11 @@
 """Response times on Spark when rows come in bursts: seven windows over two streams, LWO beside MQT, through ``subscribe``.
 
-A micro-batch is a burst: its rows reach a partition at once. The windows are filled by one large batch, which is not measured; then
-bursts of two sizes come in turn. For every result the time from when its partition got its share to the call of the subscriber is taken,
-and beside it the time until the sink has the batch. Both schedulers run over the same files in one session, one after the other,
-in the order LWO, MQT, MQT, LWO; the results of each query must be as many with the same sum of keys.
+A micro-batch is a burst: its rows reach a partition at once. The windows are filled by one large
+batch, which is not measured; then bursts of two sizes come in turn. For every result the time from
+when its partition got its share to the call of the subscriber is taken, and beside it the time
+until the sink has the batch. Both schedulers run over the same files in one session, one after the
+other, in the order LWO, MQT, MQT, LWO; the results of each query must be as many with the same sum
+of keys.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Overload on Spark: a three-way join whose input is ramped to three times what the machine holds, and back.
 
-A feeder writes files in the time of the clock, so rows are as old as they would be from a live source. What the machine holds is found
-first: the rate at which a batch of one trigger interval takes one trigger interval. Then the same rows are fed to Muntin with
-``overload = 'adapt'`` and to Spark's own join. For every batch its duration and how far it is behind are taken; for Muntin also which
-share of the results of each second was made, and how old the oldest row of a result was. All results that there could be are counted
-from the rows alone.
+A feeder writes files in the time of the clock, so rows are as old as they would be from a live
+source. What the machine holds is found first: the rate at which a batch of one trigger interval
+takes one trigger interval. Then the same rows are fed to Muntin with ``overload = 'adapt'`` and to
+Spark's own join. For every batch its duration and how far it is behind are taken; for Muntin also
+which share of the results of each second was made, and how old the oldest row of a result was. All
+results that there could be are counted from the rows alone.
 """
 
 from __future__ import annotations
@@ -240,7 +241,8 @@ def batches_of(
 ) -> list[Batch]:
     """The batches of a streaming query; each is as far behind as the last row that it has read.
 
-    ``read`` has the rows read up to each batch, where Spark does not know them: Muntin reads whole files.
+    ``read`` has the rows read up to each batch, where Spark does not know them: Muntin reads whole
+    files.
     """
     every = np.sort(np.concatenate(list(rows.times.values())))
     found, before = [], 0
@@ -283,7 +285,8 @@ def capacity_of(spark: SparkSession, ramp: Ramp, progress: Progress) -> float:
         if seconds > ramp.interval:
             if before is None:
                 return rate * ramp.interval / seconds
-            # Between the two by logarithms, since the number of results grows by a power of the rate.
+            # Between the two by logarithms, since the number of results grows by a power of the
+            # rate.
             low, high = np.log(before[1]), np.log(seconds)
             return float(
                 np.exp(np.interp(np.log(ramp.interval), [low, high], np.log([before[0], rate])))
@@ -417,7 +420,8 @@ def _joined_by_spark(spark: SparkSession, data: Path, ramp: Ramp) -> DataFrame:
 
     span = f"INTERVAL {ramp.window} SECONDS"
     near = "kA = k{0} AND tA > t{0} - " + span + " AND tA < t{0} + " + span
-    # Spark allows one time with a watermark in what it joins further: that of B goes on as a number.
+    # Spark allows one time with a watermark in what it joins further: that of B goes on as a
+    # number.
     pairs = (
         frames["A"]
         .join(frames["B"], on=expr(near.format("B")))

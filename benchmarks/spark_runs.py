@@ -52,7 +52,8 @@ def write_files(folder: Path, streams: Streams) -> None:
     for seed, name in enumerate("AB", 1):
         stream = uniform_stream(rows, streams.rate, streams.keys, seed, start=START)
         if name == "B":
-            # The very last row waits for the other stream to go on; without a partner it makes no difference.
+            # The very last row waits for the other stream to go on; without a partner it makes no
+            # difference.
             last = pa.concat_arrays(
                 [stream.column("k").combine_chunks().slice(0, rows - 1), pa.array([-1], pa.int64())]
             )

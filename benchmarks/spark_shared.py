@@ -1,13 +1,16 @@
 """Many windows over one pair of streams on Spark: one shared join of Muntin against as many joins of Spark's own.
 
-Two streams of 1,000 rows per second each, 1,200 s of event time, as parquet files of 60 s; windows of 1, 5, 15, 30, 60, 300 and 600 s.
-Muntin runs one engine with seven queries; Spark runs seven streaming queries at once, each with its own read, watermark and interval
-condition. Both are in one session, with ``availableNow``, the same files a trigger, as many partitions as cores. Spark's own joins have
-the state store that is fastest for them (in Java's heap, see :mod:`benchmarks.spark_runs`) and write to ``noop``, where an
-observed metric counts the rows; the sinks of Muntin get the rows as Arrow tables in the driver and count them.
+Two streams of 1,000 rows per second each, 1,200 s of event time, as parquet files of 60 s; windows
+of 1, 5, 15, 30, 60, 300 and 600 s. Muntin runs one engine with seven queries; Spark runs seven
+streaming queries at once, each with its own read, watermark and interval condition. Both are in one
+session, with ``availableNow``, the same files a trigger, as many partitions as cores. Spark's own
+joins have the state store that is fastest for them (in Java's heap, see
+:mod:`benchmarks.spark_runs`) and write to ``noop``, where an observed metric counts the rows; the
+sinks of Muntin get the rows as Arrow tables in the driver and count them.
 
-Times are those of the wall clock, of micro-batches with full windows only: from the end of the batch that has filled the largest window
-to the end of the last batch with rows, where a batch ends when all queries have it. Every number of results must be the same.
+Times are those of the wall clock, of micro-batches with full windows only: from the end of the
+batch that has filled the largest window to the end of the last batch with rows, where a batch ends
+when all queries have it. Every number of results must be the same.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ THEIRS = "Spark's own joins"
 class Sizes:
     """Windows in seconds; rows per second of a stream, seconds of a file, files, files a trigger; keys; how often Muntin is run.
 
-    ``counts`` are the numbers of queries with spread windows; those in ``native`` are run by Spark's own joins, too.
+    ``counts`` are the numbers of queries with spread windows; those in ``native`` are run by
+    Spark's own joins, too.
     """
 
     windows: tuple[float, ...] = WINDOWS
@@ -168,8 +172,8 @@ def compare(
 ) -> tuple[list[Measured], float, float, float]:
     """All windows against the largest alone, and against Spark's own joins.
 
-    Returns the runs, and three ratios: rows per second over those of Spark's own joins, time of all windows over that of the largest,
-    and results likewise.
+    Returns the runs, and three ratios: rows per second over those of Spark's own joins, time of all
+    windows over that of the largest, and results likewise.
     """
     found = one, seven, native = measure(
         progress, sizes, keys, [((max(sizes.windows),), False), (sizes.windows, True)]

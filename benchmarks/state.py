@@ -1,15 +1,18 @@
 """What state on Spark costs: a batch with little and with much in the windows, a change of workers, a rebuild, bytes a row.
 
-Two streams of 500 rows per second each, as many keys as a window has rows of one stream. Two engines run in one session, one with a
-window of 5,000 rows of both streams, one with 5,000,000. Their windows are filled by large files; then each gets files of 500 rows
-for each stream in turn, one pair a micro-batch, whose time is what Spark says (``triggerExecution``). Should a pair fall into two
-micro-batches, neither counts.
+Two streams of 500 rows per second each, as many keys as a window has rows of one stream. Two
+engines run in one session, one with a window of 5,000 rows of both streams, one with 5,000,000.
+Their windows are filled by large files; then each gets files of 500 rows for each stream in turn,
+one pair a micro-batch, whose time is what Spark says (``triggerExecution``). Should a pair fall
+into two micro-batches, neither counts.
 
-After that, in the large engine, all Python workers of Spark are killed before some batches: the partitions must not be built again.
-Then the processes of the partitions are killed: they must, and tell how long it took, from the request to the last share.
+After that, in the large engine, all Python workers of Spark are killed before some batches: the
+partitions must not be built again. Then the processes of the partitions are killed: they must, and
+tell how long it took, from the request to the last share.
 
-State on disk is the folder ``state`` of the checkpoint, in memory what the partitions say they hold and what Spark says its store
-uses. Spark's own join gets the same files, with its default state store.
+State on disk is the folder ``state`` of the checkpoint, in memory what the partitions say they hold
+and what Spark says its store uses. Spark's own join gets the same files, with its default state
+store.
 """
 
 from __future__ import annotations
@@ -167,7 +170,8 @@ def running(spark: SparkSession, rows: int) -> Iterator[Running]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-# -- time ---------------------------------------------------------------------------------------------
+# -- time
+# ---------------------------------------------------------------------------------------------
 
 
 def time_batches(
@@ -234,7 +238,8 @@ def _end(pids: list[int]) -> None:
     assert not wait_gone(pids, _WAIT), "what is killed ends"
 
 
-# -- bytes --------------------------------------------------------------------------------------------
+# -- bytes
+# --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -290,7 +295,8 @@ def bytes_of_spark(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
         ), rows
 
 
-# -- report -------------------------------------------------------------------------------------------
+# -- report
+# -------------------------------------------------------------------------------------------
 
 
 def row(measured: str, unit: str, figures: Sequence[float]) -> dict[str, Figure]:

@@ -1,8 +1,9 @@
 """Verdicts: what a paper's experiment found, in our own words, beside what our figures say of it.
 
-A verdict is computed from the JSON of a benchmark, never written down. It *holds* when our figures show what the paper claims, as far as
-the claim goes; it *holds in direction* when they show the same order of things with other numbers, or in three of four cases at least;
-else it *does not hold*, and a sentence says why. Figures that are not there make no verdict.
+A verdict is computed from the JSON of a benchmark, never written down. It *holds* when our figures
+show what the paper claims, as far as the claim goes; it *holds in direction* when they show the
+same order of things with other numbers, or in three of four cases at least; else it *does not
+hold*, and a sentence says why. Figures that are not there make no verdict.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class Experiment:
     benchmark
         The benchmark that repeats it.
     judge
-        Makes the outcome from the JSON of the benchmark; a figure that is not there is a LookupError.
+        Makes the outcome from the JSON of the benchmark; a figure that is not there is a
+        LookupError.
     why
         Why figures differ, where they do.
     """

@@ -1,11 +1,13 @@
 """A multi-way join as benchmarks run it: the same rows in the same batches through an engine, timed once the windows are full.
 
-A workload is streams, windows and a query; settings come with each run. So runs of one workload differ in their settings
-and in nothing else, must give the same results in the same order, and DuckDB must find as many with the same sums.
+A workload is streams, windows and a query; settings come with each run. So runs of one workload
+differ in their settings and in nothing else, must give the same results in the same order, and
+DuckDB must find as many with the same sums.
 
-Seconds are those of the processor that this process used. The engine works in one thread and never waits, so on an idle
-machine they are seconds on the wall; on a busy one, what other programs take does not count. They still slow it down, through
-caches they share with it, and never speed it up: of repeated runs the fastest counts.
+Seconds are those of the processor that this process used. The engine works in one thread and never
+waits, so on an idle machine they are seconds on the wall; on a busy one, what other programs take
+does not count. They still slow it down, through caches they share with it, and never speed it up:
+of repeated runs the fastest counts.
 """
 
 from __future__ import annotations
@@ -98,7 +100,8 @@ class Workload:
 class Run:
     """What one run gave, and what it took on full windows.
 
-    ``switches`` are all changes of the join order; the last ``late_switches`` of them came on full windows.
+    ``switches`` are all changes of the join order; the last ``late_switches`` of them came on full
+    windows.
     """
 
     seconds: float
@@ -222,8 +225,8 @@ def digest(results: pa.Table) -> Digest:
 def duckdb_digest(workload: Workload) -> Digest:
     """Count and sums of all results by DuckDB, which joins the rows of one stretch of time after the other.
 
-    A stretch is as long as the longest window and computed from it and the one before, because results that are completed
-    in it have no older rows.
+    A stretch is as long as the longest window and computed from it and the one before, because
+    results that are completed in it have no older rows.
     """
     connection = duckdb.connect(config={"threads": 1})
     connection.execute("SET enable_progress_bar = false")

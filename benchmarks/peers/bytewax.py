@@ -1,8 +1,9 @@
 """Bytewax: its sliding windows where they fit, and join operators written by hand in Python where it has none.
 
-Bytewax has no join of rows that are less than some time apart, nor one of the last rows: these are written with ``stateful_batch``, its
-way to make an operator. They rely on rows in the order of their times, in which the source merges the streams. One worker: more would
-be threads of one Python.
+Bytewax has no join of rows that are less than some time apart, nor one of the last rows: these are
+written with ``stateful_batch``, its way to make an operator. They rely on rows in the order of
+their times, in which the source merges the streams. One worker: more would be threads of one
+Python.
 """
 
 from __future__ import annotations
@@ -188,7 +189,8 @@ def _moment(value: Any) -> datetime:
 def _sliding(
     job: Mapping[str, Any], window: int, moment: Callable[[Any], datetime] = _moment
 ) -> tuple[Any, Any]:
-    # The two sides of a join come batch by batch, one after the other, and what comes late would be lost.
+    # The two sides of a join come batch by batch, one after the other, and what comes late would be
+    # lost.
     clock = windowing.EventClock(moment, wait_for_system_duration=timedelta(minutes=1))
     length, offset = timedelta(milliseconds=window), timedelta(seconds=job["every"])
     return clock, windowing.SlidingWindower(length=length, offset=offset, align_to=_EPOCH)

@@ -1,7 +1,8 @@
 """Flink SQL through PyFlink, in streaming mode in a local cluster: interval joins, window joins and windows of the HOP function.
 
-Its package from the registry has no reader of parquet, so it reads the same rows as CSV. Each stream is one file, which it reads in order.
-Results are counted and checksums added up by Flink, in windows of a minute, so that only some tens of rows go to Python.
+Its package from the registry has no reader of parquet, so it reads the same rows as CSV. Each
+stream is one file, which it reads in order. Results are counted and checksums added up by Flink, in
+windows of a minute, so that only some tens of rows go to Python.
 """
 
 from __future__ import annotations

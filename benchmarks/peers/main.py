@@ -1,9 +1,11 @@
 """Runs workloads in one system and prints lines of JSON about them: ``python -P main.py SCRIPT JOBS``.
 
-``-P`` keeps this folder out of the module path, where ``duckdb.py`` would hide the package of that name. What ``begin`` does is not
-timed (imports, Java, sessions), nor is one run over little data before the first workload of a kind and number of windows, nor one run
-of the first workload over all its data: Java compiles what has run for some seconds. A workload is repeated until it has been run
-``repeats`` times or for ``enough`` seconds; who asks for one run wants no figures, and nothing is run before it.
+``-P`` keeps this folder out of the module path, where ``duckdb.py`` would hide the package of that
+name. What ``begin`` does is not timed (imports, Java, sessions), nor is one run over little data
+before the first workload of a kind and number of windows, nor one run of the first workload over
+all its data: Java compiles what has run for some seconds. A workload is repeated until it has been
+run ``repeats`` times or for ``enough`` seconds; who asks for one run wants no figures, and nothing
+is run before it.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from types import ModuleType
 def main(script: str, jobs: str) -> None:
     """Begin, then run one workload after the other; every step is told."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    # What systems print on their own goes to the standard error; our lines have the standard output for themselves.
+    # What systems print on their own goes to the standard error; our lines have the standard output
+    # for themselves.
     lines = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 

@@ -1,7 +1,8 @@
 """Spark's own Structured Streaming: stream-stream joins and sliding windows, with the state store that the job names.
 
-Micro-batches of as many files as Muntin on Spark gets, everything that is there and then the end. Rows go to ``noop``, and an observed
-metric counts them and adds up the checksum. Settings of the session are those that Muntin's own session has.
+Micro-batches of as many files as Muntin on Spark gets, everything that is there and then the end.
+Rows go to ``noop``, and an observed metric counts them and adds up the checksum. Settings of the
+session are those that Muntin's own session has.
 """
 
 from __future__ import annotations
@@ -115,7 +116,8 @@ def _join(spark: SparkSession, job: Mapping[str, Any], window: int) -> tuple[Dat
 def _three(spark: SparkSession, job: Mapping[str, Any], window: int) -> tuple[DataFrame, str]:
     a, b, c = (_stream(spark, job, name).alias(name) for name in "ABC")
     pairs = a.join(b, expr(f"A.k = B.k AND {_near('A.ts', 'B.ts', window)}"))
-    # What goes into the next stateful operator may have one column with a watermark; the time of B goes on as a number.
+    # What goes into the next stateful operator may have one column with a watermark; the time of B
+    # goes on as a number.
     pairs = pairs.selectExpr(
         "A.k AS k", "A.ts AS ts", "unix_millis(B.ts) AS bt", "A.v AS av", "B.v AS bv"
     ).alias("P")

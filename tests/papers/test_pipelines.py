@@ -107,7 +107,8 @@ def test_figures_2b_and_5_distinct_values_stay_while_a_duplicate_is_in_the_windo
 ) -> None:
     """a at 2, 6 and 8, d at 4 and 7, e at 9; window 6: a is there from 2 to 14, d from 4 to 13, e from 9 to 15.
 
-    The paper sends a replacement at 8 and 10; a changelog need not, since the row that is there stays the same row.
+    The paper sends a replacement at 8 and 10; a changelog need not, since the row that is there
+    stays the same row.
     """
     rows = {"S": [("a", 2), ("d", 4), ("a", 6), ("d", 7), ("a", 8), ("e", 9)]}
     changes, _ = run("SELECT DISTINCT v FROM S WINDOW 6 SECONDS", rows, 20, strategy)

@@ -1,6 +1,7 @@
 """Paper 1's worked examples: Figure 2(a), the twelve steps of Figure 3(a), Figure 4; and its equations against the reference schedulers.
 
-Rows are named as in the figures: ``a11`` is the row of stream A with time 11. History has the odd times in A, the even ones in B.
+Rows are named as in the figures: ``a11`` is the row of stream A with time 11. History has the odd
+times in A, the even ones in B.
 """
 
 from __future__ import annotations
@@ -306,7 +307,8 @@ def test_simulated_bursts_give_equations_1_and_2(rows: int, sizes: list[int]) ->
         released = under_swf.released(query.name)
         ends = [rows * before + (number + 1) * (sizes[place] - before) for number in range(rows)]
         assert sum(ends) / rows == swf(sizes, expected)[place]
-        # The first row's earlier pairs are out sooner (Figure 3(a), step 2), which equation 2 leaves out.
+        # The first row's earlier pairs are out sooner (Figure 3(a), step 2), which equation 2
+        # leaves out.
         later = [step.time for step in released if step.outer > sizes[-1]]
         assert later == [end for end in ends[1:] for _ in range(sizes[place])]
         assert (

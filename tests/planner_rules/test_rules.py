@@ -1,8 +1,8 @@
 """Every pair of the files beside this one: the query gets the plan that is written there, and run by it gives what the oracle says.
 
-``MUNTIN_COMPLETE=1`` writes the plans that come out into the files instead of comparing them, each only after its results
-were found right; an error is written only where one stands, so write ``error:`` below ``=>`` of a new pair that must be
-refused.
+``MUNTIN_COMPLETE=1`` writes the plans that come out into the files instead of comparing them, each
+only after its results were found right; an error is written only where one stands, so write
+``error:`` below ``=>`` of a new pair that must be refused.
 """
 
 from __future__ import annotations

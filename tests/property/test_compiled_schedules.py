@@ -68,7 +68,8 @@ def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> ScheduledJoin:
         levels, sizes=tuple((first * units[0], second * units[1]) for first, second in levels.sizes)
     )
     if units[0] != units[1]:
-        # Seconds are microseconds there: a row of the one is then worth as much as in the reference.
+        # Seconds are microseconds there: a row of the one is then worth as much as in the
+        # reference.
         scaled = replace(
             scaled, weights=(levels.weights[0] * units[1], levels.weights[1] * units[0])
         )

@@ -93,8 +93,8 @@ def _run(text: str, rows: pa.Table) -> str:
 def _alone(text: str, row: pa.Table) -> set[str]:
     """The value of an expression for one row, or that it fails.
 
-    It can be both: DuckDB skips the second operand where the first is the same NULL or FALSE in all rows
-    of a batch, so whether a row fails can depend on its neighbors.
+    It can be both: DuckDB skips the second operand where the first is the same NULL or FALSE in all
+    rows of a batch, so whether a row fails can depend on its neighbors.
     """
     assume(_run(text, _NEIGHBORS) != _FAILED)
     value = _run(text, row)

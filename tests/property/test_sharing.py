@@ -1,8 +1,10 @@
 """A query over a shared join gives what it gives by itself.
 
-The group's join, filtered by the windows and residuals of a member, equals what the oracle says of the member's query alone.
+The group's join, filtered by the windows and residuals of a member, equals what the oracle says of
+the member's query alone.
 
-The combinations of the shared join come from the oracle too; whether a row of one is inside a member's window is counted here by hand.
+The combinations of the shared join come from the oracle too; whether a row of one is inside a
+member's window is counted here by hand.
 """
 
 from __future__ import annotations

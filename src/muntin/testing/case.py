@@ -1,7 +1,7 @@
 """One random case: declarations, a query, rows in order of arrival, and how they are cut into batches.
 
-What :mod:`muntin.testing.strategies` draws. It prints itself as a golden script, so that a failure, shrunk to its
-smallest form, can be kept as a file in ``tests/golden``.
+What :mod:`muntin.testing.strategies` draws. It prints itself as a golden script, so that a failure,
+shrunk to its smallest form, can be kept as a file in ``tests/golden``.
 """
 
 from __future__ import annotations

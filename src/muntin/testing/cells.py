@@ -1,7 +1,8 @@
 """How golden scripts write values: text that DuckDB casts to and from the column's type.
 
-A row is a line of cells between blanks. A cell in single quotes may hold blanks (a quote is doubled);
-the bare word ``NULL`` is NULL; a bare ``#`` starts a comment. Times are seconds since 1970, decimals allowed.
+A row is a line of cells between blanks. A cell in single quotes may hold blanks (a quote is
+doubled); the bare word ``NULL`` is NULL; a bare ``#`` starts a comment. Times are seconds since
+1970, decimals allowed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Equality of Arrow tables as tests mean it, and what differs as small text tables.
 
-Exact: NULL equals NULL and NaN equals NaN, ``0.0`` differs from ``-0.0``, nested values are compared
-by their parts, and the tables must have the same column names and types.
+Exact: NULL equals NULL and NaN equals NaN, ``0.0`` differs from ``-0.0``, nested values are
+compared by their parts, and the tables must have the same column names and types.
 """
 
 from __future__ import annotations

@@ -88,7 +88,8 @@ def sensor_stream(
 ) -> pa.Table:
     """Readings of sensors: ``LocationId`` INT from 1 on, ``Value`` DOUBLE, ``ts``.
 
-    Every location has its own level, which swings slowly (two minutes to and fro); readings scatter around it.
+    Every location has its own level, which swings slowly (two minutes to and fro); readings scatter
+    around it.
 
     Parameters
     ----------

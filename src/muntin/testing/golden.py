@@ -2,33 +2,23 @@
 
 ::
 
-    # about: expiry of a left row takes the pair away
-    stream L (k int, v int)             -- a column ts TIMESTAMP is appended when there is none; then: [time COLUMN] [slack SECONDS]
-    stream R (k int, w int)
-    table T (k int)                     -- followed by its rows
-    7
-    set expiry = 'lazy'
+    # about: expiry of a left row takes the pair away stream L (k int, v int)             -- a
+    column ts TIMESTAMP is appended when there is none; then: [time COLUMN] [slack SECONDS] stream R
+    (k int, w int) table T (k int)                     -- followed by its rows 7 set expiry = 'lazy'
     query q: SELECT L.k, v, w FROM L, R -- goes on in lines that are indented
       WHERE L.k = R.k WINDOW 10 SECONDS EMIT CHANGES
-    feed L                              -- rows: time, then the values of the other columns
-    1  7 100
-    advance 5
-    out q                               -- what came out since the last time: sign, time, values
-    (empty)
-    answer q                            -- the answer now, in any order
-    (empty)
-    state L=1 R=0                       -- rows held per stream
-    late L                              -- rows that came too late, all of them
-    (empty)
-    explain q                           -- followed by indented pieces of text that must appear
-    drop q
-    restart                             -- a new engine, everything declared and fed again, results dropped
-    advance 1
-    error: the message contains this    -- one line or several after a command that must fail
-    sql CREATE STREAM X (k int)         -- any statement of the dialect, as it stands
+    feed L                              -- rows: time, then the values of the other columns 1  7 100
+    advance 5 out q                               -- what came out since the last time: sign, time,
+    values (empty) answer q                            -- the answer now, in any order (empty) state
+    L=1 R=0                       -- rows held per stream late L                              --
+    rows that came too late, all of them (empty) explain q                           -- followed by
+    indented pieces of text that must appear drop q restart                             -- a new
+    engine, everything declared and fed again, results dropped advance 1 error: the message contains
+    this    -- one line or several after a command that must fail sql CREATE STREAM X (k int)
+    -- any statement of the dialect, as it stands
 
-Times are seconds. :mod:`muntin.testing.cells` says how values are written. Lines that start with ``#`` are comments
-(there are no comments behind commands, other than here).
+Times are seconds. :mod:`muntin.testing.cells` says how values are written. Lines that start with
+``#`` are comments (there are no comments behind commands, other than here).
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """What a join on one common attribute really does on streams like those of paper 3: counted work a second.
 
-For comparing cost models with the engine. A tick brings one row, of a stream drawn by the rates, with a value drawn
-uniformly, as in the paper's section 6.1; a second has as many ticks as rows come in it, so rates, windows and numbers of values
-are those of a table of the paper. Both are drawn in rounds: every 100 seconds each stream has its number of rows, and each of
-its values comes once before any comes again, in random order. Drawn one by one they have the same mean and scatter more: in
-Table 6 only one row in a hundred of stream 2 finds partners everywhere, and hours of stream would have to be counted.
-Counting begins when all windows are full.
+For comparing cost models with the engine. A tick brings one row, of a stream drawn by the rates,
+with a value drawn uniformly, as in the paper's section 6.1; a second has as many ticks as rows come
+in it, so rates, windows and numbers of values are those of a table of the paper. Both are drawn in
+rounds: every 100 seconds each stream has its number of rows, and each of its values comes once
+before any comes again, in random order. Drawn one by one they have the same mean and scatter more:
+in Table 6 only one row in a hundred of stream 2 finds partners everywhere, and hours of stream
+would have to be counted. Counting begins when all windows are full.
 """
 
 from __future__ import annotations

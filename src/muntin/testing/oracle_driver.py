@@ -1,6 +1,7 @@
 """The oracle in the shape of a driver: runs a golden script against the definition of correct alone.
 
-Useful to write a script before what it tests exists, and to test the runner. Keeps every row for ever.
+Useful to write a script before what it tests exists, and to test the runner. Keeps every row for
+ever.
 """
 
 from __future__ import annotations

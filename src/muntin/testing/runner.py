@@ -1,8 +1,9 @@
 """Runs golden scripts against a driver and checks what comes out, also against the oracle.
 
-``out``, ``state``, ``late`` and ``explain`` are compared with what the script says; ``answer`` with the script *and* the
-oracle. At the end of the script (and when a query is dropped) everything a query sent out is compared with the oracle too, so
-a script cannot be completed with wrong results. A failed check does not stop the script; an unexpected error does.
+``out``, ``state``, ``late`` and ``explain`` are compared with what the script says; ``answer`` with
+the script *and* the oracle. At the end of the script (and when a query is dropped) everything a
+query sent out is compared with the oracle too, so a script cannot be completed with wrong results.
+A failed check does not stop the script; an unexpected error does.
 """
 
 from __future__ import annotations
@@ -85,9 +86,11 @@ def run_file(
     path : str or Path
         The script.
     complete : bool
-        Write what came out into the file's ``out`` and ``state`` blocks instead of comparing it. Never touches ``answer``.
+        Write what came out into the file's ``out`` and ``state`` blocks instead of comparing it.
+        Never touches ``answer``.
     settings : Mapping[str, object], optional
-        Settings of the engine that override those of the script, to run every script under every algorithm.
+        Settings of the engine that override those of the script, to run every script under every
+        algorithm.
     driver : DriverFactory, optional
         What to run the script against; the engine in process by default.
     bind : Binder, optional

@@ -1,24 +1,30 @@
 """The schedulers LWO, SWF and MQT of paper 1, as plainly as they can be written: what a compiled one must do, step by step.
 
-One join of two streams serves several queries that differ in their windows. The simulation has a clock of its own that moves only by the
-costs of probing and of making results, so every release has an exact time. It keeps Python objects and looks at all of them.
+One join of two streams serves several queries that differ in their windows. The simulation has a
+clock of its own that moves only by the costs of probing and of making results, so every release has
+an exact time. It keeps Python objects and looks at all of them.
 
-**Rows** stand in their total order and are numbered in it. A row without arrival is history: it is stored at the start and looks for
-nobody. Every other row is an *outer* row: it looks for its partners among the older rows of the other stream, the newest first.
+**Rows** stand in their total order and are numbered in it. A row without arrival is history: it is
+stored at the start and looks for nobody. Every other row is an *outer* row: it looks for its
+partners among the older rows of the other stream, the newest first.
 
-**Windows.** A partner is inside a window if its distance is less than the window's length: the difference of times, or, where the window
-counts rows, the number of rows of its stream that came between it and the outer row. A query has a length for each stream.
+**Windows.** A partner is inside a window if its distance is less than the window's length: the
+difference of times, or, where the window counts rows, the number of rows of its stream that came
+between it and the outer row. A query has a length for each stream.
 
-**Levels.** Queries with the same windows form a level. Levels are ordered by the sum of their lengths (then by the lengths), so that a
-window comes after those it contains, and a level that comes or goes leaves the order of the others as it is. An outer row *wants* a
-level if a query there was added before the row. The *edge* of level ``l`` for an outer row is the largest window on the other stream among
-the wanted levels up to ``l``. An outer row has *finished* level ``l`` when it has looked at all candidates before that edge.
+**Levels.** Queries with the same windows form a level. Levels are ordered by the sum of their
+lengths (then by the lengths), so that a window comes after those it contains, and a level that
+comes or goes leaves the order of the others as it is. An outer row *wants* a level if a query there
+was added before the row. The *edge* of level ``l`` for an outer row is the largest window on the
+other stream among the wanted levels up to ``l``. An outer row has *finished* level ``l`` when it
+has looked at all candidates before that edge.
 
-**Queues.** One for each level, first in first out. A row in queue ``l`` has finished all levels before ``l`` that it wants and will go on
-to the edge of ``l``; it keeps a resume pointer, the next candidate to look at. The pointer first shows the newest candidate that is older
-than the row itself, fixed when the row is taken: rows that are stored later are none of its partners (they find it). Candidates are all
-stored rows of the other stream in a nested-loop join, those in the row's bucket in a hash join. LWO has one queue; its rows go on to the
-edge of the last level.
+**Queues.** One for each level, first in first out. A row in queue ``l`` has finished all levels
+before ``l`` that it wants and will go on to the edge of ``l``; it keeps a resume pointer, the next
+candidate to look at. The pointer first shows the newest candidate that is older than the row
+itself, fixed when the row is taken: rows that are stored later are none of its partners (they find
+it). Candidates are all stored rows of the other stream in a nested-loop join, those in the row's
+bucket in a hash join. LWO has one queue; its rows go on to the edge of the last level.
 
 **A step** of the machine:
 
@@ -31,36 +37,47 @@ edge of the last level.
 5. When the edge is reached the row has finished the level, also if it found nothing. It goes to the end of the queue of the next level it
    wants, and is done when there is none.
 
-The paper's SWF takes one row and scans with it at once. To take all that have arrived is the same: only the head of a queue counts, and
-new rows go to the queue that SWF prefers. No row ever overtakes an older one: rows in the queues of larger windows are older than those in
-the queues of smaller ones, each queue holds consecutive rows, and every level is finished by the rows that want it in their order.
+The paper's SWF takes one row and scans with it at once. To take all that have arrived is the same:
+only the head of a queue counts, and new rows go to the queue that SWF prefers. No row ever
+overtakes an older one: rows in the queues of larger windows are older than those in the queues of
+smaller ones, each queue holds consecutive rows, and every level is finished by the rows that want
+it in their order.
 
-**MaxQT.** For a row that has finished levels before ``i``, while the row before it has finished those before ``j`` (all of them, if no row
-is before it), ``MaxQT(i, j) = max over k in i+1..j of (queries of levels i..k-1) / (edge of level k-1 - edge of level i-1)``: queries
-served for candidates looked at. With windows that differ between the streams there is one matrix for each scanned stream; ``weights`` make
-their units comparable. Ratios are exact; a level without width has an infinite one. MQT goes through the queues from the largest window
-to the smallest; for queue ``i`` the limit ``j`` is the queue that was not empty before it, or the number of levels. The largest ratio
-wins, of equal ones the smaller window. It scans one level, whatever ``k`` gave the maximum, and chooses anew.
+**MaxQT.** For a row that has finished levels before ``i``, while the row before it has finished
+those before ``j`` (all of them, if no row is before it), ``MaxQT(i, j) = max over k in i+1..j of
+(queries of levels i..k-1) / (edge of level k-1 - edge of level i-1)``: queries served for
+candidates looked at. With windows that differ between the streams there is one matrix for each
+scanned stream; ``weights`` make their units comparable. Ratios are exact; a level without width has
+an infinite one. MQT goes through the queues from the largest window to the smallest; for queue
+``i`` the limit ``j`` is the queue that was not empty before it, or the number of levels. The
+largest ratio wins, of equal ones the smaller window. It scans one level, whatever ``k`` gave the
+maximum, and chooses anew.
 
-**The router** keeps for each query the *front*: the oldest row, among those not older than the query, that has not finished its level.
-A found pair goes to every query that is older than its outer row and has the partner in its window.
+**The router** keeps for each query the *front*: the oldest row, among those not older than the
+query, that has not finished its level. A found pair goes to every query that is older than its
+outer row and has the partner in its window.
 
 * LWO releases it at once.
-* SWF holds it. When an outer row finishes a level, whichever, what is held of it is released to every query for which no older row is
-  unfinished: those whose front is this row, before the front moves on.
-* MQT releases it at once to queries whose front is its outer row, and holds it for the others. When a row finishes a level, the front of
-  that level's queries moves to the next row, and what is held of that row for them is released.
+* SWF holds it. When an outer row finishes a level, whichever, what is held of it is released to
+  every query for which no older row is unfinished: those whose front is this row, before the front
+  moves on.
+* MQT releases it at once to queries whose front is its outer row, and holds it for the others. When
+  a row finishes a level, the front of that level's queries moves to the next row, and what is held
+  of that row for them is released.
 
-What is released at one instant comes by level, then by the order in which queries were added; what one query gets comes in the order of
-outer rows, and of one outer row in the order in which partners were found.
+What is released at one instant comes by level, then by the order in which queries were added; what
+one query gets comes in the order of outer rows, and of one outer row in the order in which partners
+were found.
 
-**Stores.** A row is let go when it is outside the largest window both of the newest row taken and of every outer row of the other stream
-that is not done, which may look farther back. A pointer to a row that was let go is the end: all candidates behind it are gone too.
+**Stores.** A row is let go when it is outside the largest window both of the newest row taken and
+of every outer row of the other stream that is not done, which may look farther back. A pointer to a
+row that was let go is the end: all candidates behind it are gone too.
 
-**Changes.** A query that is added is owed results of rows taken after it. Of the rows that were there before, it sees those that a query
-present at that moment still sees, so what it gets does not depend on the scheduler. A row in flight does not want a level that was not
-there when it was taken. A query that is dropped gets nothing more. With its last query a level goes; rows in its queue go to the end of
-the queue of the next level they want, where all that wait are older.
+**Changes.** A query that is added is owed results of rows taken after it. Of the rows that were
+there before, it sees those that a query present at that moment still sees, so what it gets does not
+depend on the scheduler. A row in flight does not want a level that was not there when it was taken.
+A query that is dropped gets nothing more. With its last query a level goes; rows in its queue go to
+the end of the queue of the next level they want, where all that wait are older.
 """
 
 from __future__ import annotations
@@ -173,7 +190,8 @@ class Setup:
         return self.rows[outer].key is not None and self.rows[outer].key == self.rows[partner].key
 
 
-# -- what happened -------------------------------------------------------------------------------------
+# -- what happened
+# -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -244,7 +262,8 @@ class Trace:
         return [step.time - arrivals[step.outer] for step in self.released(query)]
 
 
-# -- levels and MaxQT ----------------------------------------------------------------------------------
+# -- levels and MaxQT
+# ----------------------------------------------------------------------------------
 
 
 def max_throughput(edges: Sequence[Number], queries: Sequence[int]) -> list[list[Ratio | None]]:
@@ -344,7 +363,8 @@ class _Levels:
         return max_throughput(edges, [len(self.of(each)) for each in windows])
 
 
-# -- the machine ---------------------------------------------------------------------------------------
+# -- the machine
+# ---------------------------------------------------------------------------------------
 
 
 def simulate(setup: Setup, scheduler: Scheduler) -> Trace:
@@ -602,7 +622,8 @@ def _floors(
     return floors[0], floors[1]
 
 
-# -- the definition of correct -------------------------------------------------------------------------
+# -- the definition of correct
+# -------------------------------------------------------------------------
 
 
 def alone(setup: Setup, name: str) -> list[tuple[int, int]]:

@@ -149,7 +149,8 @@ class Session:
     def against_oracle(self, name: str) -> str:
         """How all that the query sent out so far differs from the oracle; empty when it does not.
 
-        What happens up to the last closed instant must be there; of what happens later, a part in order may be.
+        What happens up to the last closed instant must be there; of what happens later, a part in
+        order may be.
         """
         registration = self._collect(name)
         oracle = self._oracle(registration)
@@ -175,7 +176,8 @@ class Session:
         Raises
         ------
         ValueError
-            When now is no instant at which all streams are complete: the script must ``advance`` first.
+            When now is no instant at which all streams are complete: the script must ``advance``
+            first.
         """
         oracle = self._oracle(self._collect(name))
         if oracle is None:
@@ -268,8 +270,9 @@ class Session:
     def _accepted(self, stream: str, query: str) -> pa.Table:
         """The rows of a stream that were not late for a query.
 
-        Of equal rows the last were late: what is late once stays late. A row that the driver calls late was so for
-        somebody; it counts as late for the query if it was lost for all, or late for this query row by row.
+        Of equal rows the last were late: what is late once stays late. A row that the driver calls
+        late was so for somebody; it counts as late for the query if it was lost for all, or late
+        for this query row by row.
         """
         everything = pa.concat_tables(self._fed[stream])
         late = Counter(rows_of(self.driver.late(stream)))

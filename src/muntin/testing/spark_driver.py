@@ -1,7 +1,8 @@
 """The engine on Spark as a driver of golden scripts: what is fed becomes files, what is asked waits until they are processed.
 
-Every file is a micro-batch of its stream. Time moves on as in process, by a moment after all that was fed before. A restart
-stops the engine, wherever it is with its files, and another one goes on from the checkpoint.
+Every file is a micro-batch of its stream. Time moves on as in process, by a moment after all that
+was fed before. A restart stops the engine, wherever it is with its files, and another one goes on
+from the checkpoint.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class SparkDriver:
     partitions : int
         How many.
     seed : int, optional
-        Where what is fed is cut into files; None: every row is one, as scripts about late rows need.
+        Where what is fed is cut into files; None: every row is one, as scripts about late rows
+        need.
     """
 
     in_order = False

@@ -1,12 +1,13 @@
 """How far the order of all rows is final for a query, for the oracle's side.
 
-A stream sends nothing earlier than its newest time minus its slack; equal times may still come, but later rows of one
-stream stand behind earlier ones, so the order is final up to and including that stream's rows of that time. The least
-such place, over the streams that a query reads, is the query's frontier. ``advance`` completes an instant on all streams.
-A row is late for a query when its place is before the frontier that the rows have reached, or its time before an advanced
-instant; so one row may be late for one query and not for another.
-(Rows of exactly an advanced instant are still taken, but behind those processed before: the oracle knows no such order,
-so feed them before you advance.)
+A stream sends nothing earlier than its newest time minus its slack; equal times may still come, but
+later rows of one stream stand behind earlier ones, so the order is final up to and including that
+stream's rows of that time. The least such place, over the streams that a query reads, is the
+query's frontier. ``advance`` completes an instant on all streams. A row is late for a query when
+its place is before the frontier that the rows have reached, or its time before an advanced instant;
+so one row may be late for one query and not for another. (Rows of exactly an advanced instant are
+still taken, but behind those processed before: the oracle knows no such order, so feed them before
+you advance.)
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ class Watermark:
         place = Frontier(time, list(self._slack).index(name))
         readers = {query: read for query, read in self._read.items() if name in read}
         late = {query for query, read in readers.items() if self._is_late(place, read)}
-        # With queries a stream that none of them reads waits for no other; without, all wait for each other.
+        # With queries a stream that none of them reads waits for no other; without, all wait for
+        # each other.
         idle = not readers and self._is_late(place, [name] if self._read else self._slack)
         lost = idle or (bool(readers) and len(late) == len(readers))
         self._newest[name] = max(time, self._newest.get(name, time))
