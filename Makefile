@@ -1,5 +1,5 @@
-# make demo and make test need nothing but Python 3.11 or later, Java 17 or later (installed where apt-get can) and a
-# network: they make .venv on their own.
+# make demo and make test create .venv. They need Python 3.11 or later, a network, and Java 17 or
+# later, which is installed with apt-get if it is missing.
 
 BIN := .venv/bin
 WORKERS ?= 2
@@ -12,44 +12,45 @@ export MUNTIN_PROFILE ?= ci
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-setup: ## make .venv from requirements.lock and see to Java, unless all is there
+setup: ## create .venv from requirements.lock; install Java if it is missing
 	@scripts/setup.sh
 
-demo: setup ## run the demo on a local Spark: standing queries over two generated sensor streams
+demo: setup ## run the demo on a local Spark: standing queries over two generated streams
 	@$(BIN)/muntin demo
 
-test: lint types layers pytest ## lint, types, import layers, then all tests (MUNTIN_PROFILE=fast|ci|deep, WORKERS=n)
+test: lint types layers pytest ## check everything (MUNTIN_PROFILE=fast|ci|deep, WORKERS=n)
 
-check: test ## everything CI runs
+check: test ## run everything that CI runs
 
-lint: setup ## ruff: rules and format
+lint: setup ## check rules and format with ruff
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
-types: setup ## mypy, strict
+types: setup ## check types with mypy, strictly
 	$(BIN)/mypy
 
-layers: setup ## import-linter: imports go one way
+layers: setup ## check the direction of imports with import-linter
 	$(BIN)/lint-imports
 
-pytest: setup ## the tests alone
+pytest: setup ## run only the tests
 	@$(BIN)/python scripts/compile_kernels.py $(WORKERS)
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
-bench: setup ## all benchmarks, into docs/results: up to two hours; goes on where it was interrupted
+bench: setup ## run all benchmarks into docs/results, up to two hours; resumes after an interruption
 	$(BIN)/python -m benchmarks all --resume
 
-docs: setup ## build the documentation site into site/, strictly: every link is checked
+docs: setup ## build the documentation site into site/ and check every link
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --site-dir site
-	@echo "site/index.html is the first page; .venv/bin/mkdocs serve shows it while you write"
+	@echo "open site/index.html, or run .venv/bin/mkdocs serve while you write"
 
-format: setup ## let ruff repair and format what it can
+format: setup ## fix and format with ruff
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
 lock: ## write requirements.lock from pyproject.toml (LOCK_FLAGS=--upgrade for newer versions)
 	@scripts/lock.sh $(LOCK_FLAGS)
 
-clean: ## remove .venv and everything tools left behind
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist site src/*.egg-info
+clean: ## remove .venv and everything that tools left behind
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf build dist site src/*.egg-info
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

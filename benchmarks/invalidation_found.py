@@ -10,7 +10,7 @@ from statistics import mean, median
 from benchmarks.invalidation_runs import WINDOW, Case, Measured, UnitCosts
 from benchmarks.plots import Plot
 from benchmarks.report import Claim
-from muntin.plan.join import Expiry
+from muntin.model.settings import Expiry
 
 STRATEGIES = {
     Expiry.PROBE: "probe time",

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.workload import SECOND, Join, Run, Workload, check_digest, run_in_turn
-from muntin.plan.join import Expiry
+from muntin.model.settings import Expiry
 from muntin.planner.multi_join_cost import WindowStatistics
 from muntin.planner.pair_join_cost import pair_work, stale_rows
 from muntin.testing.generators import uniform_stream

@@ -15,7 +15,7 @@ from benchmarks.overload_run import Run, Setup, run
 from benchmarks.overload_workload import LAB_TREE, Lab
 from benchmarks.plots import Plot
 from benchmarks.report import Figure
-from muntin.adapt.freshness import Refreshing
+from muntin.adapt.freshness import RefreshProblem
 
 LAB_ATTRIBUTES = ("humidity", "epoch")
 _RESOURCES = (300, 600, 900)
@@ -107,7 +107,7 @@ def _feasible(data: str, full: Run, begin: int) -> list[dict[str, Figure]]:
 
 def _least(ran: Run, second: int) -> float:
     """The least resources that keep freshness with the statistics of some seconds; infinite when none do."""
-    task = Refreshing.of(ran.model(second, second + _PERIOD))
+    task = RefreshProblem.of(ran.model(second, second + _PERIOD))
     shares = None if task is None else task.least_cost()
     if task is None:
         return 0.0

@@ -17,7 +17,7 @@ from benchmarks.optimum import optimum
 from benchmarks.plots import Plot
 from benchmarks.report import Claim, Figure
 from muntin.adapt.cover import refresh_rates
-from muntin.adapt.freshness import Refreshing
+from muntin.adapt.freshness import RefreshProblem
 from muntin.adapt.model import PlanModel
 from muntin.adapt.policies import POLICIES, allocate
 from muntin.adapt.shape import TreeShape
@@ -116,7 +116,7 @@ def measure_curves(ranges: Ranges, shape: str, plans: int, factor: float) -> Cur
 
 def needed_refresh(model: PlanModel) -> dict[int, float]:
     """The refresh rates that freshness asks for; none when it cannot be kept."""
-    task = Refreshing.of(model)
+    task = RefreshProblem.of(model)
     shares = None if task is None else task.least_cost()
     return {} if shares is None else refresh_rates(model, tuple(shares * model.rates))
 

@@ -231,7 +231,7 @@ class Metronome:
 
     def _rate(self) -> float:
         """Rows looked at in a nanosecond."""
-        counters, desk = self._join.state.counters, self._join.work_queue.desk
+        counters, desk = self._join.state.counters, self._join.work_queue.state
         looked, clock = int(counters[N_SCANNED]), int(desk[at.NOW])
         if next(self._going, None) is None and not self._join.is_busy():
             self._start()
@@ -248,7 +248,7 @@ def run(join: ScheduledJoin, streams: Streams, second: float, timing: Timing) ->
     times = Times(join.schedule.levels.queries)
     news, arrivals = streams.rows_of(new=True), streams.arrivals(second)
     now = max(int(part.batch.times[-1]) for part in news)
-    desk = join.work_queue.desk
+    desk = join.work_queue.state
     for released in join.replay(news, arrivals, now, timing):
         if released is not None:
             times.add(released)

@@ -1,6 +1,7 @@
-"""Compiles all kernels into numba's cache: ``python scripts/compile_kernels.py PROCESSES``.
+"""Compile all kernels into numba's cache: ``python scripts/compile_kernels.py PROCESSES``.
 
-Tests that begin at once would each compile all of them. Where the cache is warm this takes a few seconds and says nothing.
+Parallel tests would otherwise each compile all of them. With a warm cache this takes a few seconds
+and prints nothing.
 """
 
 from __future__ import annotations
@@ -17,22 +18,20 @@ from muntin.kernels.jit import all_kernels
 
 
 def load() -> int:
-    """Import every kernel; how many there are."""
+    """Import every kernel and return their number."""
     for module in pkgutil.iter_modules(muntin.kernels.__path__, "muntin.kernels."):
         importlib.import_module(module.name)
     return len(all_kernels())
 
 
 def compile_one(place: int) -> bool:
-    """Compile the kernel at a place, unless the cache has it; whether that was so."""
+    """Compile one kernel unless it is cached; return whether it was cached."""
     load()
-    _, compiled, signature = all_kernels()[place]
-    compiled.compile(signature)
-    return not compiled.stats.cache_misses
+    return all_kernels()[place].compile()
 
 
 def main(processes: int) -> None:
-    """Compile all, the next one in whichever process is free."""
+    """Compile all kernels, each in the next free process."""
     start = time.perf_counter()
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         found = list(pool.map(compile_one, range(load())))

@@ -1,4 +1,4 @@
-"""Runs the demo and writes what its terminal shows at the end to docs/demo.svg, the picture of the README."""
+"""Run the demo and write its final screen to docs/demo.svg, the picture of the README."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RATE = 400
 
 
 def save(shown: RenderableType) -> None:
-    """Write what is shown as SVG, in whatever font of even width the reader has: none is fetched."""
+    """Write the screen as SVG in a monospaced font of the reader; no font is downloaded."""
     console = Console(
         record=True,
         width=_COLUMNS,

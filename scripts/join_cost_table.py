@@ -1,6 +1,7 @@
-"""Counts what joins do on the streams of paper 3's tables and writes it beside what was predicted into docs/design/join-orders.md.
+"""Count the work of joins on the streams of the tables in [Golab03] and write it to the docs.
 
-Takes about a minute or two. A test counts again and fails when the page says something else.
+docs/design/join-orders.md shows the counts next to the predictions. The script takes a minute or
+two. A test counts again and fails if the page differs.
 """
 
 from __future__ import annotations
@@ -19,29 +20,30 @@ COLUMNS = (
     "comparisons predicted",
     "counted",
     "counted / predicted",
-    "rows looked at predicted",
+    "rows scanned predicted",
     "counted",
 )
 HEADER = f"| {' | '.join(COLUMNS)} |\n| --- |{' ---: |' * (len(COLUMNS) - 1)}"
 
 
 def line(case: Case, counted: Counted) -> str:
-    """One case as a line of a table."""
+    """Return one case as a line of a table."""
     predicted: Work = case.predicted
     ratio = counted.comparisons / predicted.comparisons
-    figures = f"{predicted.comparisons:,.0f} | {counted.comparisons:,.0f} | {ratio:.2f} | {predicted.scanned:,.0f} | {counted.scanned:,.0f}"
-    return f"| {case.name} | {figures} |"
+    comparisons = f"{predicted.comparisons:,.0f} | {counted.comparisons:,.0f} | {ratio:.2f}"
+    scanned = f"{predicted.scanned:,.0f} | {counted.scanned:,.0f}"
+    return f"| {case.name} | {comparisons} | {scanned} |"
 
 
 def block(group: Group, lines: list[str]) -> str:
-    """The table of a group, between the comments by which it is found again."""
+    """Return the table of a group between the comments that mark its place."""
     begin, end = _comments(group.name)
-    about = f"**{group.name}**, a second, over {group.seconds:,} seconds:"
+    about = f"**{group.name}**, per second, over {group.seconds:,} seconds:"
     return "\n".join([begin, "", about, "", HEADER, *lines, "", end])
 
 
 def put(text: str, group: Group, lines: list[str]) -> str:
-    """The page with the table of a group."""
+    """Return the page with the table of a group."""
     begin, end = _comments(group.name)
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
     assert pattern.search(text), f"the page has the two comments of {group.name}"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Writes requirements.lock from pyproject.toml: every version pinned, every file hashed, for all supported
-# Pythons and platforms at once. Pins stay as they are unless pyproject.toml asks for others; arguments go to
-# uv, e.g. `make lock LOCK_FLAGS=--upgrade` or `LOCK_FLAGS='--upgrade-package numba'`.
+# Write requirements.lock from pyproject.toml: every version pinned, every file hashed, for all
+# supported Pythons and platforms at once. Existing pins are kept unless pyproject.toml excludes
+# them; arguments go to uv, e.g. `make lock LOCK_FLAGS=--upgrade` or `make lock
+# LOCK_FLAGS='--upgrade-package numba'`.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -12,15 +13,18 @@ trap 'rm -rf "$tools"' EXIT
 
 touch requirements.lock
 cp requirements.lock "$tools/resolved"
-"$tools/venv/bin/uv" pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
-    --no-header --no-emit-index-url --no-emit-find-links --quiet --output-file "$tools/resolved" "$@" >/dev/null
+"$tools/venv/bin/uv" pip compile pyproject.toml --extra dev --universal \
+    --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
+    --quiet --output-file "$tools/resolved" "$@" >/dev/null
 
 {
-    echo "# Everything muntin needs to run, to be tested and to be built, pinned and hashed; written by make lock."
-    sed -e 's/^\( *# *\)via .*pyproject\.toml)\{0,1\}/\1via muntin (pyproject.toml)/' "$tools/resolved"
+    echo "# All dependencies to run, test and build muntin, pinned and hashed; written by make lock."
+    sed -e 's/^\( *# *\)via .*pyproject\.toml)\{0,1\}/\1via muntin (pyproject.toml)/' \
+        "$tools/resolved"
 } >"$tools/lock"
 
-# The lock holds names, versions and hashes; where they come from is the business of the machine that installs.
+# The lock contains names, versions and hashes. The machine that installs decides where to download
+# from.
 if grep -nE '://|--(index|extra-index|find-links|trusted)' "$tools/lock"; then
     echo "lock: the lines above name a place to download from; nothing written" >&2
     exit 1

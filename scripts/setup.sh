@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Makes .venv: the locked dependencies, hashes checked, and this project on top in editable form. Sees to it that there
-# is a Java for Spark. Does only what is not done yet for this lock file, this pyproject.toml and this folder.
+# Create .venv with the locked dependencies, hashes checked, and this project in editable form.
+# Install Java for Spark if it is missing. Skip what is already done for this lock file, this
+# pyproject.toml and this folder.
 #
-# PYTHON=/path/to/python chooses the interpreter; otherwise the first one that is new enough is taken.
-# JAVA_HOME=/path/to/java is where a Java is looked for first.
+# PYTHON=/path/to/python chooses the interpreter; otherwise the first one that is new enough is
+# used. JAVA_HOME=/path/to/java is the first place to look for Java.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -23,19 +24,21 @@ find_python() {
             echo "$candidate"
             return
         fi
-        if [ -n "${PYTHON:-}" ]; then fail "PYTHON=$PYTHON is not a Python of version 3.11 or later"; fi
+        [ -z "${PYTHON:-}" ] || fail "PYTHON=$PYTHON is not a Python of version 3.11 or later"
     done
-    fail "no Python of version 3.11 or later found; install one, or name it: PYTHON=/path/to/python make setup"
+    say "no Python of version 3.11 or later found"
+    fail "install one, or name it: PYTHON=/path/to/python make setup"
 }
 
-# Debian and Ubuntu ship Python without what `python -m venv` needs; there it is a package of its own.
+# Debian and Ubuntu have what `python -m venv` needs in a separate package.
 install_venv_module() {
-    say "$1 cannot make virtual environments (no ensurepip)"
+    say "$1 cannot create virtual environments (no ensurepip)"
     scripts/apt.sh "$("$1" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
 }
 
-# The stamp is written last, one line for each thing .venv depends on. The folder is one of them: scripts and the
-# editable install hold its path, and a copied tree would otherwise run the code of the original.
+# The stamp is written last, one line for each thing .venv depends on. The folder is one of them:
+# scripts and the editable install contain its path, and a copied tree would otherwise run the code
+# of the original.
 folder="folder $(pwd -P | digest)"
 lock="lock $(digest <requirements.lock)"
 project="project $(digest <pyproject.toml)"
@@ -46,7 +49,7 @@ scripts/java.sh ensure >/dev/null
 if ! done_before "$folder" || ! "$venv/bin/python" -c '' 2>/dev/null; then
     python=$(find_python)
     "$python" -c 'import ensurepip, venv' 2>/dev/null || install_venv_module "$python"
-    say "making $venv with $("$python" --version)"
+    say "creating $venv with $("$python" --version)"
     "$python" -m venv --clear "$venv"
 fi
 if done_before "$lock" && done_before "$project"; then exit 0; fi
@@ -56,20 +59,22 @@ pip() { "$venv/bin/python" -m pip --disable-pip-version-check --no-input -qq "$@
 locked_pyspark() { awk '/^[^ #]/ { chosen = /^pyspark==/ } chosen' requirements.lock; }
 locked_others() { awk '/^[^ #]/ { chosen = !/^pyspark==/ } chosen' requirements.lock; }
 
-# Wheels only: building a source distribution would download build tools whose hashes nobody checked.
+# Wheels only: building a source distribution would download build tools with unchecked hashes.
 install_others() {
     locked_others >"$venv/lock"
     pip install --require-hashes --only-binary :all: -r "$venv/lock"
 }
 
-# PySpark is published as a source distribution only. Its build tool is the setuptools just installed, so this downloads
-# nothing unchecked either. The build takes place inside .venv because it needs more room than a /tmp in memory may have.
+# PySpark is published as a source distribution only. Its build tool is the setuptools just
+# installed, so this downloads nothing unchecked either. The build takes place inside .venv because
+# it needs more room than a temporary folder in memory may have.
 install_pyspark() {
     local build="$PWD/$venv/build"
     rm -rf "$build"
     mkdir "$build"
     locked_pyspark >"$build/lock"
-    TMPDIR=$build pip install --require-hashes --no-deps --no-binary pyspark --no-build-isolation --use-pep517 -r "$build/lock"
+    TMPDIR=$build pip install --require-hashes --no-deps --no-binary pyspark \
+        --no-build-isolation --use-pep517 -r "$build/lock"
     rm -rf "$build"
 }
 

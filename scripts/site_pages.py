@@ -1,7 +1,7 @@
 """Prepare the project's pages for the documentation site (an MkDocs hook, see mkdocs.yml).
 
 The README, the changelog and the READMEs of the examples live outside ``docs``, where people who
-browse the repository look for them. They become pages of the site here, and links to them follow.
+browse the repository look for them. Here they become pages of the site, with their links adjusted.
 """
 
 from __future__ import annotations

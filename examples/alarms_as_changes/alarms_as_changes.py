@@ -1,4 +1,4 @@
-"""A panel of open alarms that is right at every moment, kept from changes; and a second one that looks every ten seconds."""
+"""Maintain a panel of open alarms from changes; the same again every ten seconds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALARMS = "SELECT machine FROM Readings [RANGE 12 SECONDS] WHERE load > 90"
 
 
 def main() -> None:
-    """Apply changes to a counter; what is left in it is the panel."""
+    """Apply changes to a counter, whose elements are the panel."""
     engine = muntin.Engine()
     engine.stream("Readings", {"machine": "varchar", "load": "int", "ts": "timestamp"})
     alarms = engine.query(f"{ALARMS} EMIT CHANGES", name="alarms")

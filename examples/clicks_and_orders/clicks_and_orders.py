@@ -1,4 +1,4 @@
-"""What did users look at before they bought? The last three clicks of the user who orders, however long ago they were."""
+"""Find the last three clicks of a user before each order, however long ago they were."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ START = datetime.fromisoformat("2026-01-01 08:00:00")
 
 
 def main() -> None:
-    """Click about, order now and then, and count the pages before an order."""
+    """Generate clicks and occasional orders, and count the pages before an order."""
     engine = muntin.Engine()
     engine.stream("Clicks", {"user_id": "int", "page": "varchar", "ts": "timestamp"})
     engine.stream("Orders", {"id": "int", "user_id": "int", "ts": "timestamp"})
@@ -22,7 +22,7 @@ def main() -> None:
         FROM Clicks C [PARTITION BY user_id ROWS 3], Orders O [ROWS 1]
         WHERE C.user_id = O.user_id AND C.ts <= O.ts
     """)
-    chance = random.Random(7)  # noqa: S311 (made-up clicks guard nothing)
+    chance = random.Random(7)  # noqa: S311 (generated clicks guard nothing)
     orders = 0
     for step in range(2_000):
         now = START + timedelta(seconds=step)

@@ -1,4 +1,4 @@
-"""Where do people miss their next flight? Late arrivals joined with the departures that they were to meet."""
+"""Find where people miss their next flight: late arrivals joined with connecting departures."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ ENOUGH = 500
 """Airports with fewer connections are not compared."""
 
 
-def made_up() -> pa.Table:
-    """Three days of departures between eight airports; those to ORD are late in the evening, those to EWR all day."""
+def generate() -> pa.Table:
+    """Return three days of departures between eight airports.
+
+    Flights to ORD are late in the evening, flights to EWR all day.
+    """
     random = np.random.default_rng(2001)
     rows = DAYS * A_DAY
     minute = np.clip(random.normal(14 * 60, 4 * 60, rows), 5 * 60, 24 * 60 - 1).astype(np.int64)
@@ -55,14 +58,14 @@ def made_up() -> pa.Table:
 
 
 def read(path: Path, days: int = 7) -> pa.Table:
-    """The first days of a file like that of the US on-time statistics, or of the one in a folder."""
+    """Return the first days of a file of US on-time statistics, or of the one in a folder."""
     flights = pq.read_table(path / "flights.parquet" if path.is_dir() else path)
     last = pc.min(flights.column("ts")).as_py() + timedelta(days=days)
     return flights.filter(pc.less(flights.column("ts"), pa.scalar(last)))
 
 
 def board(flights: pa.Table) -> pa.Table:
-    """What the query says every three hours: for each airport the connections planned and missed."""
+    """Return the planned and missed connections of each airport, every three hours."""
     engine = muntin.Engine()
     (hubs,) = engine.execute(SCRIPT.read_text(encoding="utf-8"))
     found = []
@@ -74,20 +77,20 @@ def board(flights: pa.Table) -> pa.Table:
 
 
 def main() -> None:
-    """Read or make up the flights, run the query, say where to change planes."""
+    """Read or generate the flights, run the query, print where to change planes."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument(
         "flights",
         nargs="?",
         type=Path,
-        help="a parquet file of US departures, or its folder; else data is made up",
+        help="a parquet file of US departures, or its folder; by default data is generated",
     )
-    options.add_argument("--days", type=int, default=7, help="how many days of the file are taken")
+    options.add_argument("--days", type=int, default=7, help="how many days of the file are used")
     options.add_argument(
         "--write", type=Path, metavar="FOLDER", help="only write the data there, for muntin run"
     )
     chosen = options.parse_args()
-    flights = read(chosen.flights, chosen.days) if chosen.flights else made_up()
+    flights = read(chosen.flights, chosen.days) if chosen.flights else generate()
     if chosen.write:
         chosen.write.mkdir(parents=True, exist_ok=True)
         pq.write_table(flights, chosen.write / "flights.parquet")
@@ -108,7 +111,8 @@ def main() -> None:
     )
     begin = worst["_ts"] - timedelta(hours=3)
     print(
-        f"worst of all: {worst['via']}, {begin:%d %b %H:%M} to {worst['_ts']:%H:%M}, {worst['missed']} of {worst['planned']} missed"
+        f"worst of all: {worst['via']}, {begin:%d %b %H:%M} to {worst['_ts']:%H:%M}, "
+        f"{worst['missed']} of {worst['planned']} missed"
     )
     print(f"change planes at {ranked[0]}, not at {ranked[-1]}")
 

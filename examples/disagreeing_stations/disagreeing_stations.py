@@ -1,4 +1,4 @@
-"""Which weather stations are wrong, and when? Those that disagree with their neighbours."""
+"""Find weather stations that are wrong because they disagree with their neighbors."""
 
 from __future__ import annotations
 
@@ -22,16 +22,19 @@ STEP = 120
 START = 1_189_641_600
 """Seconds: midnight of 13 September 2007."""
 ASKED = timedelta(minutes=10)
-"""The query answers once in this time."""
+"""The query emits results once per interval."""
 PAUSE = timedelta(minutes=30)
-"""A station that was doubtful within this time is still the same case."""
+"""Alarms of a station that are closer together than this are one case."""
 BATCH = 2_000
 OFTEN = 0.05
-"""A station that is doubtful for more than this share of the time is not to be trusted."""
+"""Stations that are doubtful for more than this fraction of the time are not trusted."""
 
 
-def made_up() -> pa.Table:
-    """Three days of twelve stations; two of them fail for some hours, and a few readings are missing."""
+def generate() -> pa.Table:
+    """Return three days of twelve stations.
+
+    Two of them fail for some hours, and a few readings are missing.
+    """
     random = np.random.default_rng(2007)
     times = START + np.arange(0, DAYS * 86_400, STEP)
     parts = []
@@ -64,14 +67,17 @@ def made_up() -> pa.Table:
 
 
 def read(path: Path) -> pa.Table:
-    """The readings of a file like that of SensorScope, or of the folder it is in."""
+    """Return the readings of a file of SensorScope, or of the folder that contains it."""
     return pq.read_table(
         path / "readings.parquet" if path.is_dir() else path, columns=list(COLUMNS)
     )
 
 
 def alarms(readings: pa.Table) -> pa.Table:
-    """What the query says every ten minutes: doubtful stations, with how many others each disagrees, and by how much."""
+    """Return the doubtful stations every ten minutes.
+
+    Each row has the number of other stations that disagree, and the mean difference.
+    """
     engine = muntin.Engine()
     (doubtful,) = engine.execute(SCRIPT.read_text(encoding="utf-8"))
     found = []
@@ -83,7 +89,7 @@ def alarms(readings: pa.Table) -> pa.Table:
 
 
 def cases(found: pa.Table) -> list[dict[str, object]]:
-    """Alarms of a station that follow one another, put together."""
+    """Return the alarms with consecutive alarms of a station merged."""
     open_cases: dict[int, dict[str, object]] = {}
     closed = []
     for row in found.sort_by("_ts").to_pylist():
@@ -99,7 +105,10 @@ def cases(found: pa.Table) -> list[dict[str, object]]:
 
 
 def hours_doubtful(found: list[dict[str, object]]) -> dict[int, float]:
-    """For how long each station was doubtful, the longest first; an alarm counts until the query is asked again."""
+    """Return how long each station was doubtful, longest first.
+
+    An alarm counts until the next interval of the query.
+    """
     hours: dict[int, float] = {}
     for case in found:
         spent = (case["end"] - case["begin"] + ASKED).total_seconds() / 3_600
@@ -108,19 +117,19 @@ def hours_doubtful(found: list[dict[str, object]]) -> dict[int, float]:
 
 
 def main() -> None:
-    """Read or make up the readings, run the query, say which stations to mistrust."""
+    """Read or generate the readings, run the query, print which stations not to trust."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument(
         "readings",
         nargs="?",
         type=Path,
-        help="a parquet file like SensorScope's, or its folder; else data is made up",
+        help="a parquet file like SensorScope's, or its folder; by default data is generated",
     )
     options.add_argument(
         "--write", type=Path, metavar="FOLDER", help="only write the data there, for muntin run"
     )
     chosen = options.parse_args()
-    readings = read(chosen.readings) if chosen.readings else made_up()
+    readings = read(chosen.readings) if chosen.readings else generate()
     if chosen.write:
         chosen.write.mkdir(parents=True, exist_ok=True)
         pq.write_table(readings, chosen.write / "readings.parquet")
@@ -137,12 +146,13 @@ def main() -> None:
         )
     hours = hours_doubtful(found)
     first, last = (bound(readings.column("ts")).as_py() for bound in (pc.min, pc.max))
-    whole = (last - first).total_seconds() / 3_600
+    total = (last - first).total_seconds() / 3_600
     worst = [
-        f"{station} ({spent:.1f} h)" for station, spent in hours.items() if spent > OFTEN * whole
+        f"{station} ({spent:.1f} h)" for station, spent in hours.items() if spent > OFTEN * total
     ]
     print(
-        f"do not trust, of {whole:.0f} hours doubtful for more than {OFTEN:.0%}: {', '.join(worst) or 'none'}"
+        f"do not trust, of {total:.0f} hours doubtful for more than {OFTEN:.0%}: "
+        f"{', '.join(worst) or 'none'}"
     )
     if len(hours) > len(worst):
         print(f"doubtful at times: {len(hours) - len(worst)} others")

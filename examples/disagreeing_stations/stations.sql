@@ -1,5 +1,6 @@
--- A station is doubtful while, within the last ten minutes, its air is more than ten degrees warmer or colder than that of at least
--- five others. All stations stand on one mountain pass, so one of them is wrong, and it is not the five.
+-- A station is doubtful if, within the last ten minutes, its air was more than ten degrees warmer
+-- or colder than that of at least five others. All stations are on one mountain pass, so one of
+-- them is wrong, and it is not the five.
 CREATE STREAM Readings (ts TIMESTAMP, station SMALLINT, ambient_temp DOUBLE)
   WITH (format = 'parquet', path = 'readings', time = 'ts');
 

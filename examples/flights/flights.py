@@ -1,4 +1,4 @@
-"""Which flights connect? A departure to an airport, and one from there within the next hour."""
+"""Find connecting flights: a departure to an airport, and one from there within an hour."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ AIRPORTS = ("ATL", "DEN", "LAS", "MCI", "PHL", "SAV")
 START = datetime.fromisoformat("2001-01-01 06:00:00")
 FLIGHTS = 600
 HOUR = 30
-"""Departures in an hour."""
+"""Departures per hour."""
 
 
 def departures() -> list[tuple[str, str, int, datetime]]:
-    """Made-up departures: origin, destination, flying time in minutes, moment of departure."""
-    chance = random.Random(2001)  # noqa: S311 (made-up flights guard nothing)
+    """Return generated departures: origin, destination, flying time in minutes, departure time."""
+    chance = random.Random(2001)  # noqa: S311 (generated flights guard nothing)
     rows = []
     for number in range(FLIGHTS):
         origin = int(chance.random() * len(AIRPORTS))
@@ -53,7 +53,8 @@ def main() -> None:
     found = connections.poll().to_pylist()
     for row in found[:3]:
         print(
-            f"{row['origin']} {row['first']:%H:%M} > {row['via']} {row['second']:%H:%M} > {row['destination']}"
+            f"{row['origin']} {row['first']:%H:%M} > {row['via']} {row['second']:%H:%M} > "
+            f"{row['destination']}"
         )
     print(f"{FLIGHTS} departures, {len(found)} connections")
     print("rows held:", connections.stats()["state_rows"])

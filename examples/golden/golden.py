@@ -1,4 +1,4 @@
-"""Run a golden script from Python, under the defaults and under other settings; the results must be the same."""
+"""Run a golden script from Python under several settings; the results must be the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SETTINGS: tuple[dict[str, object], ...] = (
 
 
 def main() -> None:
-    """Say how each run went; exit 1 if one failed."""
+    """Print the outcome of each run; exit with 1 if one failed."""
     reports = [run_file(SCRIPT, settings=settings) for settings in SETTINGS]
     for settings, report in zip(SETTINGS, reports, strict=True):
         print(f"{settings or 'defaults'}: {'ok' if report.ok else report}")

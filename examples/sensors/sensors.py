@@ -1,4 +1,4 @@
-"""Warm and humid at the same place within ten seconds: two streams, one join, results as they come."""
+"""Find places that are warm and humid within ten seconds: two streams, one join."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOON = parse_instant("2026-01-01 12:00:00")
 
 
 def main() -> None:
-    """Push one second after the other, as a program would that reads sensors."""
+    """Push second by second, like a program that reads sensors."""
     engine = muntin.Engine()
     (muggy,) = engine.execute(SCRIPT)
     temperature = sensor_stream(RATE * SECONDS, RATE, TEMPERATURE, seed=1, start=NOON)
@@ -36,7 +36,8 @@ def main() -> None:
         total += results.num_rows
         for row in results.slice(0, 1 if second % 5 == 0 else 0).to_pylist():
             print(
-                f"{row['_ts']:%H:%M:%S}  place {row['LocationId']}: {row['temperature']} degrees, {row['humidity']} %"
+                f"{row['_ts']:%H:%M:%S}  place {row['LocationId']}: "
+                f"{row['temperature']} degrees, {row['humidity']} %"
             )
     print(f"{muggy.stats()['rows_in']} readings, {total} results")
 

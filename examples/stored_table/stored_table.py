@@ -1,4 +1,4 @@
-"""Sales of favourite items: a stream joined with a table from a CSV file, which does not change."""
+"""Find sales of favorite items: a stream joined with a stored table from a CSV file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FAVORITES = Path(__file__).with_name("favorites.csv")
 
 
 def main() -> None:
-    """Declare the table from its file, then let sales come."""
+    """Declare the table from its file, then push sales."""
     engine = muntin.Engine()
     (reduced,) = engine.execute(f"""
         CREATE STREAM Sales (item INT, price DOUBLE, ts TIMESTAMP);

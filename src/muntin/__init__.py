@@ -41,7 +41,7 @@ __all__ = [
     "__version__",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 make_logs_printable()
 
@@ -49,7 +49,7 @@ _LATER = {"Engine": "muntin.engine.engine", "StandingQuery": "muntin.engine.stan
 
 
 def __getattr__(name: str) -> object:
-    """Import the engine when it is asked for: many processes on Spark do without most of it."""
+    """Import the engine on first use: many processes on Spark never need it."""
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,8 @@
-"""Every error that is raised on purpose, one hierarchy: a short fact, where it is, and what to do.
+"""The hierarchy of all errors that are raised on purpose: a short fact, a place and a remedy.
 
-Mistakes of ours are ``assert`` with a reason; these classes are for users' mistakes, after which the engine is as it was
-before the call, and (:class:`RunError`) for what breaks on Spark, after which a run goes on from its checkpoint.
+These classes are for users' mistakes, after which the engine is as it was before the call, and
+(:class:`RunError`) for failures on Spark, after which a run resumes from its checkpoint. Mistakes
+in Muntin are assertions with a reason.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class MuntinError(Exception):
     hint : str, optional
         What to do about it.
     option : str, optional
-        The option of a WITH that is to blame, if one is.
+        The option of a WITH clause that caused the error, if any.
     """
 
     def __init__(self, fact: str, *, hint: str = "", option: str = "") -> None:
@@ -34,7 +35,7 @@ class MuntinError(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """Where in the user's text something stands; lines and columns count from 1."""
+    """A position in the user's text; lines and columns count from 1."""
 
     line: int
     column: int
@@ -46,7 +47,7 @@ class Place:
 
 
 class SqlError(MuntinError):
-    """A statement that cannot be understood or does not fit the catalogue."""
+    """A statement that cannot be parsed or does not fit the catalog."""
 
     def __init__(self, fact: str, *, place: Place, hint: str = "") -> None:
         self.place = place
@@ -65,28 +66,29 @@ class SettingError(MuntinError):
 
 
 class InputError(MuntinError):
-    """Rows, times or files that do not fit what was declared; nothing of them was taken."""
+    """Rows, times or files that do not fit their declaration; none of them was accepted."""
 
 
 class SubscriberError(MuntinError):
-    """A subscriber's callback failed; the results it was called with stay available to ``poll``."""
+    """A subscriber's callback failed; the results of that call stay available to ``poll``."""
 
 
 class RunError(MuntinError):
-    """Something failed while running that was no mistake in a program: a sink, a process, a machine."""
+    """A failure at run time that is not a mistake in a program: of a sink, process or machine."""
 
 
 class EvaluationError(MuntinError):
-    """An expression that cannot be evaluated at all, whatever the rows."""
+    """An expression that cannot be evaluated for any rows."""
 
 
 class QuerySuspendedError(MuntinError):
-    """A query that no longer runs because processing it failed; other queries are not affected."""
+    """A query that was suspended because it failed; other queries are not affected."""
 
     def __init__(self, query: str, reason: str) -> None:
         self.query = query
         self.reason = reason
         super().__init__(
             f"query {query} is suspended: {reason}",
-            hint="Drop it and register it again, with a changed text if the reason is one of its expressions",
+            hint="Drop it and register it again, with a changed text if the reason is one of its "
+            "expressions",
         )

@@ -19,7 +19,7 @@ from benchmarks.invalidation_runs import (
     sample_held,
 )
 from benchmarks.workload import run
-from muntin.plan.join import Expiry
+from muntin.model.settings import Expiry
 
 SMALL = Case((20, 80), buckets=20)
 

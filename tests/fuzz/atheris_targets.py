@@ -1,10 +1,10 @@
 """Coverage-guided fuzzing of the lexer, the binder and the readers of rows, by hand.
 
-Atheris is no dependency of Muntin; install it into a virtual environment of its own::
+Atheris is not a dependency of Muntin; install it into a separate virtual environment::
 
-    python3.11 -m venv /tmp/atheris
-    /tmp/atheris/bin/pip install atheris duckdb numba numpy pyarrow sqlglot pandas
-    PYTHONPATH=src:. /tmp/atheris/bin/python -m tests.fuzz.atheris_targets binder CORPUS \\
+    python3.11 -m venv .atheris
+    .atheris/bin/pip install atheris duckdb numba numpy pyarrow sqlglot pandas
+    PYTHONPATH=src:. .atheris/bin/python -m tests.fuzz.atheris_targets binder CORPUS \\
         -max_total_time=3600 -max_len=400 -timeout=20 -rss_limit_mb=4096
 
 Targets are ``lexer``, ``binder`` and ``rows``; CORPUS is a folder that the run fills and the next one
@@ -50,7 +50,10 @@ _SCHEMA = build_schema(_COLUMNS)
 
 def lexer(data: bytes) -> None:
     """Read tokens and intervals of any text."""
-    text = data.decode("utf-8", "surrogatepass" if data[:1] == b"\xed" else "replace")
+    try:
+        text = data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "replace")
     for read in (tokenize, parse_interval, parse_instant):
         _only_our_errors(read, text)
 

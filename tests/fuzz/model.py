@@ -28,8 +28,6 @@ class Standing:
 
     query: Query
     exact: bool
-    advanced: int | None = None
-    """The first instant to which time was advanced while it was registered, or the last one before."""
     got: list[pa.Table] = field(default_factory=list)
 
 
@@ -58,7 +56,7 @@ class Model:
         self.watermark.follow(
             query.name, {source.relation for source in query.sources if not source.stored}
         )
-        self.queries[query.name] = Standing(query, exact, self.watermark.advanced)
+        self.queries[query.name] = Standing(query, exact)
 
     def drop(self, name: str) -> None:
         """Drop a query."""
@@ -68,8 +66,6 @@ class Model:
     def advance(self, at: int) -> None:
         """Complete an instant."""
         self.watermark.advance(at)
-        for standing in self.queries.values():
-            standing.advanced = at if standing.advanced is None else standing.advanced
 
     def table(self, name: str, rows: pa.Table) -> None:
         """Add a stored table."""
@@ -135,7 +131,11 @@ class Model:
     def _against_oracle(self, standing: Standing, sent: pa.Table, answer: pa.Table, at: int) -> str:
         query = standing.query
         oracle = make_oracle(
-            query, self.accepted(query.name), self.tables, self.catalog, advanced=standing.advanced
+            query,
+            self.accepted(query.name),
+            self.tables,
+            self.catalog,
+            advanced=self.watermark.advanced(query.name),
         )
         if found := difference(plain(oracle.answer(at)), plain(answer)):
             return f"{query.name}: the answer differs from the oracle\n{found}"

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import muntin
-from muntin.plan.join import Expiry
+from muntin.model.settings import Expiry
 from muntin.planner.multi_join_cost import WindowStatistics
 from muntin.planner.pair_join_cost import PairCosts, pair_cost, pair_work, stale_rows
 from muntin.testing.generators import uniform_stream

@@ -9,7 +9,7 @@ from math import inf
 import pytest
 
 from muntin.adapt.cover import cover_states, refresh_rates
-from muntin.adapt.freshness import Refreshing, is_fresh, residence
+from muntin.adapt.freshness import RefreshProblem, is_fresh, residence
 from muntin.adapt.knapsack import best_multiples, greedy_multiples
 from muntin.adapt.model import PlanModel, path_table
 from muntin.adapt.policies import allocate
@@ -219,7 +219,7 @@ def test_lemma_1_holds_for_every_stream_and_shape_under_jaqpot(leaves: int, form
         model = PlanModel(
             shape, tuple(rates), tuple(0.7 + 0.1 * (h % 5) for h in range(shape.count)), tuple(own)
         ).with_freshness(factor=6)
-        task = Refreshing.of(model)
+        task = RefreshProblem.of(model)
         assert task is not None
         shares = task.least_cost()
         assert shares is not None

@@ -59,7 +59,7 @@ def test_table_4_orders_the_origin_first_and_the_rest_globally() -> None:
     for name in ("S1", "S2", "S3"):
         catalog.add(Stream(name, build_schema(COLUMNS), "ts"))
     sql = "SELECT S1.attr FROM S1, S2, S3 WHERE S1.attr = S2.attr AND S2.attr = S3.attr WINDOW 100 SECONDS"
-    plan = plan_join(read_query(sql, "q", catalog), Settings(order="S1, S2, S3"))
+    plan = plan_join(read_query(sql, "q", catalog), Settings.of(order="S1, S2, S3"))
     assert [[step.source for step in steps] for steps in plan.orders] == [[1, 2], [0, 2], [0, 1]]
 
 

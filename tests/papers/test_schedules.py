@@ -12,13 +12,13 @@ from fractions import Fraction
 
 import pytest
 
+from muntin.model.settings import Scheduler
 from muntin.planner.response_times import Burst, isolated, lwo, swf
 from muntin.testing.schedules import (
     Found,
     Released,
     Row,
     Scanned,
-    Scheduler,
     Setup,
     Trace,
     Viewer,

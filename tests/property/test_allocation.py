@@ -11,7 +11,7 @@ import pytest
 from benchmarks.optimum import exact_cover, optimum
 from benchmarks.overload_model import TABLE_3
 from muntin.adapt.cover import cover_states, refresh_rates
-from muntin.adapt.freshness import Refreshing, is_fresh
+from muntin.adapt.freshness import RefreshProblem, is_fresh
 from muntin.adapt.model import PlanModel
 from muntin.adapt.policies import POLICIES, allocate
 from muntin.adapt.shape import Nested, TreeShape
@@ -113,7 +113,7 @@ def test_refresh_rates_keep_lemma_1_and_nothing_cheaper_does() -> None:
         model = table_3_model(
             random, TreeShape.of(random_tree(random, range(leaves))), float(random.uniform(1.2, 5))
         )
-        task = Refreshing.of(model)
+        task = RefreshProblem.of(model)
         assert task is not None
         shares = task.least_cost()
         if shares is None:

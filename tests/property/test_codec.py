@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from muntin.model.catalog import Stream
 from muntin.operators.budgeted_tree import Budgets
 from muntin.runtime.external_quota import LimitState
-from muntin.spark.deployment import Change, Program, Registered
+from muntin.spark.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.driver.checkpoint import _Stored, content_of
 from muntin.spark.driver.global_stage_log import Entry
 from muntin.spark.exchange.codec import decode, encode
 from muntin.spark.exchange.frames import CheckpointError, pack
-from muntin.spark.exchange.messages import Part, Share
+from muntin.spark.exchange.messages import Part, PartitionBatch
 from muntin.spark.partition.partition import Clock, Kept
 from muntin.spark.partition.recovery import recalled, remembered
 
@@ -45,12 +45,17 @@ def streams(draw: st.DrawFn) -> Stream:
     )
 
 
-REGISTERED = st.builds(Registered, TEXTS, st.text(), st.dictionaries(TEXTS, TEXTS, max_size=3))
+REGISTERED = st.builds(DeployedQuery, TEXTS, st.text(), st.dictionaries(TEXTS, TEXTS, max_size=3))
 CHANGES = st.builds(
-    Change, st.integers(0, 2**40), st.none() | REGISTERED, st.none() | TEXTS, TEXTS, st.booleans()
+    QueryChange,
+    st.integers(0, 2**40),
+    st.none() | REGISTERED,
+    st.none() | TEXTS,
+    TEXTS,
+    st.booleans(),
 )
 PROGRAMS = st.builds(
-    Program,
+    Deployment,
     st.lists(streams(), max_size=3).map(tuple),
     st.dictionaries(TEXTS, st.binary(max_size=50), max_size=2),
     st.lists(REGISTERED, max_size=3).map(tuple),
@@ -87,7 +92,7 @@ NOTES = st.builds(
 )
 PARTS = st.builds(Part, st.integers(-3, 5), TEXTS, st.integers(0, 9), st.binary(max_size=100))
 SHARES = st.builds(
-    Share,
+    PartitionBatch,
     st.integers(0, 99),
     st.integers(0, 9),
     st.dictionaries(TEXTS, NUMBERS, max_size=2),
@@ -138,14 +143,14 @@ def same(one: object, other: object) -> bool:
 
 
 @given(TEXTS, PROGRAMS)
-def test_programs_come_back(run: str, program: Program) -> None:
+def test_programs_come_back(run: str, program: Deployment) -> None:
     stored = decode(content_of(run, program), "program", _Stored, "it")
-    assert (stored.run, stored.program) == (run, program)
-    assert same(stored.program, program)
+    assert (stored.run, stored.deployment) == (run, program)
+    assert same(stored.deployment, program)
 
 
 @given(NOTES, SHARES)
-def test_shares_come_back_with_their_notes(note: Kept, share: Share) -> None:
+def test_shares_come_back_with_their_notes(note: Kept, share: PartitionBatch) -> None:
     assert same(recalled(remembered(note, share)), (note, share))
 
 
@@ -156,7 +161,7 @@ def test_entries_of_last_stages_come_back(entry: Entry) -> None:
 
 @given(NOTES, SHARES, st.data())
 def test_a_changed_byte_or_a_missing_tail_is_always_detected(
-    note: Kept, share: Share, data: st.DataObject
+    note: Kept, share: PartitionBatch, data: st.DataObject
 ) -> None:
     frame = remembered(note, share)
     at = data.draw(st.integers(0, len(frame) - 1))

@@ -16,6 +16,7 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import scheduler_state as at
 from muntin.model.clock import BEFORE_ALL
+from muntin.model.settings import Scheduler
 from muntin.operators.events import Events, NewRows
 from muntin.operators.join import Tools
 from muntin.operators.scheduled_join import Schedule, ScheduledJoin
@@ -24,7 +25,7 @@ from muntin.planner.join_planner import plan_join
 from muntin.schedule.levels import Levels
 from muntin.sql.streams import make_stream
 from muntin.state.batch import Batch
-from muntin.testing.schedules import Released, Row, Scanned, Scheduler, Setup, Viewer, simulate
+from muntin.testing.schedules import Released, Row, Scanned, Setup, Viewer, simulate
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 ROOM = 1 << 14
@@ -142,7 +143,7 @@ def run(setup: Setup, scheduler: Scheduler, *, checks: str = "A.k = B.k", room: 
         join._insert_only(events_of(join, rows, 0, first))
     join.now = BEFORE_ALL
     join.trace = np.zeros((1000, at.T_COLUMNS), np.int64)
-    desk = join.work_queue.desk
+    desk = join.work_queue.state
     desk[[at.CLOCK, at.PUNCTUAL, at.PROBE_COST, at.RESULT_COST]] = (
         at.COUNTED,
         1,
@@ -175,7 +176,7 @@ def run(setup: Setup, scheduler: Scheduler, *, checks: str = "A.k = B.k", room: 
             : int(desk[at.TRACED])
         ].tolist()
     ]
-    assert not join.work_queue.desk[at.HELD]
+    assert not join.work_queue.state[at.HELD]
     return Seen(scans, releases)
 
 

@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muntin.plan.join import Expiry
+from muntin.model.settings import Expiry
 from muntin.planner.lazy_join_cost import (
     general_lazy_work,
     lazy_work,

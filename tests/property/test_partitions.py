@@ -14,8 +14,8 @@ from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
 from muntin.operators.consolidate import consolidate
 from muntin.plan.query import Emit
-from muntin.spark.deployment import Program, Registered
-from muntin.spark.exchange.messages import Output, Part, Share, from_blob, to_blob
+from muntin.spark.deployment import DeployedQuery, Deployment
+from muntin.spark.exchange.messages import Output, Part, PartitionBatch, from_blob, to_blob
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition import recovery as rebuilding
 from muntin.spark.partition.partition import RESULTS, Kept
@@ -29,15 +29,15 @@ from muntin.testing.strategies import Shape, cases
 DUCK = Duck()
 
 
-def program_of(case: Case, partitions: int) -> Program:
+def program_of(case: Case, partitions: int) -> Deployment:
     streams = tuple(
         Stream(stream.name, stream.schema, stream.time, stream.slack) for stream in case.streams
     )
     tables = {name: to_blob(rows) for name, rows in case.stored().items()}
-    return Program(streams, tables, (Registered("q", case.query, {}),), (), partitions)
+    return Deployment(streams, tables, (DeployedQuery("q", case.query, {}),), (), partitions)
 
 
-def shares(case: Case, program: Program, tasks: int) -> Iterator[list[Share]]:
+def shares(case: Case, program: Deployment, tasks: int) -> Iterator[list[PartitionBatch]]:
     """For every micro-batch the share of each partition; the last one moves time to the end."""
     packers = {stream.name: Packer(program, stream.name) for stream in program.streams}
     for batch, piece in enumerate([*case.micro_batches(), None]):
@@ -50,7 +50,7 @@ def shares(case: Case, program: Program, tasks: int) -> Iterator[list[Share]]:
                 for partition, part in packers[stream].pack(rows.slice(start, stop - start), task):
                     parts[partition].append(part)
         yield [
-            Share(batch, 0, newest, tuple(own), case.end if piece is None else None)
+            PartitionBatch(batch, 0, newest, tuple(own), case.end if piece is None else None)
             for own in parts
         ]
 
@@ -62,7 +62,7 @@ def test_partitions_give_the_oracles_results(
     query = read_query(case.query, "q", case.catalog())
     program = program_of(case, partitions)
     running = [KeptPartition(program, number) for number in range(partitions)]
-    stores: list[dict[int, tuple[Kept, Share]]] = [{} for _ in range(partitions)]
+    stores: list[dict[int, tuple[Kept, PartitionBatch]]] = [{} for _ in range(partitions)]
     collected = []
     for number, batch in enumerate(shares(case, program, tasks)):
         for partition, share in enumerate(batch):
@@ -110,7 +110,7 @@ def test_a_partition_built_again_goes_on_as_if_it_had_never_ended(
     program = program_of(case, partitions)
     for partition in range(partitions):
         kept, unbroken = KeptPartition(program, partition), KeptPartition(program, partition)
-        store: dict[int, tuple[Kept, Share]] = {}
+        store: dict[int, tuple[Kept, PartitionBatch]] = {}
         for number, batch in enumerate(shares(case, program, 1)):
             share = replace(batch[partition], moment=moments.get(number, batch[partition].moment))
             if number in restarts:
@@ -136,7 +136,7 @@ def test_snapshots_of_partitioned_windows_change_nothing_and_bound_what_is_kept(
     note(case.script(read_query(case.query, "q", case.catalog())))
     program = program_of(case, 1)
     kept, unbroken = KeptPartition(program, 0), KeptPartition(program, 0)
-    store: dict[int, tuple[Kept, Share]] = {}
+    store: dict[int, tuple[Kept, PartitionBatch]] = {}
     for number, (batch,) in enumerate(shares(case, program, 1)):
         share = replace(batch, moment=moments.get(number, batch.moment))
         if number in restarts:

@@ -18,11 +18,12 @@ from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
 from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit
-from muntin.spark import last_stage, rebuilding
-from muntin.spark.deployment import Program, Registered
+from muntin.spark.deployment import DeployedQuery, Deployment
+from muntin.spark.driver import global_stage
 from muntin.spark.driver.global_stage import LastStages
-from muntin.spark.exchange.messages import Output, Part, Share, to_blob
+from muntin.spark.exchange.messages import Output, Part, PartitionBatch, to_blob
 from muntin.spark.exchange.packer import Packer
+from muntin.spark.partition import recovery
 from muntin.spark.partition.partition import Kept
 from muntin.spark.partition.recovery import KeptPartition
 from muntin.sql.script import read_query
@@ -45,11 +46,13 @@ class Run:
             Stream(stream.name, stream.schema, stream.time, stream.slack) for stream in case.streams
         )
         tables = {name: to_blob(rows) for name, rows in case.stored().items()}
-        self.program = Program(streams, tables, (Registered("q", case.query, {}),), (), partitions)
+        self.program = Deployment(
+            streams, tables, (DeployedQuery("q", case.query, {}),), (), partitions
+        )
         self.placed = self.program.placed()
         self._folder = folder
         self._partitions = [KeptPartition(self.program, number) for number in range(partitions)]
-        self._stores: list[dict[int, tuple[Kept, Share]]] = [{} for _ in range(partitions)]
+        self._stores: list[dict[int, tuple[Kept, PartitionBatch]]] = [{} for _ in range(partitions)]
         self._stages = LastStages(folder, DUCK)
 
     def build_again(self) -> None:
@@ -59,7 +62,7 @@ class Run:
         ]
         self._stages = LastStages(self._folder, DUCK)
 
-    def apply(self, shares: Sequence[Share], *, twice: bool) -> pa.Table:
+    def apply(self, shares: Sequence[PartitionBatch], *, twice: bool) -> pa.Table:
         """The results of a batch; ``twice``: the driver fails before the batch is complete, and it is done again."""
         outputs: list[Output] = []
         for partition, share, store in zip(self._partitions, shares, self._stores, strict=True):
@@ -80,7 +83,7 @@ def tables_of(outputs: Sequence[Output], kind: str, name: str) -> list[pa.Table]
     return [output.table for output in outputs if (output.kind, output.name) == (kind, name)]
 
 
-def shares(case: Case, program: Program, until: int) -> Iterator[list[Share]]:
+def shares(case: Case, program: Deployment, until: int) -> Iterator[list[PartitionBatch]]:
     """For every micro-batch the share of each partition; then time moves on, to the end and beyond."""
     packers = {stream.name: Packer(program, stream.name) for stream in program.streams}
     pieces = [*case.micro_batches(), {}, {}]
@@ -93,7 +96,7 @@ def shares(case: Case, program: Program, until: int) -> Iterator[list[Share]]:
             newest[stream] = max(rows.column("ts").cast(pa.int64()).to_pylist())
             for partition, part in packers[stream].pack(rows, 0):
                 parts[partition].append(part)
-        yield [Share(batch, 0, newest, tuple(own), moment) for own in parts]
+        yield [PartitionBatch(batch, 0, newest, tuple(own), moment) for own in parts]
 
 
 def bound(case: Case) -> Pipeline:
@@ -126,7 +129,7 @@ def on_partitions(case: Case, partitions: int, until: int, events: dict[int, str
     with tempfile.TemporaryDirectory() as folder:
         run = Run(case, partitions, Path(folder))
         note(
-            f"{case.query}\n{[part.name for part in run.placed[0].parts]}\n{run.placed[0].how.routes}\n{run.placed[0].how.last}"
+            f"{case.query}\n{[part.name for part in run.placed[0].parts]}\n{run.placed[0].distribution.routes}\n{run.placed[0].distribution.last}"
         )
         note(
             "\n".join(
@@ -159,8 +162,8 @@ def test_results_are_those_of_one_engine_and_of_the_oracle(
     query = bound(case)
     until = case.end + beyond * SECOND
     with (
-        patch.object(last_stage, "FEW", few),
-        patch.object(rebuilding, "FEW", few),
+        patch.object(global_stage, "FEW", few),
+        patch.object(recovery, "FEW", few),
         patch.object(stream_log, "_FEW", 0),
     ):
         found = on_partitions(case, partitions, until, events)

@@ -14,8 +14,8 @@ from muntin.engine import engine
 from muntin.model.catalog import Stream
 from muntin.operators.scheduled_join import Pace
 from muntin.runtime import running_join
-from muntin.spark.deployment import Program, Registered
-from muntin.spark.exchange.messages import Part, Share
+from muntin.spark.deployment import DeployedQuery, Deployment
+from muntin.spark.exchange.messages import Part, PartitionBatch
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import RESULTS, Kept
 from muntin.spark.partition.recovery import Applied, KeptPartition
@@ -40,7 +40,7 @@ Released = dict[str, list[str]]
 
 
 @st.composite
-def programs(draw: st.DrawFn) -> Program:
+def programs(draw: st.DrawFn) -> Deployment:
     """Some queries over few joins, so that they share them."""
     sources = draw(st.lists(st.sampled_from(SOURCES), min_size=1, max_size=2))
     query = st.builds(
@@ -53,10 +53,10 @@ def programs(draw: st.DrawFn) -> Program:
     )
     settings_of_all = {"scheduler": draw(st.sampled_from(["lwo", "swf", "mqt"]))}
     queries = tuple(
-        Registered(f"q{n}", sql, settings_of_all)
+        DeployedQuery(f"q{n}", sql, settings_of_all)
         for n, sql in enumerate(draw(st.lists(query, min_size=1, max_size=5)))
     )
-    return Program(tuple(Stream(name, SCHEMA, "ts", 0) for name in STREAMS), {}, queries, (), 1)
+    return Deployment(tuple(Stream(name, SCHEMA, "ts", 0) for name in STREAMS), {}, queries, (), 1)
 
 
 @contextmanager
@@ -81,7 +81,7 @@ batches = st.lists(
 )
 
 
-def shares(program: Program, given_rows: list[Batch]) -> Iterator[Share]:
+def shares(program: Deployment, given_rows: list[Batch]) -> Iterator[PartitionBatch]:
     packers = {name: Packer(program, name) for name in STREAMS}
     value = 0
     for number, batch in enumerate(given_rows):
@@ -105,12 +105,12 @@ def shares(program: Program, given_rows: list[Batch]) -> Iterator[Share]:
             if own:
                 newest[name] = own[-1][0] * SECOND
                 parts += [part for _, part in packers[name].pack(table, 0)]
-        yield Share(
+        yield PartitionBatch(
             number, 0, newest, tuple(parts), 2 * number * SECOND if number % 3 == 2 else None
         )
 
 
-def applied(partition: KeptPartition, share: Share) -> tuple[Applied, Released]:
+def applied(partition: KeptPartition, share: PartitionBatch) -> tuple[Applied, Released]:
     released: Released = {}
     done = partition.apply(
         share,
@@ -122,11 +122,11 @@ def applied(partition: KeptPartition, share: Share) -> tuple[Applied, Released]:
 @settings(max_examples=settings().max_examples // 2)
 @given(programs(), batches)
 def test_a_partition_built_again_releases_the_same_in_the_same_places(
-    program: Program, given_rows: list[Batch]
+    program: Deployment, given_rows: list[Batch]
 ) -> None:
     note(str(program.queries))
     unbroken = KeptPartition(program, 0)
-    store: dict[int, tuple[Kept, Share]] = {}
+    store: dict[int, tuple[Kept, PartitionBatch]] = {}
     for share in shares(program, given_rows):
         done, released = applied(unbroken, share)
         with cut_small():

@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from muntin.model.catalog import Stream
-from muntin.spark.deployment import Program, Registered
-from muntin.spark.exchange.messages import Output, Part, Share
+from muntin.spark.deployment import DeployedQuery, Deployment
+from muntin.spark.exchange.messages import Output, Part, PartitionBatch
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import LATE, RESULTS, Kept
 from muntin.spark.partition.recovery import KeptPartition
@@ -24,9 +24,9 @@ LIMIT = 3600 * SECOND
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 STREAMS = (Stream("A", SCHEMA, "ts", 0, (), 0), Stream("B", SCHEMA, "ts", 2 * SECOND, (), 1))
 QUERIES = (
-    Registered("pairs", "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 10 SECONDS", {}),
-    Registered("groups", "SELECT k, COUNT(*) AS n FROM A GROUP BY k WINDOW 10 SECONDS", {}),
-    Registered("rows", "SELECT COUNT(*) AS n FROM B WINDOW 5 ROWS", {}),
+    DeployedQuery("pairs", "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 10 SECONDS", {}),
+    DeployedQuery("groups", "SELECT k, COUNT(*) AS n FROM A GROUP BY k WINDOW 10 SECONDS", {}),
+    DeployedQuery("rows", "SELECT COUNT(*) AS n FROM B WINDOW 5 ROWS", {}),
 )
 Row = tuple[int, int]
 Batch = dict[str, list[Row]]
@@ -81,7 +81,9 @@ def without_rows_ahead(batches: Sequence[Batch]) -> tuple[list[Batch], list[tupl
     return kept, ahead
 
 
-def shares(program: Program, batches: Sequence[Batch], tasks: int) -> Iterator[list[Share]]:
+def shares(
+    program: Deployment, batches: Sequence[Batch], tasks: int
+) -> Iterator[list[PartitionBatch]]:
     packers = {stream.name: Packer(program, stream.name) for stream in program.streams}
     for number, batch in enumerate(batches):
         parts: list[list[Part]] = [[] for _ in range(program.partitions)]
@@ -110,15 +112,19 @@ def shares(program: Program, batches: Sequence[Batch], tasks: int) -> Iterator[l
             segments[stream] = tuple(merge_segments(found, program.max_advance))
             newest[stream] = max(row[1] for row in rows)
         yield [
-            Share(number, 0, newest, tuple(own), segments=segments, max_advance=program.max_advance)
+            PartitionBatch(
+                number, 0, newest, tuple(own), segments=segments, max_advance=program.max_advance
+            )
             for own in parts
         ]
 
 
-def run(program: Program, batches: Sequence[Batch], tasks: int, restarts: set[int]) -> list[Output]:
+def run(
+    program: Deployment, batches: Sequence[Batch], tasks: int, restarts: set[int]
+) -> list[Output]:
     """All outputs of all partitions; before some batches every partition is built again."""
     running = [KeptPartition(program, number) for number in range(program.partitions)]
-    stores: list[dict[int, tuple[Kept, Share]]] = [{} for _ in range(program.partitions)]
+    stores: list[dict[int, tuple[Kept, PartitionBatch]]] = [{} for _ in range(program.partitions)]
     outputs = []
     for number, batch in enumerate(shares(program, batches, tasks)):
         for partition, share in enumerate(batch):
@@ -165,7 +171,7 @@ def shown(rows: Sequence[tuple[str, Row]]) -> list[tuple[str, str]]:
 def test_rows_ahead_change_nothing_and_are_told_of_as_late(
     batches: list[Batch], partitions: int, tasks: int, restarts: set[int]
 ) -> None:
-    program = Program(STREAMS, {}, QUERIES, (), partitions, LIMIT)
+    program = Deployment(STREAMS, {}, QUERIES, (), partitions, LIMIT)
     kept, ahead = without_rows_ahead(batches)
     outputs = run(program, batches, tasks, restarts)
     wanted = run(replace(program, max_advance=None), kept, tasks, set())
@@ -175,7 +181,7 @@ def test_rows_ahead_change_nothing_and_are_told_of_as_late(
 
 def test_a_share_with_a_row_ahead_is_let_go_when_its_other_rows_are() -> None:
     """Else one garbage row would keep its batch in the checkpoint for years."""
-    program = Program(STREAMS, {}, QUERIES[:1], (), 1, LIMIT)
+    program = Deployment(STREAMS, {}, QUERIES[:1], (), 1, LIMIT)
     partition = KeptPartition(program, 0)
     batches: list[Batch] = [
         {"A": [(0, 0)], "B": [(0, 0)]},

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muntin.model.settings import Scheduler
 from muntin.testing.schedules import (
     Change,
     Found,
     Released,
     Row,
     Scanned,
-    Scheduler,
     Setup,
     Viewer,
     alone,

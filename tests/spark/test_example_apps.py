@@ -42,7 +42,7 @@ def test_an_app_gives_on_spark_what_its_script_gives(
     )
     assert code == 0, told
     rows = [json.loads(line) for line in printed.splitlines()]
-    expected = functions[ask](functions["made_up"]()).to_pylist()
+    expected = functions[ask](functions["generate"]()).to_pylist()
     # With --once time ends with the last row, so the answer at the instant after it is not there.
     last = max(row["_ts"] for row in expected)
     column = "station" if name == "disagreeing_stations" else "via"

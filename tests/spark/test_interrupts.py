@@ -24,6 +24,12 @@ LONGEST_START = 8.0
 """Seconds from the start during which an interrupt meets Python, Java or Spark starting."""
 
 
+@pytest.fixture(autouse=True)
+def _interrupts_are_not_ignored() -> None:
+    """Take interrupts, which background jobs of a shell ignore, and so do their children."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def start(folder: Path, *options: str) -> subprocess.Popen[bytes]:
     """Start ``muntin run`` in a process group of its own, as a shell does."""
     code = [
@@ -37,7 +43,14 @@ def start(folder: Path, *options: str) -> subprocess.Popen[bytes]:
         *options,
     ]
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
-        return subprocess.Popen(code, cwd=folder, stdout=out, stderr=err, start_new_session=True)
+        return subprocess.Popen(
+            code,
+            cwd=folder,
+            env={**os.environ, "PYTHONFAULTHANDLER": "1"},
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+        )
 
 
 def said(folder: Path) -> str:
@@ -66,7 +79,13 @@ def interrupt(process: subprocess.Popen[bytes], folder: Path) -> None:
     """Press Ctrl-C; fail unless the run ends with one line, no traceback and no process left."""
     below = descendants(process.pid)
     os.killpg(process.pid, signal.SIGINT)
-    code, told = process.wait(120), said(folder)
+    try:
+        code = process.wait(120)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)  # prints where all threads are
+        process.wait(30)
+        pytest.fail(f"interrupted, but still running after 120 seconds: {said(folder)}")
+    told = said(folder)
     assert "Traceback" not in told, told
     assert "Exception" not in told, told
     if told:  # else it was interrupted before the command line was there

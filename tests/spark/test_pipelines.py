@@ -42,7 +42,7 @@ def test_results_are_those_in_process_also_from_a_checkpoint(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path)
-    stages = tmp_path / "checkpoint" / "muntin" / "last"
+    stages = tmp_path / "checkpoint" / "muntin" / "global"
     for stream, seed in (("A", 1), ("B", 2)):
         folders.write(stream, random_rows(seed, 60, 6))
     engine_over(spark, folders, QUERIES).process_available()

@@ -1,19 +1,19 @@
-"""The documentation does what it says.
+"""The documentation is executed: its programs, SQL and scripts do what the pages show.
 
-The first words behind a fence say what is done with a block:
+The first words behind a fence state what is done with a block:
 
-=====================  ==============================================================================================
+=====================  =============================================================================
 ``python``             run; the blocks of a page share one namespace and one empty folder
 ``text output``        what the Python block before it printed
-``sql``                a whole script: parsed, bound and planned
-``sql query``          a query over what the last script of the page declares: bound and planned
+``sql``                a script: parsed, bound and planned
+``sql query``          a query over the declarations of the last script: bound and planned
 ``sql refused``        the same, but it must be refused
 ``cqt``                a golden script: run
-``console run``        lines that begin with ``$`` are run, what follows them is what they print
-... ``file=NAME``      written to the page's folder first (a script or program that a command names is not run by itself)
+``console run``        lines that begin with ``$`` are run, their output follows
+... ``file=NAME``      written to the page's folder first; not run unless a command names it
 ... ``fragment``       nothing
 ... ``spark``          the same as without it, but in tests/spark/test_documentation.py
-=====================  ==============================================================================================
+=====================  =============================================================================
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from benchmarks.pages import pages_of, question_of, read_documents, with_headlin
 from muntin.cli import main
 from muntin.cli.scripts import read_app
 from muntin.errors import SettingError, SqlError
-from muntin.model.settings import NAMES, Settings
+from muntin.model.settings import DECLARATIONS, Settings
 from muntin.testing.golden import read_script
 from muntin.testing.runner import run_script
 
@@ -47,6 +47,9 @@ PAGES = [
     *sorted((ROOT / "examples").rglob("*.md")),
 ]
 GUIDES = [page for page in PAGES if ROOT / "examples" not in page.parents]
+BIBLIOGRAPHY = ROOT / "docs" / "bibliography.md"
+WRITTEN = [page for page in PAGES if page.parent.name != "results"]
+"""Pages that are not generated from measurements."""
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -205,6 +208,21 @@ def test_pages_name_no_machine_and_no_host(page: Path) -> None:
     assert not re.search(r"(?<![\w.])/(?:work|home|root|Users)/", text)
 
 
+@pytest.mark.parametrize("page", WRITTEN, ids=name_of)
+def test_prose_has_lines_of_at_most_100_columns(page: Path) -> None:
+    prose = FENCE.sub("", page.read_text(encoding="utf-8"))
+    lines = [line for line in prose.splitlines() if not line.startswith(("|", "![", "<!--"))]
+    assert not [line for line in lines if len(line) > 100]
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=name_of)
+def test_papers_are_cited_by_keys_of_the_bibliography(page: Path) -> None:
+    known = re.findall(r"^\| \[(\w+)\] \|", BIBLIOGRAPHY.read_text(encoding="utf-8"), re.MULTILINE)
+    prose = prose_of(page)
+    assert {*re.findall(r"\[([A-Z][a-z]+(?:TR|\d\d))[\],]", prose)} <= {*known}
+    assert not re.search(r"\bpapers? \d", prose, re.IGNORECASE)
+
+
 def test_every_page_is_reached_from_the_index() -> None:
     seen: set[Path] = set()
     waiting = [ROOT / "docs" / "index.md"]
@@ -225,7 +243,7 @@ def test_the_reference_of_settings_is_that_of_the_code() -> None:
     assert script["put"](text) == text, "run python scripts/settings_table.py"
 
 
-@pytest.mark.parametrize("setting", NAMES)
+@pytest.mark.parametrize("setting", DECLARATIONS)
 def test_every_setting_is_explained_with_all_its_values(setting: str) -> None:
     text = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
     section = re.search(rf"^## {setting}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)

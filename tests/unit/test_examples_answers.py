@@ -65,7 +65,7 @@ def test_an_answer_is_that_of_plain_sql(
     name: str, ask: str, sql: str, columns: tuple[str, ...], folder: Path | None
 ) -> None:
     functions = example(name)
-    rows = functions["read"](folder) if folder else functions["made_up"]()
+    rows = functions["read"](folder) if folder else functions["generate"]()
     assert len(rows) > 10_000
     found = functions[ask](rows).to_pylist()
     ours = sorted(
@@ -79,6 +79,6 @@ def test_an_answer_is_that_of_plain_sql(
     assert len(ours) > 20
 
 
-def test_made_up_rows_are_the_same_every_time() -> None:
+def test_generated_rows_are_the_same_every_time() -> None:
     for name in ("disagreeing_stations", "connecting_flights"):
-        assert example(name)["made_up"]().equals(example(name)["made_up"]())
+        assert example(name)["generate"]().equals(example(name)["generate"]())

@@ -128,7 +128,7 @@ def test_a_program_that_only_has_the_name_of_java_is_refused(machine: Machine, s
     machine.add_program("java", script)
     done = machine.run("java.sh", "find")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "does not tell its version as Java does" in done.stderr
+    assert "does not report its version as Java does" in done.stderr
 
 
 def test_without_any_java_the_message_says_what_to_do(machine: Machine) -> None:
@@ -159,7 +159,7 @@ def test_unfit_javas_are_passed_over_aloud(machine: Machine, tmp_path: Path) -> 
     good = machine.add_java(machine.javas / "b" / "bin" / "java", "21")
     done = machine.run("java.sh", "find", JAVA_HOME=str(tmp_path / "nowhere"))
     assert (done.returncode, done.stdout) == (0, f"{good}\n")
-    assert [line.rsplit("; ", 1)[1] for line in done.stderr.splitlines()] == ["passing it over"] * 3
+    assert [line.rsplit("; ", 1)[1] for line in done.stderr.splitlines()] == ["skipping it"] * 3
     assert "nowhere holds no bin/java" in done.stderr
 
 
@@ -187,11 +187,8 @@ def test_a_distribution_without_a_fitting_java_says_so(machine: Machine) -> None
     calls = add_apt(machine, has="openjdk-8-jre-headless")
     done = machine.run("java.sh", "ensure")
     assert (done.returncode, done.stdout) == (1, "")
-    assert (
-        "none of these packages to install: openjdk-21-jre-headless openjdk-17-jre-headless"
-        in done.stderr
-    )
-    assert "on the last it said: E: Unable to locate package" in done.stderr
+    assert "none of these packages: openjdk-21-jre-headless openjdk-17-jre-headless" in done.stderr
+    assert "for the last one it reported: E: Unable to locate package" in done.stderr
     assert "JAVA_HOME=/path/to/java make setup" in done.stderr
     assert "install -y" not in calls.read_text()
 
@@ -211,7 +208,8 @@ def test_without_apt_the_message_names_the_package(machine: Machine) -> None:
     done = machine.run("apt.sh", "python3.11-venv")
     assert done.returncode == 1
     assert (
-        "there is no apt-get here; install what is called python3.11-venv on Debian" in done.stderr
+        "there is no apt-get here; install the equivalent of Debian's python3.11-venv"
+        in done.stderr
     )
 
 

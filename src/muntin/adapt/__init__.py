@@ -1,14 +1,15 @@
-"""Overload: what a tree of joins produces under limited resources, and how to divide them (paper 5, JAQPOT).
+"""Overload: the output of a tree of joins under limited resources, and how to divide them.
 
-Models, allocation policies, freshness, and the controller that follows measured statistics. A state machine: samples in, decisions
-out; no I/O, no clock, no threads, nothing compiled. May import ``plan`` and ``model``.
+Implements JAQPOT [Mukherji11]: cost models, allocation policies, freshness, and the controller that
+follows measured statistics. A state machine: samples in, decisions out; no I/O, clock, threads or
+compiled code. May import ``plan`` and ``model``.
 """
 
 from __future__ import annotations
 
-from muntin.adapt.adapter import Adapter, AnalysisRequest, Recommendation, analyse
+from muntin.adapt.adapter import Adapter, AnalysisRequest, Recommendation, analyze
 from muntin.adapt.allocation import Allocation, Infeasible
-from muntin.adapt.control import Control
+from muntin.adapt.config import AdapterConfig
 from muntin.adapt.model import PlanModel
 from muntin.adapt.monitor import Sample
 from muntin.adapt.policies import POLICIES, allocate
@@ -17,14 +18,14 @@ from muntin.adapt.shape import TreeShape
 __all__ = [
     "POLICIES",
     "Adapter",
+    "AdapterConfig",
     "Allocation",
     "AnalysisRequest",
-    "Control",
     "Infeasible",
     "PlanModel",
     "Recommendation",
     "Sample",
     "TreeShape",
     "allocate",
-    "analyse",
+    "analyze",
 ]

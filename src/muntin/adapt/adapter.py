@@ -1,8 +1,9 @@
-"""The controller: when to analyse, what to recommend, when to act (paper 5, section 4.4).
+"""The controller: when to analyze, what to recommend, when to act [Mukherji11, section 4.4].
 
-``observe`` takes one sample a cycle and may ask for an analysis; ``analyse`` is a pure function that the engine may run in a thread of its
-own; ``decide`` says whether its outcome is put into force. A state machine without I/O, clock or threads: the same samples and the same
-moments of decision give the same probe budgets.
+``observe`` takes one sample per cycle and may request an analysis; ``analyze`` is a pure function
+that the engine may run in another thread; ``decide`` applies or rejects its outcome. A state
+machine without I/O, clock or threads: the same samples and the same moments of decision give the
+same probe budgets.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from math import inf
 from typing import Literal
 
 from muntin.adapt.allocation import Allocation
-from muntin.adapt.control import Control
+from muntin.adapt.config import AdapterConfig
 from muntin.adapt.freshness import is_fresh
 from muntin.adapt.model import PlanModel
 from muntin.adapt.monitor import Monitor, Sample, Statistics, leaves_below
@@ -22,32 +23,35 @@ from muntin.adapt.shape import TreeShape
 
 UNLIMITED = -1.0
 _CALM = 0.9
-"""Overload ends when everything needs less than this share of the resources ..."""
+"""Overload ends when the load needs less than this share of the resources ..."""
 _CALM_CYCLES = 2
-"""... for so many cycles, twice as many after each time that it came back at once."""
+"""... for this many cycles, doubled each time that overload returned soon."""
 _MOST_CALM_CYCLES = 64
 _SOON = 8
 _HEADROOM = 2.0
-"""What may probe as it comes gets so many times what comes on average, so that chance stops none of it; all together are capped."""
+"""Budgets of half joins where all rows may probe are this multiple of the average arrivals.
+
+So random bursts are not cut off; the sum of all probes is capped.
+"""
 _OVERSPENT = 1.1
-"""Probe budgets that are expected to use more than this share of the resources are not kept."""
+"""Probe budgets that are predicted to use more than this share of the resources are replaced."""
 _IDLE = 0.75
-"""Where paths use less than this share of the resources for two cycles, they get more than the model says ..."""
+"""Paths that use less than this share of the resources for two cycles get a boost ..."""
 _BUSY = 0.95
-"""... until they use this share; it is wrong then, as where matches come in bursts."""
+"""... until they use this share: the model underestimates them, for example under bursts."""
 _MOST_BOOST = 64.0
 _EXPLORING = 0.02
-"""Share of the resources for paths through joins of which nothing is known."""
+"""Share of the resources for paths through joins without statistics."""
 _SCATTER = 1.0
 _MOST_DECISIONS = 100
 
 
 @dataclass(frozen=True)
 class AnalysisRequest:
-    """What is to be analysed: statistics, resources, and the probe budgets in force (None: no limits).
+    """The input of an analysis: statistics, resources, and the current budgets (None: no limits).
 
-    ``boost`` is how many times the resources are to be given out, since less is used than foreseen; if it has changed, the outcome is
-    ``forced``.
+    ``boost`` multiplies the resources to allocate, because less is used than predicted; when it has
+    changed, the outcome is ``forced``.
     """
 
     cycle: int
@@ -64,7 +68,11 @@ class AnalysisRequest:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What to do: probe budgets (UNLIMITED where all may probe), why, and what is predicted of them and of those in force."""
+    """The outcome of an analysis.
+
+    ``budgets`` is UNLIMITED where all rows may probe; ``predicted`` and ``predicted_now`` are the
+    results per second under the recommended and the current budgets.
+    """
 
     request: AnalysisRequest
     budgets: tuple[float, ...]
@@ -74,8 +82,8 @@ class Recommendation:
     keeps_now: bool
 
 
-def analyse(request: AnalysisRequest) -> Recommendation:
-    """Divide the resources anew; pure, may run anywhere."""
+def analyze(request: AnalysisRequest) -> Recommendation:
+    """Divide the resources again; pure, may run in any thread."""
     model = request.statistics.model
     if request.goal == "release":
         full = model.saturation.throughput
@@ -111,7 +119,8 @@ def analyse(request: AnalysisRequest) -> Recommendation:
     fresh = is_fresh(model, flow.probes, request.tolerance) or not is_fresh(
         model, allocation.budgets, request.tolerance
     )
-    # Divisions by half joins do not go for what is predicted: to keep the best that chance brought would make them another policy.
+    # Policies by half joins do not maximize the prediction: keeping the best budgets seen so far
+    # would make them another policy.
     by_paths = allocation.assigned is not None
     return Recommendation(
         request,
@@ -124,7 +133,7 @@ def analyse(request: AnalysisRequest) -> Recommendation:
 
 
 def _divided(request: AnalysisRequest, resources: float) -> Allocation:
-    """What the policy makes of the resources; of more than them where less is used than foreseen, which does not help freshness."""
+    """Return the allocation of the policy; a boost applies to throughput, not to freshness."""
     model = request.statistics.model
     found = allocate(request.policy, model, resources)
     if request.boost <= 1:
@@ -139,7 +148,7 @@ def _divided(request: AnalysisRequest, resources: float) -> Allocation:
 
 
 def _blind(request: AnalysisRequest) -> Recommendation:
-    """Where no result was ever seen nothing is known to be productive: the same share of all streams is sent up."""
+    """Return the same share of all streams: before the first result, no path is productive."""
     model = request.statistics.model
     share = min(request.boost * request.resources / max(model.saturation.resources, 1e-9), 1.0)
     given = tuple(share * rate for rate in model.rates) + (UNLIMITED,) * len(
@@ -149,7 +158,7 @@ def _blind(request: AnalysisRequest) -> Recommendation:
 
 
 def _explored(request: AnalysisRequest) -> dict[int, float]:
-    """For leaves below joins that are not measured, the share of their rows that is sent up to see what comes of it."""
+    """Return the share of rows to send up from each leaf below a join that is not measured."""
     model = request.statistics.model
     leaves = {
         leaf for join in request.statistics.unmeasured for leaf in leaves_below(model.shape, join)
@@ -163,13 +172,14 @@ def _explored(request: AnalysisRequest) -> dict[int, float]:
 
 @dataclass
 class Adapter:
-    """Decides for one tree of joins.
+    """Controls the probe budgets of one tree of joins.
 
-    ``probe budgets`` are those in force, None without limits; ``overloaded`` is seen at once, also while an analysis is under way.
+    ``budgets`` are the current ones, None without limits; ``overloaded`` follows the load at once,
+    even while an analysis is running.
     """
 
     shape: TreeShape
-    control: Control
+    config: AdapterConfig
     overloaded: bool = False
     budgets: tuple[float, ...] | None = None
     analyses: int = 0
@@ -181,7 +191,7 @@ class Adapter:
     infeasible: str | None = None
     _monitor: Monitor = field(init=False, repr=False)
     _pending: bool = False
-    _analysed: tuple[Statistics, float] | None = None
+    _analyzed: tuple[Statistics, float] | None = None
     _calm: int = 0
     _calm_needed: int = _CALM_CYCLES
     _left_at: int | None = None
@@ -190,11 +200,11 @@ class Adapter:
     _by_paths: bool = True
 
     def __post_init__(self) -> None:
-        self._monitor = Monitor(self.shape, self.control)
+        self._monitor = Monitor(self.shape, self.config)
 
     @property
     def statistics(self) -> Statistics | None:
-        """What is known of the plan; None before the first sample."""
+        """Statistics of the plan; None before the first sample."""
         return self._monitor.statistics
 
     @property
@@ -208,7 +218,10 @@ class Adapter:
         return 1.0 if self.statistics is None or not self.overloaded else self.statistics.share
 
     def observe(self, sample: Sample) -> AnalysisRequest | None:
-        """Take what a cycle brought; a request when something is to be analysed, and no other analysis is under way."""
+        """Take the sample of a cycle; return a request if an analysis is due.
+
+        None while another analysis is running.
+        """
         statistics = self._monitor.take(sample)
         limit = inf if sample.resources is None else sample.resources
         self.resources = sample.resources
@@ -222,26 +235,28 @@ class Adapter:
             return None
         self._pending = True
         self.analyses += 1
-        self._analysed = (statistics, limit)
+        self._analyzed = (statistics, limit)
         return AnalysisRequest(
             cycle=sample.cycle,
             goal="limit" if self.overloaded else "release",
             reason=reason,
-            policy=self.control.policy,
+            policy=self.config.policy,
             statistics=statistics,
             resources=limit,
-            tolerance=self.control.change,
+            tolerance=self.config.change,
             boost=self._boost,
             forced=forced is not None,
             current=self.budgets,
         )
 
     def decide(self, recommendation: Recommendation) -> tuple[float, ...] | None:
-        """The probe budgets to put into force from now on, None when those in force stay."""
+        """Return the probe budgets to apply from now on, None to keep the current ones."""
         self._pending = False
         request = recommendation.request
         if (request.goal == "limit") != self.overloaded:
-            self._analysed = None  # the load has changed meanwhile: the next sample asks again
+            self._analyzed = (
+                None  # the load has changed meanwhile: the next sample requests another
+            )
             return None
         allocation = recommendation.allocation
         self.infeasible = (
@@ -250,7 +265,7 @@ class Adapter:
             else str(allocation.infeasible)
         )
         self._by_paths = allocation is None or allocation.assigned is not None
-        better = recommendation.predicted > (1 + self.control.gain) * recommendation.predicted_now
+        better = recommendation.predicted > (1 + self.config.gain) * recommendation.predicted_now
         if recommendation.keeps_now and not better:
             return None
         self.actuations += 1
@@ -260,16 +275,16 @@ class Adapter:
         return recommendation.budgets
 
     def abandon(self) -> None:
-        """Forget an analysis that failed; the next sample asks again."""
+        """Discard an analysis that failed; the next sample requests another."""
         self._pending = False
-        self._analysed = None
+        self._analyzed = None
 
     def report(self) -> dict[str, object]:
-        """For ``stats``: plain numbers and words."""
+        """Return plain numbers and texts for ``stats``."""
         model = self.model
         return {
             "overloaded": self.overloaded,
-            "policy": self.control.policy,
+            "policy": self.config.policy,
             "resources": self.resources,
             "resources_needed": None if model is None else _round(model.saturation.resources),
             "share_of_results": _round(self.share),
@@ -283,7 +298,7 @@ class Adapter:
         }
 
     def _note_load(self, cycle: int, needed: float, limit: float) -> None:
-        """Enter overload when all that arrives needs more than there is; leave when it has needed clearly less for a while."""
+        """Enter overload when arrivals need more than the limit; leave after some calm cycles."""
         if not self.overloaded:
             if needed > limit:
                 soon = self._left_at is not None and cycle - self._left_at <= _SOON
@@ -297,7 +312,7 @@ class Adapter:
             self.overloaded, self._left_at = False, cycle
 
     def _rebalance(self, sample: Sample, limit: float) -> str | None:
-        """Whether paths use the resources as foreseen; if not, change by how much they get more, and say why."""
+        """Change the boost if paths use clearly more or less than predicted; return why."""
         if not self.overloaded or self.budgets is None or not self._by_paths:
             self._boost = self._boost if self.overloaded else 1.0
             return None
@@ -319,10 +334,13 @@ class Adapter:
             if self.budgets is None:
                 return None
             return f"all that arrives needs {_round(needed)} probes per second of {_round(limit)}"
-        if self.budgets is None or self._analysed is None:
-            return f"all that arrives needs {_round(needed)} probes per second, there are {_round(limit)}"
-        before, limit_before = self._analysed
-        if _changed(limit_before, limit, self.control.change):
+        if self.budgets is None or self._analyzed is None:
+            return (
+                f"all that arrives needs {_round(needed)} probes per second, "
+                f"there are {_round(limit)}"
+            )
+        before, limit_before = self._analyzed
+        if _changed(limit_before, limit, self.config.change):
             return f"resources: {_round(limit_before)} before, {_round(limit)} now"
         names = [
             *(f"rate of source {leaf}" for leaf in range(self.shape.leaves)),
@@ -337,10 +355,13 @@ class Adapter:
             strict=True,
         )
         for name, old, new, *scatter in figures:
-            if _changed(old, new, self.control.change + _SCATTER * max(scatter)):
+            if _changed(old, new, self.config.change + _SCATTER * max(scatter)):
                 return f"{name}: {_round(old)} before, {_round(new)} now"
         if set(before.unmeasured) != set(statistics.unmeasured):
-            return f"joins that are not measured: {len(before.unmeasured)} before, {len(statistics.unmeasured)} now"
+            return (
+                f"joins that are not measured: {len(before.unmeasured)} before, "
+                f"{len(statistics.unmeasured)} now"
+            )
         return None
 
     def _log(self, cycle: int, goal: str, reason: str, recommendation: Recommendation) -> None:

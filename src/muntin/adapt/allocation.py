@@ -1,4 +1,4 @@
-"""How resources are divided: what a policy returns."""
+"""The division of resources that a policy returns."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from muntin.adapt.model import PlanModel
 class Infeasible:
     """Freshness cannot be kept by refreshing states in time.
 
-    ``factor`` is the least factor by which every freshness would have to be longer with these resources; ``resources`` are the
-    least with which it could be kept as it is, None when no resources suffice because too little arrives.
+    ``factor`` is the least factor by which every freshness would have to be longer with these
+    resources; ``resources`` are the least that suffice for the freshness as it is, None if too
+    little arrives for any resources.
     """
 
     factor: float
@@ -25,25 +26,28 @@ class Infeasible:
             if self.resources is None
             else f"{self.resources:,.4g} probes per second would do"
         )
-        return f"FRESHNESS cannot be kept by refreshing intermediate results: {self.factor:,.4g} times as long would do, {more}"
+        return (
+            "FRESHNESS cannot be kept by refreshing intermediate results: "
+            f"{self.factor:,.4g} times as long would do, {more}"
+        )
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """Probe probe budgets, and what they are expected to bring.
+    """Probe budgets, and their predicted effect.
 
     Parameters
     ----------
     policy
-        Who divided.
-    probe budgets
-        Probes a second of each half join.
+        The policy that divided the resources.
+    budgets
+        Probes per second of each half join.
     throughput
         Predicted results per second.
     assigned
-        Resources by path and hop (the paper's PathAssign), where the policy thinks in paths.
+        Resources by path and hop (PathAssign in [Mukherji11]), for policies by path.
     for_freshness
-        Resources that went to refreshing states.
+        Resources that refresh states.
     infeasible
         Why freshness cannot be kept, if it cannot.
     """
@@ -57,20 +61,20 @@ class Allocation:
 
     @property
     def resources(self) -> float:
-        """Resources that are given out."""
+        """The sum of all budgets."""
         return sum(self.budgets)
 
 
 def by_paths(
     policy: str, model: PlanModel, resources: Sequence[float], for_freshness: float = 0.0
 ) -> Allocation:
-    """The allocation that gives each path so many resources and divides them within it."""
+    """Return the allocation that gives each path these resources and divides them within it."""
     assigned = tuple(model.division(path, share) for path, share in enumerate(resources))
     budgets = model.budgets(assigned)
     return Allocation(policy, budgets, model.throughput(budgets), assigned, for_freshness)
 
 
-def by_half_way_joins(policy: str, model: PlanModel, shares: Sequence[float]) -> Allocation:
-    """The allocation that gives each half join so much, or what arrives at it if that is less."""
+def by_half_joins(policy: str, model: PlanModel, shares: Sequence[float]) -> Allocation:
+    """Return the allocation that gives each half join its share, at most the rows that arrive."""
     probes = model.flow(shares).probes
     return Allocation(policy, probes, model.throughput(probes))

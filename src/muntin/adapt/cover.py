@@ -1,8 +1,9 @@
-"""GH-WMSCP: which paths refresh the states, at little cost (paper 5, section 4.2, Problem 2; Yang and Leung 2005).
+"""GH-WMSCP: the paths that refresh the states at low cost [Mukherji11, section 4.2, Problem 2].
 
-Again and again the path that covers most for its cost, counting only states that lack something, is used as often as it takes
-until one of them has enough. So there are no more rounds than states and leaves together. Rows that later choices have made
-superfluous are taken back, the least productive path first.
+A greedy heuristic for weighted multiple set cover (Yang and Leung, 2005). Each round picks the path
+that covers most for its cost, counting only states that still lack rows, and uses it until one of
+them has enough. So there are at most as many rounds as states and leaves together. Rows that later
+rounds have made superfluous are removed, from the least productive path first.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ _ENOUGH = 1e-12
 
 
 def cover_states(model: PlanModel, refresh: Mapping[int, float]) -> tuple[float, ...] | None:
-    """Rows per second of each leaf that go all the way up, so that so many come in each state; None when too few arrive."""
+    """Return the rows per second to send up from each leaf to reach the given rate in each state.
+
+    None if too few rows arrive.
+    """
     feeds = _feeds(model)
     lacking = {h: rate for h, rate in refresh.items() if rate > 0}
     sent = [0.0] * model.shape.leaves
@@ -41,7 +45,7 @@ def cover_states(model: PlanModel, refresh: Mapping[int, float]) -> tuple[float,
 
 
 def refresh_rates(model: PlanModel, sent: tuple[float, ...]) -> dict[int, float]:
-    """What comes in each state that can grow stale when so many rows of each leaf go all the way up."""
+    """Return the arrivals in each state that can grow stale when these rows are sent up."""
     feeds = _feeds(model)
     return {
         h: sum(rows * feed.get(h, 0.0) for rows, feed in zip(sent, feeds, strict=True))
@@ -51,7 +55,7 @@ def refresh_rates(model: PlanModel, sent: tuple[float, ...]) -> dict[int, float]
 
 
 def _feeds(model: PlanModel) -> list[dict[int, float]]:
-    """For each leaf, what one row that goes all the way up brings to each state."""
+    """Return, for each leaf, the arrivals in each state per row that is sent up."""
     return [
         dict(zip(path[1:], model.cardinalities[leaf], strict=False))
         for leaf, path in enumerate(model.shape.paths)
@@ -61,7 +65,10 @@ def _feeds(model: PlanModel) -> list[dict[int, float]]:
 def take_back(
     model: PlanModel, refresh: Mapping[int, float], sent: Sequence[float], most: Sequence[float]
 ) -> tuple[float, ...]:
-    """The rows of each leaf without what no state needs, at most so many of each; the least productive paths, then the dearest, first."""
+    """Return the rows of each leaf without those that no state needs, removing at most ``most``.
+
+    The least productive paths are reduced first, then the most expensive.
+    """
     left = list(sent)
     have = refresh_rates(model, tuple(sent))
     feeds = _feeds(model)

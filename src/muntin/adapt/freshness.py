@@ -1,11 +1,13 @@
-"""Freshness turned into refresh rates, at the least cost (paper 5, section 4.2).
+"""Freshness turned into refresh rates, at the least cost [Mukherji11, section 4.2].
 
-Where states hold a fixed number of intermediate results, one stays until so many newer ones have come: rows over rate. A row of a
-stream is in results for at most the sum of that along its path (Lemma 1), so its freshness asks for rates. The paper does not say
-which: rates that are higher in one state allow lower ones in the next. We take those whose best cover by paths costs least. With ``x``
-rows per second sent up from each leaf the rates are linear in ``x`` and the sums of Lemma 1 convex, so it is a convex problem with one
-variable a leaf. It is solved by Newton steps under a logarithmic barrier, in milliseconds and without any library. Rates are averages:
-where chance is not to make results stale, states are refreshed faster (``PlanModel.chance``).
+In a state with a fixed number of rows, an intermediate result stays until that number of newer ones
+has arrived: rows over rate. A row of a stream appears in results for at most the sum of these times
+along its path (Lemma 1), so its freshness bounds the rates. The paper leaves the rates open: a
+higher rate in one state allows a lower one in the next. We take those whose best cover by paths
+costs least. With ``x`` rows per second sent up from each leaf, the rates are linear in ``x`` and
+the sums of Lemma 1 convex, so the problem is convex, with one variable per leaf. Newton steps under
+a logarithmic barrier solve it in milliseconds without a library. Rates are averages: to keep
+results fresh despite random variation, states are refreshed faster (``PlanModel.chance``).
 """
 
 from __future__ import annotations
@@ -28,7 +30,10 @@ _ROOM = 1e-9
 
 
 def residence(model: PlanModel, arrivals: tuple[float, ...]) -> tuple[float, ...]:
-    """For each leaf the seconds of Lemma 1: how long its rows are in states along the path, when so many rows per second come in each."""
+    """Return the seconds of Lemma 1 for each leaf: the stay of its rows in states along the path.
+
+    ``arrivals`` has the rows per second that arrive in each state.
+    """
     found = []
     for leaf, path in enumerate(model.shape.paths):
         seconds = model.windows[leaf]
@@ -45,7 +50,10 @@ def residence(model: PlanModel, arrivals: tuple[float, ...]) -> tuple[float, ...
 
 
 def is_fresh(model: PlanModel, budgets: tuple[float, ...], tolerance: float = 1e-6) -> bool:
-    """Whether Lemma 1 holds for every stream under probe budgets; it always does where results leave with their members."""
+    """Return whether Lemma 1 holds for every stream under probe budgets.
+
+    It always does where intermediate results leave with their members.
+    """
     if not model.fixed:
         return True
     seconds = residence(model, model.flow(budgets).arrivals)
@@ -56,12 +64,13 @@ def is_fresh(model: PlanModel, budgets: tuple[float, ...], tolerance: float = 1e
 
 
 @dataclass(frozen=True)
-class Refreshing:
-    """The task: rows sent up from each leaf, as shares of those that arrive, must refresh the states in time.
+class RefreshProblem:
+    """Find the shares of each leaf's rows to send up so that the states are refreshed in time.
 
-    ``feeding`` has the rows per second that come in each state from each leaf when all its rows are sent up; ``rows`` the sizes of the
-    states; ``on_path`` which states lie on the path of each stream that has a freshness; ``windows`` and ``allowed`` its seconds in
-    the own state and in all; ``costs`` the resources when all rows of a leaf are sent up.
+    ``feeding`` has the arrivals per second in each state from each leaf when all its rows are sent
+    up; ``rows`` the sizes of the states; ``on_path`` which states lie on the path of each stream
+    with a freshness; ``windows`` and ``allowed`` the seconds of that stream in its own state and in
+    all; ``costs`` the resources when all rows of a leaf are sent up.
     """
 
     feeding: Vector
@@ -72,8 +81,8 @@ class Refreshing:
     costs: Vector
 
     @classmethod
-    def of(cls, model: PlanModel) -> Refreshing | None:
-        """The task of a plan; None when nothing has to be refreshed."""
+    def of(cls, model: PlanModel) -> RefreshProblem | None:
+        """Return the problem of a plan; None if nothing has to be refreshed."""
         shape = model.shape
         leaves = [leaf for leaf in range(shape.leaves) if model.freshness[leaf] < inf]
         states = [
@@ -100,7 +109,7 @@ class Refreshing:
         )
 
     def seconds(self, shares: Vector) -> Vector:
-        """The sums of Lemma 1 for each stream; infinite where a state is never refreshed."""
+        """Return the sums of Lemma 1 for each stream; infinite where a state is never refreshed."""
         rates = self.feeding @ shares
         each: Vector = np.divide(self.rows, rates, out=np.full(len(rates), inf), where=rates > 0)
         held: Vector = (
@@ -112,7 +121,7 @@ class Refreshing:
         return together
 
     def least_cost(self) -> Vector | None:
-        """Shares of the leaves' rows at the least cost; None when even all rows do not refresh the states in time."""
+        """Return the shares of least cost; None if even all rows are too few."""
         every = np.ones(len(self.costs))
         slack = self.allowed - self.windows
         needed = self.seconds(every) - self.windows
@@ -127,12 +136,13 @@ class Refreshing:
         scale = max(float(self.costs.sum()), 1e-300)
         start = np.append(every * min((1 + ratio) / 2, 2 * ratio), 1.0)
         found = self._descend(start, np.append(self.costs / scale, 0.0), budget=inf)[:-1]
-        # Seconds in states are inverse to the rates: sent up in the same ratio, rows can be fewer until the first sum is reached.
+        # Seconds in states are inverse to the rates: all shares can be scaled down together until
+        # the first sum is reached.
         tight = float(np.max((self.seconds(found) - self.windows)[concerned] / slack[concerned]))
         return np.minimum(found * min(tight, 1.0), 1.0)
 
     def least_factor(self, resources: float) -> float:
-        """The least factor for all freshness with which resources suffice."""
+        """Return the least factor on all freshness for which the resources suffice."""
         total = float(self.costs.sum())
         budget = min(resources / total, 1.0) if total > 0 else 1.0
         shares = np.full(len(self.costs), 0.5 * budget)
@@ -147,9 +157,10 @@ class Refreshing:
         return float(self._descend(start, direction, budget=resources / scale)[-1])
 
     def _descend(self, start: Vector, direction: Vector, budget: float) -> Vector:
-        """The shares and the factor that are least in a direction, from a point strictly inside all bounds.
+        """Minimize along a direction, starting strictly inside all bounds.
 
-        Where the direction does not contain the factor, it stays. ``budget`` bounds the resources as a share of all there are.
+        Returns the shares and the factor; the factor stays where the direction does not contain it.
+        ``budget`` bounds the resources as a share of their total.
         """
         fixed = direction[-1] == 0
         point = start
@@ -171,7 +182,7 @@ class Refreshing:
         return point
 
     def _slacks(self, point: Vector, budget: float) -> Vector:
-        """What is left of every bound."""
+        """Return the slack of every bound."""
         shares = point[:-1]
         of_lemma = point[-1] * self.allowed - self.seconds(shares)
         spent = float(self.costs @ shares) / max(float(self.costs.sum()), 1e-300)
@@ -180,12 +191,12 @@ class Refreshing:
 
     @property
     def _bounding(self) -> NDArray[np.bool_]:
-        """The streams whose freshness bounds anything but their own window."""
+        """The streams whose freshness bounds more than their own window."""
         found: NDArray[np.bool_] = np.any(self.on_path > 0, axis=1)
         return found
 
     def _barrier(self, point: Vector, budget: float) -> tuple[Vector, NDArray[np.float64]]:
-        """Slope and curvature of the sum of minus the logarithms of all slacks."""
+        """Return gradient and Hessian of the negative sum of the logarithms of all slacks."""
         shares = point[:-1]
         rates = self.feeding @ shares
         bounding = self._bounding
@@ -208,7 +219,7 @@ class Refreshing:
         return slope, curve
 
     def _along(self, point: Vector, step: Vector, linear: Vector, budget: float) -> Vector:
-        """A point along a step that is better and inside all bounds."""
+        """Return a point along a step that is better and inside all bounds."""
         before = float(linear @ point) - float(np.log(self._slacks(point, budget)).sum())
         length = 1.0
         for _ in range(50):
@@ -223,7 +234,7 @@ class Refreshing:
 
 
 def _newton(curve: NDArray[np.float64], slope: Vector) -> Vector:
-    """The step to where the slope would be nothing; shares differ by powers of ten, so each is measured by its own curvature."""
+    """Return the Newton step; each share is scaled by its curvature, as they differ widely."""
     unit = 1 / np.sqrt(np.diag(curve))
     step: Vector = -unit * np.linalg.solve(
         curve * np.outer(unit, unit) + 1e-12 * np.eye(len(unit)), unit * slope

@@ -1,7 +1,8 @@
-"""The discrete model: whole multiples of the units of a path productivity table (paper 5, section 4.1, Problem 1).
+"""The discrete model: multiples of units of the path table [Mukherji11, section 4.1, Problem 1].
 
-A greedy choice wastes what is left over when the next unit does not fit; dynamic programming finds the best multiples. Resources are
-divided into so many steps that the work does not depend on how large they are; units are rounded up to whole steps.
+A greedy choice wastes the remainder when the next unit does not fit; dynamic programming finds the
+best multiples. Resources are divided into a fixed number of steps, so the work does not grow with
+them; units are rounded up to steps.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ import numpy as np
 from muntin.adapt.model import PlanModel, TableEntry, path_table
 
 PARTS = 16
-"""Units in which the policies take a path: the rows of its leaf in so many parts."""
+"""The number of units of a path: its leaf's rows are divided into this many parts."""
 STEPS = 6_000
 """Steps of resources in dynamic programming."""
 
 
 def greedy_multiples(table: Sequence[TableEntry], resources: float) -> tuple[int, ...]:
-    """Units of each path: as many as fit of the most productive one, then of the next."""
+    """Return the units of each path: as many as fit of the most productive, then of the next."""
     found = [0] * len(table)
     for path in sorted(range(len(table)), key=lambda path: -table[path].productivity):
         entry = table[path]
@@ -31,7 +32,7 @@ def greedy_multiples(table: Sequence[TableEntry], resources: float) -> tuple[int
 
 
 def best_multiples(table: Sequence[TableEntry], resources: float) -> tuple[int, ...]:
-    """Units of each path that give most results."""
+    """Return the units of each path that give most results."""
     if resources <= 0:
         return (0,) * len(table)
     best = np.zeros(STEPS + 1)
@@ -56,12 +57,12 @@ def best_multiples(table: Sequence[TableEntry], resources: float) -> tuple[int, 
 
 
 def unit_table(model: PlanModel) -> tuple[TableEntry, ...]:
-    """The table that the policies use."""
+    """Return the table that the policies use."""
     return path_table(model, [rate / PARTS for rate in model.rates])
 
 
 def _powers(most: int) -> list[int]:
-    """Counts of which every number up to ``most`` is a sum, and no more: 1, 2, 4, ... and the rest."""
+    """Return counts whose sums are the numbers up to ``most``: 1, 2, 4, ... and the rest."""
     found, count = [], 1
     while most > 0:
         found.append(min(count, most))

@@ -1,7 +1,7 @@
-"""What a tree of joins produces when only some rows may probe (paper 5, sections 2 to 4.1 and appendix A).
+"""The output of a tree of joins under probe budgets [Mukherji11, sections 2 to 4.1, appendix A].
 
-Work is counted in probes, of rows and of intermediate results alike. A half join that probes makes ``productivity`` results a
-probe; what it makes arrives at its parent. All numbers are a second.
+Work is counted in probes, of rows and of intermediate results alike. A half join makes
+``productivity`` results per probe, which arrive at its parent. All rates are per second.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ from operator import mul
 from muntin.adapt.shape import ROOT, TreeShape
 
 MOST = 1e15
-"""No statistic is larger, except for a rate without any limit."""
+"""The cap on all statistics, except for an unlimited rate."""
 
 
 @dataclass(frozen=True)
 class Flow:
-    """Rows per second at each half join: how many arrive, how many of them probe, what a probe finds; and the results that come out."""
+    """The rows per second that arrive and that probe at each half join, and the results.
+
+    ``productivity`` has the results per probe at each half join, ``throughput`` the results of the
+    tree per second.
+    """
 
     arrivals: tuple[float, ...]
     probes: tuple[float, ...]
@@ -36,7 +40,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class PlanModel:
-    """A tree and its statistics, all of them by half join.
+    """A tree and its statistics by half join.
 
     Parameters
     ----------
@@ -45,18 +49,21 @@ class PlanModel:
     rates
         Arrivals of the leaves.
     productivity
-        Results a probe, when every state is as full as it is without limits (equation 3).
+        Results per probe, when every state is as full as it is without limits (equation 3).
     own
         Rows of the own states, when they are full.
     freshness
-        For each leaf, how old its rows may be in a result, in seconds; infinity: as old as they like.
+        For each leaf, how old its rows may be in a result, in seconds; infinity: no limit.
     fixed
-        Whether states of intermediate results hold a fixed number of them, as in the paper. If not, they are as full as they are
-        fed, and an intermediate result leaves when one of its members is too old, so that nothing has to be refreshed.
+        Whether states hold a fixed number of intermediate results, as in [Mukherji11]. If not,
+        their size follows the arrivals, and an intermediate result leaves when one of its members
+        is too old, so that nothing has to be refreshed.
     purged
-        Whether what is too old for freshness is let go from fixed states too, so that they are not full when they are fed too little.
+        Whether fixed states also release results too old for freshness, so that few arrivals do not
+        fill them.
     chance
-        How many standard deviations of what comes by chance fixed states are to be refreshed faster than on average would do.
+        By how many standard deviations of the arrivals fixed states are refreshed faster than the
+        average requires.
     """
 
     shape: TreeShape
@@ -98,9 +105,10 @@ class PlanModel:
         selectivities: Sequence[float],
         freshness: Sequence[float] = (),
     ) -> PlanModel:
-        """A model from the selectivity of each join, in the order of ``shape.joins`` (equation 3).
+        """Return a model from the selectivity of each join, by ``shape.joins`` (equation 3).
 
-        >>> PlanModel.of_selectivities(TreeShape.of((0, 1)), [500, 700], [5000, 500], [0.001]).productivity
+        >>> shape = TreeShape.of((0, 1))
+        >>> PlanModel.of_selectivities(shape, [500, 700], [5000, 500], [0.001]).productivity
         (0.5, 5.0)
         """
         found = [0.0] * shape.count
@@ -110,42 +118,43 @@ class PlanModel:
         return cls(shape, tuple(rates), tuple(found), tuple(own), tuple(freshness))
 
     def with_freshness(self, *, factor: float) -> PlanModel:
-        """The same with every freshness so many times the window of its stream."""
+        """Return the model with every freshness a multiple of the window of its stream."""
         return replace(self, freshness=tuple(factor * window for window in self.windows))
 
     @cached_property
     def windows(self) -> tuple[float, ...]:
-        """For each leaf, how long a row stays in its state: rows over rate, in seconds (appendix A)."""
+        """The seconds that a row of each leaf stays in its state: rows over rate (appendix A)."""
         return tuple(_over(self.own[leaf], rate) for leaf, rate in enumerate(self.rates))
 
     def held(self, h: int) -> float:
-        """How many results have to come, on average, until one of a fixed state has left it."""
+        """Return the average number of arrivals until a result has left its fixed state."""
         return self.own[h] + self.chance * sqrt(self.own[h])
 
-    # Output rates ---------------------------------------------------------------------------------------------------------------
+    # Output rates ---------------------------------------------------------------------------------
 
     def flow(self, budgets: Sequence[float]) -> Flow:
-        """What happens under probe budgets (equations 2 and 4): never more rows probe than arrive."""
+        """Return the flow under probe budgets (equations 2 and 4), at most what arrives."""
         return self._flow(budgets, self.filling)
 
     def throughput(self, budgets: Sequence[float]) -> float:
-        """Results a second under probe budgets."""
+        """Return the results per second under probe budgets."""
         return self.flow(budgets).throughput
 
     def sent_up(self, rows: Sequence[float]) -> Flow:
-        """The flow when so many rows of each leaf probe, and everything that is made of them."""
+        """Return the flow when these rows of each leaf probe, and all that they produce."""
         return self.flow((*rows, *[inf] * (self.shape.count - self.shape.leaves)))
 
     @cached_property
     def saturation(self) -> Flow:
-        """The flow when all that arrives probes: saturation resources and saturation throughput (equation 1, note 9)."""
+        """The flow when all arrivals probe: saturation (equation 1, note 9)."""
         return self._flow((inf,) * self.shape.count, None)
 
     @cached_property
     def filling(self) -> tuple[float, ...] | None:
-        """What has to come in each state for it to be full; None where states are full whatever comes.
+        """The arrivals that fill each state; None if states are always full.
 
-        An intermediate result leaves a fixed state when the first member is too old; members are half their window old on average.
+        An intermediate result leaves a fixed state when its first member is too old; on average,
+        members are half their window old.
         """
         if not self.fixed:
             return self.saturation.arrivals
@@ -158,7 +167,7 @@ class PlanModel:
         return tuple(_over(size, life) for size, life in zip(self.own, lives, strict=True))
 
     def _flow(self, budgets: Sequence[float], full: Sequence[float] | None) -> Flow:
-        """From below; where ``full`` arrivals are given, a state is as full as what arrives in it is of them."""
+        """Compute the flow bottom up; ``full`` has the arrivals that fill each state."""
         shape = self.shape
         arrivals = [*self.rates, *[0.0] * (shape.count - shape.leaves)]
         probes = [0.0] * shape.count
@@ -178,11 +187,11 @@ class PlanModel:
                     arrivals[shape.parent[h]] += made
         return Flow(tuple(arrivals), tuple(probes), tuple(productivity), throughput)
 
-    # Paths ----------------------------------------------------------------------------------------------------------------------
+    # Paths ----------------------------------------------------------------------------------------
 
     @cached_property
     def cardinalities(self) -> tuple[tuple[float, ...], ...]:
-        """For each path, results after its first, second, ... half join for one row of the leaf (equation 5)."""
+        """For each path, the results after each half join per row of the leaf (equation 5)."""
         return tuple(
             tuple(accumulate((self.productivity[h] for h in path), mul))
             for path in self.shape.paths
@@ -190,28 +199,31 @@ class PlanModel:
 
     @cached_property
     def path_costs(self) -> tuple[float, ...]:
-        """For each path, the probes that one row of the leaf brings about: 1 + phi_1 + ... + phi_(n-1)."""
+        """For each path, the probes per row of the leaf: 1 + phi_1 + ... + phi_(n-1)."""
         return tuple(1.0 + sum(found[:-1]) for found in self.cardinalities)
 
     @cached_property
     def path_productivity(self) -> tuple[float, ...]:
-        """For each path, results a probe anywhere on it (equation 8)."""
+        """For each path, the results per probe anywhere on it (equation 8)."""
         return tuple(
             found[-1] / cost
             for found, cost in zip(self.cardinalities, self.path_costs, strict=True)
         )
 
     def division(self, path: int, resources: float) -> tuple[float, ...]:
-        """The resources of a path at each of its hops, such that all that is produced is consumed (equations 6 and 7)."""
+        """Return the resources of a path by hop, so that all output is consumed.
+
+        See equations 6 and 7.
+        """
         first = resources / self.path_costs[path]
         return tuple(first * before for before in (1.0, *self.cardinalities[path][:-1]))
 
     def path_limit(self, path: int) -> float:
-        """Resources with which all rows of the leaf go all the way."""
+        """Return the resources with which all rows of the leaf reach the root."""
         return _times(self.rates[path], self.path_costs[path])
 
     def budgets(self, assigned: Sequence[Sequence[float]]) -> tuple[float, ...]:
-        """The probe budget of each half join when resources are assigned by path and hop."""
+        """Return the probe budget of each half join, from resources by path and hop."""
         found = [0.0] * self.shape.count
         for path, hops in zip(self.shape.paths, assigned, strict=True):
             for h, share in zip(path, hops, strict=True):
@@ -219,17 +231,18 @@ class PlanModel:
         return tuple(found)
 
     def selectivity(self, h: int) -> float:
-        """Results for each pair of a probing row and a row of the partner's state."""
+        """Return the results per pair of a probing row and a row of the partner's state."""
         return _over(self.productivity[h], self.own[self.shape.partner[h]])
 
-    # Cost -----------------------------------------------------------------------------------------------------------------------
+    # Cost -----------------------------------------------------------------------------------------
 
     def unit_time_cost(
         self, costs: Sequence[tuple[float, float, float]], budgets: Sequence[float] | None = None
     ) -> tuple[float, ...]:
-        """The cost of each half join a second (equations 13 to 15), from what a probe, an insert and a purge cost there.
+        """Return the cost of each half join per second (equations 13 to 15).
 
-        All that arrives is inserted and purged; under probe budgets only some of it probes.
+        ``costs`` has the cost of a probe, an insert and a purge at each. All arrivals are inserted
+        and purged; under probe budgets only some of them probe.
         """
         flow = self.saturation if budgets is None else self.flow(budgets)
         return tuple(
@@ -242,7 +255,7 @@ class PlanModel:
 
 @dataclass(frozen=True)
 class TableEntry:
-    """A path in the path productivity table (Table 2): what a unit of it uses and makes, and how many units its leaf allows."""
+    """A path in the path productivity table (Table 2): resources, output and number of units."""
 
     resources: float
     output: float
@@ -250,12 +263,12 @@ class TableEntry:
 
     @property
     def productivity(self) -> float:
-        """Results a probe."""
+        """Results per probe."""
         return _over(self.output, self.resources)
 
 
 def path_table(model: PlanModel, units: Sequence[float]) -> tuple[TableEntry, ...]:
-    """The table for units of so many rows of each leaf."""
+    """Return the table for units of these numbers of rows of each leaf."""
     return tuple(_entries(model, units))
 
 
@@ -268,10 +281,10 @@ def _entries(model: PlanModel, units: Sequence[float]) -> Iterator[TableEntry]:
 
 
 def _over(number: float, divisor: float, nothing: float = 0.0) -> float:
-    """A quotient; ``nothing`` where there is nothing to divide by."""
+    """Return a quotient; ``nothing`` where the divisor is 0."""
     return number / divisor if divisor > 0 else nothing
 
 
 def _times(number: float, factor: float) -> float:
-    """A product in which nothing, however often, is nothing."""
+    """Return a product in which 0 times infinity is 0."""
     return number * factor if number > 0 and factor > 0 else 0.0

@@ -1,9 +1,11 @@
-"""Monitoring: averages over the last cycles, and what they say of the plan without limits (paper 5, section 4.4).
+"""Statistics of the plan without limits, from averages over cycles [Mukherji11, section 4.4].
 
-Under limits not everything is seen. A half join that does not probe has the selectivity of the other direction of its join, since
-both look at the same pairs; a join of which no direction probes keeps what was last known of it. A state of intermediate results
-that is fed less than without limits is less full, so probes find less in it: its *fill* is what it was fed over what it would have
-been, both averaged over about the time that its results live. Full, it would hold what it holds over its fill.
+Under limits, measurements are incomplete. A half join that does not probe has the selectivity of
+the other direction of its join, since both compare the same pairs; a join that probes in neither
+direction keeps its last statistics. A state of intermediate results with fewer arrivals than
+without limits is less full, so probes find less in it: its *fill* is the ratio of its arrivals to
+those without limits, both averaged over about the lifetime of its results. Its full size is its
+size over its fill.
 """
 
 from __future__ import annotations
@@ -13,36 +15,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, inf, sqrt
 
-from muntin.adapt.control import Control, seconds_of
+from muntin.adapt.config import AdapterConfig, seconds_of
 from muntin.adapt.model import PlanModel
 from muntin.adapt.shape import TreeShape
 
 _FEW = 20.0
-"""Fewer probes than that do not make a measurement ..."""
+"""Fewer probes than this are not a measurement ..."""
 _LONG = 16
-"""... so where they are few, averages run over up to so many times as many cycles."""
+"""... so if there are few, averages run over up to this many times as many cycles."""
 _JUMP = 0.4
-"""Earlier cycles are forgotten when the newest differs by this share from them, and by more than chance."""
+"""Earlier cycles are dropped when the newest differs by this share, and significantly."""
 _CHANCE = 5.0
 _LEAST_FILL = 1e-3
 _MARGIN = 3.0
-"""Where nothing is let go for its age, states are refreshed faster by so many standard deviations of what comes, if that can be."""
+"""Standard deviations by which states are refreshed faster if none are released for their age."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What one cycle of event time brought, by half join.
+    """The counts of one cycle of event time, by half join.
 
     Parameters
     ----------
     cycle, seconds
         Number and length of the cycle.
     arrivals, probes, matches
-        Rows that came, those of them that probed, and what they found.
+        Rows that arrived, rows that probed, and the matches they found.
     states
         Rows in the own states at its end.
     resources
-        Probes a second that were to be had; None: no limit.
+        Probes per second that were available; None: no limit.
     """
 
     cycle: int
@@ -56,7 +58,11 @@ class Sample:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What is known: a model of the plan without limits, by how much chance can move its figures, and joins that are not measured."""
+    """A model of the plan without limits, and its uncertainty.
+
+    ``scatter`` has the relative standard error of each figure, ``unmeasured`` the joins without
+    measurements, ``share`` the estimated share of all results that is produced.
+    """
 
     model: PlanModel
     scatter: tuple[float, ...]
@@ -70,19 +76,19 @@ class Statistics:
 
 
 class Monitor:
-    """Takes one sample after the other; ``statistics`` has what they add up to, None before the first."""
+    """Aggregates samples into ``statistics``, which is None before the first sample."""
 
-    def __init__(self, shape: TreeShape, control: Control) -> None:
+    def __init__(self, shape: TreeShape, config: AdapterConfig) -> None:
         self.shape = shape
-        self.control = control
+        self.config = config
         self.statistics: Statistics | None = None
         self._arrived: list[deque[tuple[float, float]]] = [
-            deque(maxlen=control.cycles) for _ in range(shape.leaves)
+            deque(maxlen=config.cycles) for _ in range(shape.leaves)
         ]
         self._probed: list[deque[tuple[float, float, float]]] = [
-            deque(maxlen=_LONG * control.cycles) for _ in range(shape.count)
+            deque(maxlen=_LONG * config.cycles) for _ in range(shape.count)
         ]
-        self._made: deque[tuple[float, float]] = deque(maxlen=control.cycles)
+        self._made: deque[tuple[float, float]] = deque(maxlen=config.cycles)
         self._known = [0.0] * shape.count
         self._size = [0.0] * shape.count
         self._states: list[float] = []
@@ -102,7 +108,7 @@ class Monitor:
             found = self._productivity(h, sample.states[other], own[other])
             if found is not None:
                 self._known[h] = found
-        control = self.control
+        config = self.config
         model = PlanModel(
             self.shape,
             tuple(rates),
@@ -110,11 +116,11 @@ class Monitor:
             tuple(own),
             tuple(
                 seconds_of(window, rate)
-                for window, rate in zip(control.freshness, rates, strict=True)
+                for window, rate in zip(config.freshness, rates, strict=True)
             ),
-            fixed=control.state_rows is not None,
-            purged=control.enforced,
-            chance=0.0 if control.enforced else _MARGIN,
+            fixed=config.state_rows is not None,
+            purged=config.enforced,
+            chance=0.0 if config.enforced else _MARGIN,
         )
         self._follow(sample, model)
         self._made.append(
@@ -130,7 +136,7 @@ class Monitor:
         return self.statistics
 
     def _remember(self, sample: Sample) -> None:
-        """Add the cycle to the averages, from which earlier ones are dropped when it is nothing like them."""
+        """Add the cycle to the averages; drop earlier cycles if it differs significantly."""
         assert sample.seconds > 0, "a cycle has a length"
         for leaf, cycles in enumerate(self._arrived):
             expected = (
@@ -145,9 +151,9 @@ class Monitor:
         self._states = list(sample.states)
         for h, probed in enumerate(self._probed):
             pairs = sample.probes[h] * states[self.shape.partner[h]]
-            probes, matches, _ = self._seen(h, self.control.cycles)
+            probes, matches, _ = self._seen(h, self.config.cycles)
             expected = _ratio(matches, probes) * sample.probes[h]
-            spread = 1 + _ratio(matches, probes)  # what one probe finds comes in lumps
+            spread = 1 + _ratio(matches, probes)  # the matches of one probe are correlated
             if (
                 probes >= _FEW
                 and sample.probes[h] >= _FEW
@@ -157,14 +163,14 @@ class Monitor:
             probed.append((sample.probes[h], sample.matches[h], pairs))
 
     def _productivity(self, h: int, state: float, full: float) -> float | None:
-        """Results a probe when the partner's state is full; None when neither direction of the join has been seen lately.
+        """Return the results per probe of a full partner state; None without recent measurements.
 
-        Probes of an empty state tell nothing. What is found in a state of intermediate results, which may not be full, is related to
-        its size: the share of pairs that match, times the size it would have.
+        Probes of an empty state are no measurement. For a state of intermediate results, which may
+        not be full, it is the share of pairs that match, times the full size.
         """
         other = self.shape.partner[h]
         inner = other >= self.shape.leaves
-        for cycles in (self.control.cycles, _LONG * self.control.cycles):
+        for cycles in (self.config.cycles, _LONG * self.config.cycles):
             probes, matches, pairs = self._seen(h, cycles)
             if probes >= _FEW and pairs > 0:
                 return matches / pairs * full if inner else matches / probes
@@ -176,24 +182,25 @@ class Monitor:
         return None
 
     def _seen(self, h: int, most: int) -> tuple[float, float, float]:
-        """Probes, matches and pairs of the last cycles; of more than are averaged only until they are enough."""
+        """Return the probes, matches and pairs of the last cycles; more cycles if too few."""
         probes = matches = pairs = 0.0
         for number, cycle in enumerate(reversed(self._probed[h])):
-            if number >= most or (number >= self.control.cycles and probes >= _FEW):
+            if number >= most or (number >= self.config.cycles and probes >= _FEW):
                 break
             probes, matches, pairs = probes + cycle[0], matches + cycle[1], pairs + cycle[2]
         return probes, matches, pairs
 
     def _sizes(self, sample: Sample, rates: Sequence[float], fills: Sequence[float]) -> list[float]:
-        """Rows of each own state when it is full."""
+        """Return the rows of each own state when it is full."""
         found = []
         for h, state in enumerate(sample.states):
             if h < self.shape.leaves:
-                seconds = seconds_of(self.control.windows[h], rates[h])
-                # A window that is still filling up holds what has come; what is kept beyond it for freshness is not in it.
+                seconds = seconds_of(self.config.windows[h], rates[h])
+                # A window that is filling up holds all arrivals; rows kept longer for freshness do
+                # not count.
                 size = min(state, seconds * rates[h]) if 0 < seconds < inf else state
             elif state > 0:
-                size = min(state / fills[h], self.control.state_rows or inf)
+                size = min(state / fills[h], self.config.state_rows or inf)
             else:
                 size = self._size[h]
             found.append(size)
@@ -204,10 +211,10 @@ class Monitor:
         return min(max(_ratio(self._fed[h], self._full[h], 1.0), _LEAST_FILL), 1.0)
 
     def _follow(self, sample: Sample, model: PlanModel) -> None:
-        """Average what states were fed and would have been, over about half the shortest window of their members."""
+        """Average the arrivals of states, over about half the shortest window of their members."""
         for h in self.shape.susceptible:
             lives = min(
-                seconds_of(self.control.windows[leaf], model.rates[leaf])
+                seconds_of(self.config.windows[leaf], model.rates[leaf])
                 for leaf in self.shape.members[h]
             )
             keep = exp(-2 * sample.seconds / lives) if lives > 0 else 0.0
@@ -217,16 +224,16 @@ class Monitor:
             )
 
     def _scatter(self) -> tuple[float, ...]:
-        """For each figure the share by which chance moves it."""
+        """Return the relative standard error of each figure."""
         counts = [sum(rows for rows, _ in cycles) for cycles in self._arrived]
-        counts += [min(self._seen(h, self.control.cycles)[:2]) for h in range(self.shape.count)]
+        counts += [min(self._seen(h, self.config.cycles)[:2]) for h in range(self.shape.count)]
         return tuple(1 / sqrt(max(count, 1.0)) for count in counts)
 
     def _unmeasured(self, sample: Sample) -> tuple[int, ...]:
-        """Joins, by their number in ``shape.joins``, at which rows could arrive but none has probed lately."""
+        """Return the joins, by number, at which rows could arrive but none has probed recently."""
         found = []
         for number, pair in enumerate(self.shape.joins):
-            seen = [self._seen(h, _LONG * self.control.cycles) for h in pair]
+            seen = [self._seen(h, _LONG * self.config.cycles) for h in pair]
             measured = sum(probes for probes, _, _ in seen) >= _FEW and any(
                 pairs > 0 for _, _, pairs in seen
             )
@@ -238,7 +245,7 @@ class Monitor:
 
 
 def leaves_below(shape: TreeShape, join: int) -> tuple[int, ...]:
-    """The leaves whose paths lead through a join."""
+    """Return the leaves whose paths lead through a join."""
     pair = shape.joins[join]
     return tuple(leaf for leaf in range(shape.leaves) if any(h in shape.paths[leaf] for h in pair))
 

@@ -1,4 +1,4 @@
-"""All policies by name: a model and resources in, an allocation out."""
+"""All policies by name: functions from a model and resources to an allocation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from muntin.adapt.allocation import Allocation, Infeasible, by_paths
 from muntin.adapt.cover import cover_states, refresh_rates, take_back
-from muntin.adapt.freshness import Refreshing
+from muntin.adapt.freshness import RefreshProblem
 from muntin.adapt.grepp import grepp
 from muntin.adapt.heuristics import best_hjp, ebest_hjp, equal_hj, global_hjpr, sbest_hjp
 from muntin.adapt.knapsack import best_multiples, greedy_multiples, unit_table
@@ -17,17 +17,18 @@ from muntin.adapt.model import PlanModel
 from muntin.adapt.steady_state import fill_and_probe
 
 _WORTH = 1e-9
-"""A division has to make this share more to be better."""
+"""A division is better only if it produces this share more."""
 
 Policy = Callable[[PlanModel, float], Allocation]
 
 
 def jaqpot(model: PlanModel, resources: float) -> Allocation:
-    """JAQPOT: what freshness needs first, then GrePP with the rest, added to it (Algorithm 1).
+    """Divide by JAQPOT: first the needs of freshness, then GrePP with the rest (Algorithm 1).
 
-    Where freshness cannot be kept by refreshing, not even on average, all goes to GrePP and the allocation says so.
+    If freshness cannot be kept by refreshing, not even on average, all resources go to GrePP and
+    the allocation is marked ``infeasible``.
     """
-    task = Refreshing.of(model)
+    task = RefreshProblem.of(model)
     if task is None:
         return replace(_grepp(model, resources), policy="jaqpot")
     shares = task.least_cost()
@@ -53,7 +54,7 @@ def _without_superfluous(
     taken: tuple[float, ...],
     found: tuple[float, ...],
 ) -> tuple[float, ...]:
-    """What was taken for freshness and is superfluous now, since the productive paths refresh the same states, goes to GrePP too."""
+    """Move resources from freshness to GrePP where productive paths refresh the same states."""
     resources = sum(found)
     for _ in range(model.shape.leaves):
         rows = [share / cost for share, cost in zip(found, model.path_costs, strict=True)]
@@ -84,7 +85,7 @@ def _cost(model: PlanModel, sent: Sequence[float]) -> float:
 
 
 def _grepp(model: PlanModel, resources: float) -> Allocation:
-    """GrePP alone: the most productive path first; where states are as full as they are fed, with that in view."""
+    """Divide by GrePP: the most productive path first, considering how full the states are."""
     if model.filling is None:
         return by_paths("grepp", model, grepp(model, resources))
     sent = fill_and_probe(model, resources)
@@ -95,7 +96,7 @@ def _grepp(model: PlanModel, resources: float) -> Allocation:
 
 
 def _greedy(model: PlanModel, resources: float) -> Allocation:
-    """The discrete model, greedily."""
+    """Divide by the discrete model, greedily."""
     table = unit_table(model)
     multiples = greedy_multiples(table, resources)
     return by_paths(
@@ -106,7 +107,7 @@ def _greedy(model: PlanModel, resources: float) -> Allocation:
 
 
 def _knapsack(model: PlanModel, resources: float) -> Allocation:
-    """The discrete model, by dynamic programming."""
+    """Divide by the discrete model, with dynamic programming."""
     table = unit_table(model)
     multiples = best_multiples(table, resources)
     return by_paths(
@@ -127,15 +128,15 @@ POLICIES: Mapping[str, Policy] = {
     "sbest_hjp": sbest_hjp,
     "best_hjp": best_hjp,
 }
-"""The setting ``policy`` names one of them."""
+"""The policies that the setting ``policy`` can name."""
 
 
 def allocate(policy: str, model: PlanModel, resources: float) -> Allocation:
-    """Divide resources, in probes per second, by a policy.
+    """Divide resources, in probes per second, by the named policy.
 
     >>> from muntin.adapt.shape import TreeShape
     >>> model = PlanModel.of_selectivities(TreeShape.of((0, 1)), [500, 700], [5000, 500], [0.001])
-    >>> allocate("best_hjp", model, 300).probe budgets
+    >>> allocate("best_hjp", model, 300).budgets
     (0.0, 300.0)
     """
     return POLICIES[policy](model, float(resources))

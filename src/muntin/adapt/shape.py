@@ -1,8 +1,9 @@
-"""The shape of a binary tree of joins as its half joins see it (paper 5, section 4.1).
+"""The half joins of a binary tree of joins [Mukherji11, section 4.1].
 
-Every subtree below the root probes the state of its sibling: that is one half join. It is numbered by the side that
-probes, ``h`` = the leaf's number 0..k-1, or ``k + node`` for an inner node below the root. There are 2k - 2 of them, and k - 2
-inner nodes, whatever the shape (Lemma 2); nodes are numbered from below, left before right, as in :class:`TreePlan`.
+Every subtree below the root probes the state of its sibling: that is one half join. Its number is
+that of the probing side: the number of a leaf, 0 to k - 1, or ``k + node`` for an inner node below
+the root. There are 2k - 2 half joins and k - 2 inner nodes for any shape (Lemma 2); nodes are
+numbered bottom up, left before right, as in :class:`TreePlan`.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ class TreeShape:
     leaves
         The number of streams k, at least two.
     parent
-        For each half join the one that goes on with what it finds; ``ROOT`` where results come out.
+        For each half join, the one that takes its output; ``ROOT`` for results of the tree.
     partner
-        For each half join the one whose own state it probes: its sibling.
+        For each half join, the one whose state it probes: its sibling.
     """
 
     leaves: int
@@ -41,7 +42,7 @@ class TreeShape:
 
     @classmethod
     def of(cls, tree: Nested | TreePlan) -> TreeShape:
-        """The shape of nested pairs of leaf numbers, or of a plan.
+        """Return the shape of nested pairs of leaf numbers, or of a plan.
 
         >>> shape = TreeShape.of(((0, 1), 2))
         >>> shape.parent, shape.partner, shape.paths
@@ -56,7 +57,7 @@ class TreeShape:
 
     @property
     def susceptible(self) -> tuple[int, ...]:
-        """The half joins whose own states can grow stale: those of intermediate results (section 4.2)."""
+        """The half joins with states of intermediate results, which can grow stale."""
         return tuple(range(self.leaves, self.count))
 
     @cached_property
@@ -83,7 +84,7 @@ class TreeShape:
 
     @cached_property
     def joins(self) -> tuple[tuple[int, int], ...]:
-        """The two half joins of each join operator, from below; the root's last."""
+        """The two half joins of each join operator, bottom up; those of the root last."""
         pairs = {
             (min(h, other), max(h, other)): self.parent[h] for h, other in enumerate(self.partner)
         }
@@ -111,7 +112,7 @@ def _of_nested(tree: Nested) -> TreeShape:
     made = len(leaves)
 
     def build(part: Nested) -> int:
-        """The number of a subtree; that of the whole one is never used."""
+        """Return the number of a subtree; that of the root is never used."""
         nonlocal made
         if isinstance(part, int):
             return part

@@ -1,9 +1,11 @@
-"""Paths where states of intermediate results are as full as they are fed.
+"""Allocation by path where the size of states follows their arrivals.
 
-The paper's states hold a fixed number of intermediate results, so what a probe finds does not depend on probe budgets. Ours hold what
-lives: a path that probes such a state is only as productive as the paths that feed it are allowed to be. Results then grow with
-products of probe budgets, and the most productive path by itself may find nothing. From several divisions, GrePP's among them, the rows
-of one leaf after the other are changed and the others fitted to the resources, as long as that brings more. Costs O(k) flows a round.
+In [Mukherji11], states hold a fixed number of intermediate results, so productivity does not depend
+on probe budgets. Ours hold what is inside the windows: the productivity of a path that probes such
+a state depends on the budgets of the paths that feed it. Results then grow with products of
+budgets, and the most productive path alone may find nothing. A local search starts from several
+divisions, GrePP's among them, changes the rows of one leaf at a time and scales the others to the
+resources, as long as results increase. A round costs O(k) flows.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ _ROUNDS = 3
 _HALVINGS = 12
 _REPEATS = 3
 _WORTH = 1e-3
-"""A change has to bring this share more."""
+"""A change must produce this share more."""
 
 
 def fill_and_probe(model: PlanModel, resources: float) -> tuple[float, ...]:
-    """Rows of each leaf that are sent all the way up."""
+    """Return the rows of each leaf to send up to the root."""
     best = max(
         (_fitted(model, start, resources) for start in _starts(model, resources)),
         key=lambda rows: model.sent_up(rows).throughput,
@@ -42,7 +44,7 @@ def fill_and_probe(model: PlanModel, resources: float) -> tuple[float, ...]:
 
 
 def _starts(model: PlanModel, resources: float) -> Iterator[Sequence[float]]:
-    """All leaves alike; and the most productive paths, again and again with the states as they would then be."""
+    """Yield all rows, then the divisions of GrePP for the states that each one before leads to."""
     yield model.rates
     seen = model
     for _ in range(_REPEATS):
@@ -55,7 +57,7 @@ def _starts(model: PlanModel, resources: float) -> Iterator[Sequence[float]]:
 
 
 def _fitted(model: PlanModel, rows: Sequence[float], resources: float) -> tuple[float, ...]:
-    """Rows of all leaves in the same ratio, as many as resources allow; none more than arrive."""
+    """Scale the rows of all leaves to the resources; none exceeds its arrivals."""
 
     def scaled(factor: float) -> tuple[float, ...]:
         return tuple(

@@ -1,9 +1,9 @@
 """Aggregate functions, one file each: names, types, state, results, partial results, an example.
 
-To add one, add a file that defines ``FUNCTION``; nothing else needs to know. A function declares
-what has to be kept of its argument (:mod:`muntin.aggregates.function`) and how its value follows from
-that. Adding and removing rows, sharing state between the aggregates over one argument, and DISTINCT
-are the business of :mod:`muntin.operators.aggregates`.
+To add one, add a file that defines ``FUNCTION``; nothing else changes. A function declares the
+state that it needs of its argument (:mod:`muntin.aggregates.function`) and how its value is
+computed from it. :mod:`muntin.operators.aggregates` adds and removes rows, shares state between the
+aggregates over one argument, and implements DISTINCT.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["AggregateFunction", "aggregate_functions", "function_called"]
 
 @cache
 def aggregate_functions() -> Mapping[str, AggregateFunction]:
-    """Return every aggregate function under its name, in the order of the names."""
+    """Return all aggregate functions by name, sorted by name."""
     modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
     functions = [module.FUNCTION for module in modules if hasattr(module, "FUNCTION")]
     return {function.name: function for function in functions}
@@ -33,7 +33,7 @@ def _by_spelling() -> Mapping[str, AggregateFunction]:
 
 
 def function_called(spelling: str) -> AggregateFunction | None:
-    """Return the function with a name or alias in lower case, if there is one.
+    """Return the function with a name or alias, given in lower case; None if there is none.
 
     >>> function_called("mean").name
     'avg'

@@ -1,4 +1,7 @@
-"""ARG_MIN(x, key): the value of the row with the least key, of the oldest among equals; NULLs aside."""
+"""ARG_MIN(x, key): the value of the row with the least key.
+
+Among equal keys it is that of the oldest row. Rows with a NULL in either are ignored.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ FUNCTION = AggregateFunction(
     aliases=("argmin", "min_by"),
     arguments=Arguments.WITH_KEY,
     oracle=(
-        "(list({argument} ORDER BY {key} ASC, {order}) FILTER ({argument} IS NOT NULL AND {key} IS NOT NULL))[1]"
+        "(list({argument} ORDER BY {key} ASC, {order}) "
+        "FILTER ({argument} IS NOT NULL AND {key} IS NOT NULL))[1]"
     ),
 )

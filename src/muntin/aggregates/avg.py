@@ -1,4 +1,4 @@
-"""AVG: the exact sum over the number of values, rounded once; NULL over no values."""
+"""AVG: the exact sum over the number of values, rounded once; NULL if there are none."""
 
 from __future__ import annotations
 
@@ -8,18 +8,27 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from muntin.aggregates.exact import quotients
-from muntin.aggregates.function import AggregateFunction, Kept, Partial, Result, real_result
+from muntin.aggregates.function import (
+    AggregateFunction,
+    ArgumentSummary,
+    Partial,
+    Result,
+    real_result,
+)
 from muntin.aggregates.sum import summed
 from muntin.aggregates.types import is_number
 
 _SUM = pa.decimal128(38, 0)
 _TWO_64 = "18446744073709551616"
 # The merged sum is rounded to a floating-point number in the same way as `quotients` rounds it.
-_WIDE = f"({{0}}::HUGEINT >> 64)::BIGINT::DOUBLE * {_TWO_64}::DOUBLE + ({{0}}::HUGEINT & ({_TWO_64}::HUGEINT - 1))::UBIGINT::DOUBLE"
+_WIDE = (
+    f"({{0}}::HUGEINT >> 64)::BIGINT::DOUBLE * {_TWO_64}::DOUBLE"
+    f" + ({{0}}::HUGEINT & ({_TWO_64}::HUGEINT - 1))::UBIGINT::DOUBLE"
+)
 _FORM = f"coalesce(TRY_CAST({{0}} AS BIGINT)::DOUBLE, {_WIDE}) / {{1}}::BIGINT::DOUBLE"
 
 
-def _result(kept: Kept, kind: pa.DataType, fraction: Fraction) -> Result:
+def _result(kept: ArgumentSummary, kind: pa.DataType, fraction: Fraction) -> Result:
     del kind, fraction
     return real_result(quotients(kept.counts, kept.whole, kept.reals, kept.scale), kept.counts > 0)
 

@@ -1,4 +1,4 @@
-"""BOOL_OR: whether any values are true, NULLs aside; NULL over no values."""
+"""BOOL_OR: whether any values are true, ignoring NULLs; NULL if there are none."""
 
 from __future__ import annotations
 

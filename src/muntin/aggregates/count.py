@@ -1,4 +1,4 @@
-"""COUNT: how many values there are, NULLs aside; ``COUNT(*)`` counts rows."""
+"""COUNT: the number of values, ignoring NULLs; ``COUNT(*)`` counts rows."""
 
 from __future__ import annotations
 
@@ -6,11 +6,18 @@ from fractions import Fraction
 
 import pyarrow as pa
 
-from muntin.aggregates.function import AggregateFunction, Arguments, Kept, Partial, Result, differ
+from muntin.aggregates.function import (
+    AggregateFunction,
+    Arguments,
+    ArgumentSummary,
+    Partial,
+    Result,
+    differ,
+)
 from muntin.aggregates.types import is_any
 
 
-def _result(kept: Kept, kind: pa.DataType, fraction: Fraction) -> Result:
+def _result(kept: ArgumentSummary, kind: pa.DataType, fraction: Fraction) -> Result:
     del kind, fraction
     return Result(pa.array(kept.counts), differ(kept.counts))
 

@@ -1,4 +1,4 @@
-"""What FIRST and LAST have in common: the value of the row at one end of the order of time."""
+"""The common part of FIRST and LAST: the value of the oldest or newest row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from muntin.aggregates.types import is_any
 
 
 def by_time(name: str, edge: Edge, *, oracle: str) -> AggregateFunction:
-    """Return the function that gives the value at one end."""
+    """Return the function for the oldest or the newest row."""
     return AggregateFunction(
         name=name,
         example=f"{name.upper()}(x)",

@@ -1,4 +1,4 @@
-"""From exact sums to results: decimals, quotients and variances that are rounded once or nearly so."""
+"""Results from exact sums: decimals, quotients and variances, rounded once or nearly so."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TWO_64 = 2.0**64
 
 
 def fits_decimal(words: Integers) -> Mask:
-    """Which sums of three words are less than 10^38, so that a decimal of 38 digits can hold them."""
+    """Return which sums of three words fit into a decimal of 38 digits."""
     low, middle, high = words[:, 0].view(np.uint64), words[:, 1], words[:, 2]
     top, bottom = np.int64(_LIMIT >> 64), np.uint64(_LIMIT & (2**64 - 1))
     least, last = np.int64((-_LIMIT) >> 64), np.uint64((-_LIMIT) & (2**64 - 1))
@@ -27,17 +27,17 @@ def fits_decimal(words: Integers) -> Mask:
 
 
 def decimals(words: Integers, valid: Mask, kind: pa.DataType) -> pa.Array:
-    """Sums of three words, of which two count, as decimals of 128 bits."""
+    """Return sums of three words, of which the highest is only a sign, as 128-bit decimals."""
     values = pa.py_buffer(np.ascontiguousarray(words[:, :2]))
     mask = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(kind, len(words), [mask, values])
 
 
 def quotients(counts: Integers, whole: Integers | None, reals: Reals | None, scale: int) -> Reals:
-    """Means, from whichever sum there is; ``scale`` is that of decimals."""
+    """Return means, from one of the two sums; ``scale`` is that of decimals."""
     divisors = np.maximum(counts, 1).astype(np.float64)
     if whole is None:
-        assert reals is not None, "one of them is there"
+        assert reals is not None, "one of the two sums is given"
         means: Reals = reals[:, 0] / divisors
         return means
     low, middle, high = whole[:, 0], whole[:, 1], whole[:, 2]
@@ -48,14 +48,14 @@ def quotients(counts: Integers, whole: Integers | None, reals: Reals | None, sca
 
 
 def square_parts(values: Reals) -> tuple[Reals, Reals]:
-    """The squares of numbers as sums of two numbers each, exactly (Dekker); unless they overflow or underflow."""
+    """Return squares as exact sums of two numbers each (Dekker), barring overflow and underflow."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         squares = values * values
         return squares, _product_error(values, values, squares)
 
 
 def _product_error(left: Reals, right: Reals, product: Reals) -> Reals:
-    """What a rounded product leaves of the exact one."""
+    """Return the difference between the exact product and the rounded one."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         big_left, big_right = left * _SPLITTER, right * _SPLITTER
         left_high, right_high = big_left - (big_left - left), big_right - (big_right - right)
@@ -79,9 +79,10 @@ def multiply_add(left: Reals, right: Reals, addend: Reals) -> Reals:
 
 
 def variances(counts: Integers, sums: Reals, squares: Reals, *, sample: bool) -> Reals:
-    """Variances from counts, sums and sums of squares, each sum in two parts: (n * squares - sum * sum) / (n * (n - 1)), or n * n.
+    """Return variances from counts, sums and sums of squares, each sum in two parts.
 
-    The difference is computed in twice the usual precision, so that numbers far from zero do not cancel each other out.
+    That is ``(n * squares - sum * sum) / (n * (n - 1))`` for a sample, else over ``n * n``. The
+    difference is computed in double-double precision, so that numbers far from zero do not cancel.
     """
     n = np.maximum(counts, 1).astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""FIRST: the value of the oldest row, NULLs aside."""
+"""FIRST: the value of the oldest row, ignoring NULLs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What an aggregate function declares, and what it computes its value from.
+"""The declaration of an aggregate function, and the state that its value is computed from.
 
-State is kept per argument and group, and shared by all aggregates over that argument: how many values
-there are, exact sums, exact sums of squares, values in order. A function names the parts it needs
-(:class:`Keep`, :class:`Rank`, :class:`Edge`, :class:`Keyed`); values come out for two states of each touched group,
-before and after the changes of an instant, side by side in one array.
+State is kept per argument and group, and shared by all aggregates over that argument: the number of
+values, exact sums, exact sums of squares, values in order. A function names the parts that it needs
+(:class:`Keep`, :class:`Rank`, :class:`Edge`, :class:`Keyed`). Values are computed for two states of
+each touched group, before and after the changes of an instant, interleaved in one array.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Keep(StrEnum):
-    """A sum that is kept per group; the number of values always is."""
+    """A sum that is kept per group, besides the number of values."""
 
     WHOLE_SUM = "whole_sum"
     REAL_SUM = "real_sum"
@@ -33,7 +33,7 @@ class Keep(StrEnum):
 
 
 class RankKind(StrEnum):
-    """Which of the ordered values of a group is asked for."""
+    """A position among the ordered values of a group."""
 
     LEAST = "least"
     GREATEST = "greatest"
@@ -71,7 +71,7 @@ Need: TypeAlias = Keep | Rank | Edge | Keyed
 
 
 class Arguments(StrEnum):
-    """What stands between the parentheses of a call."""
+    """The arguments of a call."""
 
     ONE = "expression"
     OPTIONAL = "expression or *"
@@ -80,12 +80,12 @@ class Arguments(StrEnum):
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What the state of an argument says about groups, before and after, side by side.
+class ArgumentSummary:
+    """The state of an argument for some groups, before and after, interleaved.
 
-    ``whole`` has sums of whole numbers in three words; ``reals`` and ``squares`` have sums in two parts,
-    the rounded sum and the rest. ``ranks`` has codes of values, which ``decode`` turns into values;
-    ``picked`` has the values of single rows. ``scale`` is that of a decimal argument.
+    ``whole`` has sums of whole numbers in three words; ``reals`` and ``squares`` have sums in two
+    parts, the rounded sum and the remainder. ``ranks`` has codes of values, which ``decode`` turns
+    into values; ``picked`` has the values of single rows. ``scale`` is that of a decimal argument.
     """
 
     counts: Integers
@@ -99,23 +99,23 @@ class Kept:
 
     def rank(self, rank: Rank) -> Integers:
         """Return the codes of one of the ordered values."""
-        assert self.ranks is not None, "the function asked for it"
+        assert self.ranks is not None, "the function needs it"
         return self.ranks[rank]
 
     def values(self, codes: Integers) -> pa.Array:
-        """Return the values that codes stand for."""
-        assert self.decode is not None, "the function asked for ordered values"
+        """Return the values of codes."""
+        assert self.decode is not None, "the function needs ordered values"
         return self.decode(codes)
 
     def pick(self, row: Edge | Keyed) -> Result:
         """Return the values of single rows."""
-        assert self.picked is not None, "the function asked for it"
+        assert self.picked is not None, "the function needs it"
         return self.picked[row]
 
 
 @dataclass(frozen=True)
 class Result:
-    """Values of an aggregate before and after, side by side, and which groups have another value after than before."""
+    """Values of an aggregate before and after, interleaved, and which groups changed."""
 
     values: pa.Array
     changed: Mask
@@ -123,13 +123,13 @@ class Result:
 
 @dataclass(frozen=True)
 class Partial:
-    """How an aggregate follows from the results of disjoint parts of its rows.
+    """How an aggregate is computed from the results of disjoint parts of its rows.
 
     Parameters
     ----------
     parts
-        The aggregates to compute of each part, as names of functions with their types; None stands for
-        the type of the aggregate itself.
+        The aggregates to compute of each part, as names of functions with their types; None stands
+        for the type of this aggregate.
     form
         SQL over the merged parts, ``{0}``, ``{1}``, ...
     """
@@ -145,38 +145,39 @@ class AggregateFunction:
     Parameters
     ----------
     name
-        DuckDB's name of it.
+        The name in DuckDB.
     example
         A call, for the documentation and the tests.
     accepts
-        Whether it takes an argument of a type.
+        Whether the function takes an argument of a type.
     needs
-        What to keep of an argument of a type; the fraction is the one of a quantile.
+        The state of an argument of a type; the fraction is that of a quantile.
     result
-        Its values, from what is kept, its result type and its fraction.
+        The values, from the state, the result type and the fraction.
     aliases
         Other names.
     within_group
-        Its name in the form ``name(fraction) WITHIN GROUP (ORDER BY expression)``.
+        The name in the form ``name(fraction) WITHIN GROUP (ORDER BY expression)``.
     arguments
-        What its calls take.
+        The arguments of a call.
     partial
-        How it follows from partial results over an argument of a type; None if it does not.
+        How partial results over an argument of a type are merged; None if they cannot be.
     merged_by
-        The function that merges its own results over parts.
+        The function that merges results over parts.
     ignores_duplicates
         Whether DISTINCT makes no difference.
     adds_up_distinct
-        Whether its DISTINCT form adds up over parts that share no value.
+        Whether results with DISTINCT add up over parts that share no value.
     oracle
-        The call in DuckDB that defines its value; ``{order}`` are the columns that order rows by time.
+        The call in DuckDB that defines the value; ``{order}`` are the columns that order rows
+        by time.
     """
 
     name: str
     example: str
     accepts: Callable[[pa.DataType], bool]
     needs: Callable[[pa.DataType, Fraction], tuple[Need, ...]]
-    result: Callable[[Kept, pa.DataType, Fraction], Result]
+    result: Callable[[ArgumentSummary, pa.DataType, Fraction], Result]
     aliases: tuple[str, ...] = ()
     within_group: str = ""
     arguments: Arguments = Arguments.ONE
@@ -188,19 +189,19 @@ class AggregateFunction:
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """All names under which users may call it."""
+        """All names under which users may call the function."""
         return (self.name, *self.aliases, *([self.within_group] if self.within_group else []))
 
     @property
     def by_time(self) -> bool:
-        """Whether its value depends on the order in which rows came."""
+        """Whether the value depends on the order in which rows arrived."""
         return any(
             isinstance(need, Edge | Keyed) for need in self.needs(pa.int64(), Fraction(1, 2))
         )
 
 
 def differ(*columns: npt.NDArray[np.generic]) -> Mask:
-    """Return for which groups some column has another value after than before."""
+    """Return which groups have a column whose value changed."""
     masks = [column[0::2] != column[1::2] for column in columns]
     masks = [mask.any(axis=1) if mask.ndim > 1 else mask for mask in masks]
     changed: Mask = np.logical_or.reduce(masks)
@@ -220,7 +221,7 @@ def real_result(numbers: Reals, valid: Mask) -> Result:
     return Result(pa.array(numbers, mask=~valid), differ(numbers.view(np.int64), valid))
 
 
-def ranked_result(kept: Kept, rank: Rank) -> Result:
+def ranked_result(kept: ArgumentSummary, rank: Rank) -> Result:
     """Return one of the ordered values, NULL where there is none."""
     some, codes = kept.counts > 0, kept.rank(rank)
     return Result(masked(kept.values(codes), some), differ(some, codes))

@@ -1,4 +1,4 @@
-"""LAST: the value of the newest row, NULLs aside."""
+"""LAST: the value of the newest row, ignoring NULLs."""
 
 from __future__ import annotations
 

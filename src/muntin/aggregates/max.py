@@ -1,4 +1,4 @@
-"""MAX: the greatest value, NULLs aside; NULL over no values."""
+"""MAX: the greatest value, ignoring NULLs; NULL if there are none."""
 
 from __future__ import annotations
 

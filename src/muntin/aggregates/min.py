@@ -1,4 +1,4 @@
-"""MIN: the least value, NULLs aside; NULL over no values."""
+"""MIN: the least value, ignoring NULLs; NULL if there are none."""
 
 from __future__ import annotations
 

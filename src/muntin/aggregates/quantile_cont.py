@@ -1,4 +1,4 @@
-"""QUANTILE_CONT: the value at a fraction of the way through, interpolated between its neighbors."""
+"""QUANTILE_CONT: the value at a fraction of the order, interpolated between its neighbors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from muntin.aggregates.exact import multiply_add
 from muntin.aggregates.function import (
     AggregateFunction,
     Arguments,
-    Kept,
+    ArgumentSummary,
     Rank,
     RankKind,
     Result,
@@ -26,7 +26,7 @@ def neighbors(kind: pa.DataType, fraction: Fraction) -> tuple[Rank, ...]:
     return Rank(RankKind.LOWER, fraction), Rank(RankKind.UPPER, fraction)
 
 
-def interpolated(kept: Kept, kind: pa.DataType, fraction: Fraction) -> Result:
+def interpolated(kept: ArgumentSummary, kind: pa.DataType, fraction: Fraction) -> Result:
     """Return the values between the neighbors."""
     some = kept.counts > 0
     ranks = neighbors(kind, fraction)
@@ -36,7 +36,7 @@ def interpolated(kept: Kept, kind: pa.DataType, fraction: Fraction) -> Result:
     )
     place = np.maximum(kept.counts - 1, 0) * float(fraction)
     share = place - np.floor(place)
-    # DuckDB multiplies and adds in one operation. Equal neighbors are their own mean, also infinite ones.
+    # DuckDB multiplies and adds in one operation. Equal neighbors, even infinite, are the mean.
     with np.errstate(invalid="ignore"):
         numbers = np.where(lower == upper, lower, multiply_add(lower, 1.0 - share, upper * share))
     numbers = np.where(some, numbers, 0.0)

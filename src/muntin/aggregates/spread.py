@@ -1,4 +1,4 @@
-"""What variances and standard deviations have in common: exact sums of values and of squares."""
+"""The common part of variances and standard deviations: exact sums of values and of squares."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from muntin.aggregates.exact import variances
-from muntin.aggregates.function import AggregateFunction, Keep, Kept, Result, real_result
+from muntin.aggregates.function import AggregateFunction, ArgumentSummary, Keep, Result, real_result
 from muntin.aggregates.types import is_number
 
 
-def _result(*, sample: bool, root: bool) -> Callable[[Kept, pa.DataType, Fraction], Result]:
-    def result(kept: Kept, kind: pa.DataType, fraction: Fraction) -> Result:
+def _result(
+    *, sample: bool, root: bool
+) -> Callable[[ArgumentSummary, pa.DataType, Fraction], Result]:
+    def result(kept: ArgumentSummary, kind: pa.DataType, fraction: Fraction) -> Result:
         del kind, fraction
-        assert kept.reals is not None, "the function asked for it"
-        assert kept.squares is not None, "the function asked for it"
+        assert kept.reals is not None, "the function needs it"
+        assert kept.squares is not None, "the function needs it"
         numbers = variances(kept.counts, kept.reals, kept.squares, sample=sample)
         return real_result(np.sqrt(numbers) if root else numbers, kept.counts > int(sample))
 
@@ -27,7 +29,7 @@ def _result(*, sample: bool, root: bool) -> Callable[[Kept, pa.DataType, Fractio
 def spread(
     name: str, *, sample: bool, root: bool, aliases: tuple[str, ...] = ()
 ) -> AggregateFunction:
-    """Return the variance, or its root, of a sample or of the values themselves."""
+    """Return the variance, or its root, of a sample or of a population."""
     return AggregateFunction(
         name=name,
         example=f"{name.upper()}(x)",

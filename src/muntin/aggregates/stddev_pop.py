@@ -1,4 +1,4 @@
-"""STDDEV_POP: the standard deviation of the values; NULL over none."""
+"""STDDEV_POP: the standard deviation of the values; NULL if there are none."""
 
 from __future__ import annotations
 

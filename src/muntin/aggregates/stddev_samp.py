@@ -1,4 +1,4 @@
-"""STDDEV_SAMP: the standard deviation of a sample; NULL over fewer than two values."""
+"""STDDEV_SAMP: the standard deviation of a sample; NULL for fewer than two values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SUM: exact, whatever the order in which values come and go; NULL over no values.
+"""SUM: exact for any order of additions and removals; NULL if there are no values.
 
 Sums of whole numbers and decimals that do not fit into 38 digits are NULL.
 """
@@ -14,8 +14,8 @@ import pyarrow.types as pat
 from muntin.aggregates.exact import decimals, fits_decimal
 from muntin.aggregates.function import (
     AggregateFunction,
+    ArgumentSummary,
     Keep,
-    Kept,
     Need,
     Partial,
     Result,
@@ -25,20 +25,20 @@ from muntin.aggregates.function import (
 from muntin.aggregates.types import is_summable
 
 _SHORT = 18
-"""Digits of decimals whose sums cannot exceed 38 digits, however many rows there are."""
+"""Digits of decimals whose sums never exceed 38 digits, for any number of rows."""
 
 
 def summed(kind: pa.DataType, fraction: Fraction) -> tuple[Need, ...]:
-    """Return the sum that is exact for values of a type."""
+    """Return the sum to keep, which is exact for values of a type."""
     del fraction
     return (Keep.REAL_SUM if pat.is_floating(kind) else Keep.WHOLE_SUM,)
 
 
-def _result(kept: Kept, kind: pa.DataType, fraction: Fraction) -> Result:
+def _result(kept: ArgumentSummary, kind: pa.DataType, fraction: Fraction) -> Result:
     del fraction
     some = kept.counts > 0
     if kept.whole is None:
-        assert kept.reals is not None, "the function asked for it"
+        assert kept.reals is not None, "the function needs it"
         return real_result(kept.reals[:, 0], some)
     fits = some & fits_decimal(kept.whole)
     words = np.where(fits[:, None], kept.whole, 0)

@@ -23,7 +23,7 @@ def is_summable(kind: pa.DataType) -> bool:
 
 
 def is_ordered(kind: pa.DataType) -> bool:
-    """Accept what has an order that codes keep: everything that is not nested."""
+    """Accept types whose order codes keep: all that are not nested."""
     return not pat.is_nested(kind)
 
 

@@ -1,4 +1,4 @@
-"""VAR_POP: the variance of the values; NULL over none."""
+"""VAR_POP: the variance of the values; NULL if there are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VAR_SAMP: the variance of a sample; NULL over fewer than two values."""
+"""VAR_SAMP: the variance of a sample; NULL for fewer than two values."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Both follow one table of rules (:mod:`muntin.engine.flat_conversion`), so the form in which rows
 arrive makes no difference: values of one kind become the Arrow array that holds them unchanged,
-and that is converted. Lists, structs and maps are converted element by element.
+and that is converted. Lists, structs and maps are converted child by child.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ from muntin.engine.flat_conversion import (
     Column,
     check_zoneless,
     convert_flat,
+    decoded,
     is_text,
     to_floating,
 )
+from muntin.engine.nested_conversion import are_nested_alike, convert_nested, is_list
 
 _EPOCH_UNITS = ("s", "ms", "us", "ns")
 
@@ -38,14 +40,24 @@ def convert(column: Column, kind: pa.DataType) -> Column:
 
     Integers in a timestamp column are microseconds since 1970, whatever the unit of the column.
     """
-    nested = (_is_list, pat.is_struct, pat.is_map)
-    if column.type != kind and any(test(column.type) and test(kind) for test in nested):
-        return from_values(column.to_pylist(), kind)
-    return convert_flat(column, kind)
+    if column.type == kind:
+        return column
+    column = decoded(column)
+    if not are_nested_alike(column.type, kind):
+        return convert_flat(column, kind)
+    if isinstance(column, pa.Array):
+        return convert_nested(column, kind, _convert_child)
+    chunks = [convert_nested(chunk, kind, _convert_child) for chunk in column.chunks]
+    return pa.chunked_array(chunks, kind)
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pat.is_list(kind) or pat.is_large_list(kind) or pat.is_fixed_size_list(kind))
+def _convert_child(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Convert a child as the values that it holds: NULLs, and no values, fit any type."""
+    if column.null_count == len(column):
+        return pa.nulls(len(column), kind)
+    if pat.is_floating(kind) and (pat.is_decimal(column.type) or pat.is_uint64(column.type)):
+        return from_values(column.to_pylist(), kind)  # Python rounds to the nearest float
+    return convert(column, kind)
 
 
 class _Kind(Enum):
@@ -120,7 +132,7 @@ def from_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 def _uniform(values: Sequence[Any], given: _Kind, kind: pa.DataType) -> pa.Array:
     """Convert values of one kind, and Nones."""
-    if _is_list(kind) and given is _Kind.LIST:
+    if is_list(kind) and given is _Kind.LIST:
         return _list_array(values, kind)
     if pat.is_struct(kind) and given is _Kind.MAPPING:
         return _struct_array(values, kind)

@@ -156,6 +156,10 @@ def table_mistakes(table: Table, allowed: AllowedPaths | None) -> Iterator[Input
 # -- sinks -----------------------------------------------------------------------------------------
 
 
+SINK_OPTIONS = ("sink", "format", "path")
+"""The options in the WITH of a query that belong to its sink; all others are settings."""
+
+
 @dataclass(frozen=True)
 class SinkOptions:
     """What the WITH of a query says about its sink; ``kind`` is None where it names none."""

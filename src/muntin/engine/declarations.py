@@ -8,6 +8,7 @@ from itertools import count
 from typing import Generic, TypeVar
 
 from muntin.engine.declaration_checks import (
+    SINK_OPTIONS,
     SinkOptions,
     sink_mistakes,
     stream_mistakes,
@@ -88,7 +89,7 @@ class Declarations:
                 f"the name {query.name} is taken",
                 hint="Choose another name, or drop what has it first",
             )
-        return (settings or self.settings).of_query(query.options)
+        return (settings or self.settings).of_query(query.options, SINK_OPTIONS)
 
     def add_query(self, query: Query) -> None:
         """Take a query."""
@@ -105,7 +106,7 @@ class Declarations:
         """Yield what is wrong with the options of a query: its settings and its sink."""
         for option in query.options:
             try:
-                self.settings.of_query((option,))
+                self.settings.of_query((option,), SINK_OPTIONS)
             except SettingError as error:
                 yield error
         yield from sink_mistakes(query, self.allowed, connected=self.connected)

@@ -37,7 +37,7 @@ from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.arguments import check_name, read_timeout
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import BEFORE_ALL, Instant, format_instant, parse_instant
-from muntin.model.settings import Settings, parse_advance
+from muntin.model.settings import Settings
 from muntin.operators.scheduled_join import Pace
 from muntin.operators.workspace import Workspace
 from muntin.plan.description import Node, draw, to_dict
@@ -423,7 +423,7 @@ class Engine:
             times = read_times(table, state.stream.time, where)
             if len(times):
                 state.last_row = arrival
-            limit = parse_advance(self._declared.settings.max_advance)
+            limit = self._declared.settings.engine.max_advance
             batch = state.set_aside(_arrived(table, times, arrival), limit, self._groups.advanced)
             for group in self._groups.take(state, batch):
                 group.move()

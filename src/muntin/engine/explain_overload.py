@@ -11,7 +11,7 @@ def describe_overload(overload: Overload) -> Node:
     """Whether a join is overloaded, who may probe then, and what was decided last."""
     adapter, operator = overload.adapter, overload.operator
     policy, period, stale = (
-        adapter.control.policy,
+        adapter.config.policy,
         operator.limiting.period,
         operator.stale_results(),
     )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from datetime import time as time_of_day
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as pat
@@ -20,6 +21,9 @@ Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 Cast: TypeAlias = Callable[[Column, pa.DataType], Column]
 Test: TypeAlias = Callable[[pa.DataType], bool]
 
+_DAY = 86_400_000_000
+_OFFSET = r"[T ].*(Z|[+-]\d\d(:?\d\d)?)$"
+"""The offset from UTC at the end of an ISO text."""
 _INT64_DIGITS, _UINT64_DIGITS, MOST_DIGITS = 19, 20, 76
 
 
@@ -30,7 +34,7 @@ def convert_flat(column: Column, kind: pa.DataType) -> Column:
     """
     if column.type == kind:
         return column
-    column = _decoded(column)
+    column = decoded(column)
     if column.type == kind:
         return column
     if pat.is_null(column.type):
@@ -41,11 +45,11 @@ def convert_flat(column: Column, kind: pa.DataType) -> Column:
     raise TypeError(f"{column.type} does not convert to {kind}")
 
 
-def _decoded(column: Column) -> Column:
+def decoded(column: Column) -> Column:
     """Return the column without encodings: dictionaries, runs and views become plain values."""
     kind = column.type
     if pat.is_dictionary(kind) or pat.is_run_end_encoded(kind):
-        return _decoded(column.cast(kind.value_type))
+        return decoded(column.cast(kind.value_type))
     if kind == pa.string_view():
         return column.cast(pa.string())
     return column.cast(pa.binary()) if kind == pa.binary_view() else column
@@ -100,13 +104,24 @@ def _integers_to_timestamp(column: Column, kind: pa.DataType) -> Column:
 
 
 def _text_to_timestamp(column: Column, kind: pa.DataType) -> Column:
-    """Read ISO texts; those that Arrow cannot read, such as ones with an offset, one by one."""
+    """Read ISO texts, as DuckDB does in UTC where they have no offset."""
     try:
         return column.cast(pa.timestamp(kind.unit)).cast(kind)
     except pa.ArrowInvalid:
+        return _instants(column).cast(pa.timestamp("us", kind.tz)).cast(kind)
+
+
+def _instants(column: Column) -> Column:
+    """Read ISO texts, some with an offset, as microseconds; a column that Arrow cannot read, text by text."""
+    zoned = pc.match_substring_regex(column, _OFFSET)
+    try:
+        here = pc.if_else(zoned, None, column).cast(pa.timestamp("us"))
+        elsewhere = pc.if_else(zoned, column, None).cast(pa.timestamp("us", "UTC"))
+    except pa.ArrowInvalid:
         texts = column.to_pylist()
         micros = [None if text is None else parse_instant(text) for text in texts]
-        return pa.array(micros, pa.int64()).cast(pa.timestamp("us", kind.tz)).cast(kind)
+        return pa.array(micros, pa.int64())
+    return pc.coalesce(here.cast(pa.int64()), elsewhere.cast(pa.int64()))
 
 
 def _timestamp_to_date(column: Column, kind: pa.DataType) -> Column:
@@ -117,16 +132,33 @@ def _timestamp_to_date(column: Column, kind: pa.DataType) -> Column:
 
 
 def _duration_to_interval(column: Column, kind: pa.DataType) -> Column:
-    return pa.array(column.cast(pa.duration("us")).to_pylist(), kind)
+    """Split durations into days and the rest of a day, which is never negative."""
+    micros = column.cast(pa.duration("us")).cast(pa.int64())
+    present = micros.fill_null(0).to_numpy()
+    parts = np.empty(len(column), [("months", "i4"), ("days", "i4"), ("nanos", "i8")])
+    parts["months"] = 0
+    parts["days"], parts["nanos"] = np.divmod(present, _DAY)
+    parts["nanos"] *= 1000
+    intervals = pa.Array.from_buffers(kind, len(column), [None, pa.py_buffer(parts)])
+    return intervals if not column.null_count else pc.if_else(column.is_valid(), intervals, None)
 
 
 def _text_to_time(column: Column, kind: pa.DataType) -> Column:
-    texts = column.to_pylist()
+    """Read ISO texts as those of a day; a column that Arrow cannot read so, text by text."""
+    day = pa.scalar("1970-01-01", column.type)
+    try:
+        moments = pc.binary_join_element_wise(day, column, pa.scalar("T", column.type))
+        return moments.cast(pa.timestamp("us")).cast(pa.time64("us")).cast(kind)
+    except pa.ArrowInvalid:
+        return _times_of_day(column.to_pylist()).cast(kind)
+
+
+def _times_of_day(texts: list[str | None]) -> pa.Array:
     if any(text is not None and TOO_FINE.search(text) for text in texts):
         raise ValueError("a time of day finer than microseconds")
     times = [None if text is None else time_of_day.fromisoformat(text) for text in texts]
     check_zoneless(times)
-    return pa.array(times, pa.time64("us")).cast(kind)
+    return pa.array(times, pa.time64("us"))
 
 
 def check_zoneless(times: Iterable[Any]) -> None:

@@ -1,4 +1,5 @@
-"""The meaning of SQL expressions: types and values, computed by DuckDB over Arrow batches.
+"""Types and values of SQL expressions, computed by DuckDB over Arrow batches.
 
-The only home of duckdb besides the oracle in ``testing``. Imports model and plan only.
+The only package that imports duckdb, besides the oracle in ``testing``. Imports model and plan
+only.
 """

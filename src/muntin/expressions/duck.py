@@ -1,7 +1,7 @@
 """DuckDB connections that can compute but cannot reach files or the network.
 
-One thread, UTC, external access off and the configuration locked, so that no expression of a user's
-script can turn it on again. A connection that DuckDB gives up on is replaced.
+One thread, UTC, external access off and the configuration locked, so that no expression in a user's
+script can turn it on. A connection that is broken after a fatal error is replaced.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 _PARSE = "SELECT json_serialize_sql(?, skip_null := true, skip_empty := true, skip_default := true)"
 
 DuckError = duckdb.Error
-"""What :meth:`Duck.run` raises when DuckDB refuses the SQL or fails on the rows."""
+"""Raised by :meth:`Duck.run` when DuckDB refuses the SQL or fails on the rows."""
 DuckFatalError = (duckdb.FatalException, duckdb.InternalException, duckdb.OutOfMemoryException)
-"""Errors after which the connection cannot be trusted; :class:`Duck` replaces it by itself."""
+"""Errors after which the connection is broken; :class:`Duck` replaces it."""
 EvaluationFailure = (duckdb.Error, pa.ArrowException, MemoryError, NotImplementedError)
-"""What running SQL over rows can raise because of the SQL or the rows."""
+"""Everything that running SQL over rows can raise because of the SQL or the rows."""
 
 
 class Duck:
-    """Runs SQL over Arrow tables under given names.
+    """Runs SQL over named Arrow tables.
 
     Parameters
     ----------
     **settings
-        Further settings of the connections, for example ``memory_limit="1GB"``.
+        Additional settings of the connections, for example ``memory_limit="1GB"``.
     """
 
     def __init__(self, **settings: str) -> None:
@@ -43,7 +43,7 @@ class Duck:
         self._strict: duckdb.DuckDBPyConnection | None = None
 
     def parse(self, sql: str) -> str:
-        """Return the syntax tree of a SELECT as JSON, without defaults; nothing runs."""
+        """Return the syntax tree of a SELECT as JSON, without defaults, and run nothing."""
         try:
             ((tree,),) = self._connection().execute(_PARSE, [sql]).fetchall()
         except DuckFatalError:
@@ -65,10 +65,10 @@ class Duck:
         return self._fast
 
     def run_strictly(self, sql: str, /, **tables: pa.Table) -> pa.Table:
-        """Like :meth:`run`, but without optimizers that move expressions out of ``TRY``.
+        """Run like :meth:`run`, but without optimizers that move expressions out of ``TRY``.
 
         DuckDB computes an expression that occurs twice, or one side of a long IN list, in a step
-        below the one that has the TRY. The rewriter of expressions stays on: whether ``x + 1 > 3``
+        below the one with the TRY. The expression rewriter stays on: whether ``x + 1 > 3``
         overflows depends on it, so a row has the same value here and in :meth:`run`.
         """
         if self._strict is None:
@@ -106,7 +106,7 @@ def _run(connection: duckdb.DuckDBPyConnection, sql: str, tables: dict[str, pa.T
 
 
 def _is_interrupt(error: BaseException) -> bool:
-    """Whether Ctrl-C ended a query: DuckDB takes the signal and raises an error instead."""
+    """Return whether Ctrl-C ended a query: DuckDB handles the signal and raises another error."""
     return isinstance(error, duckdb.InterruptException) or (
         isinstance(error, RuntimeError) and "interrupt" in str(error).lower()
     )
@@ -114,7 +114,7 @@ def _is_interrupt(error: BaseException) -> bool:
 
 @cache
 def _hoisting() -> str:
-    """All of DuckDB's optimizers but the one that rewrites single expressions, comma-separated."""
+    """Return all of DuckDB's optimizers but the expression rewriter, comma-separated."""
     with duckdb.connect(":memory:") as connection:
         names = [
             str(name)

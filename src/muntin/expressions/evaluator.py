@@ -1,4 +1,4 @@
-"""Evaluating bound expressions over batches whose columns have flat names (``0.LocationId``)."""
+"""Evaluation of bound expressions over batches with flat column names (``0.LocationId``)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from muntin.plan.query import Expression
 
 
 class Evaluator:
-    """Computes expressions; plain columns are passed through, and plain conditions decided, without asking DuckDB.
+    """Computes expressions; plain columns and plain conditions bypass DuckDB.
 
-    A row for which an expression has no value, because a number overflows or a cast is impossible,
-    gets NULL for that expression; all other values stay what they are. ``failures`` counts these
-    rows, once per evaluation however many expressions fail on a row; ``last_failure`` is the reason
-    for the last one.
+    Where an expression fails on a row, because a number overflows or a cast is impossible, its
+    value is NULL; other values are not affected. ``failures`` counts these rows, once per
+    evaluation however many expressions fail on a row; ``last_failure`` is the reason for the last
+    one.
     """
 
     def __init__(self, duck: Duck) -> None:
@@ -30,7 +30,7 @@ class Evaluator:
         self.last_failure = ""
 
     def columns(self, expressions: Sequence[Expression], batch: pa.Table) -> list[pa.ChunkedArray]:
-        """The values of each expression, row by row."""
+        """Return the values of each expression, row by row."""
         computed = [expression for expression in expressions if expression.column is None]
         values = iter(self.raw([expression.sql for expression in computed], batch))
         found = []
@@ -42,10 +42,10 @@ class Evaluator:
         return found
 
     def raw(self, texts: Sequence[str], batch: pa.Table) -> list[pa.ChunkedArray]:
-        """The values of SQL texts over the batch."""
+        """Return the values of SQL texts over the batch."""
         if not texts:
             return []
-        # DuckDB scans a table without columns as one without rows, so constants need something to stand on.
+        # DuckDB scans a table without columns as one without rows, so constants need a column.
         rows = batch if batch.num_columns else pa.table({"rows": np.zeros(batch.num_rows, np.int8)})
         try:
             return self._run(texts, rows)
@@ -71,8 +71,8 @@ class Evaluator:
     def _tried(self, text: str, rows: pa.Table) -> tuple[pa.ChunkedArray, Mask]:
         """Return the values of a text, and on which rows it fails.
 
-        TRY finds those rows in one go, and the struct inside tells them from rows whose value is NULL.
-        Some errors pass through TRY; then the rows are searched by halves.
+        TRY finds those rows in one query, and the struct inside distinguishes them from rows whose
+        value is NULL. Some errors pass through TRY; then the rows are searched by halves.
         """
         try:
             select = f"SELECT TRY(struct_pack(v := ({text}))) AS c FROM batch"
@@ -85,7 +85,7 @@ class Evaluator:
         return pc.struct_field(tried, 0), tried.is_null().to_numpy()
 
     def _cast(self, column: pa.ChunkedArray, expression: Expression) -> pa.ChunkedArray:
-        """Return a column as the type of its expression, NULL where a value does not fit."""
+        """Return a column cast to the type of its expression, NULL where a value does not fit."""
         try:
             return column.cast(expression.type)
         except EvaluationFailure as error:
@@ -102,7 +102,7 @@ class Evaluator:
             self.last_failure = first_line(error)
 
     def holds(self, predicates: Sequence[Expression], batch: pa.Table) -> npt.NDArray[np.bool_]:
-        """Whether all predicates are true (not false, not NULL), row by row."""
+        """Return whether all predicates are true (not false, not NULL), row by row."""
         masks = [plain_mask(predicate.sql, batch) for predicate in predicates]
         plain = [mask for mask in masks if mask is not None]
         if plain and len(plain) == len(masks):

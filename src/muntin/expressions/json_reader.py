@@ -14,7 +14,7 @@ _TOKEN = re.compile(r'\s*(?:([\[{]|[\]}]|[,:])|("(?:[^"\\]|\\.)*"|[^\s\[\]{},:"]
 
 
 def read_json(text: str) -> Any:
-    """Return the value that the text stands for.
+    """Return the value of a JSON text.
 
     >>> read_json('{"a": [1, true, "x"]}')
     {'a': [1, True, 'x']}
@@ -30,7 +30,7 @@ def read_deep_json(text: str) -> Any:
     root: list[Any] = []
     containers: list[Any] = [root]
     keys: list[str | None] = [None]
-    """The key that waits for its value, per open container."""
+    """The key whose value comes next, per open container."""
     for match in _TOKEN.finditer(text):
         mark, atom = match.groups()
         if mark in {"]", "}"}:
@@ -48,7 +48,7 @@ def read_deep_json(text: str) -> Any:
 
 
 def _put(container: Any, keys: list[str | None], value: Any) -> None:
-    """Add a value to a list, or to an object under the key that waits."""
+    """Add a value to a list, or to an object under the pending key."""
     if isinstance(container, list):
         container.append(value)
     else:

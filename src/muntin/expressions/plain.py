@@ -1,6 +1,7 @@
 """Conditions that need no DuckDB: a column of whole numbers compared with a number.
 
-To ask DuckDB takes about a millisecond however few rows there are, which for small batches is most of the time that they take.
+A call to DuckDB takes about a millisecond for any number of rows, which dominates the cost of small
+batches.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _FORM = re.compile(r'"((?:[^"]|"")+)"\s*(<=|>=|<>|!=|=|<|>)\s*(-?\d{1,18})')
 
 @lru_cache(maxsize=1_024)
 def _read(text: str) -> _Plain | None:
-    """The column, the operator and the number of a condition of this form."""
+    """Return the column, the operator and the number of a condition; None for other forms."""
     found = _FORM.fullmatch(text.strip())
     return (
         None
@@ -39,7 +40,7 @@ def _read(text: str) -> _Plain | None:
 
 
 def plain_mask(text: str, batch: pa.Table) -> Mask | None:
-    """Whether a condition is true (not false, not NULL), row by row; None if it is not of this form.
+    """Return whether a condition is true, not false or NULL, row by row; None for other forms.
 
     >>> plain_mask('"0.x" >= 2', pa.table({"0.x": [1, 2, None]})).tolist()
     [False, True, False]

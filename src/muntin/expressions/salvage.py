@@ -1,4 +1,4 @@
-"""Computing a column when some rows fail: halve the rows until the failing ones stand alone.
+"""Compute a column when some rows fail, by halving the rows until the failing ones are alone.
 
 Cost: O(f log n) computations for f failing rows among n.
 """
@@ -15,9 +15,9 @@ from muntin.errors import EvaluationError
 from muntin.expressions.duck import EvaluationFailure
 
 MOST = 4_096
-"""Rows of one batch that may fail one by one.
+"""The largest number of rows of a batch that may fail.
 
-Beyond that the expression counts as one that cannot be evaluated: the search would take too long.
+If more fail, the expression counts as one that cannot be evaluated: the search would take too long.
 """
 
 Compute = Callable[[pa.Table], pa.ChunkedArray]
@@ -25,7 +25,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def salvage(compute: Compute, rows: pa.Table, what: str) -> tuple[pa.ChunkedArray, Mask]:
-    """Return the values of all rows, NULL where ``compute`` fails, and which rows those are.
+    """Return the values of all rows, NULL where ``compute`` fails, and a mask of those rows.
 
     Raises :class:`muntin.errors.EvaluationError` if ``compute`` fails even without rows, or on more
     than ``MOST`` of them. ``what`` names the column in that error.
@@ -58,5 +58,5 @@ def salvage(compute: Compute, rows: pa.Table, what: str) -> tuple[pa.ChunkedArra
 
 
 def first_line(error: BaseException) -> str:
-    """Return an error in one line."""
+    """Return the first line of an error."""
     return (str(error).splitlines() or [type(error).__name__])[0]

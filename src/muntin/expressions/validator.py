@@ -1,10 +1,10 @@
-"""Decide from DuckDB's own syntax tree whether expressions are safe to run.
+"""Decide from DuckDB's syntax tree whether expressions are safe to run.
 
-The tree is the one that DuckDB builds for the very text it will run, so nothing depends on how another
-parser reads that text. Every node must be of a known kind with known fields, every function must be in
-the reviewed list of :mod:`muntin.expressions.allowed`, and every column must be one that the caller
-names. The rest is refused: sub-selects, aggregates, parameters, ``COLUMNS(...)``, and whatever later
-versions of DuckDB add.
+The tree is the one that DuckDB builds for the text that it will run, so nothing depends on how
+another parser reads it. Every node must be of a known kind with known fields, every function must
+be in the reviewed list of :mod:`muntin.expressions.allowed`, and every column must be one that the
+caller names. All else is refused: sub-selects, aggregates, parameters, ``COLUMNS(...)``, and node
+kinds that later versions of DuckDB add.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from muntin.expressions.json_reader import read_json
 Json: TypeAlias = Any
 
 _ALIAS = f"column {secrets.token_hex(8)} "
-"""What the names of result columns begin with. No text can guess it to end its own item early."""
+"""The prefix of result columns; random, so that no text can end its item early and imitate it."""
 
 _SELECT = {"type", "cte_map", "select_list", "from_table", "aggregate_handling"}
 _COMMON = {"class", "type", "alias", "query_location", "query_location_length"}
@@ -35,18 +35,20 @@ _FIELDS: dict[str, set[str]] = {
     "CONJUNCTION": {"children"},
     "CONSTANT": {"literal"},
     "FUNCTION": {
-        "function_name", "schema", "catalog", "qualified_name", "arguments", "is_operator", "order_bys"
+        "function_name", "schema", "catalog", "qualified_name", "arguments", "is_operator",
+        "order_bys",
     },
     "LAMBDA": {"lhs", "expr", "syntax_type"},
     "OPERATOR": {"children"},
     "SUBQUERY": {"subquery_type", "subquery", "child", "comparison_type"},
     "TYPE": {"type_name", "children", "qualified_name"},
 }  # fmt: skip
-"""The kinds of nodes, each with the fields it may have. Absent fields have their default."""
+"""The kinds of nodes, each with the fields it may have; absent fields have their defaults."""
 
 _OPERATORS = {
-    "ARRAY_CONSTRUCTOR", "ARRAY_EXTRACT", "ARRAY_SLICE", "COMPARE_IN", "COMPARE_NOT_IN", "OPERATOR_COALESCE",
-    "OPERATOR_IS_NOT_NULL", "OPERATOR_IS_NULL", "OPERATOR_NOT", "OPERATOR_TRY", "STRUCT_EXTRACT",
+    "ARRAY_CONSTRUCTOR", "ARRAY_EXTRACT", "ARRAY_SLICE", "COMPARE_IN", "COMPARE_NOT_IN",
+    "OPERATOR_COALESCE", "OPERATOR_IS_NOT_NULL", "OPERATOR_IS_NULL", "OPERATOR_NOT", "OPERATOR_TRY",
+    "STRUCT_EXTRACT",
 }  # fmt: skip
 _BRANCHES = ("input", "lower", "upper", "else_expr", "child", "left", "right", "type_expr")
 _NO_ORDER = {"type": "ORDER_MODIFIER"}
@@ -68,8 +70,9 @@ class UnparsableError(Exception):
 class NotAllowedError(Exception):
     """One of the expressions contains something that is not allowed.
 
-    ``index`` is the place of the expression. ``function`` or ``column`` is set if one is to blame, with
-    ``arguments`` the number of arguments of the function; otherwise ``what`` describes the node.
+    ``index`` is the place of the expression. ``function`` or ``column`` is set if it is the cause,
+    with ``arguments`` the number of arguments of the function; otherwise ``what`` describes the
+    node.
     """
 
     def __init__(
@@ -116,7 +119,7 @@ def check_expressions(duck: Duck, texts: Sequence[str], columns: Collection[str]
 def _parse(duck: Duck, texts: Sequence[str]) -> list[Json]:
     """Return one tree per expression.
 
-    A text that ends its own item and begins another changes the number of items or their names.
+    A text that ends its item and begins another changes the number of items or their names.
     """
     tree = read_json(duck.parse(select_text(texts)))
     if tree["error"]:
@@ -205,7 +208,7 @@ def _check_function(node: Json, names: frozenset[str]) -> None:
 def _lambda_branches(
     node: Json, columns: Collection[str], names: frozenset[str]
 ) -> list[tuple[Json, frozenset[str]]]:
-    """Return what is left to check of a lambda, or of ``json -> path``; DuckDB's parser mixes them up."""
+    """Return the branches to check of a lambda, or of ``json -> path``, which DuckDB confuses."""
     left = node["lhs"]
     if node["syntax_type"] == "LAMBDA_KEYWORD":
         inner = [argument["expression"] for argument in left.get("arguments", ())] or [left]
@@ -213,7 +216,7 @@ def _lambda_branches(
             set(each) <= _COMMON | {"column_names"} and len(each["column_names"]) == 1
             for each in inner
         ):
-            raise NotAllowedError("a lambda with such parameters")
+            raise NotAllowedError("a lambda with parameters of this form")
         return [(node["expr"], names | {each["column_names"][0].lower() for each in inner})]
     path = left.get("column_names", [])
     if (
@@ -248,7 +251,7 @@ def _any_list(node: Json) -> Json:
 
 
 def _describe(node: Json) -> str:
-    """Return words for a node that has no better name."""
+    """Return a description of a node without a better name."""
     if "function_name" in node:
         return f"this form of {node['function_name']}(...)"
     return str(node.get("type") or json.dumps(node)[:40]).replace("_", " ").lower()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from muntin.kernels.arrays import Arena, EventArrays, Output, Span
 from muntin.kernels.jit import inline, kernel
 from muntin.kernels.layout import (
     BUCKETS,
@@ -86,17 +87,17 @@ def fetch(words, address):
         prefetch(words, address + _WIDTH - 1)
 
 
-@kernel(
-    "(int64[::1], int32[::1], int64[:,::1], int64[:,::1],"
-    " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1],"
-    " int64, int64, int64, int64, int64[:,::1], int64[::1], int64[::1])"
-)
-def join_pair(
-    words, halves, stores, indexes,
-    aliases, offsets, times, counts, incoming,
-    start, stop, resume, enough, out, counters, scratch,
-):  # fmt: skip
-    """Join the rows of two sources one by one in total order; returns what the kernels of ``joining`` return."""
+@kernel(Arena, EventArrays, Span, Output)
+def join_pair(arena, events, span, output):
+    """Join the rows of two sources one by one in total order.
+
+    Returns what the kernels of :mod:`muntin.kernels.nway_join` return.
+    """
+    words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
+    sources, offsets, times, counts = events.sources, events.offsets, events.times, events.counts
+    incoming = events.incoming
+    out, counters, scratch = output.out, output.counters, output.scratch
+    start, stop, resume, enough = span
     cells = scratch[: _PIPE + 1]
     rows = scratch[_PIPE + 1 : 2 * (_PIPE + 1)]
     room = out.shape[1]
@@ -123,7 +124,7 @@ def join_pair(
             prefetch(halves, cells[ahead & _PIPE])
         ahead = e + _FIRST_AHEAD
         if start <= ahead < stop:
-            o = 1 - np.int64(aliases[ahead])
+            o = 1 - np.int64(sources[ahead])
             seq = head_row(stores, o, np.int64(halves[cells[ahead & _PIPE] + o]))
             rows[ahead & _PIPE] = -1
             if stores[o, TAIL] <= seq < stores[o, NEXT]:
@@ -132,7 +133,7 @@ def join_pair(
         for stage in range(_FURTHER):
             ahead = e + _FURTHER_AHEAD - stage * _FURTHER_STEP
             if start <= ahead < stop:
-                o = 1 - np.int64(aliases[ahead])
+                o = 1 - np.int64(sources[ahead])
                 seq = rows[ahead & _PIPE]
                 if seq >= stores[o, TAIL]:
                     distance = np.int64(halves[2 * address_of(stores, o, seq) + LINK0])
@@ -145,7 +146,7 @@ def join_pair(
         if e < start:
             continue
 
-        s = np.int64(aliases[e])
+        s = np.int64(sources[e])
         o = 1 - s
         time = times[e]
         if count >= enough:

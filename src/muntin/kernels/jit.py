@@ -16,9 +16,10 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import numba
+import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -31,9 +32,11 @@ _FLAGS: dict[str, Any] = {
 # Without numba's runtime (_nrt) kernels cannot allocate, and no array is reference-counted: counting at
 # every call between kernels cost five times as much as the join itself. Callers pass scratch space in.
 
-_kernels: list[tuple[str, Any, str]] = []
-_parts: dict[str, list[tuple[str, Any, str]]] = {}
+_kernels: list[Kernel] = []
+_parts: dict[str, list[Kernel]] = {}
 _prepared = False
+dispatching = False
+"""Whether kernels that are compiled from now on check the types of their arguments at every call."""
 
 
 def inline(function: Function) -> Function:
@@ -42,22 +45,78 @@ def inline(function: Function) -> Function:
     return compiled  # type: ignore[no-any-return]
 
 
-def kernel(signature: str, part: str = "") -> Callable[[Function], Function]:
-    """Compile an entry point with the given signature, cached on disk; one of a ``part`` waits for :func:`prepare_part`."""
+class Kernel:
+    """An entry point of compiled code: one signature, called without numba's dispatch.
 
-    def decorate(function: Function) -> Function:
+    Dispatch looks up the type of every argument at every call, which takes microseconds for a
+    named tuple. The compiled code itself checks only dimensions and sizes of items, so tests set
+    :data:`dispatching` before they compile anything, and an argument of another type is an error.
+    """
+
+    def __init__(self, function: Callable[..., Any], types: Sequence[Any]) -> None:
+        self.name = function.__name__
+        self._types = types
+        self._entry: Callable[..., Any] | None = None
         try:
-            compiled: Any = numba.njit(cache=True, **_FLAGS)(function)
-            compiled._cache._cache_file._source_stamp = _stamp()  # noqa: SLF001 (numba offers no public way to say it)
+            self._compiled: Any = numba.njit(cache=True, **_FLAGS)(function)
+            self._compiled._cache._cache_file._source_stamp = _stamp()  # noqa: SLF001 (numba has no public way)
         except RuntimeError:
             # Neither the package's folder nor the user's cache folder can be written: compile at every start.
-            compiled = numba.njit(**_FLAGS)(function)
-        (_parts.setdefault(part, []) if part else _kernels).append(
-            (function.__name__, compiled, signature)
-        )
-        return compiled  # type: ignore[no-any-return]
+            self._compiled = numba.njit(**_FLAGS)(function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the compiled code, which is compiled now unless it was prepared."""
+        if self._entry is None:
+            self.compile()
+            return self(*arguments)
+        return self._entry(*arguments)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it was compiled, or loaded from the cache."""
+        return self._entry is not None
+
+    def compile(self) -> bool:
+        """Make the code ready, and return whether the cache on disk had it."""
+        if self._entry is None:
+            if isinstance(self._types[0], str):
+                self._compiled.compile(self._types[0])
+                self._entry = self._compiled
+            else:
+                self._compiled.compile(tuple(map(_type, self._types)))
+                self._compiled.disable_compile()
+                (compiled,) = self._compiled.overloads.values()
+                self._entry = self._compiled if dispatching else compiled.entry_point
+        return not self._compiled.stats.cache_misses
+
+
+def kernel(*types: Any, part: str = "") -> Callable[[Function], Function]:
+    """Compile an entry point, cached on disk; one of a ``part`` waits for :func:`prepare_part`.
+
+    ``types`` are those of the parameters: ``int``, ``float``, an array type or a named tuple of
+    :mod:`muntin.kernels.arrays`; or one string, a signature in numba's notation.
+    """
+
+    def decorate(function: Function) -> Function:
+        entry: Any = Kernel(function, types)
+        (_parts.setdefault(part, []) if part else _kernels).append(entry)
+        return entry  # type: ignore[no-any-return]
 
     return decorate
+
+
+def _type(declared: Any) -> Any:
+    """Return numba's type of a declared one."""
+    if declared is int:
+        return numba.int64
+    if declared is float:
+        return numba.float64
+    if hasattr(declared, "_fields"):
+        fields = get_type_hints(declared, include_extras=True).values()
+        return numba.types.BaseTuple.from_types(tuple(map(_type, fields)), declared)
+    array, dimensions = get_args(declared)
+    (scalar,) = get_args(get_args(array)[1])
+    return numba.types.Array(numba.from_dtype(np.dtype(scalar)), dimensions, "C")
 
 
 @cache
@@ -87,18 +146,19 @@ def prepare_part(part: str) -> None:
     _compile(_parts.pop(part, []), _to_stderr)
 
 
-def all_kernels() -> list[tuple[str, Any, str]]:
-    """Name, compiled function and signature of every kernel that was imported, those of parts that were not prepared yet among them."""
+def all_kernels() -> list[Kernel]:
+    """Return every kernel that was imported, those of parts that were not prepared yet included."""
     return [*_kernels, *(entry for part in _parts.values() for entry in part)]
 
 
-def _compile(kernels: Sequence[tuple[str, Any, str]], say: Callable[[str], None]) -> None:
-    for number, (name, compiled, signature) in enumerate(kernels, 1):
+def _compile(kernels: Sequence[Kernel], say: Callable[[str], None]) -> None:
+    for number, each in enumerate(kernels, 1):
         start = time.perf_counter()
-        compiled.compile(signature)
-        if compiled.stats.cache_misses:
+        if not each.compile():
+            seconds = time.perf_counter() - start
             say(
-                f"muntin: compiled kernel {number} of {len(kernels)}, {name} ({time.perf_counter() - start:.1f} s, first start only)"
+                f"muntin: compiled kernel {number} of {len(kernels)}, {each.name}"
+                f" ({seconds:.1f} s, first start only)"
             )
 
 

@@ -16,6 +16,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from muntin.kernels.arrays import (
+    Arena,
+    Arrived,
+    EventArrays,
+    Integers,
+    Output,
+    Program,
+    Span,
+    Stamp,
+    Walk,
+)
 from muntin.kernels.jit import inline, kernel
 from muntin.kernels.layout import (
     ALL,
@@ -79,31 +90,39 @@ def push_out(words, halves, stores, s, position, count):
 
 
 @inline
-def expire_before(words, halves, stores, indexes, policy, origin, limits, counters):
-    """The invalidation that a policy does on an arrival before the row probes."""
+def expire_before(arena, policy, origin, limits, counters):
+    """Expire what a policy expires on an arrival before the row probes."""
+    words, stores = arena.words, arena.stores
     for s in range(stores.shape[0]):
         if policy == EAGER:
             expire_tail(words, stores, s, limits[s], counters)
         elif stores[s, PRIMARY] >= 0 and (policy == ALL or (policy == PROBE_ALL and s != origin)):
-            clean_all(words, halves, stores, indexes, stores[s, PRIMARY], limits[s], counters)
+            clean_all(arena, stores[s, PRIMARY], limits[s], counters)
 
 
-@kernel(
-    "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64, int64,"
-    " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1],"
-    " int64, int64, int64, int64, int64[::1], int64, int64[:,::1], int64[::1], int64[::1])"
-)
-def join_arrivals(
-    words, halves, stores, indexes, first_index, program, stride, naive,
-    aliases, offsets, times, counts, evicted, incoming,
-    policy, start, stop, resume, expiry, enough, out, counters, scratch,
-):  # fmt: skip
-    """Join rows one by one in total order; see the module docstring for the result."""
+@inline
+def make_walk(stores, scratch, limits):
+    """Return scratch for a walk that may bind all rows in store; ``saved`` counters follow it."""
     n = stores.shape[0]
-    bound = scratch[:n]
-    cursor = scratch[n : 2 * n]
     newest = scratch[4 * n + 1 + COUNTERS : 5 * n + 1 + COUNTERS]
+    return Walk(scratch[:n], scratch[n : 2 * n], newest, stores[:, NEXT], limits)
+
+
+@kernel(Arena, Program, EventArrays, int, int, Integers, Span, Output)
+def join_arrivals(arena, program, events, naive, policy, expiry, span, output):
+    """Join rows one by one in total order; see the module docstring for the result.
+
+    ``expiry`` is the next instant at which LAZY expires rows, and its interval.
+    """
+    words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
+    sources, offsets, times, counts = events.sources, events.offsets, events.times, events.counts
+    flat, stride = program.flat, program.stride
+    out, counters, scratch = output.out, output.counters, output.scratch
+    start, stop, resume, enough = span
+    n = stores.shape[0]
     limits = scratch[2 * n : 3 * n]
+    walk = make_walk(stores, scratch, limits)
+    bound = walk.bound
     single = scratch[3 * n : 3 * n + 1]
     saved = scratch[4 * n + 1 : 4 * n + 1 + COUNTERS]
     count = np.int64(0)
@@ -114,58 +133,35 @@ def join_arrivals(
     for e in range(start, stop):
         if count >= enough:
             return np.int64(FULL), np.int64(e), count, np.int64(0), np.int64(0)
-        s = np.int64(aliases[e])
+        s = np.int64(sources[e])
         time = times[e]
         if looking:
             ahead = e + _HEADS_AHEAD
             if ahead < stop and offsets[ahead] >= 0:
-                other = np.int64(aliases[ahead])
+                other = np.int64(sources[ahead])
                 fetch_heads(
-                    halves,
-                    indexes,
-                    first_index,
-                    program,
-                    other * n * stride,
-                    other,
-                    incoming,
-                    offsets[ahead],
-                    pipe,
-                    ahead & _PIPE,
-                )
+                    arena, flat, other * n * stride, other, events.incoming, offsets[ahead],
+                    pipe, ahead & _PIPE,
+                )  # fmt: skip
             ahead = e + _FIRST_AHEAD
             if ahead < stop and offsets[ahead] >= 0:
-                fetch_first(
-                    words,
-                    halves,
-                    stores,
-                    program,
-                    np.int64(aliases[ahead]) * n * stride,
-                    pipe,
-                    ahead & _PIPE,
-                )
+                at = np.int64(sources[ahead]) * n * stride
+                fetch_first(arena, flat, at, pipe, ahead & _PIPE)
             ahead = e + _SECOND_AHEAD
             if ahead < stop and offsets[ahead] >= 0:
-                fetch_second(
-                    words,
-                    halves,
-                    stores,
-                    indexes,
-                    program,
-                    np.int64(aliases[ahead]) * n * stride,
-                    pipe,
-                    ahead & _PIPE,
-                )
+                at = np.int64(sources[ahead]) * n * stride
+                fetch_second(arena, flat, at, pipe, ahead & _PIPE)
         set_limits(stores, time, counts, e, limits)
         if resume == 0:
             if offsets[e] >= 0 and stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
                 if stores[s, FORWARD] >= 0:
-                    free_cleaned(words, halves, stores, indexes, s)
+                    free_cleaned(arena, s)
                 elif policy != LAZY:
                     expire_tail(words, stores, s, limits[s], counters)
                 if stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
                     return np.int64(GROW), np.int64(e), count, np.int64(0), np.int64(0)
-            if evicted[e] >= 0:
-                push_out(words, halves, stores, s, evicted[e], counts[e, s])
+            if events.pushed[e] >= 0:
+                push_out(words, halves, stores, s, events.pushed[e], counts[e, s])
             if policy == LAZY and time >= expiry[0]:
                 for other in range(n):
                     expire_tail(words, stores, other, limits[other], counters)
@@ -173,8 +169,8 @@ def join_arrivals(
             if offsets[e] < 0:
                 continue
             if policy == EAGER or policy == PROBE_ALL or policy == ALL:
-                expire_before(words, halves, stores, indexes, policy, s, limits, counters)
-            insert(words, halves, stores, indexes, s, first_index, incoming, offsets[e], counters)
+                expire_before(arena, policy, s, limits, counters)
+            insert(arena, s, events.incoming, offsets[e], counters)
             if policy == OWN:
                 expire_two(words, stores, s, limits[s], counters)
         seq = stores[s, NEXT] - 1
@@ -184,131 +180,92 @@ def join_arrivals(
         copy_counters(counters, saved)
         if naive:
             single[0] = e
-            count = sweep(
-                words, halves, stores, indexes, program, s * n * stride, stride, s, seq, seq + 1, single, 0, times, counts,
-                bound, cursor, limits, out, count, counters,
-            )  # fmt: skip
+            arrived = Arrived(seq, seq + 1, single, 0)
+            count = sweep(arena, program, s, arrived, events, walk, output, count)
         else:
-            count = probe(
-                words, halves, stores, indexes, program, s * n * stride, stride, bound, cursor, newest, stores[:, NEXT], limits, policy,
-                np.int64(e), time, out, count, counters,
-            )  # fmt: skip
+            stamp = Stamp(np.int64(e), time)
+            count = probe(arena, program, s, walk, policy, stamp, output, count)
         if count > out.shape[1]:
             copy_counters(saved, counters)
             return np.int64(OVERFLOW), np.int64(e), before, count - before, np.int64(1)
         if policy == PROBE_INSERT and stores[s, PRIMARY] >= 0:
             x = stores[s, PRIMARY]
-            clean_bucket(
-                words,
-                halves,
-                stores,
-                indexes,
-                x,
-                row_bucket(words, indexes, x, bound[s]),
-                limits[s],
-                counters,
-            )
+            bucket = row_bucket(words, indexes, x, bound[s])
+            clean_bucket(arena, x, bucket, limits[s], counters)
     return np.int64(DONE), np.int64(stop), count, np.int64(0), np.int64(0)
 
 
-@kernel(
-    "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64,"
-    " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1],"
-    " int64, int64, int64, int64[::1], int64[:,::1], int64[::1], int64[::1])"
-)
-def join_interval(
-    words, halves, stores, indexes, first_index, program, stride,
-    aliases, offsets, times, counts, evicted, incoming,
-    start, stop, resume, events, out, counters, scratch,
-):  # fmt: skip
-    """Insert the rows of events ``start`` to ``stop - 1``, then join each source's new rows; all stores have room.
+@kernel(Arena, Program, EventArrays, Span, Integers, Output)
+def join_interval(arena, program, events, span, order, output):
+    """Insert the rows of the events, then join the new rows of each source; all stores have room.
 
-    ``resume`` 1: the rows are in already; SILENT: only insert.
+    ``resume`` 1: the rows are in already; SILENT: only insert. ``order`` has a place per row.
     """
+    words, halves, stores = arena.words, arena.halves, arena.stores
+    sources, offsets, counts = events.sources, events.offsets, events.counts
+    out, counters, scratch = output.out, output.counters, output.scratch
+    start, stop, resume = span.start, span.stop, span.resume
     n = stores.shape[0]
-    bound = scratch[:n]
-    cursor = scratch[n : 2 * n]
-    limits = scratch[2 * n : 3 * n]
+    walk = make_walk(stores, scratch, scratch[2 * n : 3 * n])
+    cursor = walk.cursor
     begins = scratch[3 * n : 4 * n + 1]
     saved = scratch[4 * n + 1 : 4 * n + 1 + COUNTERS]
     for other in range(n + 1):
         begins[other] = 0
     for e in range(start, stop):
         if offsets[e] >= 0:
-            begins[aliases[e] + 1] += 1
+            begins[sources[e] + 1] += 1
     for s in range(n):
         begins[s + 1] += begins[s]
     for other in range(n):
         cursor[other] = begins[other]
     for e in range(start, stop):
-        s = np.int64(aliases[e])
-        if resume != 1 and evicted[e] >= 0:
-            push_out(words, halves, stores, s, evicted[e], counts[e, s])
+        s = np.int64(sources[e])
+        if resume != 1 and events.pushed[e] >= 0:
+            push_out(words, halves, stores, s, events.pushed[e], counts[e, s])
         if offsets[e] < 0:
             continue
         if resume != 1:
-            insert(words, halves, stores, indexes, s, first_index, incoming, offsets[e], counters)
-        events[cursor[s]] = e
+            insert(arena, s, events.incoming, offsets[e], counters)
+        order[cursor[s]] = e
         cursor[s] += 1
     copy_counters(counters, saved)
     count = np.int64(0)
     for s in range(n):
         new = begins[s + 1] - begins[s]
         if new > 0 and resume != SILENT:
-            count = sweep(
-                words, halves, stores, indexes, program, s * n * stride, stride, s, stores[s, NEXT] - new, stores[s, NEXT],
-                events, begins[s], times, counts, bound, cursor, limits, out, count, counters,
-            )  # fmt: skip
+            arrived = Arrived(stores[s, NEXT] - new, stores[s, NEXT], order, begins[s])
+            count = sweep(arena, program, s, arrived, events, walk, output, count)
     if count > out.shape[1]:
         copy_counters(saved, counters)
         return np.int64(OVERFLOW), np.int64(start), np.int64(0), count, np.int64(1)
     return np.int64(DONE), np.int64(stop), count, np.int64(0), np.int64(0)
 
 
-@kernel("(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64, int64[::1])")
-def expire_all(words, halves, stores, indexes, limits, policy, counters):
-    """What a policy does between batches: let the tails follow what may go."""
+@kernel(Arena, Integers, int, Integers)
+def expire_all(arena, limits, policy, counters):
+    """Expire between batches what a policy lets go: move the tails."""
+    words, stores = arena.words, arena.stores
     for s in range(stores.shape[0]):
         if stores[s, FORWARD] >= 0:
-            free_cleaned(words, halves, stores, indexes, s)
+            free_cleaned(arena, s)
         elif policy != LAZY:
             expire_tail(words, stores, s, limits[s], counters)
 
 
-@kernel(
-    "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64, int64, int64[::1],"
-    " int64, int64, int64[:,::1], int64[::1], int64[::1])"
-)
-def join_snapshot(
-    words,
-    halves,
-    stores,
-    indexes,
-    program,
-    stride,
-    origin,
-    limits,
-    start,
-    stop,
-    out,
-    counters,
-    scratch,
-):
-    """All results among the rows inside ``limits`` with a row ``start`` to ``stop - 1`` of the origin's store."""
-    n = stores.shape[0]
-    bound = scratch[:n]
-    cursor = scratch[n : 2 * n]
-    newest = scratch[4 * n + 1 + COUNTERS : 5 * n + 1 + COUNTERS]
+@kernel(Arena, Program, int, Integers, Span, Output)
+def join_snapshot(arena, program, origin, limits, span, output):
+    """Join the rows inside ``limits`` with the rows ``start`` to ``stop - 1`` of the origin's store."""
+    words, stores = arena.words, arena.stores
+    walk = make_walk(stores, output.scratch, limits)
+    bound, stamp = walk.bound, Stamp(np.int64(0), np.int64(0))
     count = np.int64(0)
-    for seq in range(start, stop):
+    for seq in range(span.start, span.stop):
         bound[origin] = row_address(stores, origin, seq)
         if dead(words, stores, origin, bound[origin], limits[origin]):
             continue
         before = count
-        count = probe(
-            words, halves, stores, indexes, program, origin * n * stride, stride, bound, cursor, newest, stores[:, NEXT], limits, 0,
-            np.int64(0), np.int64(0), out, count, counters,
-        )  # fmt: skip
-        if count > out.shape[1]:
+        count = probe(arena, program, origin, walk, 0, stamp, output, count)
+        if count > output.out.shape[1]:
             return np.int64(OVERFLOW), np.int64(seq), before, count - before, np.int64(0)
-    return np.int64(DONE), np.int64(stop), count, np.int64(0), np.int64(0)
+    return np.int64(DONE), np.int64(span.stop), count, np.int64(0), np.int64(0)

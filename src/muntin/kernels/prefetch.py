@@ -40,26 +40,27 @@ def incoming_bucket(indexes, x, incoming, offset):
 
 
 @inline
-def probed_bucket(indexes, program, at, incoming, offset):
+def probed_bucket(indexes, flat, at, incoming, offset):
     """The bucket into which a row that has not come yet will look first."""
-    x = program[at + STEP_INDEX]
+    x = flat[at + STEP_INDEX]
     hashed = np.uint64(0)
     code = np.int64(0)
     for c in range(indexes[x, KEY_COUNT]):
-        code = incoming[offset + program[at + STEP_ARGUMENTS + 2 * c + 1]]
+        code = incoming[offset + flat[at + STEP_ARGUMENTS + 2 * c + 1]]
         hashed = mix(np.int64(hashed) ^ code)
     return bucket_of(hashed, code, indexes[x, MODULAR], indexes[x, BUCKETS])
 
 
 @inline
-def fetch_heads(halves, indexes, first_index, program, at, s, incoming, offset, pipe, place):
+def fetch_heads(arena, flat, at, s, incoming, offset, pipe, place):
     """Ask for the bucket heads that a coming row will read and change; note the one it reads."""
-    x = program[at + STEP_INDEX]
+    halves, indexes, first_index = arena.halves, arena.indexes, arena.first_index
+    x = flat[at + STEP_INDEX]
     pipe[place] = -1
     if x >= 0:
         pipe[place] = (
             indexes[x, HEADS]
-            + probed_bucket(indexes, program, at, incoming, offset) * indexes[x, HEAD_STEP]
+            + probed_bucket(indexes, flat, at, incoming, offset) * indexes[x, HEAD_STEP]
         )
         prefetch(halves, pipe[place])
     for own in range(first_index[s], first_index[s + 1]):
@@ -71,12 +72,13 @@ def fetch_heads(halves, indexes, first_index, program, at, s, incoming, offset, 
 
 
 @inline
-def fetch_first(words, halves, stores, program, at, pipe, place):
+def fetch_first(arena, flat, at, pipe, place):
     """Ask for the first row that a coming row will meet; note it instead of the head."""
+    words, halves, stores = arena.words, arena.halves, arena.stores
     head = pipe[place]
     pipe[place] = -1
     if head >= 0:
-        s = program[at + STEP_STORE]
+        s = flat[at + STEP_STORE]
         seq = head_row(stores, s, np.int64(halves[head]))
         if stores[s, TAIL] <= seq < stores[s, NEXT]:
             pipe[place] = seq
@@ -84,12 +86,13 @@ def fetch_first(words, halves, stores, program, at, pipe, place):
 
 
 @inline
-def fetch_second(words, halves, stores, indexes, program, at, pipe, place):
+def fetch_second(arena, flat, at, pipe, place):
     """Ask for the row behind the first one in its bucket."""
+    words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
     seq = pipe[place]
-    s = program[at + STEP_STORE]
+    s = flat[at + STEP_STORE]
     if seq >= stores[s, TAIL]:
-        link = halves[2 * row_address(stores, s, seq) + indexes[program[at + STEP_INDEX], LINK]]
+        link = halves[2 * row_address(stores, s, seq) + indexes[flat[at + STEP_INDEX], LINK]]
         seq -= np.int64(link)
         if link != 0 and seq >= stores[s, TAIL]:
             prefetch(words, row_address(stores, s, seq))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from muntin.kernels.arrays import Stamp
 from muntin.kernels.jit import inline
 from muntin.kernels.layout import (
     BUCKETS,
@@ -77,40 +78,40 @@ def set_limits(stores, time, counts, event, limits):
 
 
 @inline
-def step_bucket(words, indexes, program, at, bound):
+def step_bucket(words, indexes, flat, at, bound):
     """The bucket that a step looks into, from the codes of rows bound before it."""
-    x = program[at + STEP_INDEX]
+    x = flat[at + STEP_INDEX]
     hashed = np.uint64(0)
     code = np.int64(0)
     for c in range(indexes[x, KEY_COUNT]):
         argument = at + STEP_ARGUMENTS + 2 * c
-        code = words[bound[program[argument]] + program[argument + 1]]
+        code = words[bound[flat[argument]] + flat[argument + 1]]
         hashed = mix(np.int64(hashed) ^ code)
     return bucket_of(hashed, code, indexes[x, MODULAR], indexes[x, BUCKETS])
 
 
 @inline
-def begin(words, halves, stores, indexes, program, at, bound, limits, policy, counters):
-    """The newest candidate of a step; under paper 4's policies its bucket is cleaned first."""
-    s = program[at + STEP_STORE]
+def begin(arena, flat, at, bound, limits, policy, counters):
+    """Return the newest candidate of a step; the policies of [Kostowski06] clean its bucket first."""
+    words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
+    s = flat[at + STEP_STORE]
     counters[N_PROBES] += 1
-    x = program[at + STEP_INDEX]
+    x = flat[at + STEP_INDEX]
     if x < 0:
         return stores[s, NEXT] - 1
-    bucket = step_bucket(words, indexes, program, at, bound)
+    bucket = step_bucket(words, indexes, flat, at, bound)
     if (policy == PROBE or policy == PROBE_INSERT) and x == stores[s, PRIMARY]:
-        clean_bucket(words, halves, stores, indexes, x, bucket, limits[s], counters)
+        clean_bucket(arena, x, bucket, limits[s], counters)
     return newest_in(halves, stores, s, indexes, x, bucket)
 
 
 @inline
-def begin_before(
-    words, halves, stores, indexes, program, at, bound, bounds, limits, policy, counters
-):
-    """The newest candidate of a step that is older than what ``bounds`` has for its store."""
-    s = program[at + STEP_STORE]
-    x = program[at + STEP_INDEX]
-    seq = begin(words, halves, stores, indexes, program, at, bound, limits, policy, counters)
+def begin_before(arena, flat, at, walk, policy, counters):
+    """Return the newest candidate of a step that is older than the bound of its store."""
+    halves, stores, indexes, bounds = arena.halves, arena.stores, arena.indexes, walk.bounds
+    s = flat[at + STEP_STORE]
+    x = flat[at + STEP_INDEX]
+    seq = begin(arena, flat, at, walk.bound, walk.limits, policy, counters)
     if x < 0:
         return min(seq, bounds[s] - 1)
     while seq >= bounds[s] and seq >= stores[s, TAIL]:
@@ -120,69 +121,74 @@ def begin_before(
 
 
 @inline
-def matches(words, program, at, address, bound):
+def matches(words, flat, at, address, bound):
     """Whether a candidate's codes agree with those of the rows bound before it."""
-    argument = at + STEP_ARGUMENTS + 2 * program[at + STEP_KEYS]
-    for _ in range(program[at + STEP_CHECKS]):
-        other = words[bound[program[argument + 2]] + program[argument + 3]]
-        if not holds(program[argument], words[address + program[argument + 1]], other):
+    argument = at + STEP_ARGUMENTS + 2 * flat[at + STEP_KEYS]
+    for _ in range(flat[at + STEP_CHECKS]):
+        other = words[bound[flat[argument + 2]] + flat[argument + 3]]
+        if not holds(flat[argument], words[address + flat[argument + 1]], other):
             return False
         argument += 4
     return True
 
 
 @inline
-def emit(halves, stores, bound, tag, time, out, count):
+def emit(arena, bound, stamp, out, count):
     """Append one result where there is room, and count it in any case."""
+    halves, stores = arena.halves, arena.stores
     if count < out.shape[1]:
-        out[0, count] = tag
-        out[1, count] = time
+        out[0, count] = stamp.tag
+        out[1, count] = stamp.time
         for s in range(stores.shape[0]):
             out[2 + s, count] = full_position(stores, s, halves[2 * bound[s] + POSITION])
     return count + 1
 
 
 @inline
-def splice(words, halves, stores, indexes, program, at, bound, newer, older):
+def splice(arena, flat, at, bound, newer, older):
     """Take dead rows out of a chain: let the row before them (or the bucket's head) lead to the one behind.
 
     Rows die in the middle of a chain only in partitioned windows. They stay dead for all that comes, so each is met once;
     without this a partition with many rows would leave a long trail of dead ones in its bucket.
     """
-    s = program[at + STEP_STORE]
-    x = program[at + STEP_INDEX]
+    words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
+    s = flat[at + STEP_STORE]
+    x = flat[at + STEP_INDEX]
     alive = older if older >= stores[s, TAIL] else np.int64(-1)
     if newer >= 0:
         link = 2 * row_address(stores, s, newer) + indexes[x, LINK]
         halves[link] = np.int32(newer - alive if alive >= 0 else 0)
     else:
         head = (
-            indexes[x, HEADS]
-            + step_bucket(words, indexes, program, at, bound) * indexes[x, HEAD_STEP]
+            indexes[x, HEADS] + step_bucket(words, indexes, flat, at, bound) * indexes[x, HEAD_STEP]
         )
         halves[head] = head_of(alive) if alive >= 0 else np.int32(0)
 
 
 @inline
-def probe(
-    words, halves, stores, indexes, program, steps, stride, bound, cursor, newest, bounds, limits, policy, tag, time, out, count, counters,
-):  # fmt: skip
-    """All results that contain the one row bound so far, partners inside ``limits`` and before ``bounds``, newest first."""
+def probe(arena, program, origin, walk, policy, stamp, output, count):
+    """Append all results with the one row bound so far, partners newest first; return the count.
+
+    Partners are inside the limits of the walk and below its bounds.
+    """
+    words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
+    flat, stride = program.flat, program.stride
+    bound, cursor, newest, limits = walk.bound, walk.cursor, walk.newest, walk.limits
+    out, counters = output.out, output.counters
+    steps = origin * stores.shape[0] * stride
     last = stores.shape[0] - 2
     if last < 0:
-        return emit(halves, stores, bound, tag, time, out, count)
+        return emit(arena, bound, stamp, out, count)
     level = 0
     scanned = np.int64(0)
     compared = np.int64(0)
     stale = np.int64(0)
-    cursor[0] = begin_before(
-        words, halves, stores, indexes, program, steps, bound, bounds, limits, policy, counters
-    )
+    cursor[0] = begin_before(arena, flat, steps, walk, policy, counters)
     newest[0] = -1
     while level >= 0:
         at = steps + level * stride
-        s = program[at + STEP_STORE]
-        x = program[at + STEP_INDEX]
+        s = flat[at + STEP_STORE]
+        x = flat[at + STEP_INDEX]
         tail = stores[s, TAIL]
         ordered = stores[s, KIND] != PARTITIONED
         seq = cursor[level]
@@ -200,13 +206,13 @@ def probe(
                 if ordered:
                     break
                 if x >= 0 and stores[s, FORWARD] < 0:
-                    splice(words, halves, stores, indexes, program, at, bound, newer, older)
+                    splice(arena, flat, at, bound, newer, older)
                 seq = older
                 continue
             compared += 1
             newer = seq
             seq = older
-            if matches(words, program, at, address, bound):
+            if matches(words, flat, at, address, bound):
                 bound[s] = address
                 found = True
                 break
@@ -216,21 +222,11 @@ def probe(
             cursor[level] = seq
             newest[level] = newer
             if level == last:
-                count = emit(halves, stores, bound, tag, time, out, count)
+                count = emit(arena, bound, stamp, out, count)
             else:
                 level += 1
                 cursor[level] = begin_before(
-                    words,
-                    halves,
-                    stores,
-                    indexes,
-                    program,
-                    steps + level * stride,
-                    bound,
-                    bounds,
-                    limits,
-                    policy,
-                    counters,
+                    arena, flat, steps + level * stride, walk, policy, counters
                 )
                 newest[level] = -1
     counters[N_SCANNED] += scanned
@@ -249,68 +245,50 @@ def precedes(stores, halves, s, address, bound_count):
 
 
 @inline
-def fits(words, halves, stores, program, steps, stride, first, last, bound, limits, counts, event):
-    """Whether the rows bound at steps ``first`` to ``last - 1`` come before the new row and are inside their windows."""
-    for level in range(first, last):
-        s = program[steps + level * stride + STEP_STORE]
-        address = bound[s]
-        if dead(words, stores, s, address, limits[s]):
+def fits(arena, program, steps, place, walk, counts, event):
+    """Return whether the rows bound before step ``place`` precede the new row and are alive."""
+    words, halves, stores = arena.words, arena.halves, arena.stores
+    flat, stride = program.flat, program.stride
+    for level in range(place):
+        s = flat[steps + level * stride + STEP_STORE]
+        address = walk.bound[s]
+        if dead(words, stores, s, address, walk.limits[s]):
             return False
-        if not precedes(
-            stores,
-            halves,
-            s,
-            address,
-            counts[event, s] - program[steps + level * stride + STEP_SAME_LATER],
-        ):
+        later = flat[steps + level * stride + STEP_SAME_LATER]
+        if not precedes(stores, halves, s, address, counts[event, s] - later):
             return False
     return True
 
 
 @inline
-def sweep(
-    words,
-    halves,
-    stores,
-    indexes,
-    program,
-    steps,
-    stride,
-    origin,
-    low,
-    high,
-    events,
-    first_event,
-    times,
-    counts,
-    bound,
-    cursor,
-    limits,
-    out,
-    count,
-    counters,
-):
-    """All results whose newest row is one of rows ``low`` to ``high - 1`` of the origin's store.
+def sweep(arena, program, origin, arrived, events, walk, output, count):
+    """Append all results whose newest row is one of the new rows of the origin; return the count.
 
-    ``events[first_event + seq - low]`` is the event of such a row. Every row of every store may be newer or older than
-    it, so precedence is checked by stream counts: ``counts[event, s]`` rows of store ``s``'s stream had
-    come when the event's row had.
+    Every row of every store may be newer or older than such a row, so precedence is checked by
+    stream counts: ``counts[event, s]`` rows of the stream of store ``s`` had come with the event.
     """
+    words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
+    flat, stride = program.flat, program.stride
+    bound, cursor, limits = walk.bound, walk.cursor, walk.limits
+    times, counts = events.times, events.counts
+    out, counters = output.out, output.counters
+    low, high = arrived.low, arrived.high
+    steps = origin * stores.shape[0] * stride
     last = stores.shape[0] - 1
     level = 0
     place = -1
     for i in range(last + 1):
-        if program[steps + i * stride + STEP_STORE] == origin:
+        if flat[steps + i * stride + STEP_STORE] == origin:
             place = i
     event = np.int64(0)
     scanned = np.int64(0)
     compared = np.int64(0)
     stale = np.int64(0)
-    cursor[0] = begin(words, halves, stores, indexes, program, steps, bound, limits, 0, counters)
+    cursor[0] = begin(arena, flat, steps, bound, limits, 0, counters)
     while level >= 0:
         at = steps + level * stride
-        s = program[at + STEP_STORE]
-        x = program[at + STEP_INDEX]
+        s = flat[at + STEP_STORE]
+        x = flat[at + STEP_INDEX]
         floor = stores[s, TAIL]
         if level == place and low > floor:
             floor = low
@@ -328,30 +306,17 @@ def sweep(
                 if mine >= high:
                     continue
                 compared += 1
-                if not matches(words, program, at, address, bound):
+                if not matches(words, flat, at, address, bound):
                     continue
-                event = events[first_event + mine - low]
+                event = arrived.events[arrived.first + mine - low]
                 set_limits(stores, times[event], counts, event, limits)
                 bound[s] = address
-                if not fits(
-                    words,
-                    halves,
-                    stores,
-                    program,
-                    steps,
-                    stride,
-                    0,
-                    place,
-                    bound,
-                    limits,
-                    counts,
-                    event,
-                ):
+                if not fits(arena, program, steps, place, walk, counts, event):
                     stale += 1
                     continue
             elif level > place:
                 if not precedes(
-                    stores, halves, s, address, counts[event, s] - program[at + STEP_SAME_LATER]
+                    stores, halves, s, address, counts[event, s] - flat[at + STEP_SAME_LATER]
                 ):
                     continue
                 if dead(words, stores, s, address, limits[s]):
@@ -360,11 +325,11 @@ def sweep(
                         break
                     continue
                 compared += 1
-                if not matches(words, program, at, address, bound):
+                if not matches(words, flat, at, address, bound):
                     continue
             else:
                 compared += 1
-                if not matches(words, program, at, address, bound):
+                if not matches(words, flat, at, address, bound):
                     continue
             bound[s] = address
             found = True
@@ -374,20 +339,11 @@ def sweep(
         else:
             cursor[level] = seq
             if level == last:
-                count = emit(halves, stores, bound, event, times[event], out, count)
+                count = emit(arena, bound, Stamp(event, times[event]), out, count)
             else:
                 level += 1
                 cursor[level] = begin(
-                    words,
-                    halves,
-                    stores,
-                    indexes,
-                    program,
-                    steps + level * stride,
-                    bound,
-                    limits,
-                    0,
-                    counters,
+                    arena, flat, steps + level * stride, bound, limits, 0, counters
                 )
     counters[N_SCANNED] += scanned
     counters[N_COMPARED] += compared

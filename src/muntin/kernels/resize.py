@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from muntin.kernels.arrays import Arena, Bytes, Integers
 from muntin.kernels.jit import kernel
 from muntin.kernels.layout import (
     END,
@@ -24,18 +25,14 @@ from muntin.kernels.rows import dead, head_of, head_row, insert, mix, row_addres
 _AHEAD = 24
 
 
-@kernel(
-    "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64, int64,"
-    " int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1])"
-)
-def move_rows(
-    words, halves, stores, indexes, s, limit, new_words, new_halves, new_stores, new_indexes, first_index, counters
-):  # fmt: skip
-    """Insert the rows that a store still needs into its new, empty ring, one by one; return how many.
+@kernel(Arena, int, int, Arena, Integers)
+def move_rows(arena, s, limit, target, counters):
+    """Insert the rows that a store still needs into its new, empty ring; return how many.
 
-    Rows that a partitioned window pushed out, or that their bucket let go, stay behind: this is where
-    their memory is reclaimed when older rows keep the tail from moving.
+    Rows that a partitioned window pushed out, or that their bucket released, stay behind: this is
+    where their memory is reclaimed when older rows keep the tail from moving.
     """
+    words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
     moved = 0
     cleaned = stores[s, FORWARD] >= 0
     x = stores[s, PRIMARY]
@@ -47,17 +44,16 @@ def move_rows(
             oldest = np.int64(halves[indexes[x, OLDEST] + row_bucket(words, indexes, x, address)])
             if oldest == 0 or head_row(stores, s, oldest) > seq:
                 continue
-        insert(
-            new_words, new_halves, new_stores, new_indexes, s, first_index, words, address, counters
-        )
+        insert(target, s, words, address, counters)
         moved += 1
     return moved
 
 
-@kernel("(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64)")
-def link_rows(words, halves, stores, indexes, first_index, s):
+@kernel(Arena, int)
+def link_rows(arena, s):
     """Chain all rows of a store, which were copied as they were, in indexes whose heads are empty."""
-    for x in range(first_index[s], first_index[s + 1]):
+    words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
+    for x in range(arena.first_index[s], arena.first_index[s + 1]):
         for seq in range(stores[s, TAIL], stores[s, NEXT]):
             if seq + _AHEAD < stores[s, NEXT]:
                 bucket = row_bucket(words, indexes, x, row_address(stores, s, seq + _AHEAD))
@@ -73,9 +69,10 @@ def link_rows(words, halves, stores, indexes, first_index, s):
             halves[head] = head_of(seq)
 
 
-@kernel("(int64[::1], int64[:,::1], int64, int64)")
-def count_inside(words, stores, s, limit):
-    """How many rows of a store are inside their window."""
+@kernel(Arena, int, int)
+def count_inside(arena, s, limit):
+    """Return how many rows of a store are inside their window."""
+    words, stores = arena.words, arena.stores
     inside = 0
     for seq in range(stores[s, TAIL], stores[s, NEXT]):
         if not dead(words, stores, s, row_address(stores, s, seq), limit):
@@ -83,9 +80,10 @@ def count_inside(words, stores, s, limit):
     return inside
 
 
-@kernel("(int64[::1], int32[::1], int64[:,::1], int64, int64, int64[::1])")
-def positions_inside(words, halves, stores, s, limit, out):
+@kernel(Arena, int, int, Integers)
+def positions_inside(arena, s, limit, out):
     """Write the low halves of the positions of a store's rows inside their window; return how many."""
+    words, halves, stores = arena.words, arena.halves, arena.stores
     inside = 0
     for seq in range(stores[s, TAIL], stores[s, NEXT]):
         address = row_address(stores, s, seq)
@@ -95,9 +93,10 @@ def positions_inside(words, halves, stores, s, limit, out):
     return inside
 
 
-@kernel("(int64[::1], int64[:,::1], int64, int64, uint8[::1])")
-def mark_codes(words, stores, s, word, marks):
-    """Mark the place of every row's code in ``marks`` (a power of two long) and return how many places are marked."""
+@kernel(Arena, int, int, Bytes)
+def mark_codes(arena, s, word, marks):
+    """Mark the place of every row's code; return how many of the ``marks``, a power of two, are set."""
+    words, stores = arena.words, arena.stores
     marked = 0
     for seq in range(stores[s, TAIL], stores[s, NEXT]):
         place = np.int64(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from muntin.kernels.arrays import Integers
 from muntin.kernels.jit import inline
 from muntin.kernels.layout import DONE, FULL
 from muntin.kernels.scheduler_queues import join_queue, leave_queue
@@ -34,35 +37,57 @@ from muntin.kernels.scheduler_state import (
 )
 
 
+class Outer(NamedTuple):
+    """An outer row that has partners, inside a kernel: its number and its words."""
+
+    number: int
+    row: Integers
+
+
+class Pair(NamedTuple):
+    """A partner of an outer row, inside a kernel: its position, and how far away it is."""
+
+    partner: int
+    distance: int
+
+
+class Band(NamedTuple):
+    """Levels ``first`` to ``until - 1``, inside a kernel."""
+
+    first: int
+    until: int
+
+
 @inline
-def put(row, number, partner, first, until, now, out, count):
+def put(outer, partner, band, now, out, count):
     """Write a result for some levels; there is room."""
-    out[count, 0] = number
+    row = outer.row
+    out[count, 0] = outer.number
     out[count, 1] = row[O_TIME]
     s = row[O_OWN] & 15
     out[count, 2 + s] = row[O_POSITION]
     out[count, 3 - s] = partner
-    out[count, 4 + R_FROM] = first
-    out[count, 4 + R_UNTIL] = until
+    out[count, 4 + R_FROM] = band.first
+    out[count, 4 + R_UNTIL] = band.until
     out[count, 4 + R_ARRIVAL] = row[O_ARRIVAL]
     out[count, 4 + R_RELEASED] = now
     return count + 1
 
 
 @inline
-def release(row, number, partner, distance, first, until, desk, sizes, now, out, count):
-    """Give a pair to those of some levels that have it inside; there is room for as many results as there are levels."""
-    if desk[CONTAINED] and not desk[APART]:
-        return put(row, number, partner, first, until, now, out, count)
-    o = 1 - (row[O_OWN] & 15)
-    level = first
-    while level < until:
-        if distance < sizes[level, o]:
+def release(outer, pair, band, state, sizes, now, out, count):
+    """Write a pair for those levels of a band that have it inside; there is room for all levels."""
+    if state[CONTAINED] and not state[APART]:
+        return put(outer, pair.partner, band, now, out, count)
+    o = 1 - (outer.row[O_OWN] & 15)
+    level = band.first
+    while level < band.until:
+        if pair.distance < sizes[level, o]:
             start = level
             level += 1
-            while level < until and distance < sizes[level, o] and not desk[APART]:
+            while level < band.until and pair.distance < sizes[level, o] and not state[APART]:
                 level += 1
-            count = put(row, number, partner, start, level, now, out, count)
+            count = put(outer, pair.partner, Band(start, level), now, out, count)
         else:
             level += 1
     return count
@@ -77,32 +102,32 @@ def pair_after(pair, pairs):
 
 
 @inline
-def hold(row, partner, distance, desk, pairs):
+def hold(row, found, state, pairs):
     """Keep a pair for those who cannot have it yet; the pool has room."""
     last = row[O_LAST]
     if last >= 0 and last % BLOCK != BLOCK - 2:
         pair = last + 1
     else:
-        pair = desk[FREE]
+        pair = state[FREE]
         if pair >= 0:
-            desk[FREE] = pairs[pair + BLOCK - 1, 0]
+            state[FREE] = pairs[pair + BLOCK - 1, 0]
         else:
-            pair = desk[USED]
-            desk[USED] = pair + BLOCK
+            pair = state[USED]
+            state[USED] = pair + BLOCK
         if last >= 0:
             pairs[last + 1, 0] = pair
         else:
             row[O_FIRST] = pair
-    pairs[pair, P_PARTNER] = partner
-    pairs[pair, P_DISTANCE] = distance
+    pairs[pair, P_PARTNER] = found.partner
+    pairs[pair, P_DISTANCE] = found.distance
     row[O_LAST] = pair
-    desk[HELD] += 1
-    if desk[HELD] > desk[MOST_HELD]:
-        desk[MOST_HELD] = desk[HELD]
+    state[HELD] += 1
+    if state[HELD] > state[MOST_HELD]:
+        state[MOST_HELD] = state[HELD]
 
 
 @inline
-def let_go(row, desk, pairs):
+def let_go(row, state, pairs):
     """Give back the blocks of a row that is done."""
     block = row[O_FIRST]
     last = row[O_LAST]
@@ -110,40 +135,30 @@ def let_go(row, desk, pairs):
         end = block + BLOCK - 1
         following = np.int64(-1)
         if block <= last < end:
-            desk[HELD] -= last - block + 1
+            state[HELD] -= last - block + 1
         else:
-            desk[HELD] -= BLOCK - 1
+            state[HELD] -= BLOCK - 1
             following = pairs[end, 0]
-        pairs[end, 0] = desk[FREE]
-        desk[FREE] = block
+        pairs[end, 0] = state[FREE]
+        state[FREE] = block
         block = following
 
 
 @inline
-def give_held(row, number, level, run, desk, sizes, given, pairs, now, out, count, room):
-    """Give the levels from ``level`` up to ``run``, which all have got the same so far, what is held of their front row.
+def give_held(outer, band, queues, sizes, now, out, count):
+    """Write what is held of the front row of the levels of a band, which all got the same so far.
 
-    Returns the new count; when the room ends, ``given`` tells how far it got.
+    Returns the new count; when the room ends, ``given`` is how far it got.
     """
-    pair = given[level]
+    row, given, pairs = outer.row, queues.given, queues.pairs
+    place = given[band.first]
     last = row[O_LAST]
-    while pair != last and count + sizes.shape[0] <= room:
-        pair = row[O_FIRST] if pair < 0 else pair_after(pair, pairs)
-        count = release(
-            row,
-            number,
-            pairs[pair, P_PARTNER],
-            pairs[pair, P_DISTANCE],
-            level,
-            run,
-            desk,
-            sizes,
-            now,
-            out,
-            count,
-        )
-    for each in range(level, run):
-        given[each] = pair
+    while place != last and count + sizes.shape[0] <= out.shape[0]:
+        place = row[O_FIRST] if place < 0 else pair_after(place, pairs)
+        pair = Pair(pairs[place, P_PARTNER], pairs[place, P_DISTANCE])
+        count = release(outer, pair, band, queues.state, sizes, now, out, count)
+    for each in range(band.first, band.until):
+        given[each] = place
     return count
 
 
@@ -154,53 +169,44 @@ def is_given(row, level, given):
 
 
 @inline
-def end_level(queue, desk, done, links, outers, sizes, given, pairs, now, out, count, room):
-    """Release what the head of a queue has finished; DONE, or FULL when the room ended and this has to be called again."""
+def end_level(queue, queues, sizes, now, out, count):
+    """Release what the head of a queue has finished.
+
+    DONE, or FULL when the room ended and this has to be called again.
+    """
+    state, done, links, outers = queues.state, queues.done, queues.links, queues.outers
+    given, pairs = queues.given, queues.pairs
     mask = outers.shape[0] - 1
     end = done.shape[0] - 1
     number = done[queue + 1]
     row = outers[number & mask]
-    if desk[SCHEDULER] == SWF:
+    if state[SCHEDULER] == SWF:
         limit = links[0, queue]
         level = queue
         while level < limit:
             run = level + 1
             while run < limit and given[run] == given[level]:
                 run += 1
-            count = give_held(
-                row, number, level, run, desk, sizes, given, pairs, now, out, count, room
-            )
+            outer = Outer(number, row)
+            count = give_held(outer, Band(level, run), queues, sizes, now, out, count)
             if not is_given(row, level, given):
                 return np.int64(FULL), count
             level = run
         given[queue] = -1
-    elif desk[SCHEDULER] == MQT and number + 1 < done[0]:
-        following = outers[(number + 1) & mask]
-        count = give_held(
-            following,
-            number + 1,
-            queue,
-            queue + 1,
-            desk,
-            sizes,
-            given,
-            pairs,
-            now,
-            out,
-            count,
-            room,
-        )
-        if not is_given(following, queue, given):
+    elif state[SCHEDULER] == MQT and number + 1 < done[0]:
+        following = Outer(number + 1, outers[(number + 1) & mask])
+        count = give_held(following, Band(queue, queue + 1), queues, sizes, now, out, count)
+        if not is_given(following.row, queue, given):
             return np.int64(FULL), count
         given[queue] = -1
     # The row moves on.
     done[queue + 1] = number + 1
     if queue + 1 < end:
         if done[queue + 1] - done[queue + 2] == 1:
-            join_queue(desk, links, queue + 1, queue)
+            join_queue(state, links, queue + 1, queue)
     else:
-        let_go(row, desk, pairs)
+        let_go(row, state, pairs)
     if done[queue] == done[queue + 1]:
-        leave_queue(desk, links, queue)
-    desk[ENDING] = 0
+        leave_queue(state, links, queue)
+    state[ENDING] = 0
     return np.int64(DONE), count

@@ -133,8 +133,9 @@ def head_of(seq):
 
 
 @inline
-def insert(words, halves, stores, indexes, s, first_index, incoming, offset, counters):
+def insert(arena, s, incoming, offset, counters):
     """Append a formatted row to a store that has room, link it, and return its address."""
+    words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
     seq = stores[s, NEXT]
     stores[s, NEXT] = seq + 1
     address = row_address(stores, s, seq)
@@ -147,7 +148,7 @@ def insert(words, halves, stores, indexes, s, first_index, incoming, offset, cou
     if stores[s, FORWARD] >= 0:
         # A row that moves brings the link of its old ring, and the row it led to may have stayed behind.
         halves[2 * address + stores[s, FORWARD]] = np.int32(0)
-    for x in range(first_index[s], first_index[s + 1]):
+    for x in range(arena.first_index[s], arena.first_index[s + 1]):
         bucket = row_bucket(words, indexes, x, address)
         head = indexes[x, HEADS] + bucket * indexes[x, HEAD_STEP]
         newest = head_row(stores, s, np.int64(halves[head]))
@@ -221,8 +222,12 @@ def expire_two(words, stores, s, limit, counters):
 
 
 @inline
-def clean_bucket(words, halves, stores, indexes, x, bucket, limit, counters):
-    """Unlink the expired rows of one bucket from its old end (paper 4, section 2): 1 + stale comparisons."""
+def clean_bucket(arena, x, bucket, limit, counters):
+    """Unlink the expired rows of one bucket from its old end: 1 + stale comparisons.
+
+    [Kostowski06, section 2].
+    """
+    words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
     s = indexes[x, OWNER]
     cell = indexes[x, OLDEST] + bucket
     first = np.int64(halves[cell])
@@ -246,15 +251,16 @@ def clean_bucket(words, halves, stores, indexes, x, bucket, limit, counters):
 
 
 @inline
-def clean_all(words, halves, stores, indexes, x, limit, counters):
+def clean_all(arena, x, limit, counters):
     """Clean every bucket of an index."""
-    for bucket in range(indexes[x, BUCKETS]):
-        clean_bucket(words, halves, stores, indexes, x, bucket, limit, counters)
+    for bucket in range(arena.indexes[x, BUCKETS]):
+        clean_bucket(arena, x, bucket, limit, counters)
 
 
 @inline
-def free_cleaned(words, halves, stores, indexes, s):
-    """Move the tail past rows that their buckets have let go, so that the ring can use their slots again."""
+def free_cleaned(arena, s):
+    """Move the tail past rows that their buckets released, so that the ring can reuse their slots."""
+    words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
     x = stores[s, PRIMARY]
     while stores[s, TAIL] < stores[s, NEXT]:
         tail = stores[s, TAIL]

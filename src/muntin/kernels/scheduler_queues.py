@@ -13,9 +13,9 @@ _SURELY = 1.0 + 1e-12
 
 
 @inline
-def join_queue(desk, links, queue, behind):
+def join_queue(state, links, queue, behind):
     """Chain a queue that is no longer empty behind a smaller one (or the end of the chain)."""
-    desk[BUSY] ^= np.int64(1) << (queue & 63)
+    state[BUSY] ^= np.int64(1) << (queue & 63)
     after = links[0, behind]
     links[0, behind] = queue
     links[0, queue] = after
@@ -24,9 +24,9 @@ def join_queue(desk, links, queue, behind):
 
 
 @inline
-def leave_queue(desk, links, queue):
+def leave_queue(state, links, queue):
     """Take a queue that has become empty out of the chain."""
-    desk[BUSY] ^= np.int64(1) << (queue & 63)
+    state[BUSY] ^= np.int64(1) << (queue & 63)
     links[0, links[1, queue]] = links[0, queue]
     links[1, links[0, queue]] = links[1, queue]
 
@@ -67,17 +67,20 @@ def ratio_of(table, queue, limit, reach, served, best):
 
 
 @inline
-def choose(desk, done, links, outers, tables, reach, served, best, quotients, chosen_of):
-    """The queue whose head scans next, -1 when all are empty."""
+def choose(levels_of, queues):
+    """Return the queue whose head scans next, -1 when all are empty."""
+    state, done, links, outers = queues.state, queues.done, queues.links, queues.outers
+    tables, reach, served = levels_of.tables, levels_of.reach, levels_of.served
+    best, quotients, chosen_of = levels_of.best, levels_of.quotients, queues.chosen
     end = done.shape[0] - 1
     if links[0, end] == end:
         return np.int64(-1)
     queue = links[1, end]
-    if desk[SCHEDULER] != MQT or links[0, end] == queue:
+    if state[SCHEDULER] != MQT or links[0, end] == queue:
         return links[0, end]
     remembered = chosen_of.shape[0] > 1
-    if remembered and chosen_of[desk[BUSY]] >= 0:
-        return np.int64(chosen_of[desk[BUSY]])
+    if remembered and chosen_of[state[BUSY]] >= 0:
+        return np.int64(chosen_of[state[BUSY]])
     mask = outers.shape[0] - 1
     levels = reach.shape[1]
     chosen = np.int64(-1)
@@ -101,5 +104,5 @@ def choose(desk, done, links, outers, tables, reach, served, best, quotients, ch
         limit = queue
         queue = links[1, queue]
     if remembered:
-        chosen_of[desk[BUSY]] = chosen
+        chosen_of[state[BUSY]] = chosen
     return chosen

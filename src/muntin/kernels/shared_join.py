@@ -17,6 +17,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from muntin.kernels.arrays import (
+    Arena,
+    EventArrays,
+    Integers,
+    LevelArrays,
+    Output,
+    Program,
+    QueueArrays,
+    Stamp,
+    Table,
+    Walk,
+)
 from muntin.kernels.clock import now_ns
 from muntin.kernels.jit import inline, kernel
 from muntin.kernels.layout import (
@@ -49,7 +61,7 @@ from muntin.kernels.layout import (
 from muntin.kernels.memory import prefetch
 from muntin.kernels.nway_join import copy_counters
 from muntin.kernels.probe import matches, probe, step_bucket
-from muntin.kernels.result_router import end_level, hold, release
+from muntin.kernels.result_router import Band, Outer, Pair, end_level, hold, release
 from muntin.kernels.rows import (
     expire_tail,
     expire_two,
@@ -120,19 +132,19 @@ _AHEAD = 6
 
 
 @inline
-def moment(desk):
+def moment(state):
     """What time it is."""
-    if desk[CLOCK] == MEASURED:
+    if state[CLOCK] == MEASURED:
         read = now_ns()
-        if desk[GAP] > 0:
+        if state[GAP] > 0:
             # For measurements on a machine that does other things, too: work looks at the clock more often than that.
-            if read - desk[SEEN] > desk[GAP]:
-                desk[LOST] += read - desk[SEEN]
-                desk[SINCE] += read - desk[SEEN]
-            desk[SEEN] = read
-            return desk[NOW] + ((read - desk[SINCE]) * desk[SPEED] >> EVENLY)
-        return read + desk[NOW]
-    return desk[NOW]
+            if read - state[SEEN] > state[GAP]:
+                state[LOST] += read - state[SEEN]
+                state[SINCE] += read - state[SEEN]
+            state[SEEN] = read
+            return state[NOW] + ((read - state[SINCE]) * state[SPEED] >> EVENLY)
+        return read + state[NOW]
+    return state[NOW]
 
 
 @inline
@@ -157,16 +169,18 @@ def limit_when(stores, s, time, bases, slot):
 
 
 @inline
-def take(
-    words, halves, stores, indexes, first_index, program, stride, aliases, offsets, times, counts, incoming, arrivals,
-    desk, done, links, outers, bases, bounds, bound, counters, now,
-):  # fmt: skip
-    """Store the next row and let it wait for the smallest window; DONE, or what is wanting."""
-    e = desk[EVENT]
+def take(arena, program, events, arrivals, queues, bound, counters, now):
+    """Store the next row and let it wait for the smallest window; DONE, or what ran out."""
+    words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
+    flat, stride = program.flat, program.stride
+    times, counts = events.times, events.counts
+    state, done, links, outers = queues.state, queues.done, queues.links, queues.outers
+    bases, bounds = queues.bases, queues.bounds
+    e = state[EVENT]
     n = stores.shape[0]
     end = done.shape[0] - 1
     mask = outers.shape[0] - 1
-    s = np.int64(aliases[e])
+    s = np.int64(events.sources[e])
     number = done[0]
     if number - done[end] > mask:
         return np.int64(MORE_ROWS)
@@ -186,7 +200,7 @@ def take(
         expire_tail(words, stores, s, limit, counters)
         if stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
             return np.int64(GROW)
-    own = insert(words, halves, stores, indexes, s, first_index, incoming, offsets[e], counters)
+    own = insert(arena, s, events.incoming, events.offsets[e], counters)
     expire_two(words, stores, s, limit, counters)
     row = outers[slot]
     row[O_TIME] = times[e]
@@ -200,29 +214,27 @@ def take(
     if n == 2:
         bound[s] = own
         o = 1 - s
-        x = program[at + STEP_INDEX]
+        x = flat[at + STEP_INDEX]
         if x < 0:
             row[O_RESUME] = stores[o, NEXT] - 1
         else:
             row[O_RESUME] = newest_in(
-                halves, stores, o, indexes, x, step_bucket(words, indexes, program, at, bound)
+                halves, stores, o, indexes, x, step_bucket(words, indexes, flat, at, bound)
             )
-        if program[at + STEP_CHECKS] > 0:
-            row[O_CODE] = words[
-                own + program[at + STEP_ARGUMENTS + 2 * program[at + STEP_KEYS] + 3]
-            ]
+        if flat[at + STEP_CHECKS] > 0:
+            row[O_CODE] = words[own + flat[at + STEP_ARGUMENTS + 2 * flat[at + STEP_KEYS] + 3]]
         counters[N_PROBES] += 1
     else:
         for other in range(n):
             bounds[slot, other] = stores[other, NEXT]
-    if desk[CLOCK] == MEASURED and now - row[O_ARRIVAL] > desk[WAITS]:
-        desk[WAITS] = now - row[O_ARRIVAL]
-    desk[EVENT] = e + 1
+    if state[CLOCK] == MEASURED and now - row[O_ARRIVAL] > state[WAITS]:
+        state[WAITS] = now - row[O_ARRIVAL]
+    state[EVENT] = e + 1
     done[0] = number + 1
     if done[0] - done[1] == 1:
-        join_queue(desk, links, np.int64(0), np.int64(end))
-    if done[0] - done[end] > desk[MOST_WAITING]:
-        desk[MOST_WAITING] = done[0] - done[end]
+        join_queue(state, links, np.int64(0), np.int64(end))
+    if done[0] - done[end] > state[MOST_WAITING]:
+        state[MOST_WAITING] = done[0] - done[end]
     return np.int64(DONE)
 
 
@@ -230,35 +242,45 @@ def take(
 
 
 @inline
-def scan(
-    words, halves, stores, indexes, program, stride, queue, number, row, slot,
-    edges, sizes, desk, links, bases, pairs, bound, out, count, room, counters, now,
-):  # fmt: skip
-    """Let a row look at candidates up to the edge of a level: why it stopped, results, candidates looked at, whether it finished, when.
+def scan(arena, program, levels_of, queues, queue, output, count, now):
+    """Let the head of a queue look at candidates up to the edge of a level.
 
-    By the machine's clock a result is released when the clock was looked at after it.
+    Returns why it stopped, results, candidates looked at, whether it finished, and when. By the
+    machine's clock a result is released when the clock was read after it.
     """
+    words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
+    flat, stride = program.flat, program.stride
+    edges, sizes = levels_of.edges, levels_of.sizes
+    state, links, bases, pairs = queues.state, queues.links, queues.bases, queues.pairs
+    out, counters, bound = output.out, output.counters, output.scratch[:2]
+    room = np.int64(out.shape[0])
+    number = queues.done[queue + 1]
+    slot = number & (queues.outers.shape[0] - 1)
+    row = queues.outers[slot]
+    outer = Outer(number, row)
+    if bases.shape[0] == 1:
+        slot = np.int64(0)
     s = row[O_OWN] & 15
     o = 1 - s
     at = s * 2 * stride
     levels = sizes.shape[0]
-    scheduler = desk[SCHEDULER]
+    scheduler = state[SCHEDULER]
     edge = edges[levels - 1, o] if scheduler == LWO else edges[queue, o]
     base = base_of(stores, o, row[O_TIME], bases, slot)
     stored = stores[o, KIND] == STORED
     limit = np.int64(EVER) if stored else base - edge
-    x = program[at + STEP_INDEX]
-    checks = program[at + STEP_CHECKS]
-    argument = at + STEP_ARGUMENTS + 2 * program[at + STEP_KEYS]
-    simple = checks == 1 and program[argument] == EQ
-    word = program[argument + 1]
+    x = flat[at + STEP_INDEX]
+    checks = flat[at + STEP_CHECKS]
+    argument = at + STEP_ARGUMENTS + 2 * flat[at + STEP_KEYS]
+    simple = checks == 1 and flat[argument] == EQ
+    word = flat[argument + 1]
     code = row[O_CODE]
     if not simple:
         bound[s] = row_address(stores, s, row[O_OWN] >> 4)
     until = np.int64(levels) if scheduler == LWO else links[0, queue]
     band = np.int64(0) if scheduler == LWO else queue
-    costly = desk[PROBE_COST]
-    measured = desk[CLOCK] == MEASURED
+    costly = state[PROBE_COST]
+    measured = state[CLOCK] == MEASURED
     glance = _GLANCE
     fresh = count
     tail = stores[o, TAIL]
@@ -271,14 +293,14 @@ def scan(
         coordinate = words[address + COORD]
         if coordinate <= limit and not stored:
             break
-        if looked == desk[SLICE]:
+        if looked == state[SLICE]:
             finished = False
             break
         if count + levels > room:
             status = np.int64(FULL)
             finished = False
             break
-        if desk[FREE] < 0 and desk[USED] == pairs.shape[0]:
+        if state[FREE] < 0 and state[USED] == pairs.shape[0]:
             status = np.int64(MORE_PAIRS)
             finished = False
             break
@@ -286,45 +308,38 @@ def scan(
         if measured:
             glance -= 1
             if glance <= 0:
-                now = moment(desk)
+                now = moment(state)
                 glance = _GLANCE
                 while fresh < count:
                     out[fresh, 4 + R_RELEASED] = now
                     fresh += 1
-                if now >= desk[UNTIL]:
+                if now >= state[UNTIL]:
                     # This candidate is looked at yet; the next call goes on behind it.
                     status = np.int64(PAUSED)
         else:
-            desk[NOW] += costly
-            now = desk[NOW]
-            if now >= desk[UNTIL]:
+            state[NOW] += costly
+            now = state[NOW]
+            if now >= state[UNTIL]:
                 status = np.int64(PAUSED)
         found = (
-            words[address + word] == code if simple else matches(words, program, at, address, bound)
+            words[address + word] == code if simple else matches(words, flat, at, address, bound)
         )
         if found:
             if measured:
                 glance -= _RESULT - 1
             else:
-                desk[NOW] += desk[RESULT_COST]
-                now = desk[NOW]
+                state[NOW] += state[RESULT_COST]
+                now = state[NOW]
             partner = full_position(stores, o, halves[2 * address + POSITION])
-            distance = np.int64(0) if stored else base - coordinate
-            if scheduler == LWO:
-                if desk[CONTAINED]:
-                    while distance >= sizes[band, o]:
-                        band += 1
-                count = release(
-                    row, number, partner, distance, band, until, desk, sizes, now, out, count
-                )
-            elif scheduler == SWF:
-                hold(row, partner, distance, desk, pairs)
-            else:
-                count = release(
-                    row, number, partner, distance, band, until, desk, sizes, now, out, count
-                )
-                if until < levels:
-                    hold(row, partner, distance, desk, pairs)
+            pair = Pair(partner, np.int64(0) if stored else base - coordinate)
+            if scheduler == LWO and state[CONTAINED]:
+                while pair.distance >= sizes[band, o]:
+                    band += 1
+            if scheduler != SWF:
+                levels_now = Band(band, until)
+                count = release(outer, pair, levels_now, state, sizes, now, out, count)
+            if scheduler == SWF or until < levels:
+                hold(row, pair, state, pairs)
         if x >= 0:
             step = np.int64(halves[2 * address + indexes[x, LINK]])
             seq = seq - step if step != 0 else np.int64(-1)
@@ -336,7 +351,7 @@ def scan(
     row[O_RESUME] = seq
     counters[N_SCANNED] += looked
     counters[N_COMPARED] += looked
-    now = moment(desk)
+    now = moment(state)
     if measured:
         while fresh < count:
             out[fresh, 4 + R_RELEASED] = now
@@ -345,12 +360,20 @@ def scan(
 
 
 @inline
-def scan_many(
-    words, halves, stores, indexes, program, stride, queue, number, row, slot,
-    sizes, desk, bases, bounds, scratch, out, count, room, counters,
-):  # fmt: skip
-    """Let a row of a join of more than two sources find the combinations of a level; OVERFLOW when they do not fit."""
+def scan_many(arena, program, levels_of, queues, queue, output, count):
+    """Find the combinations of a level for the head of a queue, in a join of more than two sources.
+
+    OVERFLOW when they do not fit.
+    """
+    stores, state, bases = arena.stores, queues.state, queues.bases
+    out, counters, scratch = output.out, output.counters, output.scratch
+    sizes = levels_of.sizes
     n = stores.shape[0]
+    number = queues.done[queue + 1]
+    slot = number & (queues.outers.shape[0] - 1)
+    row, bounds = queues.outers[slot], queues.bounds[slot]
+    if bases.shape[0] == 1:
+        slot = np.int64(0)
     bound = scratch[:n]
     cursor = scratch[n : 2 * n]
     limits = scratch[2 * n : 3 * n]
@@ -365,18 +388,18 @@ def scan_many(
         )
     saved = scratch[4 * n + 1 : 4 * n + 1 + COUNTERS]
     copy_counters(counters, saved)
-    after = probe(
-        words, halves, stores, indexes, program, s * n * stride, stride, bound, cursor, newest, bounds, limits, 0, number, row[O_TIME],
-        out.T, count, counters,
-    )  # fmt: skip
+    walk = Walk(bound, cursor, newest, bounds, limits)
+    columns = Output(out.T, counters, scratch)
+    stamp = Stamp(number, row[O_TIME])
+    after = probe(arena, program, s, walk, 0, stamp, columns, count)
     looked = counters[N_SCANNED] - saved[N_SCANNED]
-    if after > room:
+    if after > out.shape[0]:
         copy_counters(saved, counters)
-        desk[NEED] = after - count
+        state[NEED] = after - count
         return np.int64(OVERFLOW), count, looked
-    if desk[CLOCK] == COUNTED:
-        desk[NOW] += looked * desk[PROBE_COST] + (after - count) * desk[RESULT_COST]
-    now = moment(desk)
+    if state[CLOCK] == COUNTED:
+        state[NOW] += looked * state[PROBE_COST] + (after - count) * state[RESULT_COST]
+    now = moment(state)
     for result in range(count, after):
         out[result, 2 + n + R_FROM] = queue
         out[result, 2 + n + R_UNTIL] = queue + 1
@@ -386,98 +409,71 @@ def scan_many(
 
 
 @inline
-def write_trace(trace, desk, number, level, looked, finished, begin):
+def write_trace(trace, state, number, level, looked, finished, begin):
     """Note a step, where notes are wanted."""
-    place = desk[TRACED]
+    place = state[TRACED]
     if place < trace.shape[0]:
         trace[place, T_OUTER] = number
         trace[place, T_LEVEL] = level
         trace[place, T_LOOKED] = looked
         trace[place, T_FINISHED] = finished
         trace[place, T_BEGIN] = begin
-        trace[place, T_END] = moment(desk)
-        desk[TRACED] = place + 1
+        trace[place, T_END] = moment(state)
+        state[TRACED] = place + 1
 
 
 @kernel(
-    "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64,"
-    " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1],"
-    " int64[:,::1], int64[:,::1], int64[::1], int64[:,::1], int64[::1], int32[:,::1], float64[:,::1], int8[::1],"
-    " int64[::1], int64[::1], int64[:,::1], int64[::1], int64[:,::1], int64[:,::1], int64[:,::1], int64[:,::1],"
-    " int64[:,::1], int64[:,::1], int64[::1], int64[::1])",
-    part="schedule",
+    Arena, Program, EventArrays, Integers, LevelArrays, QueueArrays, Table, Output, part="schedule"
 )
-def run_schedule(
-    words, halves, stores, indexes, first_index, program, stride,
-    aliases, offsets, times, counts, incoming, arrivals,
-    edges, sizes, tables, reach, served, best, quotients, chosen_of,
-    desk, done, links, given, outers, bases, bounds, pairs,
-    out, trace, counters, scratch,
-):  # fmt: skip
-    """Take rows and work them off; returns DONE (nothing is left), PAUSED (it is time), or what is wanting.
+def run_schedule(arena, program, events, arrivals, levels_of, queues, trace, output):
+    """Take rows and work them off; DONE (nothing is left), PAUSED (it is time), or what ran out.
 
-    However little time there is, at least one step is made; with ``UNTIL`` 0 rows are taken and that is all.
+    However little time there is, at least one step is made; with ``UNTIL`` 0 rows are only taken.
     """
+    words, stores, offsets = arena.words, arena.stores, events.offsets
+    state, done, outers = queues.state, queues.done, queues.outers
+    sizes, out, counters, scratch = levels_of.sizes, output.out, output.counters, output.scratch
     n = stores.shape[0]
     mask = outers.shape[0] - 1
     bound = scratch[:n]
-    room = np.int64(out.shape[0])
-    count = desk[FOUND]
-    stop = np.int64(times.shape[0])
+    count = state[FOUND]
+    stop = np.int64(events.times.shape[0])
     stepped = False
-    if desk[ENDING] > 0:
-        status, count = end_level(
-            desk[ENDING] - 1,
-            desk,
-            done,
-            links,
-            outers,
-            sizes,
-            given,
-            pairs,
-            moment(desk),
-            out,
-            count,
-            room,
-        )
-        desk[FOUND] = count
+    if state[ENDING] > 0:
+        status, count = end_level(state[ENDING] - 1, queues, sizes, moment(state), out, count)
+        state[FOUND] = count
         if status != DONE:
             return status
-    now = moment(desk)
+    now = moment(state)
     while True:
-        while desk[EVENT] < stop:
-            e = desk[EVENT]
-            if desk[PUNCTUAL] and (arrivals[e] if arrivals.shape[0] > 1 else arrivals[0]) > now:
+        while state[EVENT] < stop:
+            e = state[EVENT]
+            if state[PUNCTUAL] and (arrivals[e] if arrivals.shape[0] > 1 else arrivals[0]) > now:
                 break
             if offsets[e] < 0:
-                desk[EVENT] = e + 1
+                state[EVENT] = e + 1
                 continue
-            status = take(
-                words, halves, stores, indexes, first_index, program, stride, aliases, offsets, times, counts, incoming, arrivals,
-                desk, done, links, outers, bases, bounds, bound, counters, now,
-            )  # fmt: skip
+            status = take(arena, program, events, arrivals, queues, bound, counters, now)
             if status != DONE:
                 return status
-            if desk[EVENT] % _RESULT == 0 and desk[GAP] > 0:
-                moment(desk)
-        if (now >= desk[UNTIL] and stepped) or desk[UNTIL] == 0:
+            if state[EVENT] % _RESULT == 0 and state[GAP] > 0:
+                moment(state)
+        if (now >= state[UNTIL] and stepped) or state[UNTIL] == 0:
             return np.int64(PAUSED)
         stepped = True
-        queue = choose(desk, done, links, outers, tables, reach, served, best, quotients, chosen_of)
+        queue = choose(levels_of, queues)
         if queue < 0:
-            if desk[EVENT] == stop:
+            if state[EVENT] == stop:
                 return np.int64(DONE)
             # Nothing to do before the next row comes: the clock is put forward.
-            now = moment(desk)
-            idle = (arrivals[desk[EVENT]] if arrivals.shape[0] > 1 else arrivals[0]) - now
+            now = moment(state)
+            idle = (arrivals[state[EVENT]] if arrivals.shape[0] > 1 else arrivals[0]) - now
             if idle > 0:
-                desk[NOW] += idle
-                desk[IDLE] += idle
+                state[NOW] += idle
+                state[IDLE] += idle
                 now += idle
             continue
         number = done[queue + 1]
-        slot = number & mask
-        row = outers[slot]
         begin = now
         if n == 2:
             if number + _AHEAD < done[queue]:
@@ -486,40 +482,37 @@ def run_schedule(
                 if ahead[O_RESUME] >= stores[other, TAIL]:
                     prefetch(words, row_address(stores, other, ahead[O_RESUME]))
             status, count, looked, finished, now = scan(
-                words, halves, stores, indexes, program, stride, queue, number, row, slot if bases.shape[0] > 1 else 0,
-                edges, sizes, desk, links, bases, pairs, bound, out, count, room, counters, now,
-            )  # fmt: skip
+                arena, program, levels_of, queues, queue, output, count, now
+            )
         else:
             status, count, looked = scan_many(
-                words, halves, stores, indexes, program, stride, queue, number, row, slot if bases.shape[0] > 1 else 0,
-                sizes, desk, bases, bounds[slot], scratch, out, count, room, counters,
-            )  # fmt: skip
-            finished = status == DONE
-            now = moment(desk)
-        desk[FOUND] = count
-        if trace.shape[0] > 0:
-            write_trace(trace, desk, number, queue, looked, finished, begin)
-        if finished:
-            desk[ENDING] = queue + 1
-            ended, count = end_level(
-                queue, desk, done, links, outers, sizes, given, pairs, now, out, count, room
+                arena, program, levels_of, queues, queue, output, count
             )
-            desk[FOUND] = count
+            finished = status == DONE
+            now = moment(state)
+        state[FOUND] = count
+        if trace.shape[0] > 0:
+            write_trace(trace, state, number, queue, looked, finished, begin)
+        if finished:
+            state[ENDING] = queue + 1
+            ended, count = end_level(queue, queues, sizes, now, out, count)
+            state[FOUND] = count
             if ended != DONE:
                 return ended
         if status != DONE:
             return status
 
 
-@kernel(
-    "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64, int64[::1], int64[:,::1], int64[::1])",
-    part="schedule",
-)
-def find_resumes(words, halves, stores, indexes, program, stride, done, outers, scratch):
-    """Let the rows that wait go on at the right places after a store has moved: with other buckets a chain has other rows.
+@kernel(Arena, Program, QueueArrays, Integers, part="schedule")
+def find_resumes(arena, program, queues, scratch):
+    """Find where waiting rows resume after a store moved: with other buckets a chain has other rows.
 
-    The next candidate is the newest row of the outer row's bucket that is not newer than where it was to go on. For two sources.
+    The next candidate is the newest row of the outer row's bucket that is not newer than the one
+    where it was to resume. For two sources.
     """
+    words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
+    flat, stride = program.flat, program.stride
+    done, outers = queues.done, queues.outers
     mask = outers.shape[0] - 1
     bound = scratch[:2]
     for number in range(done[done.shape[0] - 1], done[0]):
@@ -527,20 +520,18 @@ def find_resumes(words, halves, stores, indexes, program, stride, done, outers, 
         s = row[O_OWN] & 15
         o = 1 - s
         at = s * 2 * stride
-        x = program[at + STEP_INDEX]
+        x = flat[at + STEP_INDEX]
         if x < 0 or row[O_RESUME] < 0:
             continue
         bound[s] = row_address(stores, s, row[O_OWN] >> 4)
-        seq = newest_in(
-            halves, stores, o, indexes, x, step_bucket(words, indexes, program, at, bound)
-        )
+        seq = newest_in(halves, stores, o, indexes, x, step_bucket(words, indexes, flat, at, bound))
         while seq > row[O_RESUME] and seq >= stores[o, TAIL]:
             step = np.int64(halves[2 * row_address(stores, o, seq) + indexes[x, LINK]])
             seq = seq - step if step != 0 else np.int64(-1)
         row[O_RESUME] = seq
 
 
-@kernel("(int64[:,::1], int64, int64, int64, int64[::1])", part="schedule")
+@kernel(Table, int, int, int, Integers, part="schedule")
 def results_of_level(out, count, row, level, chosen):
     """Which results a level gets, in their order; ``row`` is that of ``R_FROM``. Returns how many."""
     found = 0

@@ -1,21 +1,40 @@
-"""The join as a binary tree that keeps its intermediate results (paper 3's counterpart; paper 5, section 2).
+"""The join as a binary tree that keeps its intermediate results ([Mukherji11, section 2]).
 
-Leaves are the stores of the sources, inner nodes below the root hold *partial matches*: one row number per source of the
-node. A new row looks into its sibling; every match is kept in the parent, looks into the parent's sibling, and so on up
-to the root, where it is a result. Partial matches are chained per bucket from new to old like rows.
+Leaves are the stores of the sources. Inner nodes below the root hold *partial matches*: one row
+number per source of the node. A new row probes its sibling; every match is kept in the parent,
+probes the parent's sibling, and so on up to the root, where it is a result. Partial matches are
+chained per bucket from new to old like rows. A row costs the rows and partial matches it looks at,
+and the partial matches it makes.
 
-A partial match is alive as long as all its members are. Members leave by their own windows, so partial matches do not die in the
-order in which they were made: dead ones are passed over, and dropped when their node is full (:func:`drop_dead`). Rows keep
-their numbers when a ring moves, so partial matches stay right; partitioned windows number anew and are not run as trees.
+Invariant: a partial match is alive as long as all its members are. Members leave by their own
+windows, so partial matches do not die in the order in which they were made: dead ones are skipped,
+and dropped when their node is full. Rows keep their numbers when a ring moves,
+so partial matches stay valid; partitioned windows renumber rows and do not run as trees.
 
-Nothing above a row's own path changes while it climbs, so a climb that does not fit can be undone and repeated: its partial matches
-are the last ones of their nodes and the heads of their chains.
+Nothing above a row's path changes while it climbs, so a climb that does not fit can be undone and
+repeated: its partial matches are the last ones of their nodes and the heads of their chains.
+
+One walk serves the unlimited join and the one under probe budgets
+(:mod:`muntin.kernels.budgeted_join`): :func:`make_tree_join` compiles it with a :class:`Policy`,
+whose functions are inlined, so those that do nothing cost nothing.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
+from muntin.kernels.arrays import (
+    Arena,
+    EventArrays,
+    Integers,
+    Output,
+    Program,
+    Span,
+    Stamp,
+    TreeNodes,
+)
 from muntin.kernels.jit import inline, kernel
 from muntin.kernels.layout import (
     BUCKETS,
@@ -27,6 +46,7 @@ from muntin.kernels.layout import (
     CLIMB_NODE,
     CLIMB_PARENT,
     COUNTERS,
+    CYCLE,
     DONE,
     FULL,
     GROW,
@@ -39,9 +59,7 @@ from muntin.kernels.layout import (
     N_STALE,
     NEXT,
     NODE_BUCKETS,
-    NODE_CAP,
     NODE_HEADS,
-    NODE_KEY_COUNT,
     NODE_LINKS,
     NODE_MEMBERS,
     NODE_SOURCES,
@@ -52,6 +70,7 @@ from muntin.kernels.layout import (
     WIDEN,
 )
 from muntin.kernels.nway_join import copy_counters
+from muntin.kernels.partial_matches import alive, keep_partial_match, undo
 from muntin.kernels.probe import emit, set_limits
 from muntin.kernels.rows import (
     bucket_of,
@@ -66,266 +85,315 @@ from muntin.kernels.rows import (
 )
 
 
-@inline
-def partial_match_bucket(words, stores, nodes, members, node, slot):
-    """The bucket of a stored partial match; its members are still in their rings."""
-    sources = NODE_SOURCES + stores.shape[0]
-    first = nodes[node, NODE_MEMBERS] + slot * nodes[node, NODE_WIDTH]
-    hashed = np.uint64(0)
-    for c in range(nodes[node, NODE_KEY_COUNT]):
-        at = sources + 2 * c
-        member = nodes[node, at]
-        s = nodes[node, NODE_SOURCES + member]
-        code = words[row_address(stores, s, members[first + member]) + nodes[node, at + 1]]
-        hashed = mix(np.int64(hashed) ^ code)
-    return bucket_of(hashed, np.int64(0), np.int64(0), nodes[node, NODE_BUCKETS])
+class Limits(NamedTuple):
+    """Per store what a row must be above.
+
+    To be found in its store, to be a member of a live partial match, to stay in its store, and not
+    to be stale.
+    """
+
+    leaf: Integers
+    member: Integers
+    held: Integers
+    stale: Integers
+
+
+class Policy(NamedTuple):
+    """What differs between tree joins: inlined functions, called with the ``budgets`` of the kernel.
+
+    ``is_over(budgets, time)``: whether an event belongs to another cycle.
+    ``make_limits(budgets, scratch, n)``: where the limits of ``n`` stores are.
+    ``set_limits(budgets, stores, events, event, limits)``: set them for an event.
+    ``save(budgets, scratch, n)`` and ``restore(budgets, scratch, n)``: keep what a climb counts.
+    ``may_probe(budgets, h)``: whether the next arrival at half join ``h`` probes; counts it.
+    ``first_slot(budgets, nodes, node)``: the oldest slot of a node that counts.
+    ``count_match(budgets, h)``: count a match of a half join.
+    ``count_result(budgets, arena, bound, stale)``: count a result.
+    """
+
+    is_over: Any
+    make_limits: Any
+    set_limits: Any
+    save: Any
+    restore: Any
+    may_probe: Any
+    first_slot: Any
+    count_match: Any
+    count_result: Any
+
+
+# -- the climb -------------------------------------------------------------------------------------
 
 
 @inline
-def alive(words, stores, nodes, members, node, slot, limits):
-    """Whether all members of a partial match are inside their windows."""
-    first = nodes[node, NODE_MEMBERS] + slot * nodes[node, NODE_WIDTH]
-    for member in range(nodes[node, NODE_WIDTH]):
-        s = nodes[node, NODE_SOURCES + member]
-        seq = members[first + member]
-        if seq < stores[s, TAIL] or dead(words, stores, s, row_address(stores, s, seq), limits[s]):
-            return False
-    return True
-
-
-@inline
-def link_partial_match(words, stores, nodes, members, links, node, slot):
-    """Make a partial match the head of its bucket."""
-    head = nodes[node, NODE_HEADS] + partial_match_bucket(words, stores, nodes, members, node, slot)
-    links[nodes[node, NODE_LINKS] + slot] = links[head]
-    links[head] = np.int32(slot + 1)
-
-
-@inline
-def keep_partial_match(words, stores, nodes, members, links, node, rows):
-    """Store the rows bound so far in a node; False when it is full."""
-    slot = nodes[node, NODE_USED]
-    if slot == nodes[node, NODE_CAP]:
-        return False
-    first = nodes[node, NODE_MEMBERS] + slot * nodes[node, NODE_WIDTH]
-    for member in range(nodes[node, NODE_WIDTH]):
-        members[first + member] = rows[nodes[node, NODE_SOURCES + member]]
-    nodes[node, NODE_USED] = slot + 1
-    link_partial_match(words, stores, nodes, members, links, node, slot)
-    return True
-
-
-@inline
-def undo(words, stores, nodes, members, links, marks):
-    """Take back the partial matches that were made since ``marks``."""
-    for node in range(nodes.shape[0]):
-        while nodes[node, NODE_USED] > marks[node]:
-            slot = nodes[node, NODE_USED] - 1
-            head = nodes[node, NODE_HEADS] + partial_match_bucket(
-                words, stores, nodes, members, node, slot
-            )
-            links[head] = links[nodes[node, NODE_LINKS] + slot]
-            nodes[node, NODE_USED] = slot
-
-
-@inline
-def begin_level(words, halves, stores, indexes, climbs, at, nodes, links, bound, counters):
-    """The newest candidate of a sibling: the row number in a leaf, the slot plus one of a partial match."""
+def begin_level(arena, flat, at, tree, bound, counters):
+    """Return the newest candidate of a sibling: a row number, or a partial match's slot plus one."""
     counters[N_PROBES] += 1
+    words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
     n = stores.shape[0]
-    y = climbs[at + CLIMB_NODE]
-    x = climbs[at + CLIMB_INDEX]
+    y = flat[at + CLIMB_NODE]
+    x = flat[at + CLIMB_INDEX]
     if y < n and x < 0:
         return stores[y, NEXT] - 1
     hashed = np.uint64(0)
-    for c in range(climbs[at + CLIMB_KEYS]):
+    for c in range(flat[at + CLIMB_KEYS]):
         argument = at + CLIMB_ARGUMENTS + 2 * c
-        hashed = mix(np.int64(hashed) ^ words[bound[climbs[argument]] + climbs[argument + 1]])
+        hashed = mix(np.int64(hashed) ^ words[bound[flat[argument]] + flat[argument + 1]])
     if y < n:
-        argument = at + CLIMB_ARGUMENTS + 2 * (climbs[at + CLIMB_KEYS] - 1)
-        code = words[bound[climbs[argument]] + climbs[argument + 1]]
-        return newest_in(
-            halves,
-            stores,
-            y,
-            indexes,
-            x,
-            bucket_of(hashed, code, indexes[x, MODULAR], indexes[x, BUCKETS]),
-        )
-    bucket = bucket_of(hashed, np.int64(0), np.int64(0), nodes[y - n, NODE_BUCKETS])
-    return np.int64(links[nodes[y - n, NODE_HEADS] + bucket])
+        argument = at + CLIMB_ARGUMENTS + 2 * (flat[at + CLIMB_KEYS] - 1)
+        code = words[bound[flat[argument]] + flat[argument + 1]]
+        bucket = bucket_of(hashed, code, indexes[x, MODULAR], indexes[x, BUCKETS])
+        return newest_in(halves, stores, y, indexes, x, bucket)
+    bucket = bucket_of(hashed, np.int64(0), np.int64(0), tree.nodes[y - n, NODE_BUCKETS])
+    return np.int64(tree.links[tree.nodes[y - n, NODE_HEADS] + bucket])
 
 
 @inline
-def agrees(words, climbs, at, bound):
-    """Whether the rows of the sibling agree with those bound before."""
-    argument = at + CLIMB_ARGUMENTS + 2 * climbs[at + CLIMB_KEYS]
-    for _ in range(climbs[at + CLIMB_CHECKS]):
-        mine = words[bound[climbs[argument + 1]] + climbs[argument + 2]]
-        other = words[bound[climbs[argument + 3]] + climbs[argument + 4]]
-        if not holds(climbs[argument], mine, other):
+def agrees(words, flat, at, bound):
+    """Return whether the rows of the sibling agree with those bound before."""
+    argument = at + CLIMB_ARGUMENTS + 2 * flat[at + CLIMB_KEYS]
+    for _ in range(flat[at + CLIMB_CHECKS]):
+        mine = words[bound[flat[argument + 1]] + flat[argument + 2]]
+        other = words[bound[flat[argument + 3]] + flat[argument + 4]]
+        if not holds(flat[argument], mine, other):
             return False
         argument += 5
     return True
 
 
-@inline
-def climb(
-    words, halves, stores, indexes, climbs, path, stride, nodes, members, links, bound, rows, cursor, limits, tag, time, silent,
-    out, count, counters,
-):  # fmt: skip
-    """All results with the row bound so far, partial matches kept on the way; the new count, or minus one less the node that is full."""
-    n = stores.shape[0]
-    scanned = np.int64(0)
-    compared = np.int64(0)
-    stale = np.int64(0)
-    kept = np.int64(0)
-    full = np.int64(-1)
-    level = 0
-    cursor[0] = begin_level(
-        words, halves, stores, indexes, climbs, path, nodes, links, bound, counters
-    )
-    while level >= 0:
-        at = path + level * stride
-        y = climbs[at + CLIMB_NODE]
-        here = cursor[level]
-        found = False
-        if y < n:
-            x = climbs[at + CLIMB_INDEX]
-            while here >= stores[y, TAIL]:
-                address = row_address(stores, y, here)
-                scanned += 1
-                if dead(words, stores, y, address, limits[y]):
-                    stale += 1
-                    break
-                compared += 1
-                bound[y] = address
-                rows[y] = here
-                here -= 1
-                if x >= 0:
-                    distance = np.int64(halves[2 * address + indexes[x, LINK]])
-                    here = here + 1 - distance if distance != 0 else np.int64(-1)
-                if agrees(words, climbs, at, bound):
-                    found = True
-                    break
-        else:
-            node = y - n
-            while here > 0:
-                slot = here - 1
-                here = np.int64(links[nodes[node, NODE_LINKS] + slot])
-                scanned += 1
-                if not alive(words, stores, nodes, members, node, slot, limits):
-                    stale += 1
-                    continue
-                compared += 1
-                first = nodes[node, NODE_MEMBERS] + slot * nodes[node, NODE_WIDTH]
-                for member in range(nodes[node, NODE_WIDTH]):
-                    s = nodes[node, NODE_SOURCES + member]
-                    rows[s] = members[first + member]
-                    bound[s] = row_address(stores, s, rows[s])
-                if agrees(words, climbs, at, bound):
-                    found = True
-                    break
-        cursor[level] = here
-        if not found:
-            level -= 1
-            continue
-        parent = climbs[at + CLIMB_PARENT]
-        if parent < 0:
-            if not silent:
-                count = emit(halves, stores, bound, tag, time, out, count)
-            continue
-        if not keep_partial_match(words, stores, nodes, members, links, parent, rows):
-            full = parent
-            break
-        kept += 1
-        level += 1
-        cursor[level] = begin_level(
-            words, halves, stores, indexes, climbs, at + stride, nodes, links, bound, counters
-        )
-    counters[N_SCANNED] += scanned
-    counters[N_COMPARED] += compared
-    counters[N_STALE] += stale
-    counters[N_PARTIAL_MATCHES] += kept
-    return count if full < 0 else -1 - full
+class Climb(NamedTuple):
+    """Scratch of a climb: addresses and numbers of the rows bound so far, candidates, limits."""
+
+    bound: Integers
+    rows: Integers
+    cursor: Integers
+    limits: Any
 
 
-@kernel(
-    "(int64[::1], int32[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64,"
-    " int64[:,::1], int64[::1], int32[::1],"
-    " int32[::1], int64[::1], int64[::1], int64[:,::1], int64[::1],"
-    " int64, int64, int64, int64, int64, int64, int64[:,::1], int64[::1], int64[::1])"
-)
-def join_tree(
-    words, halves, stores, indexes, first_index, climbs, stride,
-    nodes, members, links,
-    sources, offsets, times, counts, incoming,
-    start, stop, resume, count, silent, enough, out, counters, scratch,
-):  # fmt: skip
-    """Join rows one by one in total order; returns as :func:`muntin.kernels.nway_join.join_arrivals` does.
+def make_climb(policy: Policy) -> Any:
+    """Return the climb of a row under a policy."""
+    may_probe, first_slot = policy.may_probe, policy.first_slot
+    count_match, count_result = policy.count_match, policy.count_result
 
-    ``count`` results are in ``out`` already. WIDEN: the node ``need`` is full; the climb was undone, and the event's row is
-    in its store.
-    """
-    n = stores.shape[0]
-    bound = scratch[:n]
-    rows = scratch[n : 2 * n]
-    cursor = scratch[2 * n : 3 * n]
-    limits = scratch[3 * n : 4 * n]
-    marks = scratch[4 * n : 5 * n]
-    saved = scratch[5 * n : 5 * n + COUNTERS]
-    for e in range(start, stop):
-        if count >= enough:
-            return np.int64(FULL), np.int64(e), count, np.int64(0), np.int64(0)
-        if offsets[e] < 0:
-            continue
-        s = np.int64(sources[e])
-        time = times[e]
-        set_limits(stores, time, counts, e, limits)
-        if resume == 0:
-            if stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
-                expire_tail(words, stores, s, limits[s], counters)
-                if stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
-                    return np.int64(GROW), np.int64(e), count, np.int64(0), np.int64(0)
-            insert(words, halves, stores, indexes, s, first_index, incoming, offsets[e], counters)
-            expire_two(words, stores, s, limits[s], counters)
-        resume = np.int64(0)
-        rows[s] = stores[s, NEXT] - 1
-        bound[s] = row_address(stores, s, rows[s])
-        for node in range(nodes.shape[0]):
-            marks[node] = nodes[node, NODE_USED]
-        copy_counters(counters, saved)
-        after = climb(
-            words, halves, stores, indexes, climbs, s * (n - 1) * stride, stride, nodes, members, links, bound, rows, cursor, limits,
-            np.int64(e), time, silent, out, count, counters,
-        )  # fmt: skip
-        if after < 0 or after > out.shape[1]:
-            undo(words, stores, nodes, members, links, marks)
-            copy_counters(saved, counters)
-            if after < 0:
-                return np.int64(WIDEN), np.int64(e), count, -1 - after, np.int64(1)
-            return np.int64(OVERFLOW), np.int64(e), count, after - count, np.int64(1)
-        count = after
-    return np.int64(DONE), np.int64(stop), count, np.int64(0), np.int64(0)
+    @inline
+    def climb(arena, program, tree, budgets, origin, scratch, stamp, silent, output, count):
+        """Append all results with the row bound so far and keep partial matches on the way.
 
-
-@kernel("(int64[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64)")
-def drop_dead(words, stores, nodes, members, limits, node):
-    """Move the partial matches of a node that are alive together, in their order; chains are to be made anew. Returns their number."""
-    width = nodes[node, NODE_WIDTH]
-    base = nodes[node, NODE_MEMBERS]
-    kept = np.int64(0)
-    for slot in range(nodes[node, NODE_USED]):
-        if alive(words, stores, nodes, members, node, slot, limits):
-            for member in range(width):
-                members[base + kept * width + member] = members[base + slot * width + member]
+        Returns the new count, or minus one less the node that is full.
+        """
+        words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
+        flat, stride = program.flat, program.stride
+        nodes, members, links = tree.nodes, tree.members, tree.links
+        bound, rows, cursor, limits = scratch.bound, scratch.rows, scratch.cursor, scratch.limits
+        counters = output.counters
+        n = stores.shape[0]
+        path = origin * (n - 1) * stride
+        scanned = np.int64(0)
+        compared = np.int64(0)
+        stale = np.int64(0)
+        kept = np.int64(0)
+        full = np.int64(-1)
+        level = -1
+        if may_probe(budgets, origin):
+            level = 0
+            cursor[0] = begin_level(arena, flat, path, tree, bound, counters)
+        while level >= 0:
+            at = path + level * stride
+            y = flat[at + CLIMB_NODE]
+            here = cursor[level]
+            found = False
+            if y < n:
+                x = flat[at + CLIMB_INDEX]
+                while here >= stores[y, TAIL]:
+                    address = row_address(stores, y, here)
+                    scanned += 1
+                    if dead(words, stores, y, address, limits.leaf[y]):
+                        stale += 1
+                        break
+                    compared += 1
+                    bound[y] = address
+                    rows[y] = here
+                    here -= 1
+                    if x >= 0:
+                        distance = np.int64(halves[2 * address + indexes[x, LINK]])
+                        here = here + 1 - distance if distance != 0 else np.int64(-1)
+                    if agrees(words, flat, at, bound):
+                        found = True
+                        break
+            else:
+                node = y - n
+                oldest = first_slot(budgets, nodes, node)
+                while here > oldest:
+                    slot = here - 1
+                    here = np.int64(links[nodes[node, NODE_LINKS] + slot])
+                    scanned += 1
+                    if not alive(arena, tree, node, slot, limits.member):
+                        stale += 1
+                        continue
+                    compared += 1
+                    first = nodes[node, NODE_MEMBERS] + slot * nodes[node, NODE_WIDTH]
+                    for member in range(nodes[node, NODE_WIDTH]):
+                        s = nodes[node, NODE_SOURCES + member]
+                        rows[s] = members[first + member]
+                        bound[s] = row_address(stores, s, rows[s])
+                    if agrees(words, flat, at, bound):
+                        found = True
+                        break
+            cursor[level] = here
+            if not found:
+                level -= 1
+                continue
+            count_match(budgets, origin if level == 0 else n + flat[at - stride + CLIMB_PARENT])
+            parent = flat[at + CLIMB_PARENT]
+            if parent < 0:
+                if not silent:
+                    count_result(budgets, arena, bound, limits.stale)
+                    count = emit(arena, bound, stamp, output.out, count)
+                continue
+            if not keep_partial_match(arena, tree, parent, rows):
+                full = parent
+                break
             kept += 1
-    nodes[node, NODE_USED] = kept
-    return kept
+            if may_probe(budgets, n + parent):
+                level += 1
+                cursor[level] = begin_level(arena, flat, at + stride, tree, bound, counters)
+        counters[N_SCANNED] += scanned
+        counters[N_COMPARED] += compared
+        counters[N_STALE] += stale
+        counters[N_PARTIAL_MATCHES] += kept
+        return count if full < 0 else -1 - full
+
+    return climb
 
 
-@kernel("(int64[::1], int64[:,::1], int64[:,::1], int64[::1], int32[::1], int64)")
-def link_partial_matches(words, stores, nodes, members, links, node):
-    """Chain all partial matches of a node, whose heads are empty."""
-    for slot in range(nodes[node, NODE_USED]):
-        link_partial_match(words, stores, nodes, members, links, node, slot)
+def make_tree_join(policy: Policy) -> Any:
+    """Return the loop of a tree join under a policy; see :func:`join_tree`."""
+    is_over, make_limits, set_limits = policy.is_over, policy.make_limits, policy.set_limits
+    save, restore = policy.save, policy.restore
+    climb = make_climb(policy)
+
+    @inline
+    def join(arena, program, tree, budgets, events, span, count, silent, output):
+        """Join rows one by one in total order."""
+        words, stores, nodes = arena.words, arena.stores, tree.nodes
+        offsets, times = events.offsets, events.times
+        out, counters, scratch = output.out, output.counters, output.scratch
+        start, stop, resume, enough = span
+        n = stores.shape[0]
+        bound = scratch[:n]
+        rows = scratch[n : 2 * n]
+        marks = scratch[3 * n : 4 * n]
+        saved = scratch[4 * n : 4 * n + COUNTERS]
+        rest = scratch[4 * n + COUNTERS :]
+        limits = make_limits(budgets, rest, n)
+        climbing = Climb(bound, rows, scratch[2 * n : 3 * n], limits)
+        for e in range(start, stop):
+            if count >= enough:
+                return np.int64(FULL), np.int64(e), count, np.int64(0), np.int64(0)
+            if offsets[e] < 0:
+                continue
+            s = np.int64(events.sources[e])
+            if is_over(budgets, times[e]):
+                return np.int64(CYCLE), np.int64(e), count, np.int64(0), np.int64(0)
+            set_limits(budgets, stores, events, e, limits)
+            if resume == 0:
+                if stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
+                    expire_tail(words, stores, s, limits.held[s], counters)
+                    if stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
+                        return np.int64(GROW), np.int64(e), count, np.int64(0), np.int64(0)
+                insert(arena, s, events.incoming, offsets[e], counters)
+                expire_two(words, stores, s, limits.held[s], counters)
+            resume = np.int64(0)
+            rows[s] = stores[s, NEXT] - 1
+            bound[s] = row_address(stores, s, rows[s])
+            for node in range(nodes.shape[0]):
+                marks[node] = nodes[node, NODE_USED]
+            copy_counters(counters, saved)
+            save(budgets, rest, n)
+            stamp = Stamp(np.int64(e), times[e])
+            after = climb(arena, program, tree, budgets, s, climbing, stamp, silent, output, count)
+            if after < 0 or after > out.shape[1]:
+                undo(arena, tree, marks)
+                copy_counters(saved, counters)
+                restore(budgets, rest, n)
+                if after < 0:
+                    return np.int64(WIDEN), np.int64(e), count, -1 - after, np.int64(1)
+                return np.int64(OVERFLOW), np.int64(e), count, after - count, np.int64(1)
+            count = after
+        return np.int64(DONE), np.int64(stop), count, np.int64(0), np.int64(0)
+
+    return join
+
+
+# -- without budgets -------------------------------------------------------------------------------
+
+
+@inline
+def never_over(_budgets, _time):
+    """Return False: without budgets there are no cycles."""
+    return False
+
+
+@inline
+def one_limit(_budgets, scratch, n):
+    """Return one limit per store: windows decide alone."""
+    limits = scratch[:n]
+    return Limits(limits, limits, limits, limits)
+
+
+@inline
+def window_limits(_budgets, stores, events, event, limits):
+    """Set the limits of the windows at an event."""
+    set_limits(stores, events.times[event], events.counts, event, limits.leaf)
+
+
+@inline
+def keep_nothing(_budgets, _scratch, _n):
+    """Do nothing: nothing else is counted."""
+
+
+@inline
+def always(_budgets, _h):
+    """Return True: every row and every partial match probes."""
+    return True
+
+
+@inline
+def any_slot(_budgets, _nodes, _node):
+    """Return the first slot: all partial matches of a node count."""
+    return np.int64(0)
+
+
+@inline
+def ignore_match(_budgets, _h):
+    """Do nothing: matches of half joins are not counted."""
+
+
+@inline
+def ignore_result(_budgets, _arena, _bound, _stale):
+    """Do nothing: nothing limits the age of a result's rows but the windows."""
+
+
+_join = make_tree_join(
+    Policy(
+        is_over=never_over,
+        make_limits=one_limit,
+        set_limits=window_limits,
+        save=keep_nothing,
+        restore=keep_nothing,
+        may_probe=always,
+        first_slot=any_slot,
+        count_match=ignore_match,
+        count_result=ignore_result,
+    )
+)
+
+
+@kernel(Arena, Program, TreeNodes, EventArrays, Span, int, int, Output)
+def join_tree(arena, program, tree, events, span, count, silent, output):
+    """Join rows one by one in total order, with ``count`` results in ``out`` already.
+
+    Returns what :func:`muntin.kernels.nway_join.join_arrivals` returns. WIDEN: the node ``need`` is
+    full; the climb was undone, and the event's row is in its store.
+    """
+    return _join(arena, program, tree, 0, events, span, count, silent, output)

@@ -1,5 +1,5 @@
-"""What the rest of Muntin talks about: schemas, windows, time, the catalogue.
+"""The vocabulary of all other packages: schemas, windows, time, the catalog and settings.
 
-Plain values without behaviour of their own beyond checking themselves. Nothing here computes a
-result, reads SQL or holds rows. Imports numpy and pyarrow only.
+Plain values that check themselves. Nothing here computes a result, parses SQL or holds rows.
+Imports numpy and pyarrow only.
 """

@@ -1,7 +1,7 @@
 """The folders that scripts are confined to.
 
-A path is judged by what it means to the operating system: links and ``..`` are resolved first, and the
-caller goes on with the resolved path, so a link that is swapped later changes nothing.
+A path is checked after links and ``..`` are resolved, and the caller continues with the resolved
+path, so a link that is swapped later changes nothing.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from muntin.errors import InputError, SettingError
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _FILE = re.compile(r"file:(?://(?:localhost)?)?(?=/)", re.IGNORECASE)
 _SIGNS = re.compile(r"[*?\[{\\]")
-"""What Spark takes for a part of a pattern."""
+"""Characters that Spark reads as part of a pattern."""
 _HINT = "Use a path below an allowed folder, or allow its folder with allowed_paths (--allow-path)"
 
 
 def local_path(path: str) -> str | None:
     """Return the path of a file on this machine, None for a URL of another scheme.
 
-    >>> [local_path(path) for path in ("data/a", "file:///data/a", "file:/data/a", "s3a://bucket/a")]
-    ['data/a', '/data/a', '/data/a', None]
+    >>> local_path("data/a"), local_path("file:///data/a"), local_path("file:/data/a")
+    ('data/a', '/data/a', '/data/a')
+    >>> local_path("s3a://bucket/a") is None
+    True
     """
     path = _FILE.sub("", path, count=1) if _FILE.match(path) else path
     return None if _SCHEME.match(path) else path
@@ -40,7 +42,7 @@ class AllowedPaths:
 
     @classmethod
     def of(cls, paths: object) -> AllowedPaths | None:
-        """Read what a user gave: a path, or several; None means no confinement."""
+        """Return the paths that a user gave, one or several; None means no confinement."""
         if paths is None:
             return None
         given = [paths] if isinstance(paths, str | Path) else paths
@@ -64,9 +66,10 @@ class AllowedPaths:
         )
 
     def resolved(self, path: str, *, patterns: bool = False) -> str:
-        """Return a path without links and ``..``; raise InputError unless it is below an allowed folder.
+        """Return a path without links and ``..``.
 
-        ``patterns``: whether the reader takes ``*``, ``?``, brackets and braces for patterns, as Spark does.
+        Raises InputError unless the path is below an allowed folder. ``patterns`` says whether the
+        reader expands ``*``, ``?``, brackets and braces, as Spark does.
         """
         local = local_path(path)
         if local is None:
@@ -82,7 +85,7 @@ class AllowedPaths:
         return f"{real.rstrip('/')}/{pattern}" if pattern else real
 
     def _checked(self, path: str, given: str) -> str:
-        """Return what a path stands for, if it is allowed; ``given`` is what the user wrote."""
+        """Return the resolved path, if it is allowed; ``given`` is the user's text."""
         real = os.path.realpath(path)
         if not any(
             real == folder or real.startswith(folder.rstrip("/") + "/") for folder in self.folders
@@ -91,14 +94,14 @@ class AllowedPaths:
         return real
 
     def _check_links(self, path: str, given: str) -> None:
-        """Raise unless all links below a folder stay inside: readers of the folder follow them."""
+        """Raise unless all links below a folder stay inside, because readers follow them."""
         for folder, folders, files in os.walk(path):
             inside = (os.path.join(folder, name) for name in (*folders, *files))  # noqa: PTH118 (many)
             for link in filter(os.path.islink, inside):
                 self._checked(link, f"{given} with its link {link}")
 
     def open(self, file: Path) -> BinaryIO:
-        """Open a file for reading, and check the file that was opened rather than its name."""
+        """Open a file for reading, and check the opened file rather than its name."""
         opened = file.open("rb")
         try:
             named = os.stat(self.resolved(str(file)))  # noqa: PTH116 (compared with fstat)
@@ -125,7 +128,7 @@ def _leads_up(path: str) -> bool:
 
 
 def _cut_pattern(path: str) -> tuple[str, str]:
-    """Cut a path before the first component that has a sign of a pattern."""
+    """Split a path before the first component that holds a pattern."""
     sign = _SIGNS.search(path)
     if sign is None:
         return path, ""

@@ -1,4 +1,4 @@
-"""Checks of arguments that users pass to the engines' methods, before anything else looks at them."""
+"""Checks of the arguments that users pass to methods of the engines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check_text(value: object, what: str, hint: str) -> None:
 
 
 def check_name(value: object, what: str) -> None:
-    """Raise unless a value can be a name.
+    """Raise unless a value is usable as a name.
 
     >>> check_name("", "the name of a query")
     Traceback (most recent call last):
@@ -37,7 +37,7 @@ def check_name(value: object, what: str) -> None:
 
 
 def read_timeout(value: object) -> float | None:
-    """Return a timeout in seconds, as long as the system can wait at most; None means no limit.
+    """Return a timeout in seconds, capped at the longest one the system supports; None: no limit.
 
     >>> read_timeout("5")
     Traceback (most recent call last):

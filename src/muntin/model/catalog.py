@@ -1,4 +1,4 @@
-"""The catalogue: the streams and tables that queries can name. Names ignore case, as in SQL."""
+"""The catalog: the streams and tables that queries can name. Names ignore case, as in SQL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Options = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Stream:
-    """A declared stream; ``order`` is its place among the streams, which breaks ties of time."""
+    """A declared stream; ``order``, its place among all streams, breaks ties of time."""
 
     name: str
     schema: pa.Schema
@@ -23,7 +23,7 @@ class Stream:
     order: int = 0
 
     def column(self, name: str) -> str | None:
-        """The column as it was declared, whatever the case of ``name``."""
+        """Return the column as it was declared, ignoring the case of ``name``."""
         return find_column(self.schema, name)
 
 
@@ -36,12 +36,12 @@ class Table:
     options: Options = ()
 
     def column(self, name: str) -> str | None:
-        """The column as it was declared, whatever the case of ``name``."""
+        """Return the column as it was declared, ignoring the case of ``name``."""
         return find_column(self.schema, name)
 
 
 def find_column(schema: pa.Schema, name: str) -> str | None:
-    """The column of the schema that is ``name`` up to case."""
+    """Return the column of the schema that equals ``name`` up to case."""
     wanted = name.casefold()
     return next((known for known in schema.names if known.casefold() == wanted), None)
 
@@ -54,11 +54,11 @@ class Catalog:
     _declared: int = 0
 
     def find(self, name: str) -> Stream | Table | None:
-        """The relation of that name, or None."""
+        """Return the relation of that name, or None."""
         return self._relations.get(name.casefold())
 
     def add(self, relation: Stream | Table) -> Stream | Table:
-        """Declare a relation; a stream gets its place in the order of declaration here."""
+        """Add a relation; a stream gets its place in the order of declaration."""
         key = relation.name.casefold()
         if key in self._relations:
             kind = "stream" if isinstance(self._relations[key], Stream) else "table"
@@ -80,13 +80,13 @@ class Catalog:
         return relation
 
     def remove(self, name: str) -> None:
-        """Forget a relation that :meth:`find` knows."""
+        """Remove a relation that :meth:`find` finds."""
         del self._relations[name.casefold()]
 
     def streams(self) -> list[Stream]:
-        """All streams in the order of declaration."""
+        """Return all streams in the order of declaration."""
         return [relation for relation in self._relations.values() if isinstance(relation, Stream)]
 
     def tables(self) -> list[Table]:
-        """All tables in the order of declaration."""
+        """Return all tables in the order of declaration."""
         return [relation for relation in self._relations.values() if isinstance(relation, Table)]

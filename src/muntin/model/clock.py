@@ -1,4 +1,4 @@
-"""Instants and intervals as integer microseconds, and how users write them."""
+"""Instants and intervals in integer microseconds, with their text forms."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TypeAlias
 from muntin.errors import InputError
 
 Instant: TypeAlias = int | str | datetime
-"""What users may pass for a time: integer microseconds since 1970, ISO text, or a datetime."""
+"""A time as users pass it: integer microseconds since 1970, ISO text, or a datetime."""
 
 BEFORE_ALL = -(2**62)
 """Earlier than any accepted time."""
 AFTER_ALL = 2**62
 """Later than any accepted time."""
-# The bounds leave room to add a window to any accepted time without overflow of 64 bits.
+# The bounds leave room to add a window to any accepted time without overflowing 64 bits.
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = {
@@ -38,12 +38,12 @@ _SHORT = {
     "d": 86_400_000_000,
 }
 TOO_FINE = re.compile(r"[.,]\d{6}\d*[1-9]")
-"""Finds a fraction of a second that microseconds cannot hold."""
+"""Matches a fraction of a second that is finer than microseconds."""
 _PIECE = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
 
 def unit_micros(unit: str) -> int | None:
-    """Microseconds of one ``unit`` (``second``, ``SECONDS``, ``ms``), or None when it is no unit of time.
+    """Return the microseconds of one ``unit`` (``second``, ``SECONDS``, ``ms``); None if unknown.
 
     >>> unit_micros("MINUTES")
     60000000
@@ -53,7 +53,7 @@ def unit_micros(unit: str) -> int | None:
 
 
 def parse_interval(text: str) -> int:
-    """Microseconds of an interval such as ``2 seconds`` or ``1 hour 30 minutes``.
+    """Return the microseconds of an interval such as ``2 seconds`` or ``1 hour 30 minutes``.
 
     >>> parse_interval("1 minute 500 ms")
     60500000
@@ -80,7 +80,7 @@ def parse_interval(text: str) -> int:
 
 
 def format_interval(micros: int) -> str:
-    """The interval in the largest unit that divides it.
+    """Return the interval as text, in the largest unit that divides it.
 
     >>> format_interval(90_000_000)
     '90 seconds'
@@ -94,7 +94,7 @@ def format_interval(micros: int) -> str:
 
 
 def parse_instant(value: Instant) -> int:
-    """Integer microseconds since 1970 of a datetime, an ISO text or an integer; naive times count as UTC.
+    """Return the microseconds since 1970 of an instant; naive times count as UTC.
 
     >>> parse_instant("1970-01-01 00:00:05")
     5000000
@@ -126,14 +126,14 @@ def parse_instant(value: Instant) -> int:
 
 
 def _is_time(value: object) -> bool:
-    """Whether a value is of a kind that names an instant; pandas' NaT, which differs from itself, is none."""
+    """Return whether a value is of a type for instants; NaT, which differs from itself, is not."""
     return (
         type(value) is not bool and isinstance(value, Integral | str | datetime) and value == value  # noqa: PLR0124
     )
 
 
 def format_instant(micros: int) -> str:
-    """ISO text of an instant; instants outside the calendar print as microseconds.
+    """Return the ISO text of an instant; instants outside the calendar print as microseconds.
 
     >>> format_instant(5_000_000)
     '1970-01-01 00:00:05'

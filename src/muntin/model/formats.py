@@ -1,7 +1,7 @@
-"""What is known about formats: which exist, which options each takes, which options are paths.
+"""Formats of streams, tables and sinks: the options of each, and which options are paths.
 
-Tables of facts, so that a script can be checked without Spark. Option names are compared without regard
-to case. The tables of Spark's file formats are those that Spark itself lists; a test compares them.
+The tables allow scripts to be checked without Spark. Option names ignore case. The options of
+Spark's file formats are those that Spark lists; a test compares them.
 """
 
 from __future__ import annotations
@@ -11,47 +11,48 @@ from difflib import get_close_matches
 
 _FILES = """
     path maxFilesPerTrigger maxBytesPerTrigger maxFileAge latestFirst fileNameOnly cleanSource
-    sourceArchiveDir maxCachedFiles discardCachedInputRatio pathGlobFilter recursiveFileLookup basePath
-    ignoreCorruptFiles ignoreMissingFiles ignoreInvalidPartitionPaths modifiedBefore modifiedAfter
+    sourceArchiveDir maxCachedFiles discardCachedInputRatio pathGlobFilter recursiveFileLookup
+    basePath ignoreCorruptFiles ignoreMissingFiles ignoreInvalidPartitionPaths modifiedBefore
+    modifiedAfter
 """
-"""Options of every format of files that Spark reads."""
+"""Options of every file format that Spark reads."""
 
 SPARK_OPTIONS: Mapping[str, str] = {
     "csv": """
         charToEscapeQuoteEscaping charset codec columnNameOfCorruptRecord columnPruning comment
-        compression dateFormat delimiter emptyValue enableDateTimeParsingFallback encoding enforceSchema
-        escape escapeQuotes extension header ignoreLeadingWhiteSpace ignoreTrailingWhiteSpace
-        inferSchema inputBufferSize lineSep locale maxCharsPerColumn maxColumns mode multiLine nanValue
-        negativeInf nullValue positiveInf preferDate quote quoteAll samplingRatio sep
-        singleVariantColumn timeFormat timeZone timestampFormat timestampNTZFormat
-        unescapedQuoteHandling
+        compression dateFormat delimiter emptyValue enableDateTimeParsingFallback encoding
+        enforceSchema escape escapeQuotes extension header ignoreLeadingWhiteSpace
+        ignoreTrailingWhiteSpace inferSchema inputBufferSize lineSep locale maxCharsPerColumn
+        maxColumns mode multiLine nanValue negativeInf nullValue positiveInf preferDate quote
+        quoteAll samplingRatio sep singleVariantColumn timeFormat timeZone timestampFormat
+        timestampNTZFormat unescapedQuoteHandling
     """,
     "json": """
-        allowBackslashEscapingAnyCharacter allowComments allowNonNumericNumbers allowNumericLeadingZeros
-        allowSingleQuotes allowUnquotedControlChars allowUnquotedFieldNames charset
-        columnNameOfCorruptRecord compression dateFormat dropFieldIfAllNull
+        allowBackslashEscapingAnyCharacter allowComments allowNonNumericNumbers
+        allowNumericLeadingZeros allowSingleQuotes allowUnquotedControlChars allowUnquotedFieldNames
+        charset columnNameOfCorruptRecord compression dateFormat dropFieldIfAllNull
         enableDateTimeParsingFallback encoding explodeEmbeddedArray ignoreNullFields inferTimestamp
         lineSep locale mode multiLine prefersDecimal pretty primitivesAsString samplingRatio
-        singleVariantColumn sortKeys timeFormat timeZone timestampFormat timestampNTZFormat useUnsafeRow
-        writeNonAsciiCharacterAsCodePoint
+        singleVariantColumn sortKeys timeFormat timeZone timestampFormat timestampNTZFormat
+        useUnsafeRow writeNonAsciiCharacterAsCodePoint
     """,
     "xml": """
         arrayElementName attributePrefix charset columnNameOfCorruptRecord compression dateFormat
-        declaration encoding excludeAttribute ignoreNamespace ignoreSurroundingSpaces indent inferSchema
-        locale mode multiLine nullValue preferDate prefersDecimal rootTag rowTag rowValidationXSDPath
-        samplingRatio singleVariantColumn timeFormat timeZone timestampFormat timestampNTZFormat
-        useLegacyXMLParser validateName valueTag wildcardColName
+        declaration encoding excludeAttribute ignoreNamespace ignoreSurroundingSpaces indent
+        inferSchema locale mode multiLine nullValue preferDate prefersDecimal rootTag rowTag
+        rowValidationXSDPath samplingRatio singleVariantColumn timeFormat timeZone timestampFormat
+        timestampNTZFormat useLegacyXMLParser validateName valueTag wildcardColName
     """,
     "text": "compression encoding lineSep wholetext",
     "parquet": "compression datetimeRebaseMode int96RebaseMode mergeSchema parquet.compression",
     "orc": "compression mergeSchema orc.compress",
     "avro": """
         avroSchema avroSchemaUrl compression datetimeRebaseMode enableStableIdentifiersForUnionType
-        ignoreExtension mode positionalFieldMatching recordName recordNamespace recursiveFieldMaxDepth
-        stableIdentifierPrefixForUnionType
+        ignoreExtension mode positionalFieldMatching recordName recordNamespace
+        recursiveFieldMaxDepth stableIdentifierPrefixForUnionType
     """,
 }
-"""The options that Spark lists for each format of files."""
+"""The options that Spark lists for each file format."""
 
 _GENERATED = {
     "rate": "rowsPerSecond rampUpTime numPartitions",
@@ -63,14 +64,14 @@ _PACKAGES = """
     redshift snowflake
 """
 EXTERNAL = frozenset(_PACKAGES.split())
-"""Formats of packages for Spark; their options are known to them alone."""
+"""Formats that come with packages for Spark; their options cannot be checked here."""
 
 _OURS = "format time slack rate distinct"
-"""Options of streams that Muntin takes itself."""
+"""Options of streams that Muntin reads."""
 
 
 def _names(*texts: str) -> dict[str, str]:
-    """The names in the texts by their lower case."""
+    """Return the names in the texts, keyed by their lower case."""
     return {name.lower(): name for text in texts for name in text.split()}
 
 
@@ -83,49 +84,49 @@ STREAMS: Mapping[str, Mapping[str, str]] = {
     "parquet": _names(_OURS, _FILES, SPARK_OPTIONS["parquet"], "reader"),
     "binaryfile": _names(_OURS, _FILES),
 }
-"""Formats that streams are read in, with their options."""
+"""Formats of streams, with their options."""
 
 TABLES: Mapping[str, Mapping[str, str]] = {
     "csv": _names("format path header"),
     "json": _names("format path"),
     "parquet": _names("format path"),
 }
-"""Formats of the files of stored tables, with their options."""
+"""Formats of stored tables, with their options."""
 
 SINKS: Mapping[str, Mapping[str, str]] = {
     **{kind: _names("path mode maxRecordsPerFile", own) for kind, own in SPARK_OPTIONS.items()},
     "console": _names("numRows truncate mode"),
     "noop": _names("mode"),
 }
-"""Formats of Spark that results are written in, with their options."""
+"""Formats of sinks, with their options."""
 
 OWN_FILES = ("parquet", "csv", "json")
-"""Formats of sinks that Muntin writes itself where the folder is local."""
+"""Formats of sinks that Muntin writes without Spark if the folder is local."""
 
 FILE_FORMATS = (*SPARK_OPTIONS, "binaryfile")
-"""Formats of files, which need a path."""
+"""File formats, which require a path."""
 
 REQUIRED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(FILE_FORMATS, ("path",)),
     "socket": ("host", "port"),
     "rate-micro-batch": ("rowsPerBatch",),
 }
-"""Options that a stream of a format cannot do without."""
+"""Options that a stream of a format requires."""
 
 PATHS = ("path", "sourcearchivedir", "basepath", "rowvalidationxsdpath", "avroschemaurl")
 """Options of any format whose values name files or folders, in lower case."""
 
 CONFINED = frozenset({*FILE_FORMATS, "rate", "rate-micro-batch", "console", "memory", "noop"})
-"""Formats that reach nothing but the files that their options name."""
+"""Formats that access only the files that their options name."""
 
 
 def is_foreign(kind: str) -> bool:
-    """Tell whether only Spark or a package can check a format: a class, or a package's name."""
+    """Return whether only Spark or a package can check a format: a class, or a package's name."""
     return "." in kind or kind.lower() in EXTERNAL
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a hint that names the known name nearest to a misspelled one, or nothing.
+    """Return a hint with the known name nearest to a misspelled one, or an empty text.
 
     >>> did_you_mean("parquett", ["csv", "parquet"])
     "Did you mean 'parquet'?"

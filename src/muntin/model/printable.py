@@ -1,9 +1,8 @@
 """Text from users and data, made safe for terminals and logs.
 
-Names, SQL and values may hold newlines, terminal escapes and characters that reorder text. Printed as
-they are, they forge log lines, repaint the screen or make a message read differently from what it says.
-Everything that people read passes through :func:`printable`; JSON and results do not, they have their
-own escapes.
+Names, SQL and values may hold newlines, terminal escapes and characters that reorder text. Printed
+unescaped, they forge log lines, repaint the screen or change how a message reads. All text for
+people passes through :func:`printable`; JSON and results have their own escapes.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import unicodedata
 _UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Control characters, invisible and reordering ones, surrogates, line and paragraph separators."""
 _JOINERS = "\u200c\u200d"
-"""Part of ordinary words in several scripts and of emoji; they move nothing."""
+"""Part of ordinary words in several scripts and of emoji; they do not reorder text."""
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _BYTE, _PLANE = 0x100, 0x10000
 _INDENT = "    "
@@ -34,7 +33,7 @@ def printable(text: object) -> str:
 
 
 def printable_lines(text: object) -> str:
-    r"""Return text that is laid out in lines: newlines stay, all else is as in :func:`printable`.
+    r"""Return text with every line made printable; newlines stay.
 
     >>> printable_lines("a\x07\nb")
     'a\\x07\nb'
@@ -57,7 +56,7 @@ class PrintableRecords(logging.Filter):
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Escape the message and the traceback of a record; let it pass."""
+        """Escape the message and the traceback of a record, and keep the record."""
         message = record.getMessage()
         safe = printable(message)
         if safe != message:
@@ -69,7 +68,7 @@ class PrintableRecords(logging.Filter):
 
 
 LOGGERS = ("muntin", "muntin.spark")
-"""The loggers of the package; a filter of a logger does not reach those below it, so each has its own."""
+"""The loggers of the package; each needs a filter, because filters are not inherited."""
 
 
 def make_logs_printable() -> None:

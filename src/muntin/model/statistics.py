@@ -1,4 +1,4 @@
-"""What a planner knows of a stream before or while it runs."""
+"""Statistics of streams, declared before a query runs or measured while it runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from muntin.model.catalog import Catalog, Options
 
 @dataclass(frozen=True)
 class StreamStatistics:
-    """Rows per second, and how many different values the join attribute has."""
+    """Rows per second, and the number of distinct values of the join attribute."""
 
     rate: float
     distinct: float
@@ -22,7 +22,11 @@ class StreamStatistics:
 
 @dataclass(frozen=True)
 class SourceStatistics:
-    """A window of a query: new rows per second (0 for a stored table), rows inside, different values of each code."""
+    """Statistics of one window of a query.
+
+    ``rate`` is the number of new rows per second, 0 for a stored table; ``rows`` the number of rows
+    inside; ``distinct`` has the number of distinct values of each code.
+    """
 
     rate: float
     rows: float
@@ -31,9 +35,10 @@ class SourceStatistics:
 
 @dataclass(frozen=True)
 class JoinStatistics:
-    """All sources of a query; ``edges`` has measured shares of pairs that an equality of two codes lets through.
+    """Statistics of all sources of a query.
 
-    A code is named by (source, number of the code), an edge by two of them in ascending order.
+    ``edges`` has the measured selectivity of each equality of two codes. A code is identified by
+    (source, number of the code), an edge by two of them in ascending order.
     """
 
     sources: tuple[SourceStatistics, ...]
@@ -41,7 +46,7 @@ class JoinStatistics:
 
 
 def declared_statistics(options: Options) -> StreamStatistics | None:
-    """The statistics that ``CREATE STREAM ... WITH (rate = ..., distinct = ...)`` declares; None unless both are there.
+    """Return the statistics that ``WITH (rate = ..., distinct = ...)`` declares; None unless both.
 
     >>> declared_statistics((("rate", "10"), ("distinct", "500")))
     StreamStatistics(rate=10.0, distinct=500.0)
@@ -64,6 +69,6 @@ def declared_statistics(options: Options) -> StreamStatistics | None:
 
 
 def known_statistics(catalog: Catalog) -> dict[str, StreamStatistics]:
-    """The declared statistics of all streams that have any."""
+    """Return the declared statistics of all streams that have them."""
     found = {stream.name: declared_statistics(stream.options) for stream in catalog.streams()}
     return {name: statistics for name, statistics in found.items() if statistics is not None}

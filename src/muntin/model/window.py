@@ -1,4 +1,4 @@
-"""Windows: which rows of a stream are in force at a position.
+"""Windows: the rows of a stream that are inside at a position.
 
 A row of time ``t`` is inside a time window ``w`` at instant ``T`` iff ``T - w < t <= T``. A count
 window of ``n`` holds the last ``n`` rows of the stream, the newest included.
@@ -27,7 +27,7 @@ class TimeWindow:
 
 @dataclass(frozen=True)
 class RowsWindow:
-    """The last ``rows`` rows of the whole stream."""
+    """The last ``rows`` rows of the stream."""
 
     rows: int
 
@@ -54,7 +54,7 @@ class PartitionedWindow:
 
 @dataclass(frozen=True)
 class Unbounded:
-    """Everything, always: the window of a stored table."""
+    """All rows at any time: the window of a stored table."""
 
     def __str__(self) -> str:
         return "[STORED]"

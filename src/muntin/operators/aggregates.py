@@ -19,7 +19,7 @@ import pyarrow.types as pat
 
 from muntin.aggregates import aggregate_functions
 from muntin.aggregates.exact import square_parts
-from muntin.aggregates.function import Keep, Kept, Need, Rank, RankKind, Result
+from muntin.aggregates.function import ArgumentSummary, Keep, Need, Rank, RankKind, Result
 from muntin.kernels import order_statistics as ordering
 from muntin.operators.code_reader import whole_codes
 from muntin.operators.distinct_values import DistinctValues
@@ -57,7 +57,7 @@ class ArgumentState(Protocol):
 
     def run(
         self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None, order: pa.Table
-    ) -> Kept:
+    ) -> ArgumentSummary:
         """Take changes, and return what is kept before and after them."""
 
 
@@ -71,7 +71,7 @@ def needs_of(aggregates: Sequence[Aggregate], kind: pa.DataType | None) -> froze
     )
 
 
-def results_of(aggregates: Sequence[Aggregate], kept: Kept) -> list[Result]:
+def results_of(aggregates: Sequence[Aggregate], kept: ArgumentSummary) -> list[Result]:
     """Return the results of aggregates over one argument, given what is kept of it."""
     functions = aggregate_functions()
     return [functions[one.function].result(kept, one.type, _fraction(one)) for one in aggregates]
@@ -135,7 +135,7 @@ class Argument:
 
     def run(
         self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None, order: pa.Table
-    ) -> Kept:
+    ) -> ArgumentSummary:
         """Take changes, and return what is kept before and after them."""
         del order
         weights = signs
@@ -144,11 +144,15 @@ class Argument:
         if column is not None and self._distinct is not None:
             weights = self._distinct.weights(slots, weights, column)
         counts = self._counts.add(slots, weights)
-        return Kept(counts) if column is None else self._kept(slots, weights, column, counts)
+        return (
+            ArgumentSummary(counts)
+            if column is None
+            else self._kept(slots, weights, column, counts)
+        )
 
     def _kept(
         self, slots: Slots, weights: Integers, column: pa.ChunkedArray, counts: Integers
-    ) -> Kept:
+    ) -> ArgumentSummary:
         whole = self._add_whole(slots, weights, column) if self._whole is not None else None
         reals = squares = ranks = None
         if self._sums is not None:
@@ -160,7 +164,7 @@ class Argument:
             found = self._values.add(slots, weights, self._codes.encode(column, self._values))
             ranks = dict(zip(self._ranks, found, strict=True))
         decode = self._codes.decode if self._codes else None
-        return Kept(counts, whole, reals, squares, ranks, decode, scale=self._scale)
+        return ArgumentSummary(counts, whole, reals, squares, ranks, decode, scale=self._scale)
 
     def _add_whole(self, slots: Slots, weights: Integers, column: pa.ChunkedArray) -> Integers:
         assert self._whole is not None, "asked for only where it is there"

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from muntin.aggregates.function import Edge, Kept, Keyed, RankKind, Result
+from muntin.aggregates.function import ArgumentSummary, Edge, Keyed, RankKind, Result
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import order_statistics as ordering
 from muntin.operators.first_last import FirstLast
@@ -63,7 +63,7 @@ class ArgExtreme:
 
     def run(
         self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None, order: pa.Table
-    ) -> Kept:
+    ) -> ArgumentSummary:
         """Take changes, and return what is kept before and after them."""
         assert column is not None, "there is something to pick"
         key = order.column(0)
@@ -92,7 +92,7 @@ class ArgExtreme:
         )
         for keyed, at in zip(self._wanted, asked, strict=True):
             picked[keyed] = self._result(found.take(pa.array(at, mask=~some)), some)
-        return Kept(counts, picked=picked)
+        return ArgumentSummary(counts, picked=picked)
 
     def _oldest(
         self,

@@ -18,22 +18,24 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.kernels import layout
+from muntin.kernels.arrays import BudgetArrays, Span
 from muntin.kernels.budgeted_join import EMPTY_CYCLES, begin_cycle, finish_cycles, join_limited
 from muntin.kernels.jit import prepare_part
+from muntin.model.settings import ProbeChoice
 from muntin.operators.events import Events, NewRows
 from muntin.operators.join import JoinOperator, Matches, Tools
 from muntin.operators.join_tree import Tree
 from muntin.plan.join import JoinPlan
-from muntin.plan.probe_limits import Choice, Limiting
+from muntin.plan.probe_limits import Limiting
 from muntin.state.recent_partial_matches import RecentPartialMatches
 
 Integers = npt.NDArray[np.int64]
 
 _SECOND = 1_000_000
 _CHOICES = {
-    Choice.OLDEST: layout.OLDEST_FIRST,
-    Choice.NEWEST: layout.NEWEST_FIRST,
-    Choice.RANDOM: layout.RANDOMLY,
+    ProbeChoice.OLDEST: layout.OLDEST_FIRST,
+    ProbeChoice.NEWEST: layout.NEWEST_FIRST,
+    ProbeChoice.RANDOM: layout.RANDOMLY,
 }
 _FREE = -1.0
 
@@ -79,23 +81,24 @@ class LimitedTree(JoinOperator):
         super().__init__(plan, streams, tables, tools)
         sources = len(plan.sources)
         joins = 2 * sources - 2
-        self._halfway = np.zeros((joins, layout.H_FIELDS), np.int64)
+        self._half_joins = np.zeros((joins, layout.H_FIELDS), np.int64)
         self._rates = np.full(joins + 2, _FREE)
-        self._pace = np.zeros(layout.P_FIELDS, np.int64)
-        self._pace[layout.P_PERIOD] = self.limiting.period
-        self._pace[layout.P_CHOICE] = _CHOICES[self.limiting.choice]
-        self._pace[[layout.P_SEED, layout.P_CYCLE, layout.P_MOST]] = (
+        self._cycles = np.zeros(layout.P_FIELDS, np.int64)
+        self._cycles[layout.P_PERIOD] = self.limiting.period
+        self._cycles[layout.P_CHOICE] = _CHOICES[self.limiting.choice]
+        self._cycles[[layout.P_SEED, layout.P_CYCLE, layout.P_MOST]] = (
             self.limiting.seed,
             layout.EVER,
             -1,
         )
-        self._pace[[layout.P_KEEP, layout.P_ENFORCE]] = (
+        self._cycles[[layout.P_KEEP, layout.P_ENFORCE]] = (
             self.limiting.state_rows or 0,
             int(self.limiting.enforce),
         )
-        self._fresh = np.zeros((layout.F_FIELDS, sources), np.int64)
-        self._fresh[layout.F_SIZE] = self.limiting.freshness
-        self._fresh[layout.F_PRESENT] = layout.EVER
+        self._freshness = np.zeros((layout.F_FIELDS, sources), np.int64)
+        self._freshness[layout.F_SIZE] = self.limiting.freshness
+        self._freshness[layout.F_PRESENT] = layout.EVER
+        self._budget_arrays = BudgetArrays(self._half_joins, self._cycles, self._freshness)
         self._samples = np.zeros((1 + EMPTY_CYCLES, 1 + layout.SAMPLE_FIELDS * joins), np.int64)
         self._taken: list[CycleSample] = []
         self._handing: int | None = None
@@ -115,21 +118,21 @@ class LimitedTree(JoinOperator):
 
     def set_budgets(self, budgets: Budgets) -> None:
         """Let so many probe from the next cycle on; where a sample is being handed over, that is the one after it."""
-        assert len(budgets.rates) == len(self._halfway), "one rate for each half join"
+        assert len(budgets.rates) == len(self._half_joins), "one rate for each half join"
         seconds = self.limiting.period / _SECOND
         self.budgets = budgets
         self._rates[:-1] = [
             _FREE if rate is None else rate * seconds for rate in (*budgets.rates, budgets.cap)
         ]
-        self._pace[layout.P_BASE] = (
-            self._pace[layout.P_NEXT] + int(self._is_inside())
+        self._cycles[layout.P_BASE] = (
+            self._cycles[layout.P_NEXT] + int(self._is_inside())
             if self._handing is None
             else self._handing + 1
         )
 
     def _is_inside(self) -> bool:
         """Whether a cycle has begun that has no sample yet."""
-        return bool(self._pace[layout.P_NEXT] == self._pace[layout.P_CYCLE])
+        return bool(self._cycles[layout.P_NEXT] == self._cycles[layout.P_CYCLE])
 
     def see(self, time: int, counts: Sequence[int]) -> None:
         """Say where the engine is, if that is ahead of the rows that are worked on: an instant, and rows of each stream so far.
@@ -138,7 +141,7 @@ class LimitedTree(JoinOperator):
         """
         for source, spec in enumerate(self.state.specs):
             if spec.kind != layout.STORED:
-                self._fresh[layout.F_PRESENT, source] = (
+                self._freshness[layout.F_PRESENT, source] = (
                     time if spec.kind == layout.TIME else counts[spec.stream]
                 )
 
@@ -149,10 +152,9 @@ class LimitedTree(JoinOperator):
 
     def _finish_cycles(self, tree: Tree, now: int) -> None:
         """Hand over the samples of the cycles that are over."""
-        state, partial_matches = self.state, tree.partial_matches
         count = finish_cycles(
-            state.words, state.stores, partial_matches.nodes, partial_matches.members, self._halfway, self._pace, self._fresh, now, self._samples,
-            self._scratch,
+            self.state.arena, tree.partial_matches.arrays, self._budget_arrays, now,
+            self._samples, self._scratch,
         )  # fmt: skip
         for row in self._samples[:count].tolist():
             arrivals, probes, matches, states = (
@@ -192,11 +194,10 @@ class LimitedTree(JoinOperator):
         partial_matches = tree.partial_matches
         self._hold(partial_matches, self.limits())
         while True:
+            span = Span(event, len(events), resume, self._enough())
             status, event, count, need, resume = join_limited(
-                *self._arrays(), tree.climbs, tree.stride, partial_matches.nodes, partial_matches.members, partial_matches.links,
-                self._halfway, self._pace, self._fresh,
-                events.sources, events.offsets, events.times, events.counts, events.incoming,
-                event, len(events), resume, count, int(silent), self._enough(), self._out, self.state.counters, self._scratch,
+                self.state.arena, tree.climbs, partial_matches.arrays, self._budget_arrays,
+                events.arrays, span, count, int(silent), self._output(),
             )  # fmt: skip
             if status == layout.WIDEN:
                 counts = events.counts[event] if len(events.counts) > event else events.counts[0]
@@ -204,7 +205,7 @@ class LimitedTree(JoinOperator):
                 continue
             if status == layout.CYCLE:
                 self._finish_cycles(tree, int(events.times[event]))
-                begin_cycle(self._halfway, self._rates, self._pace, int(events.times[event]))
+                begin_cycle(self._budget_arrays, self._rates, int(events.times[event]))
                 continue
             if count:
                 yield self._matches(events, count)
@@ -229,7 +230,7 @@ class LimitedTree(JoinOperator):
         for source in range(len(self.plan.sources)):
             oldest = partial_matches.oldest(source)
             needed = layout.NEVER if oldest is None else self._coordinate(source, oldest) - 1
-            self._fresh[layout.F_HOLD, source] = min(needed, int(limits[source]))
+            self._freshness[layout.F_HOLD, source] = min(needed, int(limits[source]))
 
     def _coordinate(self, source: int, number: int) -> int:
         store = self.state.stores[source]
@@ -246,7 +247,7 @@ class LimitedTree(JoinOperator):
             assert self._tree is not None, "only trees are limited"
             self._hold(self._tree.partial_matches, limits)
             limits = np.minimum(
-                limits, self._stale() if self.limiting.enforce else self._fresh[layout.F_HOLD]
+                limits, self._stale() if self.limiting.enforce else self._freshness[layout.F_HOLD]
             )
         super()._expire(limits, instant)
 
@@ -255,7 +256,7 @@ class LimitedTree(JoinOperator):
         limits = np.full(len(self.state.specs), layout.EVER, np.int64)
         for source, spec in enumerate(self.state.specs):
             size, present = (
-                int(self._fresh[field, source]) for field in (layout.F_SIZE, layout.F_PRESENT)
+                int(self._freshness[field, source]) for field in (layout.F_SIZE, layout.F_PRESENT)
             )
             if spec.kind == layout.TIME:
                 limits[source] = max(self.now, present) - size
@@ -274,11 +275,11 @@ class LimitedTree(JoinOperator):
 
     def counts(self) -> list[npt.NDArray[Any]]:
         """What decides which of the next rows may probe, besides the probe budgets."""
-        return [self._halfway.copy(), self._rates.copy(), self._pace.copy()]
+        return [self._half_joins.copy(), self._rates.copy(), self._cycles.copy()]
 
     def load_counts(self, counts: Sequence[npt.NDArray[Any]]) -> None:
         """Go on from the counts of another operator of this plan."""
-        for mine, kept in zip((self._halfway, self._rates, self._pace), counts, strict=True):
+        for mine, kept in zip((self._half_joins, self._rates, self._cycles), counts, strict=True):
             mine[:] = kept
 
     # -- what it counts ----------------------------------------------------------------------------
@@ -290,16 +291,16 @@ class LimitedTree(JoinOperator):
             self._total(layout.H_ALL_PROBED, layout.H_PROBED),
             self._total(layout.H_ALL_MATCHED, layout.H_MATCHED),
         )
-        inside = tuple(self._halfway[:, layout.H_INSIDE].tolist())
-        return CycleSample(int(self._pace[layout.P_CYCLE]), arrivals, probes, matches, inside)
+        inside = tuple(self._half_joins[:, layout.H_INSIDE].tolist())
+        return CycleSample(int(self._cycles[layout.P_CYCLE]), arrivals, probes, matches, inside)
 
     def _total(self, before: int, now: int) -> tuple[int, ...]:
-        return tuple((self._halfway[:, before] + self._halfway[:, now]).tolist())
+        return tuple((self._half_joins[:, before] + self._half_joins[:, now]).tolist())
 
     def stale_results(self) -> int:
         """Results with a row that was older than its freshness when they were made."""
-        return int(self._pace[layout.P_STALE])
+        return int(self._cycles[layout.P_STALE])
 
     def oldest_rows(self) -> tuple[int, ...]:
         """For each source how old the oldest row in any result was, in microseconds or in rows."""
-        return tuple(self._fresh[layout.F_AGE].tolist())
+        return tuple(self._freshness[layout.F_AGE].tolist())

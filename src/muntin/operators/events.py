@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from muntin.kernels import layout
+from muntin.kernels.arrays import EventArrays
 from muntin.kernels.total_order import merge_events
 from muntin.operators.code_reader import CodeReader
 from muntin.state.batch import Batch
@@ -41,6 +43,13 @@ class Events:
 
     def __len__(self) -> int:
         return len(self.times)
+
+    @cached_property
+    def arrays(self) -> EventArrays:
+        """The arrays as kernels take them."""
+        return EventArrays(
+            self.sources, self.offsets, self.times, self.counts, self.pushed, self.incoming
+        )
 
 
 _NONE = np.empty(0, np.int64)

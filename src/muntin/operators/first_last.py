@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from muntin.aggregates.function import Edge, Kept, Keyed, Result
+from muntin.aggregates.function import ArgumentSummary, Edge, Keyed, Result
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import order_statistics as ordering
 from muntin.operators.code_reader import whole_codes
@@ -66,7 +66,7 @@ class FirstLast:
 
     def run(
         self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None, order: pa.Table
-    ) -> Kept:
+    ) -> ArgumentSummary:
         """Take changes, and return what is kept before and after them."""
         assert column is not None, "there is something to pick"
         weights = np.where(column.is_valid().to_numpy(), signs, 0) if column.null_count else signs
@@ -82,7 +82,7 @@ class FirstLast:
             )
             found[edge] = Result(values.combine_chunks(), changed)
         self._clean()
-        return Kept(counts, picked=found)
+        return ArgumentSummary(counts, picked=found)
 
     def _numbered(self, weights: Integers, column: pa.ChunkedArray, order: pa.Table) -> Integers:
         """The numbers of rows, given to those that come; anything where the weight is 0."""

@@ -21,21 +21,23 @@ import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import layout
+from muntin.kernels.arrays import Output, Span
 from muntin.kernels.changelog_join import join_signed
 from muntin.kernels.equi_join import join_pair
 from muntin.kernels.nway_join import expire_all, join_arrivals, join_interval, join_snapshot
 from muntin.kernels.result_order import sort_matches
 from muntin.kernels.tree_join import join_tree
 from muntin.model.clock import BEFORE_ALL
+from muntin.model.settings import Algorithm, Expiry
 from muntin.model.statistics import JoinStatistics
 from muntin.model.window import PartitionedWindow
 from muntin.operators.code_reader import CodeReader
 from muntin.operators.events import EventMaker, Events, NewRows
-from muntin.operators.join_program import Program, store_specs
+from muntin.operators.join_program import make_program, store_specs
 from muntin.operators.join_tree import Tree
 from muntin.operators.statistics import Meter
 from muntin.operators.workspace import Workspace
-from muntin.plan.join import Algorithm, Expiry, JoinPlan
+from muntin.plan.join import JoinPlan
 from muntin.state.batch import Batch
 from muntin.state.join_state import JoinState
 
@@ -120,9 +122,9 @@ class JoinOperator:
             store_specs(plan, {name: number for number, name in enumerate(streams)}),
             plan.expiry.cleans_buckets,
         )
-        self._program = Program(plan, plan.orders, self.state.first_index)
+        self._program = make_program(plan, plan.orders, self.state.first_index)
         origin, steps = plan.snapshot
-        self._snapshot = Program(
+        self._snapshot = make_program(
             plan,
             [steps if source == origin else () for source in range(len(plan.sources))],
             self.state.first_index,
@@ -216,27 +218,23 @@ class JoinOperator:
                     before, int(self.state.stores[source, layout.LAST])
                 )
 
-    def _arrays(self) -> tuple[Integers, npt.NDArray[np.int32], Integers, Integers, Integers]:
-        state = self.state
-        return state.words, state.halves, state.stores, state.indexes, state.first_index
+    def _output(self) -> Output:
+        return Output(self._out, self.state.counters, self._scratch)
 
     def _run_arrivals(self, events: Events) -> Iterator[Matches]:
         naive = int(self.plan.algorithm is Algorithm.NAIVE)
+        policy = _POLICIES[self.plan.expiry]
         event, resume = 0, 0
-        state = self.state
         while True:
+            span = Span(event, len(events), resume, self._enough())
             if self._is_pair:
                 status, event, count, need, resume = join_pair(
-                    state.words, state.halves, state.stores, state.indexes,
-                    events.sources, events.offsets, events.times, events.counts, events.incoming,
-                    event, len(events), resume, self._enough(), self._out, state.counters, self._scratch,
-                )  # fmt: skip
+                    self.state.arena, events.arrays, span, self._output()
+                )
             else:
                 status, event, count, need, resume = join_arrivals(
-                    *self._arrays(), self._program.flat, self._program.stride, naive,
-                    events.sources, events.offsets, events.times, events.counts, events.pushed, events.incoming,
-                    _POLICIES[self.plan.expiry], event, len(events), resume, self._expiry, self._enough(), self._out, state.counters,
-                    self._scratch,
+                    self.state.arena, self._program, events.arrays, naive, policy, self._expiry,
+                    span, self._output(),
                 )  # fmt: skip
             if count:
                 yield self._matches(events, count)
@@ -247,11 +245,10 @@ class JoinOperator:
     def _run_signed(self, events: Events, now: int) -> Iterator[Matches]:
         event, resume = 0, 0
         while True:
+            span = Span(event, len(events), resume, self._enough())
             status, event, count, need, resume = join_signed(
-                *self._arrays(), self._program.flat, self._program.stride,
-                events.sources, events.offsets, events.times, events.counts, events.pushed, events.incoming,
-                event, len(events), resume, now, self._enough(), self._out, self.state.counters, self._scratch,
-            )  # fmt: skip
+                self.state.arena, self._program, events.arrays, span, now, self._output()
+            )
             if count:
                 yield self._matches(events, count)
             if status == layout.DONE:
@@ -279,11 +276,10 @@ class JoinOperator:
             order = np.empty(int(arrived.sum()), np.int64)
             resume = 0
             while True:
+                span = Span(start, stop, resume, 0)
                 status, _, count, need, resume = join_interval(
-                    *self._arrays(), self._program.flat, self._program.stride,
-                    events.sources, events.offsets, events.times, events.counts, events.pushed, events.incoming,
-                    start, stop, resume, order, self._out, self.state.counters, self._scratch,
-                )  # fmt: skip
+                    self.state.arena, self._program, events.arrays, span, order, self._output()
+                )
                 if status == layout.DONE:
                     break
                 self._make_room(status, need, events, start)
@@ -296,10 +292,10 @@ class JoinOperator:
         event, resume, count = 0, 0, 0
         partial_matches = tree.partial_matches
         while True:
+            span = Span(event, len(events), resume, self._enough())
             status, event, count, need, resume = join_tree(
-                *self._arrays(), tree.climbs, tree.stride, partial_matches.nodes, partial_matches.members, partial_matches.links,
-                events.sources, events.offsets, events.times, events.counts, events.incoming,
-                event, len(events), resume, count, int(silent), self._enough(), self._out, self.state.counters, self._scratch,
+                self.state.arena, tree.climbs, partial_matches.arrays, events.arrays,
+                span, count, int(silent), self._output(),
             )  # fmt: skip
             if status == layout.WIDEN:
                 # The results so far stay where they are: nodes are full too often to hand on a few results each time.
@@ -321,11 +317,9 @@ class JoinOperator:
             return
         arrived = np.bincount(events.sources[events.offsets >= 0], minlength=len(self.plan.sources))
         self.state.reserve_all(arrived.tolist(), layout.EVER)
-        join_interval(
-            *self._arrays(), self._program.flat, self._program.stride,
-            events.sources, events.offsets, events.times, events.counts, events.pushed, events.incoming,
-            0, len(events), layout.SILENT, np.empty(int(arrived.sum()), np.int64), self._out, self.state.counters, self._scratch,
-        )  # fmt: skip
+        order = np.empty(int(arrived.sum()), np.int64)
+        span = Span(0, len(events), layout.SILENT, 0)
+        join_interval(self.state.arena, self._program, events.arrays, span, order, self._output())
 
     # -- room and expiry ---------------------------------------------------------------------------
 
@@ -384,10 +378,7 @@ class JoinOperator:
                 return
             self._expiry[0] = instant - instant % self._expiry[1] + self._expiry[1]
             policy = layout.OWN
-        state = self.state
-        expire_all(
-            state.words, state.halves, state.stores, state.indexes, limits, policy, state.counters
-        )
+        expire_all(self.state.arena, limits, policy, self.state.counters)
 
     # -- output ------------------------------------------------------------------------------------
 
@@ -418,10 +409,10 @@ class JoinOperator:
         unused = np.zeros(layout.COUNTERS, np.int64)
         seq, stop = int(state.stores[origin, layout.TAIL]), int(state.stores[origin, layout.NEXT])
         while True:
+            output = Output(self._out, unused, self._scratch)
             status, seq, count, need, _ = join_snapshot(
-                state.words, state.halves, state.stores, state.indexes, self._snapshot.flat, self._snapshot.stride, origin, limits,
-                seq, stop, self._out, unused, self._scratch,
-            )  # fmt: skip
+                state.arena, self._snapshot, origin, limits, Span(seq, stop, 0, 0), output
+            )
             if count:
                 yield Matches(self._out[1, :count], None, self._out[2:, :count], 0.0)
             if status == layout.DONE:
@@ -443,7 +434,7 @@ class JoinOperator:
         """Go on with the orders of another plan of the same query; the state stays as it is."""
         assert plan.sources == self.plan.sources, "only plans that store the same can be exchanged"
         self.plan = plan
-        self._program = Program(plan, plan.orders, self.state.first_index)
+        self._program = make_program(plan, plan.orders, self.state.first_index)
 
     # -- size --------------------------------------------------------------------------------------
 

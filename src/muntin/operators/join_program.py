@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from muntin.kernels import layout
+from muntin.kernels.arrays import Program
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Window
 from muntin.plan.join import JoinPlan, Step
 from muntin.state.join_state import IndexSpec, StoreSpec
@@ -51,36 +52,34 @@ def store_specs(plan: JoinPlan, streams: Mapping[str, int]) -> tuple[StoreSpec, 
     return tuple(specs)
 
 
-class Program:
-    """Join orders in one flat array: ``sources`` steps of ``stride`` numbers for every origin."""
-
-    def __init__(
-        self, plan: JoinPlan, orders: Sequence[Sequence[Step]], first_index: npt.NDArray[np.int64]
-    ) -> None:
-        sources = plan.query.sources
-        arguments = max(
-            (2 * len(step.keys) + 4 * len(step.checks) for order in orders for step in order),
-            default=0,
-        )
-        self.stride = layout.STEP_ARGUMENTS + arguments
-        table = np.zeros((len(sources), len(sources), self.stride), np.int64)
-        for origin, order in enumerate(orders):
-            for place, step in enumerate(order):
-                same = (
-                    sources[step.source].relation == sources[origin].relation
-                    and not sources[step.source].stored
-                )
-                index = -1 if step.index is None else int(first_index[step.source]) + step.index
-                later = int(same and step.source > origin)
-                numbers = [step.source, index, len(step.keys), len(step.checks), later]
-                for source, code in step.keys:
-                    numbers += [source, layout.CODES + code]
-                for check in step.checks:
-                    numbers += [
-                        OPERATORS[check.operator],
-                        layout.CODES + check.code,
-                        check.source,
-                        layout.CODES + check.source_code,
-                    ]
-                table[origin, place, : len(numbers)] = numbers
-        self.flat = table.reshape(-1)
+def make_program(
+    plan: JoinPlan, orders: Sequence[Sequence[Step]], first_index: npt.NDArray[np.int64]
+) -> Program:
+    """Return join orders in one flat array: ``sources`` steps of ``stride`` numbers per origin."""
+    sources = plan.query.sources
+    arguments = max(
+        (2 * len(step.keys) + 4 * len(step.checks) for order in orders for step in order),
+        default=0,
+    )
+    stride = layout.STEP_ARGUMENTS + arguments
+    table = np.zeros((len(sources), len(sources), stride), np.int64)
+    for origin, order in enumerate(orders):
+        for place, step in enumerate(order):
+            same = (
+                sources[step.source].relation == sources[origin].relation
+                and not sources[step.source].stored
+            )
+            index = -1 if step.index is None else int(first_index[step.source]) + step.index
+            later = int(same and step.source > origin)
+            numbers = [step.source, index, len(step.keys), len(step.checks), later]
+            for source, code in step.keys:
+                numbers += [source, layout.CODES + code]
+            for check in step.checks:
+                numbers += [
+                    OPERATORS[check.operator],
+                    layout.CODES + check.code,
+                    check.source,
+                    layout.CODES + check.source_code,
+                ]
+            table[origin, place, : len(numbers)] = numbers
+    return Program(table.reshape(-1), stride)

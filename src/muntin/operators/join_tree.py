@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from muntin.kernels import layout
+from muntin.kernels.arrays import Program
 from muntin.operators.join_program import OPERATORS
 from muntin.plan.join import TreePlan
 from muntin.state.join_state import JoinState
@@ -25,8 +26,8 @@ class Tree:
         stores = len(state.specs)
         climbs = [climb for path in plan.climbs for climb in path]
         arguments = max(2 * len(climb.keys) + 5 * len(climb.checks) for climb in climbs)
-        self.stride = layout.CLIMB_ARGUMENTS + arguments
-        table = np.zeros((stores, stores - 1, self.stride), np.int64)
+        stride = layout.CLIMB_ARGUMENTS + arguments
+        table = np.zeros((stores, stores - 1, stride), np.int64)
         for leaf, path in enumerate(plan.climbs):
             for level, climb in enumerate(path):
                 sibling = climb.source if climb.source is not None else stores + (climb.node or 0)
@@ -47,4 +48,4 @@ class Tree:
                         OPERATORS[check.operator], check.own[0], layout.CODES + check.own[1], check.other[0], layout.CODES + check.other[1],
                     ]  # fmt: skip
                 table[leaf, level, : len(numbers)] = numbers
-        self.climbs = table.reshape(-1)
+        self.climbs = Program(table.reshape(-1), stride)

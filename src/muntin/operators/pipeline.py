@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
+from muntin.model.settings import Strategy
 from muntin.operators.combine import CombineOperator, ProjectOperator
 from muntin.operators.group_by import GroupByOperator
 from muntin.operators.intake import Intake
@@ -28,7 +29,6 @@ from muntin.plan.pipeline import (
     SetOperator,
     Stored,
 )
-from muntin.plan.strategy import Strategy
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,15 @@ import pyarrow as pa
 
 from muntin.kernels import layout
 from muntin.kernels import scheduler_state as at
+from muntin.kernels.arrays import LevelArrays, Output
 from muntin.kernels.jit import prepare_part
 from muntin.kernels.result_order import sort_matches
 from muntin.kernels.shared_join import find_resumes, results_of_level, run_schedule
+from muntin.model.settings import Algorithm, Expiry
 from muntin.model.window import PartitionedWindow
 from muntin.operators.events import Events, NewRows
 from muntin.operators.join import JoinOperator, Matches, Tools
-from muntin.plan.join import Algorithm, Expiry, JoinPlan
+from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit
 from muntin.schedule.levels import Levels
 from muntin.schedule.work_queue import WorkQueue
@@ -182,9 +184,11 @@ class ScheduledJoin(JoinOperator):
         self.work_queue = WorkQueue(
             levels, schedule.scheduler, len(self.plan.sources), counting=counting
         )
-        self._sizes = np.array(levels.sizes, np.int64).reshape(len(levels), -1)
-        self._edges = np.array(levels.edges, np.int64).reshape(len(levels), -1)
-        self._best, self._quotients = _NO_TABLE, _NO_QUOTIENTS
+        self._level_arrays = LevelArrays(
+            np.array(levels.edges, np.int64).reshape(len(levels), -1),
+            np.array(levels.sizes, np.int64).reshape(len(levels), -1),
+            levels.tables, levels.reach, levels.served, _NO_TABLE, _NO_QUOTIENTS,
+        )  # fmt: skip
 
     # -- work --------------------------------------------------------------------------------------
 
@@ -200,7 +204,7 @@ class ScheduledJoin(JoinOperator):
     def absorb(self, news: Sequence[NewRows], now: int) -> Iterator[Released]:
         """Take new rows, given per stream, while others are being worked on; nothing is looked for, but what is ready is yielded."""
         self.take(news, now)
-        desk = self.work_queue.desk
+        desk = self.work_queue.state
         while self._untaken():
             desk[[at.CLOCK, at.NOW, at.PUNCTUAL, at.UNTIL]] = at.MEASURED, 0, 0, 0
             released = self.go_on(_FEW)
@@ -218,11 +222,14 @@ class ScheduledJoin(JoinOperator):
         self._begin(events, self._arrived(events))
 
     def _begin(self, events: Events, arrivals: Integers) -> None:
-        if self._best is _NO_TABLE and self.schedule.scheduler == "mqt":
+        if self._level_arrays.best is _NO_TABLE and self.schedule.scheduler == "mqt":
             # Not before there is work: queries often come many at a time.
-            self._best, self._quotients = self.schedule.levels.best, self.schedule.levels.quotients
+            levels = self.schedule.levels
+            self._level_arrays = self._level_arrays._replace(
+                best=levels.best, quotients=levels.quotients
+            )
         self._events, self._arrivals = events, arrivals
-        self.work_queue.desk[at.EVENT] = 0
+        self.work_queue.state[at.EVENT] = 0
         self.work_queue.reserve(len(events))
 
     @staticmethod
@@ -232,18 +239,20 @@ class ScheduledJoin(JoinOperator):
 
     def _untaken(self) -> int:
         return (
-            len(self._events) - int(self.work_queue.desk[at.EVENT])
+            len(self._events) - int(self.work_queue.state[at.EVENT])
             if self._events is not None
             else 0
         )
 
     def is_busy(self) -> bool:
         """Whether there is anything to do."""
-        return bool(self.work_queue.waiting() or self._untaken() or self.work_queue.desk[at.ENDING])
+        return bool(
+            self.work_queue.waiting() or self._untaken() or self.work_queue.state[at.ENDING]
+        )
 
     def work(self, pace: Pace) -> Released | None:
         """Go on for a turn, or until there are many results or all is done; the results, if there are any."""
-        desk = self.work_queue.desk
+        desk = self.work_queue.state
         desk[[at.CLOCK, at.NOW, at.PUNCTUAL, at.APART]] = at.MEASURED, 0, 0, 0
         desk[at.UNTIL] = time.monotonic_ns() + pace.turn()
         return self.go_on(pace.results)
@@ -257,7 +266,7 @@ class ScheduledJoin(JoinOperator):
         each level apart: what an output stream costs is then part of the measurement, as in the paper.
         """
         self.take(news, now)
-        desk = self.work_queue.desk
+        desk = self.work_queue.state
         desk[[at.APART, at.PUNCTUAL, at.NOW, at.IDLE, at.LOST]] = 1, 1, 0, 0, 0
         desk[at.CLOCK] = at.MEASURED if timing.costs is None else at.COUNTED
         if timing.costs is not None:
@@ -276,7 +285,7 @@ class ScheduledJoin(JoinOperator):
 
     def go_on(self, most: int = 1 << 18) -> Released | None:
         """Work by the clock that is set on the desk, until there are about so many results."""
-        desk = self.work_queue.desk
+        desk = self.work_queue.state
         desk[at.FOUND] = 0
         while True:
             status = self._call(self._results(most))
@@ -304,19 +313,7 @@ class ScheduledJoin(JoinOperator):
     def _find_resumes(self) -> None:
         """Let rows that wait go on at the right places in stores that have moved."""
         if len(self.plan.sources) == _TWO:
-            words, halves, stores, indexes, _ = self._arrays()
-            work_queue, program = self.work_queue, self._program
-            find_resumes(
-                words,
-                halves,
-                stores,
-                indexes,
-                program.flat,
-                program.stride,
-                work_queue.done,
-                work_queue.outers,
-                self._scratch,
-            )
+            find_resumes(self.state.arena, self._program, self.work_queue.arrays, self._scratch)
 
     def _results(self, most: int) -> Integers:
         """Room for so many results, or for as many as one step gave that did not fit; one step needs as much as there are levels."""
@@ -325,15 +322,12 @@ class ScheduledJoin(JoinOperator):
         return self._workspace.exactly(max(most, self._room, len(self.schedule.levels)), words)
 
     def _call(self, out: Integers) -> int:
-        events, work_queue, levels = self._events, self.work_queue, self.schedule.levels
-        assert events is not None, "there is work"
+        assert self._events is not None, "there is work"
         return int(
             run_schedule(
-                *self._arrays(), self._program.flat, self._program.stride,
-                events.sources, events.offsets, events.times, events.counts, events.incoming, self._arrivals,
-                self._edges, self._sizes, levels.tables, levels.reach, levels.served, self._best, self._quotients, work_queue.chosen,
-                work_queue.desk, work_queue.done, work_queue.links, work_queue.given, work_queue.outers, work_queue.bases, work_queue.bounds, work_queue.pairs,
-                out, self.trace, self.state.counters, self._scratch,
+                self.state.arena, self._program, self._events.arrays, self._arrivals,
+                self._level_arrays, self.work_queue.arrays, self.trace,
+                Output(out, self.state.counters, self._scratch),
             )
         )  # fmt: skip
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
+from muntin.model.settings import Algorithm, Expiry
 from muntin.plan.probe_limits import Limiting
 from muntin.plan.query import Expression, Query
 
@@ -70,32 +71,6 @@ class Step:
     index: int | None
     keys: tuple[tuple[int, int], ...]
     checks: tuple[Check, ...]
-
-
-class Algorithm(StrEnum):
-    """Paper 3's algorithms."""
-
-    EAGER = "eager"
-    NAIVE = "naive"
-    LAZY = "lazy"
-    GENERAL_LAZY = "general_lazy"
-
-
-class Expiry(StrEnum):
-    """When rows outside their windows are let go: our own way, paper 3's two, paper 4's four."""
-
-    OWN = "own"
-    EAGER = "eager"
-    LAZY = "lazy"
-    PROBE = "probe"
-    PROBE_INSERT = "probe_insert"
-    PROBE_ALL = "probe_all"
-    ALL = "all"
-
-    @property
-    def cleans_buckets(self) -> bool:
-        """Whether it lets rows go bucket by bucket."""
-        return self in {Expiry.PROBE, Expiry.PROBE_INSERT, Expiry.PROBE_ALL, Expiry.ALL}
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
-
-class Choice(StrEnum):
-    """Which of the rows that come to a half join in a cycle may probe, when not all may."""
-
-    OLDEST = "oldest"
-    NEWEST = "newest"
-    RANDOM = "random"
+from muntin.model.settings import ProbeChoice
 
 
 @dataclass(frozen=True)
@@ -25,7 +18,7 @@ class Limiting:
 
     period: int
     freshness: tuple[int, ...]
-    choice: Choice = Choice.OLDEST
+    choice: ProbeChoice = ProbeChoice.OLDEST
     seed: int = 0
     state_rows: int | None = None
     enforce: bool = True

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import permutations
 from math import sqrt
 
-from muntin.model.settings import Settings
-from muntin.plan.join import Expiry, Prediction
+from muntin.model.settings import Expiry, Settings
+from muntin.plan.join import Prediction
 from muntin.planner.index_choice import within_memory, without_needless
 from muntin.planner.join_graph import JoinGraph
 from muntin.planner.local_orders import JoinCost, Order, along, best_orders, join_cost
@@ -178,12 +178,10 @@ def choose_expiry(
         + graph.count * costs.probe / interval
         + looks * interval / (length + interval),
     }
-    if settings.expiry == "auto":
+    if settings.expiry.policy is None:
         policy = min(times, key=lambda known: (times[known], list(times).index(known)))
     else:
-        policy = Expiry(settings.expiry)
+        policy = settings.expiry.policy
     said = ", ".join(f"{known} {time * _NANO:.2g}" for known, time in times.items())
-    micros = settings.interval("expiry_interval") or (
-        round(interval * 1e6) if policy is Expiry.LAZY else None
-    )
+    micros = settings.expiry.interval or (round(interval * 1e6) if policy is Expiry.LAZY else None)
     return policy, micros, f"expiry {policy}; seconds of work a second predicted: {said}"

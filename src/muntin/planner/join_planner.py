@@ -7,13 +7,21 @@ origin gets its steps and every source the indexes that some step uses.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from muntin.errors import SettingError
-from muntin.model.settings import Settings, parse_buckets
+from muntin.model.settings import (
+    Algorithm,
+    Expiry,
+    GivenTree,
+    JoinMethod,
+    Settings,
+    TreeChoice,
+)
 from muntin.model.statistics import JoinStatistics, SourceStatistics, StreamStatistics
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
-from muntin.plan.join import Algorithm, Expiry, Index, JoinPlan, SourcePlan, Step
+from muntin.plan.join import Index, JoinPlan, SourcePlan, Step
 from muntin.plan.probe_limits import Limiting
 from muntin.plan.query import Emit, Query
 from muntin.planner.choices import Choice, Limits, choose, choose_expiry, least_work
@@ -84,10 +92,8 @@ def plan_join(query: Query, settings: Settings, known: Knowledge | None = None) 
 
     cheapest = choice.orders if choice else None
     if algorithm is Algorithm.GENERAL_LAZY and graph:
-        cheapest = (
-            _general_orders(graph, query.every or settings.interval("reevaluation")) or cheapest
-        )
-    orders = choose_orders(query, Wishes(settings.order, cheapest, connected), algorithm)
+        cheapest = _general_orders(graph, query.every or settings.join.reevaluation) or cheapest
+    orders = choose_orders(query, Wishes(settings.join.order, cheapest, connected), algorithm)
     indexes: list[list[tuple[int, ...]]] = [[] for _ in query.sources]
     shape = choice.shape if choice else limits.tree
     tree = None
@@ -115,7 +121,7 @@ def plan_join(query: Query, settings: Settings, known: Knowledge | None = None) 
     )
     return JoinPlan(
         query, sources, tuple(steps), tuple(parts.residuals), snapshot, algorithm, expiry,
-        expiry_interval=interval, reevaluation=query.every or settings.interval("reevaluation"),
+        expiry_interval=interval, reevaluation=query.every or settings.join.reevaluation,
         prediction=choice.prediction if choice else None, tree=tree,
         equal=tuple(sorted(set(classes.values()), key=sorted)), reasons=((*choice.reasons, expiry_reason) if choice else ()) + told,
         retracting=retracts(query, settings), strategy=choose_strategy(query, settings)[1] if query.emit is Emit.CHANGES else "",
@@ -176,11 +182,10 @@ def _graph(
     statistics = known.measured or _declared(query, parts, known.declared or {})
     if statistics is None:
         return None
-    everywhere, single = _bucket_settings(query, settings)
     indexed = _indexed_sources(query, settings)
     buckets = tuple(
-        (single.get(source.alias.casefold(), everywhere) or 0) if place in indexed else 1
-        for place, source in enumerate(query.sources)
+        (number or 0) if place in indexed else 1
+        for place, number in enumerate(_given_buckets(query, settings))
     )
     return JoinGraph(
         statistics,
@@ -218,9 +223,9 @@ def _declared(
 
 def _choose_algorithm(query: Query, settings: Settings) -> Algorithm:
     """The algorithm to use: changes need every row in its turn."""
-    if query.emit is Emit.CHANGES or settings.algorithm == "auto":
+    if query.emit is Emit.CHANGES or settings.join.algorithm is None:
         return Algorithm.EAGER
-    return Algorithm(settings.algorithm)
+    return settings.join.algorithm
 
 
 def _choose_expiry(
@@ -231,10 +236,10 @@ def _choose_expiry(
     costs: UnitCosts,
 ) -> tuple[Expiry, int | None, str]:
     """The expiry to use, its interval, and why: retractions need every expiry in its turn."""
-    interval = settings.interval("expiry_interval")
+    interval = settings.expiry.interval
     if retracts(query, settings):
         return Expiry.EAGER, interval, "expiry eager: every retraction comes in its turn"
-    expiry = Expiry.OWN if settings.expiry == "auto" else Expiry(settings.expiry)
+    expiry = settings.expiry.policy or Expiry.OWN
     if is_adapting(settings) and not not_limited(query, settings, algorithm):
         return expiry, interval, "expiry own: a tree lets rows go as others come"
     if algorithm in {Algorithm.LAZY, Algorithm.GENERAL_LAZY} and expiry not in {
@@ -263,10 +268,9 @@ def _limits(query: Query, settings: Settings, algorithm: Algorithm, expiry: Expi
         and expiry is Expiry.OWN
         and not any(isinstance(source.window, PartitionedWindow) for source in query.sources)
     )
-    text = settings.tree
-    shape = None
-    if text not in {"auto", "off"}:
-        shape = parse_shape(text, query) if len(query.sources) > 1 else None
+    tree, shape = settings.join.tree, None
+    if isinstance(tree, GivenTree):
+        shape = parse_shape(tree.text, query) if len(query.sources) > 1 else None
         if not possible:
             raise SettingError(
                 f"query {query.name} cannot run as a tree",
@@ -275,23 +279,27 @@ def _limits(query: Query, settings: Settings, algorithm: Algorithm, expiry: Expi
             )
     return Limits(
         orders=tuple(
-            choose_orders(query, Wishes(settings.order, None, lambda _a, _b: True), Algorithm.EAGER)
+            choose_orders(
+                query, Wishes(settings.join.order, None, lambda _a, _b: True), Algorithm.EAGER
+            )
         )
-        if settings.order
+        if settings.join.order
         else None,
-        memory=settings.memory("index_memory"),
-        scan_allowed=settings.join == "auto" and not settings.index and not settings.buckets,
+        memory=settings.join.index_memory,
+        scan_allowed=settings.join.method is None
+        and not settings.join.index
+        and settings.join.buckets is None,
         tree=shape,
         tree_allowed=possible
-        and text == "auto"
-        and settings.join != "nested_loop"
-        and not settings.index_memory,
+        and tree is TreeChoice.AUTO
+        and settings.join.method is not JoinMethod.NESTED_LOOP
+        and settings.join.index_memory is None,
     )
 
 
 def _weighed(settings: Settings, costs: UnitCosts) -> UnitCosts:
     """The costs by which to choose."""
-    return replace(costs, scanned=_NEVER_SCAN) if settings.join == "hash" else costs
+    return replace(costs, scanned=_NEVER_SCAN) if settings.join.method is JoinMethod.HASH else costs
 
 
 def _general_orders(graph: JoinGraph, interval: int | None) -> tuple[tuple[int, ...], ...] | None:
@@ -322,17 +330,19 @@ def _general_orders(graph: JoinGraph, interval: int | None) -> tuple[tuple[int, 
     return local_orders(windows, interval / SECOND).orders
 
 
-def _bucket_settings(query: Query, settings: Settings) -> tuple[int | None, dict[str, int]]:
-    everywhere, single = parse_buckets(settings.buckets)
-    _check_aliases(query, "buckets", set(single))
-    return everywhere, single
+def _given_buckets(query: Query, settings: Settings) -> list[int | None]:
+    """Return the buckets of each source's indexes that the settings give, else None."""
+    given = settings.join.buckets
+    if given is None:
+        return [None] * len(query.sources)
+    _check_aliases(query, "buckets", {alias for alias, _ in given.by_alias})
+    return [given.of(source.alias) for source in query.sources]
 
 
 def _buckets(query: Query, settings: Settings, choice: Choice | None) -> list[int | None]:
     """Buckets of each source's indexes; None: about two a row."""
-    everywhere, single = _bucket_settings(query, settings)
-    given = [single.get(source.alias.casefold(), everywhere) for source in query.sources]
-    if choice and settings.index_memory:
+    given = _given_buckets(query, settings)
+    if choice and settings.join.index_memory:
         return [
             number or (choice.buckets[place] if choice.buckets[place] > 1 else None)
             for place, number in enumerate(given)
@@ -342,9 +352,9 @@ def _buckets(query: Query, settings: Settings, choice: Choice | None) -> list[in
 
 def _indexed_sources(query: Query, settings: Settings) -> set[int]:
     """The sources whose windows may have an index."""
-    if settings.join == "nested_loop":
+    if settings.join.method is JoinMethod.NESTED_LOOP:
         return set()
-    named = {alias.strip().casefold() for alias in settings.index.split(",") if alias.strip()}
+    named = settings.join.index
     _check_aliases(query, "index", named)
     return {
         place
@@ -353,7 +363,7 @@ def _indexed_sources(query: Query, settings: Settings) -> set[int]:
     }
 
 
-def _check_aliases(query: Query, setting: str, named: set[str]) -> None:
+def _check_aliases(query: Query, setting: str, named: AbstractSet[str]) -> None:
     unknown = named - {source.alias.casefold() for source in query.sources}
     if unknown:
         aliases = ", ".join(source.alias for source in query.sources)
@@ -404,7 +414,7 @@ def _plan_snapshot(
 
 
 def _check_hash(query: Query, settings: Settings, orders: Sequence[Sequence[Step]]) -> None:
-    if settings.join != "hash":
+    if settings.join.method is not JoinMethod.HASH:
         return
     for steps in orders:
         for step in steps[-(len(query.sources) - 1) :]:

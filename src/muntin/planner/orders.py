@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from muntin.errors import SettingError
-from muntin.plan.join import Algorithm
+from muntin.model.settings import Algorithm, GivenOrder
 from muntin.plan.query import Query
 
 Order = tuple[int, ...]
@@ -16,9 +16,9 @@ Connected = Callable[[int, int], bool]
 
 @dataclass(frozen=True)
 class Wishes:
-    """Where orders may come from: the user's text, else the cheapest ones found (by origin), else the join graph."""
+    """Where orders may come from: the user, else the cheapest ones found (by origin), else the graph."""
 
-    text: str
+    given: Sequence[GivenOrder]
     cheapest: Sequence[Order] | None
     connected: Connected
 
@@ -26,7 +26,7 @@ class Wishes:
 def choose_orders(query: Query, wishes: Wishes, algorithm: Algorithm) -> list[Order]:
     """For each source as origin, the sources in the order in which they are bound, the origin included."""
     count = len(query.sources)
-    given = parse_orders(query, wishes.text)
+    given = resolve_orders(query, wishes.given)
     if not given and wishes.cheapest is not None:
         return list(wishes.cheapest)
     orders = []
@@ -54,27 +54,26 @@ def along_graph(count: int, origin: int, connected: Connected) -> Order:
     return tuple(order)
 
 
-def parse_orders(query: Query, text: str) -> dict[int | None, Order]:
-    """The orders of the ``order`` setting: by origin, or under None the one for all."""
+def resolve_orders(query: Query, given: Sequence[GivenOrder]) -> dict[int | None, Order]:
+    """Return the orders of the ``order`` setting: by origin, or under None the one for all."""
     names = {source.alias.casefold(): place for place, source in enumerate(query.sources)}
 
     def place(alias: str) -> int:
-        found = names.get(alias.strip().casefold())
+        found = names.get(alias.casefold())
         if found is None:
             aliases = ", ".join(source.alias for source in query.sources)
             raise SettingError(
-                f"the join order names {alias.strip()!r}, which is not in FROM of query {query.name}",
+                f"the join order names {alias!r}, which is not in FROM of query {query.name}",
                 hint=f"Use {aliases}",
             )
         return found
 
     orders: dict[int | None, Order] = {}
-    for part in filter(str.strip, text.split(";")):
-        origin, colon, rest = part.rpartition(":")
-        order = tuple(place(alias) for alias in rest.split(","))
-        key = place(origin) if colon else None
-        _check(query, order, key)
-        orders[key] = order
+    for one in given:
+        order = tuple(place(alias) for alias in one.aliases)
+        origin = None if one.origin is None else place(one.origin)
+        _check(query, order, origin)
+        orders[origin] = order
     return orders
 
 

@@ -7,10 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from muntin.model.settings import Settings
+from muntin.model.settings import (
+    Algorithm,
+    Expiry,
+    Freshness,
+    OverloadMode,
+    Settings,
+    TreeChoice,
+)
 from muntin.model.window import PartitionedWindow
-from muntin.plan.join import Algorithm, Expiry
-from muntin.plan.probe_limits import Choice, Limiting
+from muntin.plan.probe_limits import Limiting
 from muntin.plan.query import Emit, Query
 from muntin.planner.join_graph import JoinGraph
 from muntin.planner.sharing_groups import window_size
@@ -21,12 +27,12 @@ from muntin.planner.unit_costs import UnitCosts
 
 def is_adapting(settings: Settings) -> bool:
     """Whether joins are to be limited."""
-    return settings.overload == "adapt"
+    return settings.overload.mode is OverloadMode.ADAPT
 
 
 def not_limited(query: Query, settings: Settings, algorithm: Algorithm) -> str:
     """Why the join of a query cannot be limited; empty if it can."""
-    expiry = Expiry.OWN if settings.expiry == "auto" else Expiry(settings.expiry)
+    expiry = settings.expiry.policy or Expiry.OWN
     if len(query.sources) < 2:
         return "one source has nothing to join with"
     if any(isinstance(source.window, PartitionedWindow) for source in query.sources):
@@ -39,9 +45,9 @@ def not_limited(query: Query, settings: Settings, algorithm: Algorithm) -> str:
         return f"the algorithm is {algorithm}"
     if expiry is not Expiry.OWN:
         return f"expiry is {expiry}"
-    if settings.tree == "off":
+    if settings.join.tree is TreeChoice.OFF:
         return "trees are off"
-    if settings.state_rows and query.emit is Emit.CHANGES:
+    if settings.overload.state_rows and query.emit is Emit.CHANGES:
         return (
             "under state_rows results may have ended before they are made, and cannot be taken back"
         )
@@ -58,15 +64,13 @@ def fresh_sizes(query: Query) -> tuple[int, ...]:
 
 def plan_limiting(query: Query, settings: Settings) -> Limiting:
     """How a query's join is limited."""
-    period = settings.interval("monitoring")
-    assert period is not None, "the setting is never empty"
     return Limiting(
-        period=period,
+        period=settings.overload.monitoring,
         freshness=fresh_sizes(query),
-        choice=Choice(settings.probe_choice),
-        seed=int(settings.probe_seed),
-        state_rows=int(settings.state_rows) if settings.state_rows else None,
-        enforce=settings.freshness == "enforce",
+        choice=settings.overload.probe_choice,
+        seed=settings.overload.probe_seed,
+        state_rows=settings.overload.state_rows,
+        enforce=settings.overload.freshness is Freshness.ENFORCE,
     )
 
 

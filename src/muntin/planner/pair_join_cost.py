@@ -25,7 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import exp, inf
 
-from muntin.plan.join import Expiry
+from muntin.model.settings import Expiry
 from muntin.planner.multi_join_cost import WindowStatistics, sane
 
 

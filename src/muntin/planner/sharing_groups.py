@@ -24,7 +24,7 @@ from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from muntin.model.settings import NAMES
+from muntin.model.settings import DECLARATIONS
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Window
 from muntin.plan.query import (
     POSITION,
@@ -395,7 +395,9 @@ def _resized(window: Window, size: int) -> Window:
 def join_options(query: Query) -> Options:
     """The options of a query that say how its join is run; where its results go is its own business."""
     return tuple(
-        sorted((name.lower(), value) for name, value in query.options if name.lower() in NAMES)
+        sorted(
+            (name.lower(), value) for name, value in query.options if name.lower() in DECLARATIONS
+        )
     )
 
 

@@ -8,10 +8,9 @@ operator for itself (Time Probing, Input Triggered).
 
 from __future__ import annotations
 
-from muntin.model.settings import Settings
+from muntin.model.settings import OverloadMode, Settings, Strategy
 from muntin.model.window import TimeWindow
 from muntin.plan.query import Emit, Query
-from muntin.plan.strategy import Strategy
 
 _WORDS = {
     Strategy.INPUT: "input triggered",
@@ -32,16 +31,16 @@ def choose_strategy(query: Query, settings: Settings) -> tuple[Strategy, str]:
         return _told(
             Strategy.NEGATIVE, "a window in rows does not tell in advance when a row leaves it"
         )
-    if settings.pipeline in {"auto", "hybrid"}:
+    if settings.changes.strategy in {None, Strategy.HYBRID}:
         if len(query.sources) < 2:
             return _told(
                 Strategy.NEGATIVE, "one source has no join in which a look-up could be saved"
             )
         limited = (
-            settings.overload == "adapt"
+            settings.overload.mode is OverloadMode.ADAPT
         )  # a join that takes back what it found must have found everything
         if (
-            settings.pipeline == "auto"
+            settings.changes.strategy is None
             and not limited
             and _equalities(query) < len(query.sources) - 1
         ):
@@ -53,7 +52,7 @@ def choose_strategy(query: Query, settings: Settings) -> tuple[Strategy, str]:
             Strategy.HYBRID,
             "results are kept until they end, and rows that leave are not looked up again",
         )
-    return _told(Strategy(settings.pipeline), "")
+    return _told(settings.changes.strategy, "")
 
 
 def retracts(query: Query, settings: Settings) -> bool:
@@ -78,7 +77,7 @@ def _equalities(query: Query) -> int:
 def drive_strategy(settings: Settings) -> Strategy:
     """The strategy by which the operators above joins are run; where joins are Hybrid or take back themselves, they see signed rows."""
     return (
-        Strategy(settings.pipeline)
-        if settings.pipeline in {Strategy.PROBING, Strategy.INPUT}
+        settings.changes.strategy
+        if settings.changes.strategy in {Strategy.PROBING, Strategy.INPUT}
         else Strategy.NEGATIVE
     )

@@ -30,7 +30,7 @@ def check_windows(
     Counted are windows in rows, and windows in time over streams that are declared with a rate. Windows per partition are not: nobody
     knows the number of partitions.
     """
-    limit = settings.memory("window_memory") or _machine()
+    limit = settings.join.window_memory or _machine()
     sizes = {
         source.alias: _rows(source, declared or {}) * _row_bytes(source)
         for source in query.sources

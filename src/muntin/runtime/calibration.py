@@ -112,7 +112,7 @@ def _timed(duck: Duck, sql: str, rows: int, keys: int, **settings: str) -> Timed
     for name in "ABC":
         catalog.add(make_stream(name, _SCHEMA, "ts", 0))
     query = read_query(sql, "calibration", catalog)
-    plan = plan_join(query, Settings(**settings))
+    plan = plan_join(query, Settings.of(**settings))
     short, long = (_run(plan, duck, number, keys) for number in (rows // 4, rows))
     counted = [after - before for before, after in zip(short.counters, long.counters, strict=True)]
     return Timed(long.nanoseconds - short.nanoseconds, counted)

@@ -128,9 +128,11 @@ class Joins:
 def _obstacle(query: Query, settings: Settings) -> str:
     """What keeps a query from sharing, whatever the others are; empty if nothing does."""
     planned = [
-        name for name in ("order", "index", "buckets", "index_memory") if getattr(settings, name)
+        name
+        for name in ("order", "index", "buckets", "index_memory")
+        if getattr(settings.join, name)
     ]
-    if settings.sharing == "off":
+    if not settings.sharing.enabled:
         return "sharing is off"
     if retracts(query, settings):
         return f"its join takes back what leaves ({choose_strategy(query, settings)[1]})"
@@ -140,6 +142,6 @@ def _obstacle(query: Query, settings: Settings) -> str:
         return f"has a plan of its own by {', '.join(planned)}"
     if any(isinstance(source.window, PartitionedWindow) for source in query.sources):
         return "counts rows by partition"
-    if is_adapting(settings) and settings.state_rows:
+    if is_adapting(settings) and settings.overload.state_rows:
         return "has intermediate states of a size of its own by state_rows"
     return ""

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import cache
 from time import perf_counter
 
-from muntin.adapt import Adapter, Control, Recommendation, Sample, TreeShape, analyse
+from muntin.adapt import Adapter, AdapterConfig, Recommendation, Sample, TreeShape, analyze
 from muntin.kernels import layout
 from muntin.model.clock import format_interval
 from muntin.model.settings import Settings
@@ -50,7 +50,7 @@ class Overload:
         assert plan.tree is not None, "only trees are limited"
         assert plan.limiting is not None, "the plan says how it is limited"
         self.plan, self._limiting, self._tree = plan, plan.limiting, plan.tree
-        self._given = settings.number("resources")
+        self._given = settings.overload.resources
         self._seconds = self._limiting.period / _SECOND
         self.adapter = Adapter(TreeShape.of(plan.tree), control_of(plan, settings))
         self._live = live
@@ -132,9 +132,9 @@ class Overload:
             )
         )
         if request is not None and self._live:
-            self._pending = _analysts().submit(analyse, request)
+            self._pending = _analysts().submit(analyze, request)
         elif request is not None:
-            self._act(analyse(request))
+            self._act(analyze(request))
         self._set()
 
     def _take(self, *, wait: bool) -> None:
@@ -192,17 +192,17 @@ class Overload:
         }
 
 
-def control_of(plan: JoinPlan, settings: Settings) -> Control:
+def control_of(plan: JoinPlan, settings: Settings) -> AdapterConfig:
     """What a controller is told about a plan."""
     assert plan.limiting is not None, "the plan says how it is limited"
     fresh = dict(plan.query.freshness)
     windows = tuple(source.window for source in plan.query.sources)
-    return Control(
+    return AdapterConfig(
         windows=windows,
         freshness=tuple(fresh.get(place, window) for place, window in enumerate(windows)),
-        policy=settings.policy,
-        change=settings.factor("adapt_change"),
-        gain=settings.factor("adapt_gain"),
+        policy=settings.overload.policy,
+        change=settings.overload.change,
+        gain=settings.overload.gain,
         state_rows=plan.limiting.state_rows,
         enforced=plan.limiting.enforce,
     )

@@ -247,7 +247,9 @@ class QueryGroup:
             )
 
     def _step_pipeline(self, pipeline: RunningPipeline, turn: int, *, silent: bool) -> Results:
-        tables = pipeline.catch_up(self.closed, turn, self._advanced)
+        # An advance to an instant that the rows have passed is no instant of the query.
+        advanced = self._advanced if self._advanced >= self._final[0] else BEFORE_ALL
+        tables = pipeline.catch_up(self.closed, turn, advanced)
         if silent:  # what it keeps depends on every row, so only the results are left out
             pipeline.take_back(list(tables))
             return

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from math import sqrt
 
 from muntin.model.clock import format_instant
-from muntin.model.settings import Settings
+from muntin.model.settings import Algorithm, Settings
 from muntin.model.statistics import JoinStatistics, StreamStatistics
-from muntin.plan.join import Algorithm, JoinPlan
+from muntin.plan.join import JoinPlan
 from muntin.planner.join_planner import Knowledge, compare_work, plan_join
 from muntin.planner.unit_costs import UnitCosts
 from muntin.runtime.calibration import calibrated_costs
@@ -85,8 +85,8 @@ class Replanner:
     def of(cls, plan: JoinPlan, settings: Settings, known: Knowledge) -> Replanner | None:
         """A replanner, where there is something to choose and it is ours to choose."""
         if (
-            settings.replan == "off"
-            or settings.order
+            not settings.replan.enabled
+            or settings.join.order
             or len(plan.sources) < 3
             or plan.algorithm is not Algorithm.EAGER
         ):
@@ -105,7 +105,7 @@ class Replanner:
         self.searches += 1
         known = Knowledge(measured=measured, costs=self.costs())
         work, best = compare_work(plan, self.settings, known)
-        if work < self.settings.factor("replan_gain") * best:
+        if work < self.settings.replan.gain * best:
             return None
         found = plan_join(plan.query, self.settings, known)
         if plan_words(found) == plan_words(plan):
@@ -142,7 +142,7 @@ class Replanner:
 
     def _apart(self, old: float, new: float, chance: float = 1.0) -> bool:
         """Whether two numbers differ by the factor that counts, and by more than chance."""
-        return max(old, new) >= chance * self.settings.factor("replan_change") * min(old, new)
+        return max(old, new) >= chance * self.settings.replan.change * min(old, new)
 
     def _contradictions(self, plan: JoinPlan, measured: JoinStatistics) -> Iterator[Overruled]:
         """Declared statistics that are off by more than a change that would count; filters make a rate smaller rightly."""

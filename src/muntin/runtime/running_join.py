@@ -23,7 +23,7 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import layout
 from muntin.model.clock import BEFORE_ALL, format_instant
-from muntin.model.settings import Settings
+from muntin.model.settings import Scheduler, Settings, TreeChoice
 from muntin.model.window import RowsWindow, TimeWindow
 from muntin.operators.budgeted_tree import LimitedTree
 from muntin.operators.events import NewRows
@@ -210,8 +210,8 @@ class RunningJoin:
         if self.query.emit is Emit.CHANGES or self.plan.limiting is not None:
             return None
         levels = len(self._windows())
-        if levels > 1 and self.settings.scheduler != "lwo":
-            return self.settings.scheduler
+        if levels > 1 and self.settings.sharing.scheduler is not Scheduler.LWO:
+            return self.settings.sharing.scheduler
         if not self._live:
             return None
         # With one window all three are the same. Of more than two sources LWO is the join as it is.
@@ -238,7 +238,7 @@ class RunningJoin:
     @property
     def _plan_settings(self) -> Settings:
         """What plans are made by. A join that is scheduled keeps no intermediate results, unless the user said so."""
-        scheduled = self._scheduler() is not None and self.settings.tree == "auto"
+        scheduled = self._scheduler() is not None and self.settings.join.tree is TreeChoice.AUTO
         return self.settings.having("tree", "off") if scheduled else self.settings
 
     # -- reading -----------------------------------------------------------------------------------
@@ -459,7 +459,7 @@ class RunningJoin:
         other = group.join.sources != self.query.sources or set(group.join.predicates) != set(
             self.query.predicates
         )
-        if other or (plan.tree is not None and self._plan_settings.tree == "off"):
+        if other or (plan.tree is not None and self._plan_settings.join.tree is TreeChoice.OFF):
             plan = plan_join(group.join, self._plan_settings, self._known)
         if plan is self.plan:
             self._reschedule()

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from muntin.expressions.duck import Duck
+from muntin.model.settings import Strategy
 from muntin.operators.consolidate import consolidate
 from muntin.operators.expire import Expire
 from muntin.operators.expire_matches import ExpireMatches
@@ -18,7 +19,6 @@ from muntin.operators.result import ResultMaker
 from muntin.operators.signed import Changes, merged
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit, Query
-from muntin.plan.strategy import Strategy
 from muntin.planner.sharing_groups import Member, window_size
 from muntin.planner.strategies import drive_strategy
 from muntin.runtime.metrics import Measured, ResponseTimes

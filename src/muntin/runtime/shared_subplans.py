@@ -34,7 +34,7 @@ class SubPlans:
     ) -> RunningLeaf:
         """The leaf of a query: one that runs already and has found nothing yet, or a new one; ``alone``: for nobody else."""
         key = _nameless(query), settings
-        found = None if alone or settings.sharing == "off" else self._leaves.get(key)
+        found = None if alone or not settings.sharing.enabled else self._leaves.get(key)
         if found is None or not found.is_fresh():
             found = make()
             if not alone:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from muntin.kernels import scheduler_state as at
+from muntin.kernels.arrays import QueueArrays
 from muntin.schedule.levels import Levels
 
 Integers = npt.NDArray[np.int64]
@@ -27,14 +28,14 @@ class WorkQueue:
         self._counting = counting
         self._sources = sources
         queues = 1 if scheduler == "lwo" else len(levels)
-        self.desk = np.zeros(at.DESK, np.int64)
-        self.desk[[at.SCHEDULER, at.FREE, at.SLICE, at.UNTIL]] = (
+        self.state = np.zeros(at.DESK, np.int64)
+        self.state[[at.SCHEDULER, at.FREE, at.SLICE, at.UNTIL]] = (
             SCHEDULERS[scheduler],
             -1,
             _NO_LIMIT,
             _NO_LIMIT,
         )
-        self.desk[at.CONTAINED] = levels.contained
+        self.state[at.CONTAINED] = levels.contained
         self.done = np.zeros(queues + 1, np.int64)
         self.links = np.full((2, queues + 1), queues, np.int64)
         self.given = np.full(len(levels), -1, np.int64)
@@ -43,6 +44,14 @@ class WorkQueue:
         self.chosen = np.full(1 << queues if remembered else 1, -1, np.int8)
         self.pairs = np.zeros((_LEAST_PAIRS, at.P_WORDS), np.int64)
         self._make_ring(_LEAST_ROWS)
+
+    @property
+    def arrays(self) -> QueueArrays:
+        """The arrays as kernels take them."""
+        return QueueArrays(
+            self.state, self.done, self.links, self.given, self.chosen,
+            self.outers, self.bases, self.bounds, self.pairs,
+        )  # fmt: skip
 
     def _make_ring(self, rows: int) -> None:
         self.outers = np.zeros((rows, at.O_WORDS), np.int64)
@@ -72,7 +81,7 @@ class WorkQueue:
             self._make_ring(_LEAST_ROWS)
         if len(self.pairs) > _LEAST_PAIRS:
             self.pairs = np.zeros((_LEAST_PAIRS, at.P_WORDS), np.int64)
-            self.desk[[at.FREE, at.USED]] = -1, 0
+            self.state[[at.FREE, at.USED]] = -1, 0
 
     def waiting(self) -> int:
         """Rows that were taken and have not finished the last level."""
@@ -108,7 +117,7 @@ class WorkQueue:
         """Rows that wait and results that are held, now and at most so far."""
         return {
             "rows_waiting": self.waiting(),
-            "most_rows_waiting": int(self.desk[at.MOST_WAITING]),
-            "results_held": int(self.desk[at.HELD]),
-            "most_results_held": int(self.desk[at.MOST_HELD]),
+            "most_rows_waiting": int(self.state[at.MOST_WAITING]),
+            "results_held": int(self.state[at.HELD]),
+            "most_results_held": int(self.state[at.MOST_HELD]),
         }

@@ -15,7 +15,7 @@ import uuid
 import warnings
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import reduce
 from math import ceil
 from pathlib import Path
@@ -39,24 +39,23 @@ from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import BEFORE_ALL, Instant, parse_instant, parse_interval
-from muntin.model.settings import Settings, parse_advance
+from muntin.model.settings import Settings, Strategy
 from muntin.plan.description import Fact, Node, draw
 from muntin.plan.join import JoinPlan
 from muntin.plan.pipeline import Pipeline, PipelinePlan
 from muntin.plan.query import Query
-from muntin.plan.strategy import Strategy
 from muntin.planner.join_planner import plan_join
 from muntin.planner.pipeline_distribution import PipelineDistribution, distribution_of
 from muntin.runtime.stalled_stream import describe_waiting
-from muntin.spark.deployment import Program, Registered
+from muntin.spark.deployment import DeployedQuery, Deployment
 from muntin.spark.driver.checkpoint import Checkpoint
 from muntin.spark.driver.failures import fact_of
 from muntin.spark.driver.listener import PATIENCE, OnProgress, Run, RunListener
-from muntin.spark.driver.load_controller import Governor
+from muntin.spark.driver.load_controller import LoadController
 from muntin.spark.driver.metrics import STATS
-from muntin.spark.driver.output_writer import Delivery, Found, Standing
+from muntin.spark.driver.output_writer import Found, OutputWriter, RegisteredQuery
 from muntin.spark.driver.query_changes import (
-    Wanted,
+    PendingChange,
     exports,
     forget_brought,
     forget_unknown,
@@ -70,14 +69,14 @@ from muntin.spark.driver.shutdown import (
     end_residents,
     wait_for,
 )
-from muntin.spark.driver.sink_ownership import Owner, occupied
-from muntin.spark.driver.streaming_query import Plumbing, build
+from muntin.spark.driver.sink_ownership import SinkOwner, occupied
+from muntin.spark.driver.streaming_query import StreamingInputs, build
 from muntin.spark.driver.subscriptions import Subscriber, Subscriptions
-from muntin.spark.exchange.controls import CONTROLS, Controls, Heartbeat
+from muntin.spark.exchange.controls import CONTROLS, ControlLog, Heartbeat
 from muntin.spark.exchange.messages import to_blob
 from muntin.spark.partition.offline_state import held_at_rest
 from muntin.spark.partition.push_channel import Address, Reception
-from muntin.spark.partition.spool import Outbox
+from muntin.spark.partition.spool import Spool
 from muntin.spark.session import STREAMING, driver_host, java_log, local_session, polling_less
 from muntin.spark.sinks import (
     FileSink,
@@ -95,7 +94,6 @@ from muntin.sql.streams import make_stream, make_table, read_slack
 
 _log = logging.getLogger("muntin.spark")
 
-_DEFAULT = Settings()
 _GLANCE = 0.05
 """Seconds between looks at whether the streaming query still runs."""
 _CHANGE = 300.0
@@ -170,8 +168,8 @@ class SparkEngine:
             _local_folder(checkpoint if checkpoint is not None else self._temporary_folder())
         )
         self._trigger = f"{parse_interval(trigger) // 1000} milliseconds"
-        self._controls = Controls(self._checkpoint.folder / "muntin" / "controls")
-        self._governor = Governor(
+        self._controls = ControlLog(self._checkpoint.folder / "muntin" / "controls")
+        self._governor = LoadController(
             self.partitions, parse_interval(trigger) / 1e6, self._controls.send
         )
         weakref.finalize(self, self._governor.close)
@@ -191,17 +189,17 @@ class SparkEngine:
         self._catalog = self._declared.catalog
         self._frames: dict[str, DataFrame] = {}
         self._tables: dict[str, bytes] = {}
-        self._queries: dict[str, Standing] = {}
-        self._pending: dict[str, Wanted] = {}
+        self._queries: dict[str, RegisteredQuery] = {}
+        self._pending: dict[str, PendingChange] = {}
         """Changes that control rows announce and no batch has brought yet, by the names of the controls."""
-        self._program: Program | None = None
+        self._program: Deployment | None = None
         self._ran = -1
         """The last batch in which partitions had something to do, since this process began."""
         self.sinks = SinkMaker(self.spark, self._checkpoint.folder / "muntin" / "results")
         self._streaming: StreamingQuery | None = None
         self._run = ""
-        self._delivery = Delivery(
-            self._checkpoint.program_file.parent, Outbox(self._checkpoint.tasks.outbox)
+        self._delivery = OutputWriter(
+            self._checkpoint.program_file.parent, Spool(self._checkpoint.tasks.spool)
         )
         weakref.finalize(self, self._delivery.close)
         self._subscriptions = Subscriptions()
@@ -290,32 +288,29 @@ class SparkEngine:
             if isinstance(query, Pipeline)
             else self._declared.planned(query)
         )
-        if settings.pipeline == Strategy.INPUT:
+        if settings.changes.strategy is Strategy.INPUT:
             raise SettingError(
                 f"query {query.name} cannot be triggered by input alone on Spark, where an instant's results come from all partitions at once",
                 hint="Take another value for the setting pipeline, or run the query in process",
             )
         settings, plan = self._limited(settings, query, plan)
-        own = asdict(settings)
-        del own["max_advance"]  # it belongs to the program
-        changed = {
-            name: str(value) for name, value in own.items() if value != getattr(_DEFAULT, name)
-        }
+        changed = settings.changed()
+        changed.pop("max_advance", None)  # it belongs to the deployment
         meaning = meaning_of(query, settings)
         made = self.sinks.make(
             query, _sink_of(query, self._declared.allowed) if sink is None else sink, meaning
         )
         _check_unshared(made, self._queries.values())
-        registered = Registered(
+        registered = DeployedQuery(
             query.name, query.text, changed, meaning, identity_of(made), uuid.uuid4().hex[:12]
         )
         if self._is_live():
             made.claim(self._owner(registered), replace=self._may_replace)
-        self._queries[query.name.casefold()] = Standing(registered, query, plan, made)
+        self._queries[query.name.casefold()] = RegisteredQuery(registered, query, plan, made)
         if isinstance(plan, JoinPlan) and plan.limiting is not None:
             self._governor.add(plan, settings)
         self._declared.add_query(query)
-        self._announce(Wanted(added=registered))
+        self._announce(PendingChange(added=registered))
         return SparkQuery(self, query.name)
 
     def _limited(
@@ -337,12 +332,12 @@ class SparkEngine:
     def _is_live(self) -> bool:
         return self._live and self._streaming is not None and bool(self._streaming.isActive)
 
-    def _owner(self, registered: Registered) -> Owner:
-        return Owner(
+    def _owner(self, registered: DeployedQuery) -> SinkOwner:
+        return SinkOwner(
             self._run, registered.name, registered.incarnation, str(self._checkpoint.folder)
         )
 
-    def _claim_sinks(self, registered: Iterable[Registered]) -> None:
+    def _claim_sinks(self, registered: Iterable[DeployedQuery]) -> None:
         """Take the folders of sinks for the queries of this run; none, if a single one belongs to somebody else."""
         claims = [
             (self._queries[query.name.casefold()].sink, self._owner(query)) for query in registered
@@ -355,7 +350,7 @@ class SparkEngine:
         for sink, owner in claims:
             sink.claim(owner, replace=self._may_replace)
 
-    def _announce(self, wanted: Wanted) -> None:
+    def _announce(self, wanted: PendingChange) -> None:
         """Send the control row of a change, if the engine runs; otherwise the next start finds it."""
         if not self._is_live():
             return
@@ -401,7 +396,7 @@ class SparkEngine:
                 self._delivery.tally.forget(name.casefold())
                 self._governor.drop(standing.query.name)
                 self._subscriptions.forget(name)
-                self._announce(Wanted(dropped=standing.registered.name))
+                self._announce(PendingChange(dropped=standing.registered.name))
                 if isinstance(standing.sink, MemorySink):
                     standing.sink.forget()
             return
@@ -535,17 +530,17 @@ class SparkEngine:
                 self._controls, self._delay, lambda: self._delivery.tally.due
             )
 
-    def _begin(self, wanted: Program, sources: Mapping[str, Source], *, live: bool) -> None:
+    def _begin(self, wanted: Deployment, sources: Mapping[str, Source], *, live: bool) -> None:
         program = self._program = self._resumed(wanted)
         self._checkpoint.check_planned()
         self._delivery.begin(program, self._checkpoint.last_batch() + 1)
         self._delivery.tally.due = BEFORE_ALL
-        self._delivery.outbox.clear()
+        self._delivery.spool.clear()
         forget_unknown(program, self._checkpoint.tasks.carried)
         self.sinks.forget_others(standing.sink for standing in self._queries.values())
         # State is in as many partitions as there are partitions, from the first start on.
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.partitions))
-        plumbing = Plumbing(
+        plumbing = StreamingInputs(
             self._checkpoint.tasks, sources, self._controls, self._run, self._received()
         )
         outputs = build(self.spark, program, plumbing)
@@ -576,13 +571,13 @@ class SparkEngine:
             self._reception = None
             self._subscriptions.end()
 
-    def _resumed(self, wanted: Program) -> Program:
+    def _resumed(self, wanted: Deployment) -> Deployment:
         """The program to go on with: the one of the checkpoint, with what was added and dropped since in force from the next batch on."""
         resumed = self._checkpoint.resume(
             wanted, frozenset(self._anew), may_replace=self._may_replace
         )
         self._checkpoint.check_logs()
-        self._run, program = resumed.run, resumed.program
+        self._run, program = resumed.run, resumed.deployment
         self._claim_sinks(
             [
                 *(query for query in in_force(program) if query.name not in resumed.dropped),
@@ -590,8 +585,8 @@ class SparkEngine:
             ]
         )
         self._pending.clear()  # announced or not, what is declared now counts
-        changes = [Wanted(dropped=name) for name in resumed.dropped] + [
-            Wanted(added=query) for query in resumed.added
+        changes = [PendingChange(dropped=name) for name in resumed.dropped] + [
+            PendingChange(added=query) for query in resumed.added
         ]
         last = self._checkpoint.last_batch()
         for change in changes:
@@ -653,20 +648,20 @@ class SparkEngine:
         )  # as the folders are now
         return read_stream(self.spark, replace(stream, options=options))
 
-    def _wanted(self) -> Program:
+    def _wanted(self) -> Deployment:
         """The program as it was declared."""
         queries = tuple(standing.registered for standing in self._queries.values())
         if not queries:
             raise InputError(
                 "there is no query to run", hint="Register one with engine.query or CREATE QUERY"
             )
-        return Program(
+        return Deployment(
             tuple(self._catalog.streams()),
             dict(self._tables),
             queries,
             (),
             self.partitions,
-            parse_advance(self._declared.settings.max_advance),
+            self._declared.settings.engine.max_advance,
         )
 
     def stop(self, timeout: float = _STOP) -> None:
@@ -777,7 +772,7 @@ class SparkEngine:
         self._govern(found, batch, time.monotonic() - began)
         self._delivery.tally.note(batch, self._counts())
         self._settle_changes(found, batch)
-        self._delivery.outbox.clear()
+        self._delivery.spool.clear()
         self._clear_carried(batch, ran=(STATS, "") in found)
 
     def _govern(self, found: Found, batch: int, seconds: float) -> None:
@@ -888,7 +883,7 @@ class SparkEngine:
         results = told["results"][found]
         return {"query": found, "results": results, "rows_out": results, **told["queries"][found]}
 
-    def _standing(self, name: str) -> Standing:
+    def _standing(self, name: str) -> RegisteredQuery:
         check_name(name, "the name of a query")
         standing = self._queries.get(name.casefold())
         if standing is None:
@@ -938,7 +933,7 @@ def _sink_of(query: Query, allowed: AllowedPaths | None) -> SinkChoice:
     return {"format": sink.kind, **({"path": sink.path} if sink.path is not None else {})}
 
 
-def _check_unshared(sink: Sink, others: Iterable[Standing]) -> None:
+def _check_unshared(sink: Sink, others: Iterable[RegisteredQuery]) -> None:
     """Raise when the folder of a sink is that of another: their batches have the same names."""
     for other in others:
         if (

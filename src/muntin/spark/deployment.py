@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.clock import BEFORE_ALL
-from muntin.model.settings import Settings, parse_advance
+from muntin.model.settings import Settings
 from muntin.plan.query import Query
 from muntin.planner.distribution import Route
 from muntin.planner.pipeline_distribution import AnyDistribution, distribution_of
@@ -27,7 +27,7 @@ Place: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Registered:
+class DeployedQuery:
     """A query: its name, its text, and the settings in force when it was registered.
 
     ``meaning`` says which results it has: texts and settings that differ in nothing else have the same
@@ -44,21 +44,21 @@ class Registered:
 
 
 @dataclass(frozen=True)
-class Change:
+class QueryChange:
     """A query added or dropped while running; in force from a batch on.
 
     An added query joins a lane, or opens it; ``carried``: it then begins with the rows that were put aside under its name.
     """
 
     batch: int
-    added: Registered | None = None
+    added: DeployedQuery | None = None
     dropped: str | None = None
-    lane: str = ""
+    dataflow: str = ""
     carried: bool = False
 
 
 @dataclass(frozen=True)
-class Scheme:
+class QueryPartitioning:
     """Routes of some streams, by stream."""
 
     routes: tuple[Route, ...]
@@ -69,7 +69,7 @@ class Scheme:
 
 
 @dataclass(frozen=True)
-class Program:
+class Deployment:
     """Streams, tables and queries; ``changes`` in the order in which they come into force.
 
     ``max_advance`` is that setting in microseconds, None if it is off.
@@ -77,10 +77,10 @@ class Program:
 
     streams: tuple[Stream, ...]
     tables: Mapping[str, bytes] = field(default_factory=dict)
-    queries: tuple[Registered, ...] = ()
-    changes: tuple[Change, ...] = ()
+    queries: tuple[DeployedQuery, ...] = ()
+    changes: tuple[QueryChange, ...] = ()
     partitions: int = 2
-    max_advance: int | None = parse_advance(Settings().max_advance)
+    max_advance: int | None = Settings().engine.max_advance
 
     def catalog(self) -> Catalog:
         """What queries can name."""
@@ -113,28 +113,28 @@ class Program:
         """How many changes are in force in a batch."""
         return sum(change.batch <= batch for change in self.changes)
 
-    def bind(self, registered: Registered) -> Query:
+    def bind(self, registered: DeployedQuery) -> Query:
         """A registered query with its names resolved."""
         return read_query(registered.sql, registered.name, self.catalog())
 
-    def all_queries(self) -> list[Registered]:
+    def all_queries(self) -> list[DeployedQuery]:
         """Every query that ever was: schemes are numbered over all of them, so that numbers stay."""
         return [*self.queries, *(change.added for change in self.changes if change.added)]
 
-    def placed(self) -> list[Placed]:
+    def placed(self) -> list[PlacedQuery]:
         """Every query that ever was, bound, and where it runs."""
         lanes = [None for _ in self.queries] + [
-            change.lane for change in self.changes if change.added
+            change.dataflow for change in self.changes if change.added
         ]
-        schemes: dict[Scheme, int] = {}
+        schemes: dict[QueryPartitioning, int] = {}
         found = []
         for registered, lane in zip(self.all_queries(), lanes, strict=True):
             query = self.bind(registered)
             how = distribution_of(query)
-            scheme = Scheme(tuple(sorted(how.routes, key=lambda route: route.stream)))
+            scheme = QueryPartitioning(tuple(sorted(how.routes, key=lambda route: route.stream)))
             number = schemes.setdefault(scheme, len(schemes))
             found.append(
-                Placed(
+                PlacedQuery(
                     registered, query, how, scheme, number, str(number) if lane is None else lane
                 )
             )
@@ -155,22 +155,22 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedQuery:
     """A query, bound, with its distribution, its scheme and the number of that, and its lane."""
 
-    registered: Registered
+    registered: DeployedQuery
     query: Query
-    how: AnyDistribution
-    scheme: Scheme
-    number: int
-    lane: str
+    distribution: AnyDistribution
+    partitioning: QueryPartitioning
+    partitioning_number: int
+    dataflow: str
 
     @cached_property
     def parts(self) -> tuple[Query, ...]:
         """What partitions run of it: the query itself, or parts whose changes go to its last stage."""
-        return self.how.parts(self.query)
+        return self.distribution.parts(self.query)
 
     @property
     def streams(self) -> list[str]:
         """The streams it reads."""
-        return [route.stream for route in self.how.routes]
+        return [route.stream for route in self.distribution.routes]

@@ -26,7 +26,7 @@ from muntin.errors import RunError, SettingError
 from muntin.model.allowed_paths import local_path
 from muntin.model.printable import printable
 from muntin.plan.query import Query
-from muntin.spark.driver.sink_ownership import Folder, HadoopFolder, LocalFolder, Owner
+from muntin.spark.driver.sink_ownership import Folder, HadoopFolder, LocalFolder, SinkOwner
 from muntin.spark.json_lines import write_json
 
 _FILES = ("parquet", "csv", "json")
@@ -49,7 +49,7 @@ class Sink(ABC):
         """Return the folder of batches that it needs for itself, if it does."""
         return None
 
-    def claim(self, owner: Owner, *, replace: bool) -> None:
+    def claim(self, owner: SinkOwner, *, replace: bool) -> None:
         """Prepare for the results of a query, before the first batch of a run."""
         place = self.place()
         if place is not None:
@@ -66,13 +66,13 @@ class FileSink(Sink):
 
     folder: Path
     kind: str
-    owner: Owner | None = None
+    owner: SinkOwner | None = None
 
     def place(self) -> Folder:
         """Return its folder."""
         return LocalFolder(self.folder.absolute())
 
-    def claim(self, owner: Owner, *, replace: bool) -> None:
+    def claim(self, owner: SinkOwner, *, replace: bool) -> None:
         """Take the folder; from now on every write checks that it still belongs to the owner."""
         super().claim(owner, replace=replace)
         self.owner = owner
@@ -206,7 +206,7 @@ class SparkSink(Sink):
     name: str
     kind: str
     options: Mapping[str, str]
-    owner: Owner | None = None
+    owner: SinkOwner | None = None
 
     def place(self) -> Folder | None:
         """Return the folder of its batches, if it has one; other formats append."""
@@ -217,7 +217,7 @@ class SparkSink(Sink):
             else None
         )
 
-    def claim(self, owner: Owner, *, replace: bool) -> None:
+    def claim(self, owner: SinkOwner, *, replace: bool) -> None:
         """Take the folder, if it has one."""
         super().claim(owner, replace=replace)
         self.owner = owner

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from muntin.kernels import layout
+from muntin.kernels.arrays import Arena
 from muntin.kernels.resize import count_inside, link_rows, mark_codes, move_rows, positions_inside
 
 Words = npt.NDArray[np.int64]
@@ -61,22 +62,13 @@ class StoreSpec:
         return layout.CODES + code
 
 
-@dataclass(frozen=True)
-class _Arena:
-    """The arrays of a layout that is being left."""
-
-    words: Words
-    halves: Halves
-    stores: npt.NDArray[np.int64]
-    indexes: npt.NDArray[np.int64]
-
-
 @dataclass
 class JoinState:
     """The stores of one join. ``cleaning`` adds the per-bucket old ends that paper 4's policies need."""
 
     specs: tuple[StoreSpec, ...]
     cleaning: bool = False
+    arena: Arena = field(init=False)
     words: Words = field(init=False)
     halves: Halves = field(init=False)
     stores: npt.NDArray[np.int64] = field(init=False)
@@ -152,9 +144,9 @@ class JoinState:
             indexes[x, which] = half + number if together else half
             half += 0 if together else int(indexes[x, layout.BUCKETS])
         half += _BUCKETS_PER_SLOT * max(capacities) * len(self.specs) if together else 0
-        self.words = _aligned((half + 1) // 2)
-        self.halves = self.words.view(np.int32)
-        self.stores, self.indexes, self.first_index = stores, indexes, first_index
+        words = _aligned((half + 1) // 2)
+        self.arena = Arena(words, words.view(np.int32), stores, indexes, first_index)
+        self.words, self.halves, self.stores, self.indexes, self.first_index = self.arena
 
     def width(self, s: int) -> int:
         """Words of a row of a store."""
@@ -229,7 +221,7 @@ class JoinState:
         capacities = [wanted.get(s, int(store[layout.CAP])) for s, store in enumerate(self.stores)]
         if self._side_by_side and max(capacities) != self.stores[:, layout.CAP].max():
             wanted = dict(enumerate(capacities))
-        old = _Arena(self.words, self.halves, self.stores, self.indexes)
+        old = self.arena
         self._lay_out(capacities)
         for s, spec in enumerate(self.specs):
             if s not in wanted:
@@ -239,7 +231,7 @@ class JoinState:
             else:
                 self._copy_rows(s, old)
 
-    def _copy_rows(self, s: int, arena: _Arena) -> None:
+    def _copy_rows(self, s: int, arena: Arena) -> None:
         """Copy all rows to the start of the new ring and chain them anew."""
         old, new = arena.stores[s], self.stores[s]
         width, rows, start = self.width(s), self.rows_of(old), int(old[layout.TAIL_SLOT])
@@ -252,25 +244,22 @@ class JoinState:
         target[straight:] = ring[: rows - straight]
         keep = [layout.TAIL, layout.NEXT, layout.LAST, layout.HELD, layout.PEAK]
         new[keep] = old[keep]
-        link_rows(self.words, self.halves, self.stores, self.indexes, self.first_index, s)
+        link_rows(self.arena, s)
 
-    def _select_store(self, s: int, limit: int, arena: _Arena) -> None:
+    def _select_store(self, s: int, limit: int, arena: Arena) -> None:
         """Insert those rows into the new ring that the window still needs."""
         old, new = arena.stores[s], self.stores[s]
         # `insert` counts positions up from LAST: start below the first row that moves.
         new[layout.LAST] = old[layout.LAST] - ((1 << 32) - 1)
         unused = np.zeros(layout.COUNTERS, np.int64)
-        moved = move_rows(
-            arena.words, arena.halves, arena.stores, arena.indexes, s, limit,
-            self.words, self.halves, self.stores, self.indexes, self.first_index, unused,
-        )  # fmt: skip
+        moved = move_rows(arena, s, limit, self.arena, unused)
         new[[layout.LAST, layout.HELD, layout.PEAK]] = (
             old[layout.LAST],
             moved,
             max(int(old[layout.PEAK]), moved),
         )
 
-    def _copy_store(self, s: int, arena: _Arena) -> None:
+    def _copy_store(self, s: int, arena: Arena) -> None:
         """Copy a store as it is."""
         old, new = arena.stores[s], self.stores[s]
         size = int(old[layout.WIDTH] * old[layout.CAP])
@@ -295,12 +284,12 @@ class JoinState:
 
     def inside(self, s: int, limit: int) -> int:
         """Rows of a store that are inside their window."""
-        return int(count_inside(self.words, self.stores, s, limit))
+        return int(count_inside(self.arena, s, limit))
 
     def positions(self, s: int, limit: int) -> npt.NDArray[np.int64]:
         """Stream positions of the rows of a store that are inside their window, ascending."""
         out = np.empty(self.rows(s), np.int64)
-        low = out[: positions_inside(self.words, self.halves, self.stores, s, limit, out)]
+        low = out[: positions_inside(self.arena, s, limit, out)]
         last = int(self.stores[s, layout.LAST])
         return last - ((last - low) & 0xFFFFFFFF)
 
@@ -308,15 +297,8 @@ class JoinState:
         """About how many different values a code has among the rows of a store (linear counting, a few per cent off)."""
         rows = self.rows(s)
         places = 1 << max(10, (4 * rows).bit_length())
-        marked = int(
-            mark_codes(
-                self.words,
-                self.stores,
-                s,
-                self.specs[s].code_word(code),
-                np.zeros(places, np.uint8),
-            )
-        )
+        marks = np.zeros(places, np.uint8)
+        marked = int(mark_codes(self.arena, s, self.specs[s].code_word(code), marks))
         return float(-places * np.log1p(-marked / places))
 
     def sample(self, s: int, code: int, most: int) -> npt.NDArray[np.int64]:

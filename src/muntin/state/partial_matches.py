@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from muntin.kernels import layout
-from muntin.kernels.tree_join import drop_dead, link_partial_matches
+from muntin.kernels.arrays import TreeNodes
+from muntin.kernels.partial_matches import drop_dead, link_partial_matches
 from muntin.state.join_state import JoinState
 
 _LEAST = 256
@@ -35,6 +36,7 @@ class PartialMatches:
 
     state: JoinState
     specs: Sequence[NodeSpec]
+    arrays: TreeNodes = field(init=False)
     nodes: npt.NDArray[np.int64] = field(init=False)
     members: npt.NDArray[np.int64] = field(init=False)
     links: npt.NDArray[np.int32] = field(init=False)
@@ -47,9 +49,9 @@ class PartialMatches:
         """Empty segments of the given capacities."""
         stores = len(self.state.specs)
         keys = max((len(spec.key) for spec in self.specs), default=0)
-        self.nodes = np.zeros((len(self.specs), layout.NODE_SOURCES + stores + 2 * keys), np.int64)
+        nodes = np.zeros((len(self.specs), layout.NODE_SOURCES + stores + 2 * keys), np.int64)
         member = link = 0
-        for row, spec, capacity in zip(self.nodes, self.specs, capacities, strict=True):
+        for row, spec, capacity in zip(nodes, self.specs, capacities, strict=True):
             buckets = _BUCKETS_PER_SLOT * capacity if spec.key else 1
             row[[layout.NODE_MEMBERS, layout.NODE_WIDTH, layout.NODE_CAP]] = (
                 member,
@@ -67,14 +69,13 @@ class PartialMatches:
                 )
             member += capacity * len(spec.sources)
             link += capacity + buckets
-        self.members = np.zeros(member, np.int64)
-        self.links = np.zeros(link, np.int32)
+        self.arrays = TreeNodes(nodes, np.zeros(member, np.int64), np.zeros(link, np.int32))
+        self.nodes, self.members, self.links = self.arrays
 
     def make_room(self, node: int, limits: npt.NDArray[np.int64]) -> None:
         """Make room in a node that is too small for one more climb: drop dead partial matches, and double it when that is not enough."""
-        state = self.state
         before = int(self.nodes[node, layout.NODE_USED])
-        alive = int(drop_dead(state.words, state.stores, self.nodes, self.members, limits, node))
+        alive = int(drop_dead(self.state.arena, self.arrays, limits, node))
         capacity = int(self.nodes[node, layout.NODE_CAP])
         if alive == before or 2 * alive > capacity:
             self._resize(node, 2 * capacity)
@@ -97,9 +98,9 @@ class PartialMatches:
                 self.links[start : start + size] = links[origin : origin + size]
 
     def _link(self, node: int) -> None:
-        state, row = self.state, self.nodes[node]
+        row = self.nodes[node]
         self.links[row[layout.NODE_HEADS] : row[layout.NODE_HEADS] + row[layout.NODE_BUCKETS]] = 0
-        link_partial_matches(state.words, state.stores, self.nodes, self.members, self.links, node)
+        link_partial_matches(self.state.arena, self.arrays, node)
 
     def fit(self, limits: npt.NDArray[np.int64]) -> None:
         """Drop what is dead and return memory; called between batches.
@@ -115,10 +116,9 @@ class PartialMatches:
                 self._drop_dead(node, limits)
 
     def _drop_dead(self, node: int, limits: npt.NDArray[np.int64]) -> None:
-        state = self.state
         if not self.nodes[node, layout.NODE_USED] and self.nodes[node, layout.NODE_CAP] <= _LEAST:
             return
-        alive = int(drop_dead(state.words, state.stores, self.nodes, self.members, limits, node))
+        alive = int(drop_dead(self.state.arena, self.arrays, limits, node))
         if self.nodes[node, layout.NODE_CAP] > max(8 * alive, _LEAST):
             self._resize(node, max(_LEAST, 2 * alive))
         self._link(node)

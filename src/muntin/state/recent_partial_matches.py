@@ -37,9 +37,9 @@ class RecentPartialMatches(PartialMatches):
         self._link(node)
 
     def _link(self, node: int) -> None:
-        state, row = self.state, self.nodes[node]
+        row = self.nodes[node]
         self.links[row[layout.NODE_HEADS] : row[layout.NODE_HEADS] + row[layout.NODE_BUCKETS]] = 0
-        link_held(state.words, state.stores, self.nodes, self.members, self.links, node)
+        link_held(self.state.arena, self.arrays, node)
 
     def fit(self, limits: npt.NDArray[np.int64]) -> None:
         """Nothing: a node has as many as it is to have."""

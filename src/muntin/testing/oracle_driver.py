@@ -32,7 +32,6 @@ class _Standing:
     after: Frontier
     name: str
     taken: int = 0
-    advanced: int | None = None
 
 
 class OracleDriver:
@@ -77,9 +76,7 @@ class OracleDriver:
         after = self._watermark.follow(
             name, (source.relation for source in query.sources if not source.stored)
         )
-        self._standing[name.casefold()] = _Standing(
-            query, after, name, advanced=self._watermark.advanced
-        )
+        self._standing[name.casefold()] = _Standing(query, after, name)
 
     def execute(self, sql: str) -> None:
         """Read the statements, so that what is wrong with them comes up, but do nothing."""
@@ -106,8 +103,6 @@ class OracleDriver:
     def advance(self, at: int) -> None:
         """Complete an instant."""
         self._watermark.advance(at)
-        for standing in self._standing.values():
-            standing.advanced = at if standing.advanced is None else standing.advanced
 
     def take(self, query: str) -> pa.Table:
         """The results since the last call."""
@@ -119,7 +114,7 @@ class OracleDriver:
             self._tables,
             self._catalog,
             after=standing.after,
-            advanced=standing.advanced,
+            advanced=self._watermark.advanced(standing.name),
         )
         if standing.query.emit is Emit.INSERTS:
             results = oracle.inserts(closed if standing.query.every else None)
@@ -138,7 +133,7 @@ class OracleDriver:
             self._tables,
             self._catalog,
             after=standing.after,
-            advanced=standing.advanced,
+            advanced=self._watermark.advanced(standing.name),
         )
         return oracle.answer(self._watermark.frontier(query).closed)
 

@@ -20,10 +20,10 @@ from muntin.expressions.duck import Duck
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Query
-from muntin.spark.deployment import Program, Registered
+from muntin.spark.deployment import DeployedQuery, Deployment
 from muntin.spark.driver.global_stage import LastStages
-from muntin.spark.driver.query_changes import Wanted, brought, exports, settled
-from muntin.spark.exchange.messages import Output, Part, Share, to_blob
+from muntin.spark.driver.query_changes import PendingChange, brought, exports, settled
+from muntin.spark.exchange.messages import Output, Part, PartitionBatch, to_blob
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import LATE, Kept
 from muntin.spark.partition.recovery import KeptPartition
@@ -53,9 +53,9 @@ class PartitionDriver:
         self._settings = {name: str(value) for name, value in settings.items()}
         self._random = None if seed is None else Random(seed)  # noqa: S311 (guards nothing)
         self._catalog = Catalog()
-        self._program = Program((), {}, (), (), partitions)
+        self._program = Deployment((), {}, (), (), partitions)
         self._running: list[KeptPartition] = []
-        self._stores: list[dict[int, tuple[Kept, Share]]] = [{} for _ in range(partitions)]
+        self._stores: list[dict[int, tuple[Kept, PartitionBatch]]] = [{} for _ in range(partitions)]
         self._packers: dict[str, Packer] = {}
         self._queries: dict[str, Query] = {}
         self._results: dict[str, list[pa.Table]] = {}
@@ -85,9 +85,9 @@ class PartitionDriver:
         self._queries[name.casefold()] = read_query(sql, name, self._catalog)
         self._results[name.casefold()] = []
         self._taken[name.casefold()] = 0
-        added = Registered(name, sql, dict(self._settings))
+        added = DeployedQuery(name, sql, dict(self._settings))
         if self._batch:
-            self._settle(Wanted(added=added))
+            self._settle(PendingChange(added=added))
         else:
             self._change(queries=(*self._program.queries, added))
 
@@ -145,7 +145,7 @@ class PartitionDriver:
         """Drop a standing query."""
         self._found(query)
         dropped = self._queries.pop(query.casefold())
-        self._settle(Wanted(dropped=dropped.name))
+        self._settle(PendingChange(dropped=dropped.name))
 
     def restart(self) -> bool:
         """Nothing is durable: partitions are built again at every change as it is."""
@@ -176,7 +176,7 @@ class PartitionDriver:
         self._packers = {}
         self._running = []
 
-    def _settle(self, wanted: Wanted) -> None:
+    def _settle(self, wanted: PendingChange) -> None:
         """A change from the next batch on."""
         needed = exports(self._program, wanted.added) if wanted.added else ()
         held = {
@@ -213,7 +213,7 @@ class PartitionDriver:
             carried = brought(self._program, epochs, number, Path(self._folder.name))
             newest = {stream: found[-1][1] for stream, found in segments.items()}
             limit = self._program.max_advance
-            share = Share(
+            share = PartitionBatch(
                 self._batch, epochs.stop, newest, tuple(own), moment, (), carried, segments, limit
             )
             applied = partition.apply(share)

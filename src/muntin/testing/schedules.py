@@ -86,23 +86,16 @@ import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from fractions import Fraction
 from typing import TypeAlias
+
+from muntin.model.settings import Scheduler
 
 Number: TypeAlias = int | Fraction
 Ratio: TypeAlias = Fraction | float
 """Queries for candidates; a float only where it is infinite."""
 Windows: TypeAlias = tuple[int, int]
 """The length of a query's window over each stream."""
-
-
-class Scheduler(StrEnum):
-    """The paper's three."""
-
-    LWO = "lwo"
-    SWF = "swf"
-    MQT = "mqt"
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,6 @@ class Registration:
     after: Frontier | None = None
     sent: list[pa.Table] = field(default_factory=list)
     waiting: list[pa.Table] = field(default_factory=list)
-    advanced: int | None = None
 
 
 class Session:
@@ -108,9 +107,7 @@ class Session:
                 after = self._watermark.follow(
                     name, (source.relation for source in query.sources if not source.stored)
                 )
-                self._registered[name.casefold()] = Registration(
-                    name, query, after, advanced=self._watermark.advanced
-                )
+                self._registered[name.casefold()] = Registration(name, query, after)
             case Feed(stream, rows):
                 self._fed.setdefault(stream.casefold(), []).append(self.stream_rows(stream, rows))
                 arrivals = self._arrivals.setdefault(stream.casefold(), [])
@@ -119,10 +116,6 @@ class Session:
                 ]
             case Advance(at):
                 self._watermark.advance(at)
-                for registration in self._registered.values():
-                    registration.advanced = (
-                        at if registration.advanced is None else registration.advanced
-                    )
             case Drop(query):
                 self._registered.pop(query.casefold(), None)
                 self._watermark.forget(query)
@@ -264,7 +257,7 @@ class Session:
             self._tables,
             self._catalog,
             after=registration.after,
-            advanced=registration.advanced,
+            advanced=self._watermark.advanced(registration.name),
         )
 
     def _accepted(self, stream: str, query: str) -> pa.Table:

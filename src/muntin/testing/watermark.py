@@ -62,6 +62,7 @@ class Watermark:
     _slack: dict[str, int] = field(default_factory=dict)
     _newest: dict[str, int] = field(default_factory=dict)
     _read: dict[str, frozenset[str]] = field(default_factory=dict)
+    _begun: dict[str, int] = field(default_factory=dict)
 
     def declare(self, stream: str, slack: int) -> None:
         """A further stream."""
@@ -69,12 +70,16 @@ class Watermark:
 
     def follow(self, query: str, streams: Iterable[str]) -> Frontier:
         """Add a query that reads some streams; return the frontier at which it begins."""
-        self._read[query.casefold()] = frozenset(stream.casefold() for stream in streams)
+        name = query.casefold()
+        self._read[name] = frozenset(stream.casefold() for stream in streams)
+        if self._advanced > _NOWHERE:
+            self._begun[name] = self._advanced
         return self.frontier(query)
 
     def forget(self, query: str) -> None:
         """Drop a query."""
         self._read.pop(query.casefold(), None)
+        self._begun.pop(query.casefold(), None)
 
     def arrive(self, stream: str, time: int) -> Arrival:
         """Take note of a row; return for whom it is late."""
@@ -96,13 +101,18 @@ class Watermark:
         """How far the order is final for a query, by the rows of its streams or by ``advance``."""
         return max(self._least(self._read[query.casefold()]), Frontier(self._advanced))
 
-    @property
-    def advanced(self) -> int | None:
-        """The last instant to which time was advanced, if it was."""
-        return self._advanced if self._advanced > _NOWHERE else None
+    def advanced(self, query: str) -> int | None:
+        """Return the first instant to which ``advance`` moved a query, or the last one before it was registered.
+
+        An advance to an instant that the rows have passed moves nothing.
+        """
+        return self._begun.get(query.casefold())
 
     def advance(self, at: int) -> None:
         """Nothing up to ``at`` will come any more."""
+        for query in self._read.keys() - self._begun.keys():
+            if Frontier(at) > self.frontier(query):
+                self._begun[query] = at
         self._advanced = max(self._advanced, at)
 
     def _least(self, streams: Iterable[str]) -> Frontier:

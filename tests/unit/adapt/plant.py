@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from muntin.adapt.adapter import Adapter, Recommendation, analyse
-from muntin.adapt.control import Control
+from muntin.adapt.adapter import Adapter, Recommendation, analyze
+from muntin.adapt.config import AdapterConfig
 from muntin.adapt.monitor import Sample
 from muntin.adapt.shape import ROOT, TreeShape
 from muntin.model.window import TimeWindow
@@ -60,7 +60,7 @@ class Plant:
         windows = (TimeWindow(self.window * 1_000_000),) * self.shape.leaves
         fresh = (TimeWindow(int(self.window * freshness * 1_000_000)),) * self.shape.leaves
         return Adapter(
-            self.shape, Control(windows, fresh, policy=policy, state_rows=self.state_rows)
+            self.shape, AdapterConfig(windows, fresh, policy=policy, state_rows=self.state_rows)
         )
 
 
@@ -72,7 +72,7 @@ def settle(plant: Plant, adapter: Adapter, cycles: int) -> list[Sample]:
         samples.append(sample)
         request = adapter.observe(sample)
         if request is not None:
-            adapter.decide(analyse(request))
+            adapter.decide(analyze(request))
     return samples
 
 

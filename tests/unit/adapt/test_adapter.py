@@ -6,8 +6,8 @@ from math import inf
 import numpy as np
 import pytest
 
-from muntin.adapt.adapter import Adapter, AnalysisRequest, analyse
-from muntin.adapt.control import Control, seconds_of
+from muntin.adapt.adapter import Adapter, AnalysisRequest, analyze
+from muntin.adapt.config import AdapterConfig, seconds_of
 from muntin.adapt.monitor import Sample
 from muntin.adapt.policies import POLICIES, allocate
 from muntin.adapt.shape import TreeShape
@@ -108,7 +108,7 @@ def test_a_switch_of_selectivities_is_followed_within_two_cycles() -> None:
     assert adapter.model.throughput(adapter.budgets or ()) >= 0.9 * best
 
 
-def test_small_changes_are_neither_analysed_nor_acted_upon() -> None:
+def test_small_changes_are_neither_analyzed_nor_acted_upon() -> None:
     plant = linear(resources=0.3 * needed(linear()))
     adapter = plant.adapter()
     settle(plant, adapter, 80)
@@ -145,8 +145,8 @@ def test_resources_that_are_given_out_twice_do_not_keep_freshness() -> None:
     plant.resources = 0.02 * needed(linear())
     request = adapter.observe(plant.run(None))
     assert request is not None
-    said = analyse(request).allocation
-    again = analyse(replace(request, boost=64.0)).allocation
+    said = analyze(request).allocation
+    again = analyze(replace(request, boost=64.0)).allocation
     assert said is not None
     assert again is not None
     assert said.infeasible is not None
@@ -182,7 +182,7 @@ def test_a_hundredfold_jump_is_answered_in_its_first_cycle() -> None:
     request = adapter.observe(sample)
     assert request is not None
     assert adapter.report()["overloaded"] is True
-    budgets = adapter.decide(analyse(request))
+    budgets = adapter.decide(analyze(request))
     assert budgets is not None
     assert plant.resources is not None
     assert 0 < sum(budgets) <= 2 * plant.resources * (1 + 1e-9)
@@ -190,7 +190,7 @@ def test_a_hundredfold_jump_is_answered_in_its_first_cycle() -> None:
 
 
 def test_nothing_is_known_before_rows_come() -> None:
-    adapter = Adapter(PAIR, Control((TimeWindow(10_000_000),) * 2))
+    adapter = Adapter(PAIR, AdapterConfig((TimeWindow(10_000_000),) * 2))
     assert adapter.statistics is None
     assert adapter.share == 1.0
     assert adapter.report()["resources_needed"] is None
@@ -201,7 +201,7 @@ def test_nothing_is_known_before_rows_come() -> None:
 
 
 def test_a_direction_that_never_probes_is_known_from_the_other() -> None:
-    adapter = Adapter(PAIR, Control((TimeWindow(10_000_000),) * 2))
+    adapter = Adapter(PAIR, AdapterConfig((TimeWindow(10_000_000),) * 2))
     for cycle in range(3):
         adapter.observe(Sample(cycle, 1.0, (100, 50), (0, 50), (0, 100), (1000, 500), 50.0))
     assert adapter.model is not None
@@ -223,7 +223,7 @@ def test_a_join_that_is_not_measured_gets_a_little_to_find_out() -> None:
     request = adapter.observe(sample)
     assert request is not None
     assert request.statistics.unmeasured == (0, 1)
-    budgets = adapter.decide(analyse(request))
+    budgets = adapter.decide(analyze(request))
     assert budgets is not None
     assert all(allowed > 0 for allowed in budgets[:3])
     assert sum(budgets[:3]) <= 0.05 * 100
@@ -251,7 +251,7 @@ def test_a_recommendation_that_comes_too_late_is_dropped() -> None:
     for _ in range(70):
         adapter.observe(plant.run(adapter.budgets))
     assert not adapter.overloaded
-    assert adapter.decide(analyse(late)) is None
+    assert adapter.decide(analyze(late)) is None
     settle(plant, adapter, 2)
     assert adapter.budgets is None
 
@@ -301,7 +301,7 @@ def test_paths_that_use_too_little_get_more_until_they_use_it() -> None:
         lied = replace(sample, matches=[10 * found for found in sample.matches])
         request = adapter.observe(lied)
         if request is not None:
-            adapter.decide(analyse(request))
+            adapter.decide(analyze(request))
         used.append(sum(sample.probes) / float(plant.resources or 0))
     assert used[-1] > max(0.75, 1.2 * used[1])
     assert any("were used" in str(entry["reason"]) for entry in adapter.decisions)

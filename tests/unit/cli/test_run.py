@@ -20,7 +20,7 @@ from muntin.cli import main
 from muntin.cli.progress_view import Screen, View
 from muntin.cli.run import stopping, watch
 from muntin.errors import InputError, RunError
-from muntin.spark.deployment import Program
+from muntin.spark.deployment import Deployment
 from muntin.spark.driver.checkpoint import Checkpoint
 
 SOURCE = "WITH (format = 'json', path = '.')"
@@ -240,13 +240,13 @@ def test_a_checkpoint_of_another_program_is_wrong_input_and_no_failure(
     script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checkpoint = Checkpoint(script.parent / "state")
-    checkpoint.resume(Program((), partitions=2))
+    checkpoint.resume(Deployment((), partitions=2))
     (checkpoint.spark / "offsets").mkdir(parents=True)
     (checkpoint.spark / "offsets" / "0").touch()  # Spark has begun its first batch
     monkeypatch.setattr(
         spark,
         "SparkEngine",
-        lambda *_, **__: Engine(lambda: checkpoint.resume(Program((), partitions=3))),
+        lambda *_, **__: Engine(lambda: checkpoint.resume(Deployment((), partitions=3))),
         raising=False,
     )
     assert run([str(script), "--once", "--checkpoint", "state"], monkeypatch) == 2

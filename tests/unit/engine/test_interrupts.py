@@ -29,9 +29,10 @@ CHILD = Path(__file__).with_name("interrupted_child.py")
 
 @pytest.fixture(autouse=True)
 def _handler_is_restored() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGINT)
+    """Take interrupts, which background jobs of a shell ignore, and so do their children."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert not interrupts._state.depth
     assert not interrupts._state.held
 

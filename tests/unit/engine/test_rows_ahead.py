@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import muntin
 from muntin.errors import SettingError, SqlError
-from muntin.model.settings import parse_advance
+from muntin.model.settings import Settings
 from muntin.operators import snapshots
 from muntin.state.advance_limit import AdvanceLimit
 
@@ -104,8 +104,8 @@ def test_max_advance_is_no_setting_of_a_query() -> None:
 
 
 def test_a_year_has_365_days() -> None:
-    assert parse_advance("1 year 1 day") == 366 * DAY
-    assert parse_advance("off") is None
+    assert Settings.of(max_advance="1 year 1 day").engine.max_advance == 366 * DAY
+    assert Settings.of(max_advance="off").engine.max_advance is None
 
 
 @given(

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from muntin.kernels import layout
+from muntin.kernels.arrays import EventArrays, Output, Program, Span
 from muntin.kernels.nway_join import expire_all, join_interval
 from muntin.state.join_state import IndexSpec, JoinState, StoreSpec
 
@@ -235,12 +236,16 @@ class Rig:
         for s in range(self.n):
             self.state.reserve(s, sum(row.source == s for row in rows), layout.EVER)
         count = len(rows)
-        join_interval(
-            *self.arrays(), np.zeros(1, np.int64), self.stride,
-            np.array([row.source for row in rows], np.int32), offsets, np.zeros(count, np.int64), np.zeros((1, 1), np.int64),
-            np.full(count, -1, np.int64), np.array([word for row in words for word in row], np.int64),
-            0, count, layout.SILENT, np.empty(count, np.int64), self.out, self.state.counters, self.scratch,
+        events = EventArrays(
+            np.array([row.source for row in rows], np.int32), offsets, np.zeros(count, np.int64),
+            np.zeros((1, 1), np.int64), np.full(count, -1, np.int64),
+            np.array([word for row in words for word in row], np.int64),
         )  # fmt: skip
+        unused = Program(np.zeros(1, np.int64), self.stride)
+        span = Span(0, count, layout.SILENT, 0)
+        join_interval(
+            self.state.arena, unused, events, span, np.empty(count, np.int64), self.output
+        )
         self.state.counters[:] = 0
 
     def _make_events(self) -> None:
@@ -267,16 +272,17 @@ class Rig:
         )
         self.incoming = np.array(words, np.int64)
 
-    def arrays(self) -> tuple[Integers, npt.NDArray[np.int32], Integers, Integers, Integers]:
-        state = self.state
-        return state.words, state.halves, state.stores, state.indexes, state.first_index
+    @property
+    def events(self) -> EventArrays:
+        return EventArrays(
+            self.sources, self.offsets, self.times, self.counts, self.pushed, self.incoming
+        )
 
-    def events(
-        self,
-    ) -> tuple[npt.NDArray[np.int32], Integers, Integers, Integers, Integers, Integers]:
-        return self.sources, self.offsets, self.times, self.counts, self.pushed, self.incoming
+    @property
+    def output(self) -> Output:
+        return Output(self.out, self.state.counters, self.scratch)
 
-    def program(self, order: Sequence[int] | None = None) -> Integers:
+    def program(self, order: Sequence[int] | None = None) -> Program:
         """Join orders: the origin bound first and the others in FROM order, or ``order`` for all with the origin in it."""
         table = np.zeros((self.n, self.n, self.stride), np.int64)
         for origin in range(self.n):
@@ -296,7 +302,7 @@ class Rig:
                     comparison = self.scene.operator if s < other else FLIPPED[self.scene.operator]
                     numbers += [comparison, layout.CODES, other, layout.CODES]
                 table[origin, place, : len(numbers)] = numbers
-        return table.reshape(-1)
+        return Program(table.reshape(-1), self.stride)
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -338,16 +344,7 @@ class Rig:
                 self.out = np.empty((2 + self.n, need), np.int64)
 
     def expire(self, now: int, policy: int) -> None:
-        state = self.state
-        expire_all(
-            state.words,
-            state.halves,
-            state.stores,
-            state.indexes,
-            self.final_limits(now),
-            policy,
-            state.counters,
-        )
+        expire_all(self.state.arena, self.final_limits(now), policy, self.state.counters)
 
     def held(self, now: int) -> list[list[int]]:
         """The positions inside each window."""

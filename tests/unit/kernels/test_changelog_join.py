@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muntin.kernels import layout
+from muntin.kernels.arrays import Span
 from muntin.kernels.changelog_join import join_signed
 from muntin.state import join_state
 from tests.unit.kernels.naive import Result, Rig, Row, Scene, Window, scenes
@@ -17,8 +18,8 @@ def signed(rig: Rig, now: int) -> list[tuple[str, Result]]:
     program = rig.program()
     columns = rig.drive(
         lambda event, resume, enough: join_signed(
-            *rig.arrays(), program, rig.stride, *rig.events(),
-            event, len(rig.times), resume, now, enough, rig.out, rig.state.counters, rig.scratch,
+            rig.state.arena, program, rig.events,
+            Span(event, len(rig.times), resume, enough), now, rig.output,
         )
     )  # fmt: skip
     return [("-" if column[0] < 0 else "+", tuple(column[1:])) for column in columns]

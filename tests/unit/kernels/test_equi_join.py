@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muntin.kernels import layout
+from muntin.kernels.arrays import Span
 from muntin.kernels.equi_join import join_pair
 from muntin.kernels.nway_join import join_arrivals
 from muntin.state import join_state
@@ -22,9 +23,7 @@ PAIRS = scenes(2, kinds=(layout.TIME, layout.COUNT, layout.STORED), operators=(l
 def pair(rig: Rig) -> list[list[int]]:
     return list(rig.drive(
         lambda event, resume, enough: join_pair(
-            rig.state.words, rig.state.halves, rig.state.stores, rig.state.indexes,
-            rig.sources, rig.offsets, rig.times, rig.counts, rig.incoming,
-            event, len(rig.times), resume, enough, rig.out, rig.state.counters, rig.scratch,
+            rig.state.arena, rig.events, Span(event, len(rig.times), resume, enough), rig.output
         )
     ))  # fmt: skip
 
@@ -33,8 +32,8 @@ def general(rig: Rig) -> list[list[int]]:
     program, expiry = rig.program(), np.zeros(2, np.int64)
     return list(rig.drive(
         lambda event, resume, enough: join_arrivals(
-            *rig.arrays(), program, rig.stride, 0, *rig.events(),
-            layout.OWN, event, len(rig.times), resume, expiry, enough, rig.out, rig.state.counters, rig.scratch,
+            rig.state.arena, program, rig.events, 0, layout.OWN, expiry,
+            Span(event, len(rig.times), resume, enough), rig.output,
         )
     ))  # fmt: skip
 

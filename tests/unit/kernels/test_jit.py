@@ -6,24 +6,26 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
+import numpy as np
 import pytest
 
-from muntin.kernels import jit as compiling
+from muntin.kernels import jit
+from muntin.kernels.arrays import Integers, Table
 
-SOURCES = sorted(Path(compiling.__file__).parent.glob("*.py"))
+SOURCES = sorted(Path(jit.__file__).parent.glob("*.py"))
 
 
 @pytest.fixture
 def fresh() -> Iterator[None]:
     """As if nothing had been prepared yet in this process."""
-    prepared = compiling._prepared
-    compiling._stamp.cache_clear()
-    compiling._prepared = False
+    prepared = jit._prepared
+    jit._stamp.cache_clear()
+    jit._prepared = False
     yield
-    compiling._stamp.cache_clear()
-    compiling._prepared = prepared
+    jit._stamp.cache_clear()
+    jit._prepared = prepared
 
 
 @pytest.mark.usefixtures("fresh")
@@ -33,38 +35,38 @@ def test_the_stamp_changes_with_the_text_of_any_kernel_file(
 ) -> None:
     for path in SOURCES:
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    monkeypatch.setattr(compiling, "__file__", str(tmp_path / "compiling.py"))
-    before = compiling._stamp()
-    compiling._stamp.cache_clear()
-    assert compiling._stamp() == before
+    monkeypatch.setattr(jit, "__file__", str(tmp_path / "jit.py"))
+    before = jit._stamp()
+    jit._stamp.cache_clear()
+    assert jit._stamp() == before
     (tmp_path / changed.name).write_bytes(changed.read_bytes() + b"# another line\n")
-    compiling._stamp.cache_clear()
-    assert compiling._stamp() != before
+    jit._stamp.cache_clear()
+    assert jit._stamp() != before
 
 
 class _Kernel:
-    def __init__(self, misses: dict[str, int]) -> None:
-        self.compiled: list[str] = []
-        self.stats: Any = type("Stats", (), {"cache_misses": misses})()
+    def __init__(self, name: str, *, cached: bool) -> None:
+        self.name = name
+        self.compiled = 0
+        self._cached = cached
 
-    def compile(self, signature: str) -> None:
-        self.compiled.append(signature)
+    def compile(self) -> bool:
+        self.compiled += 1
+        return self._cached
 
 
 @pytest.mark.usefixtures("fresh")
 def test_preparing_reports_each_kernel_that_was_not_in_the_cache(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    warm, cold = _Kernel({}), _Kernel({"(int64,)": 1})
-    monkeypatch.setattr(
-        compiling, "_kernels", [("warm", warm, "(int64,)"), ("cold", cold, "(int64,)")]
-    )
+    warm, cold = _Kernel("warm", cached=True), _Kernel("cold", cached=False)
+    monkeypatch.setattr(jit, "_kernels", [warm, cold])
     said: list[str] = []
-    assert compiling.prepare(said.append) > 0
-    assert warm.compiled == cold.compiled == ["(int64,)"]
+    assert jit.prepare(said.append) > 0
+    assert warm.compiled == cold.compiled == 1
     assert len(said) == 1
     assert said[0].startswith("muntin: compiled kernel 2 of 2, cold (")
-    assert compiling.prepare(said.append) == 0.0
+    assert jit.prepare(said.append) == 0.0
     assert len(said) == 1
 
 
@@ -72,17 +74,42 @@ def test_preparing_reports_each_kernel_that_was_not_in_the_cache(
 def test_progress_goes_to_stderr_unless_someone_listens(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(compiling, "_kernels", [("cold", _Kernel({"()": 1}), "()")])
-    compiling.prepare()
+    monkeypatch.setattr(jit, "_kernels", [_Kernel("cold", cached=False)])
+    jit.prepare()
     said = capsys.readouterr()
     assert said.out == ""
     assert "compiled kernel 1 of 1, cold" in said.err
 
 
 def test_importing_the_package_compiles_nothing() -> None:
-    program = "import muntin\nmuntin.Engine\nfrom muntin.kernels import compiling\nassert compiling._kernels\n"
-    program += "print(sum(len(kernel.signatures) for _, kernel, _ in compiling._kernels))"
+    program = "import muntin\nmuntin.Engine\nfrom muntin.kernels import jit\nassert jit._kernels\n"
+    program += "print(sum(kernel.is_ready for kernel in jit.all_kernels()))"
     done = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     )
     assert (done.stdout.strip(), done.stderr) == ("0", "")
+
+
+class Two(NamedTuple):
+    numbers: Integers
+    factor: int
+
+
+def test_a_kernel_takes_named_tuples_and_refuses_other_types(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def scale(two: Two, table: Table, offset: float) -> float:
+        return float(two.numbers[0] * two.factor + table[0, 0] + offset)
+
+    for checking in (True, False):
+        monkeypatch.setattr(jit, "dispatching", checking)
+        made = jit.Kernel(scale, (Two, Table, float))
+        numbers, table = np.full(3, 5, np.int64), np.full((2, 2), 7, np.int64)
+        before = made.is_ready
+        assert made(Two(numbers, 3), table, 0.5) == 22.5
+        assert (before, made.is_ready) == (False, True)
+        with pytest.raises(TypeError):
+            made(Two(numbers.astype(np.int32), 3), table, 0.5)
+        if checking:
+            with pytest.raises(TypeError):
+                made(Two(np.arange(6)[::2], 3), table, 0.5)

@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from muntin.kernels import layout
+from muntin.kernels.arrays import Output, Span
 from muntin.kernels.nway_join import expire_all, join_arrivals, join_interval, join_snapshot
 from muntin.state import join_state
 from tests.unit.kernels.naive import Result, Rig, Row, Scene, Window, scenes
@@ -41,16 +42,14 @@ def arrivals(
     for start, stop in pairwise(sorted({0, *cuts, len(rig.times)})):
         columns = rig.drive(
             lambda event, resume, enough, start=start, stop=stop: join_arrivals(  # type: ignore[misc]
-                *rig.arrays(), program, rig.stride, int(order is not None), *rig.events(),
-                policy, max(event, start), stop, resume, expiry, enough, rig.out, rig.state.counters, rig.scratch,
+                rig.state.arena, program, rig.events, int(order is not None), policy, expiry,
+                Span(max(event, start), stop, resume, enough), rig.output,
             )
         )  # fmt: skip
         results += [tuple(column[1:]) for column in columns]
         limits = rig.limits(int(rig.times[stop - 1]), rig.counts[stop - 1])
         state = rig.state
-        expire_all(
-            state.words, state.halves, state.stores, state.indexes, limits, policy, state.counters
-        )
+        expire_all(state.arena, limits, policy, state.counters)
         state.fit(limits)
     return results
 
@@ -105,17 +104,12 @@ def test_intervals_find_the_same_however_they_are_cut(
         order = np.empty(stop - start, np.int64)
         results += rig.drive(
             lambda _event, resume, _enough, start=start, stop=stop, order=order: join_interval(  # type: ignore[misc]
-                *rig.arrays(),
+                rig.state.arena,
                 program,
-                rig.stride,
-                *rig.events(),
-                start,
-                stop,
-                resume,
+                rig.events,
+                Span(start, stop, resume, 0),
                 order,
-                rig.out,
-                rig.state.counters,
-                rig.scratch,
+                rig.output,
             )
         )
     assert sorted(tuple(column[1:]) for column in results) == sorted(scene.inserts())
@@ -138,8 +132,8 @@ def test_a_snapshot_is_the_join_of_what_the_windows_hold(
     )
     results = rig.drive(
         lambda seq, _resume, _enough: join_snapshot(
-            rig.state.words, rig.state.halves, rig.state.stores, rig.state.indexes, program, rig.stride, origin, limits,
-            max(seq, begin), stop, rig.out, np.zeros(layout.COUNTERS, np.int64), rig.scratch,
+            rig.state.arena, program, origin, limits, Span(max(seq, begin), stop, 0, 0),
+            Output(rig.out, np.zeros(layout.COUNTERS, np.int64), rig.scratch),
         )
     )  # fmt: skip
     assert sorted(tuple(column[2:]) for column in results) == scene.answer(now)

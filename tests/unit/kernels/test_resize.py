@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muntin.kernels import layout
+from muntin.kernels.arrays import Span
 from muntin.kernels.nway_join import join_arrivals
 from muntin.kernels.resize import count_inside, mark_codes, positions_inside
 from muntin.state import join_state
@@ -20,8 +21,8 @@ def fill(rig: Rig, policy: int) -> list[list[int]]:
     program, expiry = rig.program(), np.array([layout.EVER, 3], np.int64)
     return list(rig.drive(
         lambda event, resume, enough: join_arrivals(
-            *rig.arrays(), program, rig.stride, 0, *rig.events(),
-            policy, event, len(rig.times), resume, expiry, enough, rig.out, rig.state.counters, rig.scratch,
+            rig.state.arena, program, rig.events, 0, policy, expiry,
+            Span(event, len(rig.times), resume, enough), rig.output,
         )
     ))  # fmt: skip
 
@@ -65,11 +66,9 @@ def test_counting_and_positions_see_exactly_the_rows_inside(
     now = max((row.time for row in scene.arriving), default=0) + later
     limits, state = rig.final_limits(now), rig.state
     for s, expected in enumerate(scene.held(now)):
-        assert count_inside(state.words, state.stores, s, limits[s]) == len(expected)
+        assert count_inside(state.arena, s, limits[s]) == len(expected)
         out = np.full(state.rows(s), -1, np.int64)
-        assert positions_inside(state.words, state.halves, state.stores, s, limits[s], out) == len(
-            expected
-        )
+        assert positions_inside(state.arena, s, limits[s], out) == len(expected)
         assert out[: len(expected)].tolist() == expected
 
 
@@ -120,6 +119,6 @@ def test_marking_counts_no_more_places_than_there_are_codes(codes: list[int], pl
     rig = Rig(Scene((Window(layout.TIME, 1000),), tuple(rows)))
     fill(rig, layout.OWN)
     marks = np.zeros(places, np.uint8)
-    marked = mark_codes(rig.state.words, rig.state.stores, 0, layout.CODES, marks)
+    marked = mark_codes(rig.state.arena, 0, layout.CODES, marks)
     assert marked == marks.sum()
     assert bool(codes) <= marked <= len(set(codes))

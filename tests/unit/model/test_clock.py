@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,9 @@ def test_an_interval_reads_as_it_is_written(micros: int) -> None:
 def test_an_instant_reads_as_it_is_written(moment: datetime) -> None:
     micros = parse_instant(moment)
     assert parse_instant(moment.isoformat()) == micros
-    assert datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros) == moment
+    assert datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros) == moment.astimezone(
+        UTC
+    )
     assert parse_instant(format_instant(micros)) == micros
 
 
@@ -86,3 +88,41 @@ def test_an_instant_outside_the_calendar_prints_as_a_number() -> None:
     assert format_instant(AFTER_ALL - 1) == f"{AFTER_ALL - 1} us"
     assert format_interval(0) == "0 microseconds"
     assert format_interval(1) == "1 microsecond"
+
+
+@pytest.mark.parametrize(
+    ("text", "micros"),
+    [
+        ("2 seconds", 2_000_000),
+        ("1 hour 30 minutes", 5_400_000_000),
+        ("1.5 s", 1_500_000),
+        ("500 MS", 500_000),
+        ("1 week", 604_800_000_000),
+    ],
+)
+def test_intervals(text: str, micros: int) -> None:
+    assert parse_interval(text) == micros
+    assert parse_interval(format_interval(micros)) == micros
+
+
+@pytest.mark.parametrize(
+    "text", ["", "soon", "5", "5 parsecs", "1 second and", "99999999999 weeks"]
+)
+def test_what_is_no_interval(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_interval(text)
+
+
+def test_instants_of_all_kinds_are_microseconds_since_1970() -> None:
+    east = timezone(timedelta(hours=2))
+    for value in (
+        5_000_000,
+        "1970-01-01 00:00:05",
+        "1970-01-01T02:00:05+02:00",
+        datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC),
+    ):
+        assert parse_instant(value) == 5_000_000
+    assert parse_instant(datetime(1970, 1, 1, 2, tzinfo=east)) == 0
+    assert parse_instant("1969-12-31 23:59:59.999999") == -1
+    assert format_instant(-1) == "1969-12-31 23:59:59.999999"
+    assert format_instant(2**61) == f"{2**61} us"

@@ -2,27 +2,87 @@ from __future__ import annotations
 
 import pytest
 
+from muntin.engine.declaration_checks import SINK_OPTIONS
 from muntin.errors import SettingError
-from muntin.model.settings import DESCRIPTIONS, NAMES, Settings
+from muntin.model.settings import (
+    DECLARATIONS,
+    Algorithm,
+    BucketCounts,
+    Expiry,
+    GivenTree,
+    Settings,
+    TreeChoice,
+    parse_buckets,
+)
+
+OTHER_VALUES = {
+    "max_advance": "off",
+    "algorithm": "lazy",
+    "join": "hash",
+    "order": "A: B, C; B, C, A",
+    "index": "A, b",
+    "buckets": "9, B = 2",
+    "index_memory": "64 kB",
+    "window_memory": "8 GB",
+    "tree": "((A, b), C)",
+    "reevaluation": "1 minute 500 ms",
+    "expiry": "probe_all",
+    "expiry_interval": "2 seconds",
+    "sharing": "off",
+    "scheduler": "swf",
+    "pipeline": "hybrid",
+    "replan": "off",
+    "replan_change": "2.5",
+    "replan_gain": "1e1",
+    "overload": "adapt",
+    "resources": "0.5",
+    "monitoring": "3 s",
+    "policy": "grepp",
+    "adapt_change": "0",
+    "adapt_gain": ".2",
+    "probe_choice": "random",
+    "probe_seed": "007",
+    "state_rows": "12",
+    "freshness": "measure",
+}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DECLARATIONS)
 def test_every_setting_is_described_and_takes_its_own_default(name: str) -> None:
-    assert DESCRIPTIONS[name]
-    assert Settings().having(name.upper(), getattr(Settings(), name)) == Settings()
+    declared = DECLARATIONS[name]
+    assert declared.description
+    assert Settings().having(name.upper(), declared.default) == Settings()
+
+
+@pytest.mark.parametrize("name", DECLARATIONS)
+def test_every_setting_travels_as_text(name: str) -> None:
+    settings = Settings.of(**{name: OTHER_VALUES[name]})
+    assert settings != Settings()
+    assert settings.changed() == {name: OTHER_VALUES[name]}
+    there = Settings.of(**settings.changed())
+    assert there == settings
+    assert hash(there) == hash(settings)
+
+
+def test_equal_values_make_equal_settings_however_they_are_written() -> None:
+    assert Settings.of(expiry_interval="1 minute") == Settings.of(expiry_interval="60 SECONDS")
 
 
 def test_settings_are_changed_one_at_a_time_and_leave_the_others() -> None:
     changed = Settings().having(" algorithm ", "LAZY").having("buckets", 7)
-    assert (changed.algorithm, changed.buckets) == ("lazy", "7")
-    assert changed.having("algorithm", "auto").having("buckets", "") == Settings()
+    assert changed.join.algorithm is Algorithm.LAZY
+    assert changed.join.buckets == BucketCounts(7, ())
+    assert changed.changed() == {"algorithm": "lazy", "buckets": "7"}
+    again = changed.having("algorithm", "auto").having("buckets", "")
+    assert again == Settings()
+    assert again.changed() == {}
 
 
-def test_intervals_and_factors_are_numbers_when_they_are_used() -> None:
+def test_intervals_and_factors_are_numbers() -> None:
     settings = Settings().having("expiry_interval", "2 seconds").having("replan_gain", 3)
-    assert settings.interval("expiry_interval") == 2_000_000
-    assert settings.interval("reevaluation") is None
-    assert settings.factor("replan_gain") == 3.0
+    assert settings.expiry.interval == 2_000_000
+    assert settings.join.reevaluation is None
+    assert settings.replan.gain == 3.0
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "0.99", "", "1,5"])
@@ -44,21 +104,34 @@ def test_buckets_are_positive_numbers(value: str) -> None:
         Settings().having("buckets", value)
 
 
+def test_buckets_of_an_alias_override_those_of_all() -> None:
+    counts = parse_buckets("9, B = 2")
+    assert counts == BucketCounts(9, (("b", 2),))
+    assert (counts.of("B"), counts.of("A")) == (2, 9)
+
+
 def test_options_of_a_sink_are_no_settings_and_others_must_be() -> None:
-    own = Settings().of_query((("SINK", "console"), ("Expiry", "eager")))
+    own = Settings().of_query((("SINK", "console"), ("Expiry", "eager")), SINK_OPTIONS)
     assert own == Settings().having("expiry", "eager")
-    with pytest.raises(SettingError, match="there is no setting 'sinc'"):
-        Settings().of_query((("sinc", "console"),))
+    with pytest.raises(SettingError, match=r"there is no setting 'sinc'\. Did you mean 'sink'\?"):
+        Settings().of_query((("sinc", "console"),), SINK_OPTIONS)
+    with pytest.raises(SettingError, match="there is no setting 'sink'"):
+        Settings().having("sink", "console")
+
+
+def test_a_setting_of_the_engine_is_not_one_of_a_query() -> None:
+    with pytest.raises(SettingError, match="MAX_ADVANCE is not a setting of single queries"):
+        Settings().of_query((("MAX_ADVANCE", "1 day"),))
 
 
 @pytest.mark.parametrize(
     ("value", "size"),
     [("64 kB", 64_000), ("10MB", 10_000_000), ("1 gb", 10**9), ("12", 12), ("7 B", 7), (300, 300)],
 )
-def test_memory_is_bytes_when_it_is_used(value: object, size: int) -> None:
-    assert Settings().having("index_memory", value).memory("index_memory") == size
+def test_memory_is_bytes(value: object, size: int) -> None:
+    assert Settings().having("index_memory", value).join.index_memory == size
     assert Settings().having("index_memory", value).having("index_memory", "") == Settings()
-    assert Settings().memory("index_memory") is None
+    assert Settings().join.index_memory is None
 
 
 @pytest.mark.parametrize(
@@ -72,5 +145,32 @@ def test_memory_is_a_positive_number_of_bytes(value: str) -> None:
 
 
 def test_a_tree_is_kept_as_it_is_written() -> None:
-    assert Settings().having("tree", " ((A, b), C) ").tree == "((A, b), C)"
+    assert Settings().having("tree", " ((A, b), C) ").join.tree == GivenTree("((A, b), C)")
+    assert Settings().having("tree", "off").join.tree is TreeChoice.OFF
     assert Settings().having("tree", "off").having("tree", "auto") == Settings()
+
+
+def test_settings_ignore_case_and_queries_have_their_own() -> None:
+    settings = Settings().having("EXPIRY", "Lazy")
+    assert settings.expiry.policy is Expiry.LAZY
+    assert settings.of_query((("expiry", "own"),)).expiry.policy is Expiry.OWN
+    assert settings.expiry.policy is Expiry.LAZY
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("speed", 1, "there is no setting 'speed'"),
+        ("expirie", "own", "Did you mean 'expiry'"),
+        ("expiry", "never", "It is one of auto, own, eager"),
+        ("expiry_interval", "0 seconds", "longer than nothing"),
+        ("reevaluation", "soon", "cannot be 'soon'"),
+        ("buckets", "0", "positive number"),
+        ("buckets", "A = many", "positive number"),
+        ("replan_gain", "0.5", "at least 1"),
+        ("replan_change", "x", "at least 1"),
+    ],
+)
+def test_settings_say_what_they_can_be(name: str, value: object, message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        Settings().having(name, value)

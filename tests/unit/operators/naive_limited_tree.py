@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import floor
 
+from muntin.model.settings import ProbeChoice
 from muntin.model.window import TimeWindow
 from muntin.operators.budgeted_tree import Budgets, CycleSample
 from muntin.plan.join import Climb, JoinPlan
-from muntin.plan.probe_limits import Choice
 from muntin.planner.sharing_groups import window_size
 
 Row = tuple[int, int]
@@ -134,9 +134,12 @@ class NaiveTree:
         if budget is not None:
             if cycle.probes[h] >= budget:
                 return False
-            if self.limiting.choice is Choice.NEWEST and cycle.arrivals[h] <= expected - budget:
+            if (
+                self.limiting.choice is ProbeChoice.NEWEST
+                and cycle.arrivals[h] <= expected - budget
+            ):
                 return False
-            if self.limiting.choice is Choice.RANDOM and expected > budget:
+            if self.limiting.choice is ProbeChoice.RANDOM and expected > budget:
                 drawn = mixed(
                     mixed(mixed(mixed(self.limiting.seed) ^ h) ^ cycle.number) ^ cycle.arrivals[h]
                 )

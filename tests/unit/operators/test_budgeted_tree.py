@@ -54,7 +54,7 @@ def plans(draw: st.DrawFn) -> JoinPlan:
     conditions = " AND ".join(f"{names[0]}.k = {name}.k" for name in names[1:])
     sources = ", ".join(f"{name} [{window}]" for name, window in zip(names, windows, strict=True))
     freshness = f" FRESHNESS {', '.join(fresh)}" if draw(st.booleans()) else ""
-    settings = Settings(
+    settings = Settings.of(
         overload="adapt",
         monitoring=f"{PERIOD} microseconds",
         tree=draw(st.sampled_from(TREES[len(names)])),
@@ -202,7 +202,7 @@ def many(plan: JoinPlan, budgets: Budgets) -> tuple[LimitedTree, list[CycleSampl
 
 
 SQL = "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 3 MICROSECONDS"
-ADAPT = Settings(overload="adapt", monitoring=f"{PERIOD} microseconds")
+ADAPT = Settings.of(overload="adapt", monitoring=f"{PERIOD} microseconds")
 
 
 @pytest.mark.parametrize("choice", ["oldest", "newest", "random"])

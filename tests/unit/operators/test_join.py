@@ -26,7 +26,7 @@ def plan(sql: str, **settings: str) -> JoinPlan:
     for name in "ABC":
         catalog.add(Stream(name, SCHEMA, "ts"))
     catalog.add(Table("T", pa.schema([("k", pa.int64())])))
-    return plan_join(read_query(sql, "q", catalog), Settings(**settings))
+    return plan_join(read_query(sql, "q", catalog), Settings.of(**settings))
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def operator(tree: str) -> JoinOperator:
     catalog = Catalog()
     for name in NAMES:
         catalog.add(Stream(name, SCHEMA, "ts"))
-    plan = plan_join(read_query(SQL, "q", catalog), Settings(tree=tree))
+    plan = plan_join(read_query(SQL, "q", catalog), Settings.of(tree=tree))
     return JoinOperator(plan, list(NAMES), {}, Tools(Evaluator(Duck()), Workspace()))
 
 

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from muntin.kernels import layout
+from muntin.kernels.arrays import EventArrays, Output, Program, Span
 from muntin.kernels.nway_join import join_interval
 from muntin.operators.statistics import Counted, Meter
 from muntin.state.join_state import JoinState, StoreSpec
@@ -26,11 +27,14 @@ def insert(state: JoinState, s: int, codes: npt.NDArray[np.int64]) -> None:
     rows = np.zeros((count, width), np.int64)
     rows[:, layout.CODES] = codes
     state.reserve(s, count, layout.EVER)
+    events = EventArrays(
+        np.full(count, s, np.int32), np.arange(count) * width, np.zeros(count, np.int64),
+        np.zeros((1, 1), np.int64), np.full(count, -1, np.int64), rows.reshape(-1),
+    )  # fmt: skip
+    scratch = np.zeros(5 * len(state.specs) + layout.SCRATCH, np.int64)
     join_interval(
-        state.words, state.halves, state.stores, state.indexes, state.first_index, np.zeros(1, np.int64), 1,
-        np.full(count, s, np.int32), np.arange(count) * width, np.zeros(count, np.int64), np.zeros((1, 1), np.int64),
-        np.full(count, -1, np.int64), rows.reshape(-1), 0, count, layout.SILENT, np.empty(count, np.int64), np.empty((2, 1), np.int64),
-        state.counters, np.zeros(5 * len(state.specs) + layout.SCRATCH, np.int64),
+        state.arena, Program(np.zeros(1, np.int64), 1), events, Span(0, count, layout.SILENT, 0),
+        np.empty(count, np.int64), Output(np.empty((2, 1), np.int64), state.counters, scratch),
     )  # fmt: skip
 
 

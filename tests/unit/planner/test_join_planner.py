@@ -26,7 +26,7 @@ def plan(
         catalog.add(Stream(name, COLUMNS, "ts"))
     catalog.add(Table("T", COLUMNS))
     return plan_join(
-        read_query(sql, "q", catalog), Settings(**settings), Knowledge(declared=statistics)
+        read_query(sql, "q", catalog), Settings.of(**settings), Knowledge(declared=statistics)
     )
 
 

@@ -4,10 +4,10 @@ import pyarrow as pa
 import pytest
 
 from muntin.errors import SettingError
+from muntin.model.settings import Algorithm, parse_orders
 from muntin.model.window import TimeWindow
-from muntin.plan.join import Algorithm
 from muntin.plan.query import Query, Source
-from muntin.planner.orders import Wishes, along_graph, choose_orders, parse_orders
+from muntin.planner.orders import Wishes, along_graph, choose_orders, resolve_orders
 
 SCHEMA = pa.schema([("k", pa.int64())])
 QUERY = Query(
@@ -44,13 +44,18 @@ def nothing(_bound: int, _source: int) -> bool:
 def test_orders_as_users_write_them(
     text: str, algorithm: Algorithm, orders: list[tuple[int, ...]]
 ) -> None:
-    assert choose_orders(QUERY, Wishes(text.replace("C", "ć"), None, nothing), algorithm) == orders
+    assert (
+        choose_orders(QUERY, Wishes(parse_orders(text.replace("C", "ć")), None, nothing), algorithm)
+        == orders
+    )
 
 
 def test_the_cheapest_orders_count_unless_the_user_gave_one() -> None:
     cheapest = [(0, 2, 1), (1, 2, 0), (2, 0, 1)]
-    assert choose_orders(QUERY, Wishes("", cheapest, nothing), Algorithm.EAGER) == cheapest
-    assert choose_orders(QUERY, Wishes("A, B, Ć", cheapest, nothing), Algorithm.EAGER) == [
+    assert choose_orders(QUERY, Wishes((), cheapest, nothing), Algorithm.EAGER) == cheapest
+    assert choose_orders(
+        QUERY, Wishes(parse_orders("A, B, Ć"), cheapest, nothing), Algorithm.EAGER
+    ) == [
         (0, 1, 2),
         (1, 0, 2),
         (2, 0, 1),
@@ -74,7 +79,7 @@ def test_the_cheapest_orders_count_unless_the_user_gave_one() -> None:
 )
 def test_orders_that_do_not_fit_are_refused(text: str, message: str) -> None:
     with pytest.raises(SettingError, match=message):
-        parse_orders(QUERY, text)
+        resolve_orders(QUERY, parse_orders(text))
 
 
 def test_the_graph_is_followed_before_from_order() -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from muntin.errors import SettingError
 from muntin.model.catalog import Catalog, Stream
-from muntin.model.settings import Settings
+from muntin.model.settings import ProbeChoice, Settings
 from muntin.model.statistics import StreamStatistics
 from muntin.plan.join import JoinPlan
-from muntin.plan.probe_limits import Choice, Limiting
+from muntin.plan.probe_limits import Limiting
 from muntin.planner.join_planner import Knowledge, plan_join
 from muntin.sql.script import read_query
 
@@ -22,7 +22,9 @@ def planned(sql: str, known: Knowledge | None = None, **settings: str) -> JoinPl
     catalog = Catalog()
     for name in "ABCDEFGH":
         catalog.add(Stream(name, SCHEMA, "ts"))
-    return plan_join(read_query(sql, "q", catalog), Settings(overload="adapt", **settings), known)
+    return plan_join(
+        read_query(sql, "q", catalog), Settings.of(overload="adapt", **settings), known
+    )
 
 
 def tree_of(plan: JoinPlan) -> str:
@@ -78,7 +80,9 @@ def test_settings_and_freshness_say_how_it_is_limited() -> None:
         state_rows="7",
         freshness="measure",
     )
-    assert plan.limiting == Limiting(2_000_000, (9, 1_000_000), Choice.RANDOM, 3, 7, enforce=False)
+    assert plan.limiting == Limiting(
+        2_000_000, (9, 1_000_000), ProbeChoice.RANDOM, 3, 7, enforce=False
+    )
 
 
 def test_without_adapt_nothing_is_limited() -> None:

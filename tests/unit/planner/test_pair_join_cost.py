@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from muntin.plan.join import Expiry
+from muntin.model.settings import Expiry
 from muntin.planner.multi_join_cost import WindowStatistics
 from muntin.planner.pair_join_cost import (
     PairCosts,

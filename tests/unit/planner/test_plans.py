@@ -7,10 +7,9 @@ import pytest
 
 from muntin.errors import SettingError
 from muntin.model.catalog import Catalog, Stream
-from muntin.model.settings import Settings
-from muntin.plan.join import Algorithm, CodeKind, Expiry, JoinPlan
+from muntin.model.settings import Algorithm, Expiry, Settings, Strategy
+from muntin.plan.join import CodeKind, JoinPlan
 from muntin.plan.query import Query
-from muntin.plan.strategy import Strategy
 from muntin.planner.codes import code_kind
 from muntin.planner.join_planner import plan_join
 from muntin.planner.strategies import choose_strategy
@@ -34,7 +33,7 @@ def bind(sql: str) -> Query:
 
 
 def plan(sql: str, **settings: str) -> JoinPlan:
-    return plan_join(bind(sql), Settings(**settings))
+    return plan_join(bind(sql), Settings.of(**settings))
 
 
 def orders(found: JoinPlan) -> list[list[int]]:
@@ -156,7 +155,7 @@ def test_joins_that_take_back_run_eagerly_whatever_is_set() -> None:
 def test_the_strategy_is_the_one_asked_for_where_windows_allow_it(
     sql: str, setting: str, strategy: Strategy, why: str
 ) -> None:
-    found, words = choose_strategy(bind(f"{sql} EMIT CHANGES"), Settings(pipeline=setting))
+    found, words = choose_strategy(bind(f"{sql} EMIT CHANGES"), Settings.of(pipeline=setting))
     assert found is strategy
     assert why in words
 

@@ -26,7 +26,7 @@ def catalog() -> Catalog:
 
 
 def plan(sql: str = THREE, **settings: str) -> JoinPlan:
-    return plan_join(read_query(sql, "q", catalog()), Settings(**settings))
+    return plan_join(read_query(sql, "q", catalog()), Settings.of(**settings))
 
 
 @pytest.mark.parametrize(

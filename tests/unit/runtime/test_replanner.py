@@ -25,11 +25,11 @@ def plan(sql: str = THREE, **settings: str) -> JoinPlan:
     catalog = Catalog()
     for name in "ABC":
         catalog.add(Stream(name, SCHEMA, "ts"))
-    return plan_join(read_query(sql, "q", catalog), Settings(**settings))
+    return plan_join(read_query(sql, "q", catalog), Settings.of(**settings))
 
 
 def replanner(declared: dict[str, StreamStatistics] | None = None, **settings: str) -> Replanner:
-    return Replanner(Settings(**settings), declared or {}, lambda: DEFAULT_COSTS)
+    return Replanner(Settings.of(**settings), declared or {}, lambda: DEFAULT_COSTS)
 
 
 def changed(statistics: JoinStatistics, source: int, **what: object) -> JoinStatistics:
@@ -54,7 +54,7 @@ def test_only_plans_with_a_choice_are_looked_at(
     there: bool,  # noqa: FBT001
 ) -> None:
     assert (
-        Replanner.of(plan(sql, **settings), Settings(**settings), Knowledge()) is not None
+        Replanner.of(plan(sql, **settings), Settings.of(**settings), Knowledge()) is not None
     ) is there
 
 

@@ -13,9 +13,9 @@ import pytest
 import muntin
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
-from muntin.spark.deployment import Program, Registered
+from muntin.spark.deployment import DeployedQuery, Deployment
 from muntin.spark.driver.global_stage import LastStages
-from muntin.spark.exchange.messages import Output, Part, Share
+from muntin.spark.exchange.messages import Output, Part, PartitionBatch
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import Kept
 from muntin.spark.partition.recovery import KeptPartition
@@ -47,14 +47,14 @@ def _table(rows: list[tuple[int, int, int]]) -> pa.Table:
 def _on_partitions(sql: str, slack: int, again: frozenset[int], at_once: int = 1) -> pa.Table:
     """Three rows of each stream a batch; before some batches everything is built again."""
     streams = tuple(Stream(name, SCHEMA, "ts", slack * SECOND) for name in STREAMS)
-    program = Program(streams, {}, (Registered("q", sql, {}),), (), 2)
+    program = Deployment(streams, {}, (DeployedQuery("q", sql, {}),), (), 2)
     (placed,) = program.placed()
-    assert placed.how.last is not None
+    assert placed.distribution.last is not None
     read = placed.streams
     packers = {name: Packer(program, name) for name in read}
     duck, found, dropped = Duck(), [], 0
     partitions = [KeptPartition(program, number) for number in range(2)]
-    stores: list[dict[int, tuple[Kept, Share]]] = [{}, {}]
+    stores: list[dict[int, tuple[Kept, PartitionBatch]]] = [{}, {}]
     with tempfile.TemporaryDirectory() as folder:
         stages = LastStages(Path(folder), duck)
         for batch in range(21):
@@ -73,7 +73,9 @@ def _on_partitions(sql: str, slack: int, again: frozenset[int], at_once: int = 1
                     parts[home].append(part)
             outputs: list[Output] = []
             for partition, own, store in zip(partitions, parts, stores, strict=True):
-                share = Share(batch, 0, newest, tuple(own), None if batch < 20 else 90 * SECOND)
+                share = PartitionBatch(
+                    batch, 0, newest, tuple(own), None if batch < 20 else 90 * SECOND
+                )
                 applied = partition.apply(share)
                 store[batch] = (applied.note, share)
                 for gone in applied.gone:

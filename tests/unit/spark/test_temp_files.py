@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from muntin.errors import RunError
-from muntin.spark.deployment import Change, Program, Registered
+from muntin.spark.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.driver.checkpoint import Checkpoint
 from muntin.spark.driver.query_changes import forget_unknown
 from muntin.spark.session import JavaLog
@@ -175,8 +175,8 @@ def test_rows_put_aside_for_a_change_that_never_came_are_removed(tmp_path: Path)
     for lane in ("known", "unknown"):
         (tmp_path / lane).mkdir()
         (tmp_path / lane / "0.rows").touch()
-    added = Registered("q", "SELECT v FROM A WINDOW 1 SECOND", {})
-    program = Program((), changes=(Change(1, added=added, lane="known", carried=True),))
+    added = DeployedQuery("q", "SELECT v FROM A WINDOW 1 SECOND", {})
+    program = Deployment((), changes=(QueryChange(1, added=added, dataflow="known", carried=True),))
     forget_unknown(program, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["known"]
     forget_unknown(program, tmp_path / "nowhere")

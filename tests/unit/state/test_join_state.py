@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muntin.kernels import layout
+from muntin.kernels.arrays import EventArrays, Output, Program, Span
 from muntin.kernels.nway_join import expire_all, join_interval
 from muntin.state.join_state import IndexSpec, JoinState, StoreSpec
 
@@ -31,25 +32,19 @@ def insert(state: JoinState, s: int, first: int, codes: npt.NDArray[np.int64]) -
     )
     rows[:, layout.CODES : layout.CODES + codes.shape[1]] = codes
     state.reserve(s, count, layout.EVER)
+    events = EventArrays(
+        np.full(count, s, np.int32), np.arange(count) * width, np.arange(first, first + count),
+        np.zeros((1, 1), np.int64), np.full(count, -1, np.int64), rows.reshape(-1),
+    )  # fmt: skip
     scratch = np.zeros(5 * len(state.specs) + layout.SCRATCH, np.int64)
     join_interval(
-        state.words, state.halves, state.stores, state.indexes, state.first_index, np.zeros(1, np.int64), 1,
-        np.full(count, s, np.int32), np.arange(count) * width, np.arange(first, first + count), np.zeros((1, 1), np.int64),
-        np.full(count, -1, np.int64), rows.reshape(-1), 0, count, layout.SILENT, np.empty(count, np.int64), np.empty((2, 1), np.int64),
-        state.counters, scratch,
+        state.arena, Program(np.zeros(1, np.int64), 1), events, Span(0, count, layout.SILENT, 0),
+        np.empty(count, np.int64), Output(np.empty((2, 1), np.int64), state.counters, scratch),
     )  # fmt: skip
 
 
 def expire(state: JoinState, limits: list[int]) -> None:
-    expire_all(
-        state.words,
-        state.halves,
-        state.stores,
-        state.indexes,
-        np.array(limits, np.int64),
-        layout.OWN,
-        state.counters,
-    )
+    expire_all(state.arena, np.array(limits, np.int64), layout.OWN, state.counters)
 
 
 def keys(*values: int) -> npt.NDArray[np.int64]:

@@ -70,3 +70,17 @@ def test_an_instant_is_closed_when_it_is_complete_on_all_streams() -> None:
         (True, 9),
         (False, 8),
     ]
+
+
+def test_an_advance_that_the_rows_have_passed_moves_no_query() -> None:
+    watermark = declared(A=0, B=6)
+    for query in "AB":
+        watermark.follow(query, [query])
+    watermark.arrive("A", 10)
+    watermark.arrive("B", 10)
+    for instant in (5, 11, 12):
+        watermark.advance(instant)
+    assert [watermark.advanced(query) for query in "AB"] == [11, 5]
+    watermark.follow("later", "A")
+    watermark.advance(13)
+    assert watermark.advanced("later") == 12

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from muntin.errors import InputError
 from muntin.model.catalog import Stream
-from muntin.spark.deployment import Program, Registered
+from muntin.spark.deployment import DeployedQuery, Deployment
 from muntin.spark.driver.resume_plan import resumption
 from muntin.spark.exchange.codec import decode, encode
 from muntin.spark.exchange.frames import PREFIX, CheckpointError, read_file, write_file, writing
@@ -28,8 +28,8 @@ from muntin.spark.exchange.frames import PREFIX, CheckpointError, read_file, wri
 __all__ = [
     "Checkpoint",
     "CheckpointError",
-    "Loaded",
-    "ProgramFile",
+    "DeploymentFile",
+    "LoadedDeployment",
     "Resumed",
     "content_of",
     "program_of",
@@ -43,7 +43,7 @@ _MOST_LOADED = 8
 @dataclass(frozen=True)
 class _Stored:
     run: str
-    program: Program
+    deployment: Deployment
 
 
 @dataclass(frozen=True)
@@ -51,18 +51,18 @@ class Resumed:
     """The name of the run and its program; queries that are to be dropped and added before it goes on."""
 
     run: str
-    program: Program
+    deployment: Deployment
     dropped: tuple[str, ...] = ()
-    added: tuple[Registered, ...] = ()
+    added: tuple[DeployedQuery, ...] = ()
 
 
 @dataclass(frozen=True)
-class ProgramFile:
+class DeploymentFile:
     """The program as tasks know it."""
 
     path: str
 
-    def read(self) -> Loaded:
+    def read(self) -> LoadedDeployment:
         """Return the program as it is now."""
         # Opened anew each time: network file systems look for newer content then.
         with open(self.path, "rb") as file:  # noqa: PTH123 (workers call this for every batch)
@@ -70,7 +70,7 @@ class ProgramFile:
             known = _loaded.get(self.path)
             if known is None or known.content[:PREFIX] != start:
                 content = start + file.read()
-                known = Loaded(content, program_of(content, self.path))
+                known = LoadedDeployment(content, program_of(content, self.path))
                 _loaded.pop(self.path, None)
                 _loaded[self.path] = known
                 while len(_loaded) > _MOST_LOADED:
@@ -93,31 +93,31 @@ class ProgramFile:
         return self.folder / "subscribed"
 
     @property
-    def outbox(self) -> Path:
+    def spool(self) -> Path:
         """The folder in which partitions leave outputs for the driver."""
-        return self.folder / "outbox"
+        return self.folder / "spool"
 
 
 @dataclass(frozen=True, eq=False)
-class Loaded:
+class LoadedDeployment:
     """A program as bytes and as an object."""
 
     content: bytes
-    program: Program
+    deployment: Deployment
 
 
-_loaded: dict[str, Loaded] = {}
+_loaded: dict[str, LoadedDeployment] = {}
 """The newest version of each program file that this process has read; its first bytes, a checksum among them, tell versions apart."""
 
 
-def content_of(run: str, program: Program) -> bytes:
+def content_of(run: str, program: Deployment) -> bytes:
     """Return the bytes of the file of a run's program."""
     return encode(_Stored(run, program), _KIND)
 
 
-def program_of(content: bytes, where: str = "the program of the engine") -> Program:
+def program_of(content: bytes, where: str = "the program of the engine") -> Deployment:
     """Return the program in the bytes of its file."""
-    return decode(content, _KIND, _Stored, where).program
+    return decode(content, _KIND, _Stored, where).deployment
 
 
 class Checkpoint:
@@ -129,9 +129,9 @@ class Checkpoint:
         self._lock: IO[str] | None = None
 
     @property
-    def tasks(self) -> ProgramFile:
+    def tasks(self) -> DeploymentFile:
         """The program as tasks find it."""
-        return ProgramFile(str(self.program_file))
+        return DeploymentFile(str(self.program_file))
 
     @property
     def spark(self) -> Path:
@@ -229,13 +229,13 @@ class Checkpoint:
         return _last(self.spark / "offsets") >= 0
 
     def resume(
-        self, wanted: Program, anew: frozenset[str] = frozenset(), *, may_replace: bool = False
+        self, wanted: Deployment, anew: frozenset[str] = frozenset(), *, may_replace: bool = False
     ) -> Resumed:
         """Return what to resume with: the stored program, and what is new in the wanted one.
 
         Parameters
         ----------
-        wanted : Program
+        wanted : Deployment
             The program as it was declared.
         anew : frozenset of str
             Queries that start anew, although the checkpoint may have them.
@@ -258,14 +258,14 @@ class Checkpoint:
             run = uuid.uuid4().hex
             self.write(run, wanted)
             return Resumed(run, wanted)
-        self._check_fits(stored.program, wanted)
+        self._check_fits(stored.deployment, wanted)
         # A change that was written for a batch after one that is not complete has not come into force anywhere.
         changes = [
-            change for change in stored.program.changes if change.batch <= self.last_batch() + 1
+            change for change in stored.deployment.changes if change.batch <= self.last_batch() + 1
         ]
-        program = replace(stored.program, changes=tuple(changes), max_advance=wanted.max_advance)
+        program = replace(stored.deployment, changes=tuple(changes), max_advance=wanted.max_advance)
         found = resumption(program, wanted, anew, may_replace=may_replace)
-        return Resumed(stored.run, found.program, found.dropped, found.added)
+        return Resumed(stored.run, found.deployment, found.dropped, found.added)
 
     def _clear_output(self, *, may_replace: bool) -> None:
         """Remove what an earlier run left whose Spark files are gone: a new run starts with batch 0 again.
@@ -288,15 +288,15 @@ class Checkpoint:
             )
         for path in batches:
             path.unlink(missing_ok=True)
-        for name in ("last", "carried", "outbox"):
+        for name in ("global", "carried", "spool"):
             shutil.rmtree(ours / name, ignore_errors=True)
 
-    def write(self, run: str, program: Program) -> None:
+    def write(self, run: str, program: Deployment) -> None:
         """Replace the program by one with further changes; tasks of batches that are planned from now on see it."""
         with writing(self.folder):
             write_file(self.program_file, content_of(run, program))
 
-    def _check_fits(self, before: Program, wanted: Program) -> None:
+    def _check_fits(self, before: Deployment, wanted: Deployment) -> None:
         if before.partitions != wanted.partitions:
             raise CheckpointError(
                 f"{self.folder} was made with {before.partitions} partitions, not {wanted.partitions}",

@@ -24,7 +24,7 @@ from muntin.operators.signed import Changes
 from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit
 from muntin.runtime.running_pipeline import RunningPipeline
-from muntin.spark.deployment import Placed, Program
+from muntin.spark.deployment import Deployment, PlacedQuery
 from muntin.spark.driver.checkpoint import CheckpointError
 from muntin.spark.driver.global_stage_log import StageLog
 from muntin.spark.driver.merge_results import gathered
@@ -73,11 +73,11 @@ class LastStage:
     """The last stage of one query; ``rows`` are those that it has of all parts."""
 
     def __init__(
-        self, placed: Placed, tables: Mapping[str, pa.Table], folder: Path, duck: Duck
+        self, placed: PlacedQuery, tables: Mapping[str, pa.Table], folder: Path, duck: Duck
     ) -> None:
-        assert placed.how.last is not None, "made for queries that have one"
+        assert placed.distribution.last is not None, "made for queries that have one"
         prepare_part("pipelines")
-        self.query = placed.how.last
+        self.query = placed.distribution.last
         self._parts = placed.parts
         self._tables = tables
         self._duck = duck
@@ -171,13 +171,15 @@ class LastStages:
         self._duck = duck
         self._stages: dict[int, LastStage] = {}
 
-    def begin(self, program: Program, placed: Sequence[Placed], batch: int) -> dict[str, int]:
+    def begin(
+        self, program: Deployment, placed: Sequence[PlacedQuery], batch: int
+    ) -> dict[str, int]:
         """The places of the queries in force in a batch, by name; the last stages of others are let go: their batches are complete."""
         active = program.active(program.epoch(batch))
         kept = {str(place) for place in active}
         self._stages = {place: stage for place, stage in self._stages.items() if str(place) in kept}
         for place in active:
-            if placed[place].how.last is not None and place not in self._stages:
+            if placed[place].distribution.last is not None and place not in self._stages:
                 stored = {
                     source.relation for source in placed[place].query.sources if source.stored
                 }
@@ -191,11 +193,14 @@ class LastStages:
                 shutil.rmtree(folder, ignore_errors=True)
         return {placed[place].query.name: place for place in active}
 
-    def result(self, place: int, placed: Placed, batch: int, found: Found) -> pa.Table:
+    def result(self, place: int, placed: PlacedQuery, batch: int, found: Found) -> pa.Table:
         """The results of a query in a batch; ``found`` gives the outputs of a kind under a name."""
-        if placed.how.last is None:
+        if placed.distribution.last is None:
             return gathered(
-                placed.query, found(RESULTS, placed.query.name), self._duck, apart=placed.how.apart
+                placed.query,
+                found(RESULTS, placed.query.name),
+                self._duck,
+                apart=placed.distribution.apart,
             )
         changes = {part.name: found(RESULTS, part.name) for part in placed.parts}
         return self._stages[place].run(batch, changes, found(CLOCK, placed.query.name))

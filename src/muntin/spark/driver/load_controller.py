@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from muntin.adapt import Adapter, AnalysisRequest, Sample, TreeShape, analyse
+from muntin.adapt import Adapter, AnalysisRequest, Sample, TreeShape, analyze
 from muntin.errors import SettingError
 from muntin.model.settings import Settings
 from muntin.plan.join import JoinPlan
 from muntin.runtime.overload import ages_in_words, control_of, half_way_names
-from muntin.spark.exchange.controls import Control, Limits
+from muntin.spark.exchange.controls import ControlRow, ProbeLimits
 
 _log = logging.getLogger("muntin")
 
@@ -45,7 +45,7 @@ _ALIKE = 0.1
 
 
 @dataclass(frozen=True)
-class Done:
+class MeasuredBatch:
     """A batch: how long it took, its probes and what they found, seconds of event time it covered, seconds since the one before began."""
 
     seconds: float
@@ -61,7 +61,7 @@ class Done:
 
 
 @dataclass
-class Pace:
+class BatchPacer:
     """How much work a batch may have, learned from how long batches take; ``most`` is None as long as they take no longer than they may.
 
     Parameters
@@ -72,10 +72,12 @@ class Pace:
 
     interval: float
     most: float | None = None
-    _batches: deque[Done] = field(default_factory=lambda: deque(maxlen=_REMEMBERED), repr=False)
+    _batches: deque[MeasuredBatch] = field(
+        default_factory=lambda: deque(maxlen=_REMEMBERED), repr=False
+    )
     _given: float | None = field(default=None, repr=False)
 
-    def learn(self, batch: Done) -> None:
+    def learn(self, batch: MeasuredBatch) -> None:
         """Take a batch."""
         if not self.interval or batch.seconds <= 0:
             return
@@ -141,13 +143,15 @@ class _Governed:
     oldest: Sequence[int] = ()
 
 
-class Governor:
+class LoadController:
     """Governs the limited queries of an engine; ``send`` takes control rows. Analyses have a thread of their own."""
 
-    def __init__(self, partitions: int, interval: float, send: Callable[[Control], None]) -> None:
+    def __init__(
+        self, partitions: int, interval: float, send: Callable[[ControlRow], None]
+    ) -> None:
         self._partitions = partitions
         self._send = send
-        self._pace = Pace(interval)
+        self._pace = BatchPacer(interval)
         self._queries: dict[str, _Governed] = {}
         self._analysts = ThreadPoolExecutor(1, thread_name_prefix="muntin-governor")
         self._lock = threading.Lock()
@@ -162,7 +166,7 @@ class Governor:
         adapter = Adapter(shape, control_of(plan, settings))
         period = plan.limiting.period / 1e6
         self._queries[plan.query.name] = _Governed(
-            plan, adapter, settings.number("resources"), period, (None,) * shape.count
+            plan, adapter, settings.overload.resources, period, (None,) * shape.count
         )
 
     def release(self) -> None:
@@ -170,16 +174,16 @@ class Governor:
         for query in self._queries.values():
             shape = query.adapter.shape
             query.adapter, query.rates, query.sent = (
-                Adapter(shape, query.adapter.control),
+                Adapter(shape, query.adapter.config),
                 (None,) * shape.count,
                 ((), None),
             )
-            limits = Limits(
+            limits = ProbeLimits(
                 query.plan.query.name,
                 ((None,) * shape.count,) * self._partitions,
                 (None,) * self._partitions,
             )
-            self._send(Control(uuid.uuid4().hex, limits=(limits,)))
+            self._send(ControlRow(uuid.uuid4().hex, limits=(limits,)))
 
     def check_pace(self) -> None:
         """Raise when there is nothing from which limits could follow."""
@@ -218,7 +222,9 @@ class Governor:
         began = time.monotonic() - seconds
         since, self._began = began - self._began if self._began else 0.0, began
         self._pace.learn(
-            Done(seconds, probes, found, max(sample.seconds for sample in samples.values()), since)
+            MeasuredBatch(
+                seconds, probes, found, max(sample.seconds for sample in samples.values()), since
+            )
         )
         derived = self._pace.resources()
         needs = {name: self._need(self._queries[name], sample) for name, sample in samples.items()}
@@ -273,12 +279,12 @@ class Governor:
         if request is None:
             self._tell(query)
         else:
-            self._analysts.submit(self._analysed, query, request)
+            self._analysts.submit(self._analyzed, query, request)
 
-    def _analysed(self, query: _Governed, request: AnalysisRequest) -> None:
+    def _analyzed(self, query: _Governed, request: AnalysisRequest) -> None:
         """Analyse, and act upon it; batches go on meanwhile."""
         try:
-            recommendation = analyse(request)
+            recommendation = analyze(request)
         except Exception:  # noqa: BLE001 (whatever it is, batches go on)
             _log.exception(
                 "query %s: the analysis of overload failed, probe budgets stay as they are",
@@ -321,8 +327,9 @@ class Governor:
             divided = query.adapter.overloaded and whole > 0
             caps.append(None if cap is None else cap * sum(own) / whole if divided else cap)
         self._send(
-            Control(
-                uuid.uuid4().hex, limits=(Limits(query.plan.query.name, tuple(rates), tuple(caps)),)
+            ControlRow(
+                uuid.uuid4().hex,
+                limits=(ProbeLimits(query.plan.query.name, tuple(rates), tuple(caps)),),
             )
         )
 

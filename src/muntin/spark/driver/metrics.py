@@ -15,7 +15,7 @@ from muntin.runtime.metrics import BUFFERS, ResponseTimes
 from muntin.runtime.stalled_stream import Waiting
 
 STATS = "stats"
-"""The kind of output that carries a partition's :class:`Stats`."""
+"""The kind of output that carries a partition's :class:`PartitionMetrics`."""
 
 _NOTED = 100
 
@@ -39,7 +39,7 @@ class QueryClock:
 
 
 @dataclass(frozen=True)
-class Stats:
+class PartitionMetrics:
     """What a partition tells of a micro-batch.
 
     The new rows that are at home in it, the rows it holds, the instant that is final, the time of the newest row of any stream so
@@ -98,7 +98,7 @@ class Rebuilds:
 
 
 @dataclass
-class Measures:
+class QueryMetrics:
     """What the partitions measure of a query: response times since the process began and in the last batch, sizes of buffers now.
 
     ``began`` is the moment at which the query was first heard of.
@@ -129,7 +129,7 @@ class Measures:
 
 
 @dataclass
-class Tally:
+class RunMetrics:
     """Counts of streams and queries over all partitions; results and measures under the keys that the engine has for queries."""
 
     rows_in: Counter[str] = field(default_factory=Counter)
@@ -139,7 +139,7 @@ class Tally:
     begun: dict[str, int] = field(default_factory=dict)
     """For each stream the newest time in the first batch that had any."""
     results: Counter[str] = field(default_factory=Counter)
-    measures: dict[str, Measures] = field(default_factory=dict)
+    measures: dict[str, QueryMetrics] = field(default_factory=dict)
     unsent: int = 0
     rows_held: int = 0
     bytes_held: int = 0
@@ -191,7 +191,7 @@ class Tally:
             {name.casefold(): one for name, one in stats["queries"].items()} for stats in told
         ]
         for key in results:
-            self.measures.setdefault(key, Measures()).add(
+            self.measures.setdefault(key, QueryMetrics()).add(
                 [queries[key] for queries in by_key if key in queries]
             )
 
@@ -235,7 +235,7 @@ class Tally:
     def _told_query(self, key: str) -> dict[str, Any]:
         waiting = self.waiting(key)
         return {
-            **self.measures.get(key, Measures()).told(),
+            **self.measures.get(key, QueryMetrics()).told(),
             "watermark": _iso(self.clocks.get(key, QueryClock()).watermark),
             "waiting_for": None if waiting is None else waiting.to_dict(),
         }

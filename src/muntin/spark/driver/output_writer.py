@@ -23,14 +23,14 @@ from muntin.plan.pipeline import PipelinePlan
 from muntin.plan.query import Query
 from muntin.runtime.suspended_query import reason_of
 from muntin.runtime.time_warnings import warn_of_epoch, warn_of_rows_ahead
-from muntin.spark.deployment import Placed, Program, Registered
+from muntin.spark.deployment import DeployedQuery, Deployment, PlacedQuery
 from muntin.spark.driver.checkpoint import CheckpointError
 from muntin.spark.driver.global_stage import LastStages
-from muntin.spark.driver.metrics import STATS, Tally
-from muntin.spark.driver.suspended_queries import Suspended
+from muntin.spark.driver.metrics import STATS, RunMetrics
+from muntin.spark.driver.suspended_queries import SuspendedQueries
 from muntin.spark.exchange.controls import HELD
 from muntin.spark.partition.partition import LATE
-from muntin.spark.partition.spool import Outbox
+from muntin.spark.partition.spool import Spool
 from muntin.spark.sinks import FileSink, Sink, SinkError
 
 Found = dict[tuple[str, str], list[Row]]
@@ -41,35 +41,35 @@ Held = dict[str, dict[tuple[str, str], list[pa.Table]]]
 
 
 @dataclass(frozen=True)
-class Standing:
+class RegisteredQuery:
     """A query that is registered."""
 
-    registered: Registered
+    registered: DeployedQuery
     query: Query
     plan: JoinPlan | PipelinePlan
     sink: Sink
 
 
-class Delivery:
+class OutputWriter:
     """Delivers the outputs of an engine; ``folder`` is Muntin's part of the checkpoint.
 
     ``failure`` is what a sink has done, ``thread`` the one that delivers, while it does. ``at_work`` names
     the sink that is being called.
     """
 
-    def __init__(self, folder: Path, outbox: Outbox) -> None:
-        self.outbox = outbox
-        self.tally = Tally()
+    def __init__(self, folder: Path, spool: Spool) -> None:
+        self.spool = spool
+        self.tally = RunMetrics()
         self.failure: RunError | None = None
         self.thread: int | None = None
         self.at_work = ""
         self._late = folder / "late"
-        self._last = folder / "last"
+        self._last = folder / "global"
         self._duck = Duck()
         self.stages = LastStages(self._last, self._duck)
-        self._program: Program | None = None
-        self._placed: list[Placed] = []
-        self._suspended = Suspended(folder / "suspended")
+        self._program: Deployment | None = None
+        self._placed: list[PlacedQuery] = []
+        self._suspended = SuspendedQueries(folder / "suspended")
         self._places: dict[str, int] = {}
 
     def collected(self, outputs: DataFrame) -> Found:
@@ -79,19 +79,23 @@ class Delivery:
             found.setdefault((row["kind"], row["name"]), []).append(row)
         return found
 
-    def begin(self, program: Program, batch: int) -> None:
+    def begin(self, program: Deployment, batch: int) -> None:
         """Make ready for a run that begins with a batch: last stages are as before it."""
         self.stages = LastStages(self._last, self._duck)
         self.follow(program)
         self._suspended.load()
         self._places = self.stages.begin(program, self._placed, batch)
 
-    def follow(self, program: Program) -> None:
+    def follow(self, program: Deployment) -> None:
         """Take a program with further changes."""
         self._program, self._placed = program, program.placed()
 
     def deliver(
-        self, found: Found, batch: int, queries: Mapping[str, Standing], streams: Iterable[Stream]
+        self,
+        found: Found,
+        batch: int,
+        queries: Mapping[str, RegisteredQuery],
+        streams: Iterable[Stream],
     ) -> None:
         """Hand outputs over; raises, with the name of the sink, what a sink raises."""
         assert self._program is not None, "it has begun"
@@ -132,7 +136,7 @@ class Delivery:
             warn_of_rows_ahead(stream)
 
     def _deliver_results(
-        self, found: Found, batch: int, standing: Standing, place: int | None
+        self, found: Found, batch: int, standing: RegisteredQuery, place: int | None
     ) -> int:
         """Hand over the results of a query; one that is suspended or not in force yet has none."""
         results = standing.query.output_schema.empty_table()
@@ -162,7 +166,7 @@ class Delivery:
         return sum(len(table) for table in tables)
 
     def _tables(self, rows: Iterable[Row]) -> list[pa.Table]:
-        return [self.outbox.take(bytes(row["blob"]), row["file"]) for row in rows]
+        return [self.spool.take(bytes(row["blob"]), row["file"]) for row in rows]
 
     @contextmanager
     def _named(self, what: str, batch: int) -> Iterator[None]:

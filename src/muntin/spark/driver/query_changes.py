@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from muntin.spark.deployment import Change, Placed, Program, Registered
+from muntin.spark.deployment import DeployedQuery, Deployment, PlacedQuery, QueryChange
 from muntin.spark.exchange.codec import decode, encode
-from muntin.spark.exchange.controls import Control
+from muntin.spark.exchange.controls import ControlRow
 from muntin.spark.exchange.frames import read_file, write_file, writing
 from muntin.spark.exchange.messages import Part, from_blob, to_blob
 from muntin.spark.exchange.packer import Packer
@@ -38,10 +38,10 @@ class _PutAside:
 
 
 @dataclass
-class Wanted:
+class PendingChange:
     """A query to be added or dropped; ``done`` when it is settled from which batch on."""
 
-    added: Registered | None = None
+    added: DeployedQuery | None = None
     dropped: str | None = None
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
     done: threading.Event = field(default_factory=threading.Event)
@@ -51,48 +51,54 @@ class Wanted:
         """Return words for errors."""
         return f"query {self.added.name if self.added else self.dropped}"
 
-    def after(self, program: Program) -> Program:
+    def after(self, program: Deployment) -> Deployment:
         """The program as it would be with it; where, is settled later."""
         return replace(
             program,
             changes=(
                 *program.changes,
-                Change(0, self.added, self.dropped, self.name if self.added else ""),
+                QueryChange(0, self.added, self.dropped, self.name if self.added else ""),
             ),
         )
 
-    def control(self, program: Program) -> Control:
+    def control(self, program: Deployment) -> ControlRow:
         """The control row that announces it under a program."""
-        return Control(self.name, () if self.added is None else exports(program, self.added))
+        return ControlRow(self.name, () if self.added is None else exports(program, self.added))
 
 
-def exports(program: Program, added: Registered) -> tuple[tuple[str, str], ...]:
+def exports(program: Deployment, added: DeployedQuery) -> tuple[tuple[str, str], ...]:
     """The lanes and streams whose rows a new query needs to begin with; none where it joins a lane."""
     lane, others = _lanes(program, added)
     return () if lane is not None else tuple(others)
 
 
-def settled(program: Program, wanted: Wanted, batch: int, held: Held, folder: Path) -> Program:
+def settled(
+    program: Deployment, wanted: PendingChange, batch: int, held: Held, folder: Path
+) -> Deployment:
     """The program with a change in force from a batch on; rows with which it begins are put aside in a folder."""
     if wanted.added is None:
-        return replace(program, changes=(*program.changes, Change(batch, dropped=wanted.dropped)))
+        return replace(
+            program, changes=(*program.changes, QueryChange(batch, dropped=wanted.dropped))
+        )
     lane, _ = _lanes(program, wanted.added)
     carried = lane is None and _put_aside(folder / wanted.name, held)
-    change = Change(batch, wanted.added, None, lane or wanted.name, carried)
+    change = QueryChange(batch, wanted.added, None, lane or wanted.name, carried)
     return replace(program, changes=(*program.changes, change))
 
 
-def _lanes(program: Program, added: Registered) -> tuple[str | None, dict[tuple[str, str], Reach]]:
+def _lanes(
+    program: Deployment, added: DeployedQuery
+) -> tuple[str | None, dict[tuple[str, str], Reach]]:
     """The lane that a query can join, if there is one, and how far every lane reaches into the streams of the query."""
-    *before, query = Wanted(added).after(program).placed()
+    *before, query = PendingChange(added).after(program).placed()
     reach: dict[tuple[str, str], Reach] = {}
     alike: dict[str, None] = {}
     for place in program.active(len(program.changes)):
         placed = before[place]
-        if placed.number == query.number:
-            alike[placed.lane] = None
+        if placed.partitioning_number == query.partitioning_number:
+            alike[placed.dataflow] = None
         for stream in set(placed.streams) & set(query.streams):
-            key = (placed.lane, stream)
+            key = (placed.dataflow, stream)
             reach[key] = reach_into(stream, placed, reach.get(key, Reach()))
     joined = (
         lane
@@ -116,41 +122,43 @@ def _put_aside(folder: Path, held: Held) -> bool:
 
 
 def brought(
-    program: Program, epochs: range, partition: int, folder: Path
+    program: Deployment, epochs: range, partition: int, folder: Path
 ) -> tuple[tuple[str, Part], ...]:
     """What a partition gets of the rows that were put aside for lanes which the changes of some epochs open, with the lanes' names."""
     opened = {
-        change.lane for change in program.changes[epochs.start : epochs.stop] if change.carried
+        change.dataflow for change in program.changes[epochs.start : epochs.stop] if change.carried
     }
     found = []
     for placed in _first_of(program, opened):
-        for path in sorted((folder / placed.lane).glob("*.rows")):
+        for path in sorted((folder / placed.dataflow).glob("*.rows")):
             kept = decode(read_file(path), _KIND, _PutAside, str(path))
-            route = placed.scheme.route(kept.stream)
+            route = placed.partitioning.route(kept.stream)
             assert route is not None, "only rows of its streams were put aside"
             part = Packer(program, kept.stream).part_of(
-                partition, route, placed.number, from_blob(kept.rows)
+                partition, route, placed.partitioning_number, from_blob(kept.rows)
             )
             if part is not None:
-                found.append((placed.lane, part))
+                found.append((placed.dataflow, part))
     return tuple(found)
 
 
-def forget_brought(program: Program, batch: int, folder: Path) -> None:
+def forget_brought(program: Deployment, batch: int, folder: Path) -> None:
     """Remove the rows of lanes that were opened up to a batch, once that is complete: they are in the shares then."""
     for change in program.changes if folder.is_dir() else ():
         if change.carried and change.batch <= batch:
-            shutil.rmtree(folder / change.lane, ignore_errors=True)
+            shutil.rmtree(folder / change.dataflow, ignore_errors=True)
 
 
-def forget_unknown(program: Program, folder: Path) -> None:
+def forget_unknown(program: Deployment, folder: Path) -> None:
     """Remove rows that were put aside for changes that never came to be: the process was killed before it wrote them down."""
-    known = {change.lane for change in program.changes if change.carried}
+    known = {change.dataflow for change in program.changes if change.carried}
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.name not in known:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _first_of(program: Program, lanes: set[str]) -> Iterable[Placed]:
+def _first_of(program: Deployment, lanes: set[str]) -> Iterable[PlacedQuery]:
     """For each of some lanes a query of it."""
-    return {placed.lane: placed for placed in program.placed() if placed.lane in lanes}.values()
+    return {
+        placed.dataflow: placed for placed in program.placed() if placed.dataflow in lanes
+    }.values()

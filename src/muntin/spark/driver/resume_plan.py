@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from muntin.model.settings import Settings
 from muntin.plan.query import Emit, Query
 from muntin.planner.overload_plan import is_adapting
-from muntin.spark.deployment import Program, Registered
+from muntin.spark.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.frames import CheckpointError
 from muntin.sql.equivalence import meaning
 
@@ -30,9 +30,9 @@ _TRANSIENT = ("", "memory", "console")
 class Resumption:
     """The program to resume with, and the queries to drop and add before its first batch."""
 
-    program: Program
+    deployment: Deployment
     dropped: tuple[str, ...]
-    added: tuple[Registered, ...]
+    added: tuple[DeployedQuery, ...]
 
 
 def meaning_of(query: Query, settings: Settings) -> str:
@@ -44,29 +44,27 @@ def meaning_of(query: Query, settings: Settings) -> str:
 
 def _decisive(settings: Settings) -> dict[str, str]:
     """Return the settings that decide which results there are, and in which batch."""
-    changed = {
-        name: value for name, value in vars(settings).items() if value != getattr(Settings(), name)
-    }
+    changed = settings.changed()
     if is_adapting(settings):
         return changed
     # Lazy joins hold results back until the next re-evaluation; a switch would lose those or repeat them.
     return {
         name: changed[name]
         for name in ("algorithm", "reevaluation")
-        if settings.reevaluation and name in changed
+        if settings.join.reevaluation and name in changed
     }
 
 
 def resumption(
-    stored: Program, wanted: Program, anew: frozenset[str], *, may_replace: bool
+    stored: Deployment, wanted: Deployment, anew: frozenset[str], *, may_replace: bool
 ) -> Resumption:
     """Compare the queries in force with those that are wanted.
 
     Parameters
     ----------
-    stored : Program
+    stored : Deployment
         The program of the checkpoint, without changes that never came into force.
-    wanted : Program
+    wanted : Deployment
         The program as it was declared.
     anew : frozenset of str
         Queries that were dropped and declared again since: they start anew even if nothing has changed.
@@ -93,7 +91,7 @@ def resumption(
     return Resumption(_replaced(stored, running, resumed), dropped, added)
 
 
-def _check_replaceable(before: Registered, query: Registered, *, may_replace: bool) -> None:
+def _check_replaceable(before: DeployedQuery, query: DeployedQuery, *, may_replace: bool) -> None:
     if may_replace or query.sink != before.sink or query.sink in _TRANSIENT:
         return
     what = (
@@ -108,22 +106,24 @@ def _check_replaceable(before: Registered, query: Registered, *, may_replace: bo
 
 
 def _replaced(
-    program: Program, running: Mapping[str, Registered], resumed: Mapping[str, Registered]
-) -> Program:
-    """Return the program with the settings that resumed queries have now."""
+    deployment: Deployment,
+    running: Mapping[str, DeployedQuery],
+    resumed: Mapping[str, DeployedQuery],
+) -> Deployment:
+    """Return the deployment with the settings that resumed queries have now."""
     now = {id(running[name]): query for name, query in resumed.items()}
-    queries = tuple(now.get(id(query), query) for query in program.queries)
+    queries = tuple(now.get(id(query), query) for query in deployment.queries)
     changes = tuple(
         replace(change, added=now[id(change.added)]) if id(change.added) in now else change
-        for change in program.changes
+        for change in deployment.changes
     )
-    return replace(program, queries=queries, changes=changes)
+    return replace(deployment, queries=queries, changes=changes)
 
 
-def in_force(program: Program) -> list[Registered]:
+def in_force(deployment: Deployment) -> list[DeployedQuery]:
     """Return the queries after all changes."""
-    queries = list(program.queries)
-    for change in program.changes:
+    queries = list(deployment.queries)
+    for change in deployment.changes:
         if change.added:
             queries.append(change.added)
         else:

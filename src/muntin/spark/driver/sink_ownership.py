@@ -28,7 +28,7 @@ _SHORT = 8
 
 
 @dataclass(frozen=True)
-class Owner:
+class SinkOwner:
     """A query of a run; ``incarnation`` differs when a query is dropped and registered again."""
 
     run: str
@@ -37,14 +37,14 @@ class Owner:
     checkpoint: str
 
     @classmethod
-    def from_text(cls, text: str) -> Owner:
+    def from_text(cls, text: str) -> SinkOwner:
         """Return the owner in the text of a marker; raise ValueError if it names none."""
         try:
             return cls(**{name: str(value) for name, value in json.loads(text).items()})
         except (TypeError, AttributeError) as error:
             raise ValueError("the marker names no owner") from error
 
-    def is_same(self, other: Owner) -> bool:
+    def is_same(self, other: SinkOwner) -> bool:
         """Return whether both are the same query of the same run, wherever its checkpoint is now."""
         return (self.run, self.incarnation) == (other.run, other.incarnation)
 
@@ -75,17 +75,17 @@ class Folder(ABC):
         """Return the names of the batches in it."""
         return sorted(name for name in self.names() if _BATCH.fullmatch(name))
 
-    def obstacle(self, owner: Owner) -> str:
+    def obstacle(self, owner: SinkOwner) -> str:
         """Return what is in the way of an owner; empty if nothing is."""
         return self._obstacle(owner, self.read())
 
-    def _obstacle(self, owner: Owner, text: str | None) -> str:
+    def _obstacle(self, owner: SinkOwner, text: str | None) -> str:
         if not self.batches():
             return ""
         if text is None:
             return f"{self.name} holds batches of an unknown writer"
         try:
-            other = Owner.from_text(text)
+            other = SinkOwner.from_text(text)
         except ValueError:
             return f"{self.name}/{MARKER} does not name who wrote the batches there"
         if owner.is_same(other):
@@ -100,7 +100,7 @@ class Folder(ABC):
         )
         return f"{self.name} holds results of query {other.query}{before}"
 
-    def claim(self, owner: Owner, *, replace: bool) -> None:
+    def claim(self, owner: SinkOwner, *, replace: bool) -> None:
         """Make a query the owner; with ``replace``, remove the batches of anybody else.
 
         Raises
@@ -120,7 +120,7 @@ class Folder(ABC):
                 hint="Give a folder that this process may write to, with room on its disk",
             ) from error
 
-    def _take(self, owner: Owner, text: str | None, *, everything: bool) -> None:
+    def _take(self, owner: SinkOwner, text: str | None, *, everything: bool) -> None:
         """Remove half-written batches, with ``everything`` all batches, and write the marker."""
         for name in self.names():
             if _PART.fullmatch(name) or (everything and _BATCH.fullmatch(name)):
@@ -128,7 +128,7 @@ class Folder(ABC):
         if text != _text(owner) and not self.write(_text(owner), anew=text is None):
             raise occupied(f"{self.name} was taken by another run at this moment")
 
-    def keep(self, owner: Owner) -> None:
+    def keep(self, owner: SinkOwner) -> None:
         """Check before a write that the folder still belongs to its owner; mark it again if somebody has emptied it.
 
         Raises
@@ -141,15 +141,15 @@ class Folder(ABC):
         ):
             raise occupied(f"{self.name} was taken over by another run")
 
-    def is_owned_by(self, owner: Owner) -> bool:
+    def is_owned_by(self, owner: SinkOwner) -> bool:
         """Return whether the marker names an owner."""
         try:
-            return owner.is_same(Owner.from_text(self.read() or ""))
+            return owner.is_same(SinkOwner.from_text(self.read() or ""))
         except ValueError:
             return False
 
 
-def _text(owner: Owner) -> str:
+def _text(owner: SinkOwner) -> str:
     return json.dumps(asdict(owner)) + "\n"
 
 

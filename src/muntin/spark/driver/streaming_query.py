@@ -14,9 +14,9 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from muntin.model.catalog import Stream
-from muntin.spark.deployment import Program
-from muntin.spark.driver.checkpoint import Loaded, ProgramFile
-from muntin.spark.exchange.controls import Controls
+from muntin.spark.deployment import Deployment
+from muntin.spark.driver.checkpoint import DeploymentFile, LoadedDeployment
+from muntin.spark.exchange.controls import ControlLog
 from muntin.spark.exchange.messages import CONTROL
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.processor import PartitionProcessor
@@ -43,16 +43,16 @@ def partition_keys(spark: SparkSession, partitions: int) -> tuple[int, ...]:
     return tuple(first[place] for place in range(partitions))
 
 
-_packers: WeakKeyDictionary[Loaded, dict[tuple[str, int], Packer]] = WeakKeyDictionary()
+_packers: WeakKeyDictionary[LoadedDeployment, dict[tuple[str, int], Packer]] = WeakKeyDictionary()
 """Packers by stream and epoch; those of a program go with it when a newer version of its file is read."""
 
 atexit.register(_packers.clear)  # DuckDB complains of connections that outlive it
 
 
-def _packer(loaded: Loaded, stream: str, epoch: int) -> Packer:
+def _packer(loaded: LoadedDeployment, stream: str, epoch: int) -> Packer:
     found = _packers.setdefault(loaded, {})
     if (stream, epoch) not in found:
-        found[stream, epoch] = Packer(loaded.program, stream, epoch)
+        found[stream, epoch] = Packer(loaded.deployment, stream, epoch)
     return found[stream, epoch]
 
 
@@ -68,7 +68,7 @@ def _record(epoch: int, rows: list[tuple[int, str, int, int, int, int, bytes]]) 
 
 
 def packing(
-    program: ProgramFile, stream: Stream, keys: tuple[int, ...], *, files: bool
+    program: DeploymentFile, stream: Stream, keys: tuple[int, ...], *, files: bool
 ) -> Callable[[Batches], Batches]:
     """The function that packs a task's rows of a stream; every partition hears of the segments of its times, rows or not."""
 
@@ -84,7 +84,7 @@ def packing(
         context = TaskContext.get()
         task = context.partitionId() if context else 0
         loaded = program.read()
-        epoch = loaded.program.epoch(current_batch())
+        epoch = loaded.deployment.epoch(current_batch())
         packer = _packer(loaded, stream.name, epoch)
         segments = packer.segments(table)
         newest = segments[-1][1] if segments else NO_TIME
@@ -93,7 +93,7 @@ def packing(
         ]
         for partition, part in packer.pack(table, task):
             rows.append(
-                (keys[partition], stream.name, part.scheme, task, NO_TIME, NO_TIME, part.blob)
+                (keys[partition], stream.name, part.partitioning, task, NO_TIME, NO_TIME, part.blob)
             )
         yield _record(epoch, rows)
 
@@ -107,7 +107,7 @@ def _decoded(batch: pa.RecordBatch, stream: Stream) -> list[pa.Table]:
     ]
 
 
-def telling(program: ProgramFile, keys: tuple[int, ...]) -> Callable[[Batches], Batches]:
+def telling(program: DeploymentFile, keys: tuple[int, ...]) -> Callable[[Batches], Batches]:
     """The function that tells every partition of moments and controls."""
 
     def tell(batches: Batches) -> Batches:
@@ -117,23 +117,23 @@ def telling(program: ProgramFile, keys: tuple[int, ...]) -> Callable[[Batches], 
             for control in batch.column(1).drop_null().to_pylist():
                 rows += [(key, "", CONTROL, 0, NO_TIME, NO_TIME, control.encode()) for key in keys]
             if rows:
-                yield _record(program.read().program.epoch(current_batch()), rows)
+                yield _record(program.read().deployment.epoch(current_batch()), rows)
 
     return tell
 
 
 @dataclass(frozen=True)
-class Plumbing:
+class StreamingInputs:
     """What the streaming query of a program is made of: where tasks find the program, what is read, where the driver listens."""
 
-    program: ProgramFile
+    program: DeploymentFile
     sources: Mapping[str, Source]
-    controls: Controls
+    controls: ControlLog
     run: str
     driver: Address
 
 
-def build(spark: SparkSession, program: Program, plumbing: Plumbing) -> DataFrame:
+def build(spark: SparkSession, program: Deployment, plumbing: StreamingInputs) -> DataFrame:
     """The streaming DataFrame of outputs."""
     keys = partition_keys(spark, program.partitions)
     packed = []

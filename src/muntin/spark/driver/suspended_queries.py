@@ -18,7 +18,7 @@ _log = logging.getLogger("muntin")
 _KIND = "suspended"
 
 
-class Suspended:
+class SuspendedQueries:
     """Reads and writes the file; ``reasons`` is what it says, by place."""
 
     def __init__(self, file: Path) -> None:

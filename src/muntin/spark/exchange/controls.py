@@ -52,7 +52,7 @@ _REMEMBERED = "1h"
 
 
 @dataclass(frozen=True)
-class Limits:
+class ProbeLimits:
     """Probes a second of event time that a query may have in each partition: of each half join, and of all; None: as many as come."""
 
     query: str
@@ -61,29 +61,29 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Control:
+class ControlRow:
     """Announces the change ``name``; asks for the rows that lanes hold of streams; sets limits."""
 
     name: str
     exports: tuple[tuple[str, str], ...] = ()
-    limits: tuple[Limits, ...] = ()
+    limits: tuple[ProbeLimits, ...] = ()
 
     def to_text(self) -> str:
         """As JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_text(cls, text: str) -> Control:
+    def from_text(cls, text: str) -> ControlRow:
         """Of such a text."""
         told = json.loads(text)
         limits = tuple(
-            Limits(one["query"], tuple(map(tuple, one["rates"])), tuple(one["caps"]))
+            ProbeLimits(one["query"], tuple(map(tuple, one["rates"])), tuple(one["caps"]))
             for one in told.get("limits", ())
         )
         return cls(told["name"], tuple((lane, stream) for lane, stream in told["exports"]), limits)
 
 
-class Controls:
+class ControlLog:
     """The control rows of an engine, as files in a folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -95,7 +95,7 @@ class Controls:
         """Promise that nothing up to ``moment`` (in microseconds) will come; in force from the next batch on."""
         self._write({"moment": moment})
 
-    def send(self, control: Control) -> None:
+    def send(self, control: ControlRow) -> None:
         """Send a control; it is durable when this returns."""
         self._write({"control": control.to_text()})
 
@@ -154,7 +154,7 @@ class Heartbeat:
     """
 
     def __init__(
-        self, controls: Controls, delay: int, due: Callable[[], int | None], beat: float = _BEAT
+        self, controls: ControlLog, delay: int, due: Callable[[], int | None], beat: float = _BEAT
     ) -> None:
         self._controls = controls
         self._delay = delay

@@ -27,8 +27,9 @@ from typing import Any, TypeAlias
 from muntin.errors import MuntinError
 
 MAGIC = b"\x93MUNTIN\n"
-VERSION = 3
-"""The format of checkpoints. Formats 1 and 2, of Muntin 0.1, were pickled and have no magic."""
+VERSION = 4
+"""The format of checkpoints. Formats 1 and 2, of Muntin 0.1, were pickled and have no magic;
+format 3 used other names for the fields of a deployment."""
 
 _PREFIX = struct.Struct("<8sIIQII")
 PREFIX = _PREFIX.size

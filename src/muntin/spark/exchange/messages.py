@@ -37,14 +37,14 @@ def from_blob(blob: bytes) -> pa.Table:
 class Part:
     """Rows of one stream from one task of the source, for one partition under one scheme."""
 
-    scheme: int
+    partitioning: int
     stream: str
     task: int
     blob: bytes
 
 
 @dataclass(frozen=True)
-class Share:
+class PartitionBatch:
     """What a partition gets of a micro-batch: its parts, and the newest time of every stream anywhere in the batch.
 
     ``segments`` are those of the times of each stream, and ``max_advance`` the longest gap between them, None if there is

@@ -18,24 +18,27 @@ from muntin.model.clock import AFTER_ALL, BEFORE_ALL
 from muntin.operators.code_reader import real_codes, whole_codes
 from muntin.plan.join import Code, CodeKind
 from muntin.planner.distribution import OWN, Route, home_text
-from muntin.spark.deployment import Program
+from muntin.spark.deployment import Deployment
 from muntin.spark.exchange.messages import TIMELESS, Part, to_blob
 from muntin.state.advance_limit import Segment, segments_of
 
-Homes = npt.NDArray[np.int64]
+Owners = npt.NDArray[np.int64]
 
 
 class Packer:
     """Packs rows of one stream."""
 
-    def __init__(self, program: Program, stream: str, epoch: int | None = None) -> None:
+    def __init__(self, program: Deployment, stream: str, epoch: int | None = None) -> None:
         self._stream: Stream = next(known for known in program.streams if known.name == stream)
         self._partitions = program.partitions
         self._max_advance = program.max_advance
         placed = program.placed()
         active = program.active(len(program.changes) if epoch is None else epoch)
         self._routes = sorted(
-            {placed[place].number: placed[place].scheme.route(stream) for place in active}.items()
+            {
+                placed[place].partitioning_number: placed[place].partitioning.route(stream)
+                for place in active
+            }.items()
         )
         self._evaluator = Evaluator(Duck())
 
@@ -79,7 +82,7 @@ class Packer:
         timed: npt.NDArray[np.bool_] = (times > BEFORE_ALL) & (times < AFTER_ALL)
         return timed
 
-    def homes(self, route: Route, rows: pa.Table) -> Homes:
+    def homes(self, route: Route, rows: pa.Table) -> Owners:
         """The partition of each row; the first for rows whose key is NULL, which join nothing."""
         if route.key is None:
             codes, known = whole_codes(rows.column(self._stream.time)), None
@@ -100,7 +103,7 @@ class Packer:
             return self._evaluator.raw([home_text(key)], rows)[0]
         return self._evaluator.columns([key.expression], rows)[0]
 
-    def _homes_by_pieces(self, route: Route, rows: pa.Table) -> Homes:
+    def _homes_by_pieces(self, route: Route, rows: pa.Table) -> Owners:
         """The partition of each row where the key fails on so many that evaluation gave up.
 
         A key that fails whatever the rows puts them all into the first partition, where the queries that
@@ -127,14 +130,14 @@ class Packer:
         return rows.append_column(OWN, pa.array(own))
 
 
-def _micros(times: pa.ChunkedArray) -> Homes:
+def _micros(times: pa.ChunkedArray) -> Owners:
     """Times as whole numbers; NULL as one that is out of range."""
     numbers = times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64())
-    micros: Homes = numbers.fill_null(BEFORE_ALL).to_numpy()
+    micros: Owners = numbers.fill_null(BEFORE_ALL).to_numpy()
     return micros
 
 
-def _scatter(codes: Homes) -> npt.NDArray[np.uint64]:
+def _scatter(codes: Owners) -> npt.NDArray[np.uint64]:
     """The bits of codes well mixed, so that neighbouring keys go to different partitions."""
     bits = codes.view(np.uint64)
     with np.errstate(over="ignore"):

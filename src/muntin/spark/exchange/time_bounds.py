@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from muntin.model.clock import BEFORE_ALL
-from muntin.spark.exchange.messages import Share
+from muntin.spark.exchange.messages import PartitionBatch
 from muntin.state.advance_limit import AdvanceLimit
 
 
@@ -41,7 +41,7 @@ class TimeBounds:
 
 
 def bounds_after(
-    newest: Mapping[str, int], ahead: Mapping[str, int], moment: int, share: Share
+    newest: Mapping[str, int], ahead: Mapping[str, int], moment: int, share: PartitionBatch
 ) -> TimeBounds:
     """Decide on a share, given the newest time of each stream and the rows ahead before it, and the last heartbeat."""
     after, waiting, bounds = dict(newest), dict(ahead), {}

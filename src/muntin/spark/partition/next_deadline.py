@@ -37,7 +37,7 @@ def _due_of(
     engine: Engine, query: Query, settings: Settings, newest: Mapping[str, int]
 ) -> int | None:
     now = engine.closed()
-    every = max(query.every or 0, settings.interval("reevaluation") or 0)
+    every = max(query.every or 0, settings.join.reevaluation or 0)
     windows = [
         (source.relation, _expiry(query, source.window))
         for source in query.sources

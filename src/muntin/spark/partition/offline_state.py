@@ -8,13 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from muntin.spark.deployment import Program
+from muntin.spark.deployment import Deployment
 from muntin.spark.driver.streaming_query import partition_keys
 from muntin.spark.partition.recovery import KeptPartition, recalled
 
 
 def held_at_rest(
-    spark: SparkSession, checkpoint: Path, program: Program, exports: Sequence[tuple[str, str]]
+    spark: SparkSession, checkpoint: Path, program: Deployment, exports: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], list[pa.Table]]:
     """The rows that lanes hold of streams, a table for each partition, after the last batch that is complete."""
     found: dict[tuple[str, str], list[pa.Table]] = {}

@@ -20,6 +20,7 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from muntin.engine.declaration_checks import SINK_OPTIONS
 from muntin.engine.engine import Engine, OnRelease
 from muntin.model.catalog import Stream
 from muntin.model.clock import BEFORE_ALL
@@ -31,10 +32,17 @@ from muntin.planner.distribution import OWN, marked
 from muntin.planner.overload_plan import is_adapting
 from muntin.runtime.external_quota import Governed, LimitState
 from muntin.runtime.suspended_query import reason_of
-from muntin.spark.deployment import Place, Placed, Program
-from muntin.spark.driver.metrics import QueryClock, Stats
-from muntin.spark.exchange.controls import CONTROLS, HELD, Control
-from muntin.spark.exchange.messages import TIMELESS, Output, Part, Share, from_blob, to_blob
+from muntin.spark.deployment import Deployment, Place, PlacedQuery
+from muntin.spark.driver.metrics import PartitionMetrics, QueryClock
+from muntin.spark.exchange.controls import CONTROLS, HELD, ControlRow
+from muntin.spark.exchange.messages import (
+    TIMELESS,
+    Output,
+    Part,
+    PartitionBatch,
+    from_blob,
+    to_blob,
+)
 from muntin.spark.exchange.time_bounds import TimeBounds, bounds_after
 from muntin.spark.partition.next_deadline import next_due
 
@@ -84,7 +92,7 @@ class _Lane:
 class Partition:
     """The engines of one partition under a program."""
 
-    def __init__(self, program: Program, number: int) -> None:
+    def __init__(self, program: Deployment, number: int) -> None:
         self.number = number
         self.extend(program)
         self._lanes: dict[str, _Lane] = {}
@@ -105,13 +113,15 @@ class Partition:
 
     # -- program -----------------------------------------------------------------------------------
 
-    def extend(self, program: Program) -> None:
+    def extend(self, program: Deployment) -> None:
         """Take the program with further changes; they come into force with shares of their epochs."""
         self._program = program
         self._placed = program.placed()
-        self._schemes = {placed.number: frozenset(placed.streams) for placed in self._placed}
+        self._schemes = {
+            placed.partitioning_number: frozenset(placed.streams) for placed in self._placed
+        }
 
-    def _follow(self, share: Share) -> None:
+    def _follow(self, share: PartitionBatch) -> None:
         """Bring the queries up to the epoch of a share, one change after the other."""
         first = share.epoch if self._epoch < 0 else self._epoch + 1
         for epoch in range(first, share.epoch + 1):
@@ -124,25 +134,25 @@ class Partition:
             self.reach = reach_of(self._placed[place] for place in wanted)
         self._begins = {}
 
-    def _drop(self, placed: Placed) -> None:
-        engine = self._lanes[placed.lane].engine
+    def _drop(self, placed: PlacedQuery) -> None:
+        engine = self._lanes[placed.dataflow].engine
         if self._refused.pop(placed.query.name, None) is None:
             for part in placed.parts:
                 engine.drop(part.name)
         if not engine.queries():
-            del self._lanes[placed.lane]
+            del self._lanes[placed.dataflow]
 
-    def _add(self, placed: Placed, carried: Iterable[tuple[str, Part]]) -> None:
-        lane = self._lanes.get(placed.lane)
+    def _add(self, placed: PlacedQuery, carried: Iterable[tuple[str, Part]]) -> None:
+        lane = self._lanes.get(placed.dataflow)
         if lane is None:
-            lane = self._opened(placed, [part for name, part in carried if name == placed.lane])
+            lane = self._opened(placed, [part for name, part in carried if name == placed.dataflow])
         for source in placed.query.sources:
             if source.stored and source.relation not in lane.tables:
                 lane.engine.table(source.relation, from_blob(self._program.tables[source.relation]))
                 lane.tables.add(source.relation)
         self._register(placed, lane.engine)
 
-    def _register(self, placed: Placed, engine: Engine) -> None:
+    def _register(self, placed: PlacedQuery, engine: Engine) -> None:
         """Register the parts of a query, or none of them: then the query is suspended."""
         done = []
         try:
@@ -158,25 +168,33 @@ class Partition:
         """Return the queries that are suspended in this partition, and why."""
         found = {}
         for placed in (self._placed[place] for place in self._active):
-            failed = self._lanes[placed.lane].engine.suspended()
+            failed = self._lanes[placed.dataflow].engine.suspended()
             reasons = [failed[part.name] for part in placed.parts if part.name in failed]
             reason = self._refused.get(placed.query.name) or next(iter(reasons), None)
             if reason is not None:
                 found[placed.query.name] = reason
         return found
 
-    def _opened(self, placed: Placed, carried: list[Part]) -> _Lane:
+    def _opened(self, placed: PlacedQuery, carried: list[Part]) -> _Lane:
         """A new lane; what was late for the partitions before is late for it, too."""
-        everywhere = frozenset(route.stream for route in placed.scheme.routes if route.everywhere)
+        everywhere = frozenset(
+            route.stream for route in placed.partitioning.routes if route.everywhere
+        )
         final = self._program.watermark(placed.streams, self._time.newest)
         engine = Engine.governed_from_outside()
         lane = _Lane(
-            placed.lane, engine, placed.number, frozenset(placed.streams), everywhere, final, final
+            placed.dataflow,
+            engine,
+            placed.partitioning_number,
+            frozenset(placed.streams),
+            everywhere,
+            final,
+            final,
         )
-        self._lanes[placed.lane] = lane
+        self._lanes[placed.dataflow] = lane
         for stream in self._program.streams:
             lane.engine.declare(_as_sent(stream, everywhere))
-        lane.engine.begin_at(self._begins.get(placed.lane, {}))
+        lane.engine.begin_at(self._begins.get(placed.dataflow, {}))
         lane.engine.restore(
             {stream: table for (_, stream), table in _rows_of(carried).items()}, final, self._moment
         )
@@ -184,7 +202,7 @@ class Partition:
 
     # -- rows --------------------------------------------------------------------------------------
 
-    def apply(self, share: Share, on_release: OnRelease | None = None) -> list[Output]:
+    def apply(self, share: PartitionBatch, on_release: OnRelease | None = None) -> list[Output]:
         """Process a share and return what comes of it; ``on_release`` gets results before that, as soon as they are made."""
         arrival = time.monotonic()
         self._move(share)
@@ -224,7 +242,7 @@ class Partition:
 
     def answers(self, controls: Iterable[str]) -> Iterator[Output]:
         """What control rows ask for: the rows that lanes hold; the first partition also tells that they came."""
-        for control in map(Control.from_text, controls):
+        for control in map(ControlRow.from_text, controls):
             if self.number == 0:
                 yield Output(CONTROLS, control.name, pa.table({}))
             for lane, stream in control.exports:
@@ -244,7 +262,7 @@ class Partition:
             rows.filter(rows.column(OWN)).drop_columns([OWN]) if stream in lane.everywhere else rows
         )
 
-    def repeat(self, share: Share) -> None:
+    def repeat(self, share: PartitionBatch) -> None:
         """Process a share whose results are known: only what stays of it in the windows."""
         self._move(share)
         rows, _ = self._in_range(_rows_of(share.parts))
@@ -261,7 +279,7 @@ class Partition:
         self._moment = max(self._moment, share.moment if share.moment is not None else BEFORE_ALL)
         self._forget_results()
 
-    def snapshot(self, batch: int) -> tuple[Share, Since]:
+    def snapshot(self, batch: int) -> tuple[PartitionBatch, Since]:
         """All rows that are held as one share, lane by lane, and how many of them came before each query."""
         carried, since = [], {}
         for name, lane in self._lanes.items():
@@ -271,9 +289,11 @@ class Partition:
                 for stream, table in held.items()
             ]
             since.update(came)
-        return Share(batch, self._epoch, dict(self._time.newest), (), carried=tuple(carried)), since
+        return PartitionBatch(
+            batch, self._epoch, dict(self._time.newest), (), carried=tuple(carried)
+        ), since
 
-    def load(self, share: Share, clock: Clock, since: Since) -> None:
+    def load(self, share: PartitionBatch, clock: Clock, since: Since) -> None:
         """Take a snapshot into a new partition. Time moves when the queries are there: so nothing of it is late."""
         self._follow(replace(share, carried=()))
         self.restore(
@@ -282,7 +302,7 @@ class Partition:
         for place in self._active:
             placed = self._placed[place]
             for part in placed.parts if placed.query.name not in self._refused else ():
-                self._lanes[placed.lane].engine.let_come_before(part.name, since[part.name])
+                self._lanes[placed.dataflow].engine.let_come_before(part.name, since[part.name])
         for name, lane in self._lanes.items():
             rows = {part.stream: from_blob(part.blob) for of, part in share.carried if of == name}
             self._refill(lane, rows, clock.moment if clock.moment > BEFORE_ALL else None)
@@ -294,14 +314,14 @@ class Partition:
         if moment is not None:
             lane.engine.advance(moment, silent=True)
 
-    def _move(self, share: Share) -> None:
+    def _move(self, share: PartitionBatch) -> None:
         """Bring program, limits and watermark up to a share."""
         self._follow(share)
         governed = self._governed()
         self.load_limits(self._limits)
         self._limits = {}
         for limits in (
-            limits for text in share.controls for limits in Control.from_text(text).limits
+            limits for text in share.controls for limits in ControlRow.from_text(text).limits
         ):
             if limits.query in governed:
                 governed[limits.query].limit(limits.rates[self.number], limits.caps[self.number])
@@ -352,15 +372,15 @@ class Partition:
             if name in limits:
                 one.load(limits[name])
 
-    def _results(self, placed: Placed) -> Iterator[Output]:
+    def _results(self, placed: PlacedQuery) -> Iterator[Output]:
         """The results of a query since the last share, or the changes of its parts for its last stage."""
-        engine = self._lanes[placed.lane].engine
+        engine = self._lanes[placed.dataflow].engine
         for part in placed.parts:
             table = engine.handle(part.name).poll()
             if len(table):
                 yield Output(RESULTS, part.name, table)
-        if placed.how.last is not None and (
-            placed.query.emit is Emit.SNAPSHOT or placed.how.last.has_beginning
+        if placed.distribution.last is not None and (
+            placed.query.emit is Emit.SNAPSHOT or placed.distribution.last.has_beginning
         ):
             ask = engine.begun if placed.query.emit is Emit.SNAPSHOT else engine.seen
             first = min(
@@ -369,7 +389,7 @@ class Partition:
             )
             times = {
                 "first": pa.array([first], pa.int64()),
-                "closed": [max(self._lanes[placed.lane].final[0] - 1, self._moment)],
+                "closed": [max(self._lanes[placed.dataflow].final[0] - 1, self._moment)],
             }
             yield Output(CLOCK, placed.query.name, pa.table(times))
 
@@ -378,7 +398,7 @@ class Partition:
         suspended = self.suspended()
         for placed in (self._placed[place] for place in self._active):
             for part in placed.parts if placed.query.name not in suspended else ():
-                self._lanes[placed.lane].engine.handle(part.name).poll()
+                self._lanes[placed.dataflow].engine.handle(part.name).poll()
 
     def _late(self, lane: _Lane, late: dict[str, pa.Table]) -> list[Output]:
         """The late rows of a lane; of a stream that goes several ways the lane tells for which the most are late."""
@@ -420,7 +440,7 @@ class Partition:
                 )
         return found
 
-    def stats(self) -> Stats:
+    def stats(self) -> PartitionMetrics:
         """What there is to tell of the last share."""
         held = sum(lane.engine.bytes_held() for lane in self._lanes.values())
         newest = max(self._time.newest.values(), default=BEFORE_ALL)
@@ -436,15 +456,15 @@ class Partition:
             placed.query.name: self._told_clock(placed)
             for placed in map(self._placed.__getitem__, self._active)
         }
-        return Stats(
+        return PartitionMetrics(
             self._came, self.rows(), final, newest, held, self.number,
             queries=queries, overload=overload, suspended=self.suspended(), clocks=clocks, due=self._due(),
             rows_ahead=self._rows_ahead, times=dict(self._time.newest),
         )  # fmt: skip
 
-    def _told_clock(self, placed: Placed) -> QueryClock:
+    def _told_clock(self, placed: PlacedQuery) -> QueryClock:
         """How far time has come for a query, and which stream it waits for while rows of others wait."""
-        lane = self._lanes[placed.lane]
+        lane = self._lanes[placed.dataflow]
         last = min(
             lane.streams, key=lambda stream: self._program.watermark((stream,), self._time.newest)
         )
@@ -458,7 +478,7 @@ class Partition:
         found = []
         suspended = self.suspended()
         for name, lane in self._lanes.items():
-            places = [place for place in self._active if self._placed[place].lane == name]
+            places = [place for place in self._active if self._placed[place].dataflow == name]
             running = [
                 (place, self._placed[place])
                 for place in places
@@ -475,7 +495,7 @@ class Partition:
         return min(found, default=None)
 
     @staticmethod
-    def _is_to_begin(placed: Placed, engine: Engine) -> bool:
+    def _is_to_begin(placed: PlacedQuery, engine: Engine) -> bool:
         """Whether a query has a result before any row comes and has not seen an instant yet."""
         begins = isinstance(placed.query, Pipeline) and placed.query.has_beginning
         return begins and all(engine.seen(part.name) is None for part in placed.parts)
@@ -510,8 +530,8 @@ def _as_sent(stream: Stream, everywhere: frozenset[str]) -> Stream:
 def _rows_of(parts: Iterable[Part]) -> Rows:
     """The rows of each scheme and stream, tasks in their order."""
     grouped: dict[tuple[int, str], list[pa.Table]] = {}
-    for part in sorted(parts, key=lambda part: (part.scheme, part.stream, part.task)):
-        grouped.setdefault((part.scheme, part.stream), []).append(from_blob(part.blob))
+    for part in sorted(parts, key=lambda part: (part.partitioning, part.stream, part.task)):
+        grouped.setdefault((part.partitioning, part.stream), []).append(from_blob(part.blob))
     return {key: pa.concat_tables(tables).combine_chunks() for key, tables in grouped.items()}
 
 
@@ -553,7 +573,11 @@ class Ledger:
         self.weight += note.rows + _SHARE
 
     def add(
-        self, share: Share, before: Clock, streams: Sequence[Stream], reached: Mapping[int, int]
+        self,
+        share: PartitionBatch,
+        before: Clock,
+        streams: Sequence[Stream],
+        reached: Mapping[int, int],
     ) -> Kept:
         """Note a share; ``reached`` is how far time had come by rows under each scheme before it."""
         floors = {scheme: max(final, before.moment) for scheme, final in reached.items()}
@@ -565,7 +589,7 @@ class Ledger:
         self.kept[-1] = replace(self.kept[-1], after=after)
 
     def replace_all(
-        self, snapshot: Share, since: Since, now: Clock, streams: Sequence[Stream]
+        self, snapshot: PartitionBatch, since: Since, now: Clock, streams: Sequence[Stream]
     ) -> list[int]:
         """Note a snapshot in the place of all shares; the batches of those before its own."""
         gone = [note.batch for note in self.kept if note.batch != snapshot.batch]
@@ -575,7 +599,7 @@ class Ledger:
         return gone
 
     def _note(
-        self, share: Share, before: Clock, streams: Sequence[Stream], since: Since | None, floors: Mapping[int, int]
+        self, share: PartitionBatch, before: Clock, streams: Sequence[Stream], since: Since | None, floors: Mapping[int, int]
     ) -> Kept:  # fmt: skip
         times = {stream.name: stream.time for stream in streams}
         bounds = bounds_after(before.newest, before.ahead, before.moment, share)
@@ -675,17 +699,17 @@ class Reach:
         )
 
 
-def reach_of(queries: Iterable[Placed]) -> dict[tuple[int, str], Reach]:
+def reach_of(queries: Iterable[PlacedQuery]) -> dict[tuple[int, str], Reach]:
     """The reach of queries into every stream under every scheme."""
     found: dict[tuple[int, str], Reach] = {}
     for placed in queries:
         for stream in placed.streams:
-            key = (placed.number, stream)
+            key = (placed.partitioning_number, stream)
             found[key] = reach_into(stream, placed, found.get(key, Reach()))
     return found
 
 
-def reach_into(stream: str, placed: Placed, known: Reach) -> Reach:
+def reach_into(stream: str, placed: PlacedQuery, known: Reach) -> Reach:
     """The reach into a stream with the windows of one more query.
 
     In a limited join of k streams, what an intermediate result of n members may do depends on those of n - 1 members that came in its
@@ -693,7 +717,7 @@ def reach_into(stream: str, placed: Placed, known: Reach) -> Reach:
     expected in a cycle, and what is left of a limit, depends on the cycle before.
     """
     settings = _settings(placed)
-    every = max(placed.query.every or 0, settings.interval("reevaluation") or 0)
+    every = max(placed.query.every or 0, settings.join.reevaluation or 0)
     sources = placed.query.sources
     if not is_adapting(settings):
         for source in sources:
@@ -707,13 +731,8 @@ def reach_into(stream: str, placed: Placed, known: Reach) -> Reach:
             else own
         )
     own = own.times(max(len(sources) - 1, 1))
-    return known.joined(
-        replace(own, micros=own.micros + _CYCLES * (settings.interval("monitoring") or 0))
-    )
+    return known.joined(replace(own, micros=own.micros + _CYCLES * settings.overload.monitoring))
 
 
-def _settings(placed: Placed) -> Settings:
-    settings = Settings()
-    for name, value in placed.registered.settings.items():
-        settings = settings.having(name, value)
-    return settings.of_query(placed.query.options)
+def _settings(placed: PlacedQuery) -> Settings:
+    return Settings.of(**placed.registered.settings).of_query(placed.query.options, SINK_OPTIONS)

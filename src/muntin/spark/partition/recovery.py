@@ -10,10 +10,10 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from muntin.engine.engine import OnRelease
-from muntin.spark.deployment import Program
-from muntin.spark.driver.metrics import Rebuilt, Stats
+from muntin.spark.deployment import Deployment
+from muntin.spark.driver.metrics import PartitionMetrics, Rebuilt
 from muntin.spark.exchange.codec import decode, encode
-from muntin.spark.exchange.messages import Output, Share
+from muntin.spark.exchange.messages import Output, PartitionBatch
 from muntin.spark.partition.partition import Kept, Ledger, Partition
 from muntin.spark.partition.spool import Sent
 
@@ -29,15 +29,15 @@ _KIND = "share"
 @dataclass(frozen=True)
 class _Remembered:
     note: Kept
-    share: Share
+    share: PartitionBatch
 
 
-def remembered(note: Kept, share: Share) -> Memory:
+def remembered(note: Kept, share: PartitionBatch) -> Memory:
     """Return a share and its note as a frame."""
     return encode(_Remembered(note, share), _KIND)
 
 
-def recalled(memory: Memory) -> tuple[Kept, Share]:
+def recalled(memory: Memory) -> tuple[Kept, PartitionBatch]:
     """Return the share and the note in a frame.
 
     Raises
@@ -59,8 +59,8 @@ class Applied:
     outputs: list[Output]
     note: Kept
     gone: list[int]
-    stats: Stats
-    snapshot: Share | None = None
+    stats: PartitionMetrics
+    snapshot: PartitionBatch | None = None
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,14 @@ class Answer:
     sent: list[Sent]
     note: Kept
     gone: list[int]
-    stats: Stats
-    snapshot: Share | None
+    stats: PartitionMetrics
+    snapshot: PartitionBatch | None
 
 
 class KeptPartition:
     """A partition with its ledger; ``version`` is the last batch that was applied."""
 
-    def __init__(self, program: Program, number: int) -> None:
+    def __init__(self, program: Deployment, number: int) -> None:
         self._program = program
         self._partition = Partition(program, number)
         self._ledger = Ledger()
@@ -86,7 +86,7 @@ class KeptPartition:
 
     @classmethod
     def rebuilt(
-        cls, program: Program, number: int, kept: Iterable[tuple[Kept, Share]]
+        cls, program: Deployment, number: int, kept: Iterable[tuple[Kept, PartitionBatch]]
     ) -> KeptPartition:
         """The partition as it was after the last of the shares that are kept: all of them repeated, without results."""
         began = time.time()
@@ -108,7 +108,7 @@ class KeptPartition:
             partition._rebuilt = Rebuilt(partition.rows(), began, time.time())
         return partition
 
-    def extend(self, program: Program) -> bool:
+    def extend(self, program: Deployment) -> bool:
         """Take a program that is this one with further changes; whether it is."""
         known = len(self._program.changes)
         if replace(program, changes=program.changes[:known]) != self._program:
@@ -117,7 +117,7 @@ class KeptPartition:
         self._partition.extend(program)
         return True
 
-    def apply(self, share: Share, on_release: OnRelease | None = None) -> Applied:
+    def apply(self, share: PartitionBatch, on_release: OnRelease | None = None) -> Applied:
         """Apply the next share; ``on_release`` gets results as soon as they are made."""
         self._ledger.add(
             share, self._partition.clock(), self._program.streams, self._partition.reached()
@@ -131,7 +131,7 @@ class KeptPartition:
         snapshot = self._compact(gone)
         return Applied(outputs, self._ledger.kept[-1], gone, stats, snapshot)
 
-    def _compact(self, gone: list[int]) -> Share | None:
+    def _compact(self, gone: list[int]) -> PartitionBatch | None:
         """A snapshot in the place of all shares, when windows per partition hold less than half of what is kept.
 
         Shares never go by age where such a window reads a stream, since it may hold a single old row of them. As many rows have

@@ -32,7 +32,7 @@ class Sent:
 
 
 @dataclass(frozen=True)
-class Outbox:
+class Spool:
     """The folder of the files."""
 
     folder: Path

@@ -40,10 +40,10 @@ from typing import Any
 from muntin.errors import RunError
 from muntin.kernels.jit import prepare
 from muntin.spark.driver.checkpoint import CheckpointError, program_of
-from muntin.spark.exchange.messages import Share
+from muntin.spark.exchange.messages import PartitionBatch
 from muntin.spark.partition.push_channel import Courier, Outlet
 from muntin.spark.partition.recovery import Answer, Applied, KeptPartition, Memory, recalled
-from muntin.spark.partition.spool import Outbox
+from muntin.spark.partition.spool import Spool
 from muntin.spark.partition.wire import receive, send
 from muntin.spark.temp_files import private_folder, sweep
 
@@ -70,11 +70,11 @@ class Request:
 
     program: bytes
     version: int
-    share: Share
+    share: PartitionBatch
     outbox: Path
     outlet: Outlet | None = None
 
-    def told(self) -> tuple[str, str, int, Share, Path, Outlet | None]:
+    def told(self) -> tuple[str, str, int, PartitionBatch, Path, Outlet | None]:
         """As it is sent; the program only by its digest."""
         return (
             "apply",
@@ -342,7 +342,7 @@ class _Serving:
         self._partition = None
         try:
             applied = self._applied(partition, share, outlet)
-            sent = [Outbox(outbox).put(output) for output in applied.outputs]
+            sent = [Spool(outbox).put(output) for output in applied.outputs]
         except Exception as error:  # noqa: BLE001 (whatever it is, the worker has to hear of it)
             send(connection, ("failed", f"{type(error).__name__}: {error}"))
             return
@@ -352,7 +352,9 @@ class _Serving:
             ("applied", Answer(sent, applied.note, applied.gone, applied.stats, applied.snapshot)),
         )
 
-    def _applied(self, partition: KeptPartition, share: Share, outlet: Outlet | None) -> Applied:
+    def _applied(
+        self, partition: KeptPartition, share: PartitionBatch, outlet: Outlet | None
+    ) -> Applied:
         if outlet is None:
             return partition.apply(share)
         releases = self._courier.releases(outlet, share.batch, time.time())

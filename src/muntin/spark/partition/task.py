@@ -15,13 +15,13 @@ from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import MapState, ValueState
 
 from muntin.errors import RunError
-from muntin.spark.deployment import Program
-from muntin.spark.driver.checkpoint import ProgramFile
+from muntin.spark.deployment import Deployment
+from muntin.spark.driver.checkpoint import DeploymentFile
 from muntin.spark.driver.metrics import STATS
 from muntin.spark.driver.query_changes import brought
 from muntin.spark.driver.subscriptions import subscribed
 from muntin.spark.exchange.frames import is_intact
-from muntin.spark.exchange.messages import CONTROL, TIMELESS, Part, Share
+from muntin.spark.exchange.messages import CONTROL, TIMELESS, Part, PartitionBatch
 from muntin.spark.partition.push_channel import Address, Outlet
 from muntin.spark.partition.recovery import Memory, remembered
 from muntin.spark.partition.state_server import Request, Resident, ResidentError
@@ -43,7 +43,7 @@ def current_batch() -> int:
 class Handler:
     """Handles the partitions of a program; ``keys`` are the numbers under which Spark knows them, ``driver`` is where subscribers are."""
 
-    program: ProgramFile
+    program: DeploymentFile
     run: str
     keys: tuple[int, ...]
     driver: Address
@@ -54,7 +54,7 @@ class Handler:
         """Apply the share of a partition; what comes of it."""
         number = self.keys.index(key)
         loaded = self.program.read()
-        program = loaded.program
+        program = loaded.deployment
         share = _share(rows, program)
         header = header_state.get()
         oldest, version, kept = (
@@ -73,7 +73,7 @@ class Handler:
         resident = Resident(self.run, number, os.getppid())
         wanted = subscribed(self.program.subscribed)
         outlet = Outlet(self.driver, number, wanted) if wanted else None
-        request = Request(loaded.content, version, share, self.program.outbox, outlet)
+        request = Request(loaded.content, version, share, self.program.spool, outlet)
         answer = resident.apply(request, lambda: recall(shares, oldest, version, kept))
         shares.updateValue((share.batch,), (remembered(answer.note, answer.snapshot or share),))
         for batch in answer.gone:
@@ -85,7 +85,7 @@ class Handler:
         return pd.DataFrame(outputs, columns=["kind", "name", "rows", "blob", "file"])
 
 
-def _share(frames: Iterator[pd.DataFrame], program: Program) -> Share:
+def _share(frames: Iterator[pd.DataFrame], program: Deployment) -> PartitionBatch:
     batch = current_batch()
     epoch = program.epoch(batch)
     newest: dict[str, int] = {}
@@ -117,7 +117,7 @@ def _share(frames: Iterator[pd.DataFrame], program: Program) -> Share:
         stream: tuple(merge_segments(found, program.max_advance))
         for stream, found in segments.items()
     }
-    return Share(
+    return PartitionBatch(
         batch,
         epoch,
         newest,

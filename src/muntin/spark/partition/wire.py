@@ -12,13 +12,13 @@ from typing import Any
 
 from muntin.spark.exchange.codec import decode_values, encode_values
 from muntin.spark.exchange.frames import CheckpointError
-from muntin.spark.exchange.messages import Share
+from muntin.spark.exchange.messages import PartitionBatch
 from muntin.spark.partition.push_channel import Outlet
 from muntin.spark.partition.recovery import Answer
 
 _KIND = "message"
 _MESSAGES: dict[str, tuple[Any, ...]] = {
-    "apply": (str, int, Share, Path, Outlet | None),
+    "apply": (str, int, PartitionBatch, Path, Outlet | None),
     "extend": (bytes,),
     "rebuild": (bytes, int),
     "extend?": (),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from muntin.errors import InputError
-from muntin.spark.deployment import Program
+from muntin.spark.deployment import Deployment
 from muntin.spark.driver.checkpoint import Checkpoint, CheckpointError
 
 HOLDER = """
@@ -70,9 +70,9 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
     full.acquire()
     (tmp_path / "muntin" / "program.part").symlink_to("/dev/full")
     with pytest.raises(CheckpointError, match="cannot be written to: No space left on device"):
-        full.resume(Program((), {}, (), (), 1))
+        full.resume(Deployment((), {}, (), (), 1))
     (tmp_path / "muntin" / "program.part").unlink()
-    resumed = full.resume(Program((), {}, (), (), 1))
+    resumed = full.resume(Deployment((), {}, (), (), 1))
     assert resumed.run
     full.release()
 

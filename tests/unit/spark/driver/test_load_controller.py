@@ -13,10 +13,10 @@ from muntin.engine.declarations import Declarations
 from muntin.errors import SettingError
 from muntin.model.catalog import Stream
 from muntin.plan.join import JoinPlan
-from muntin.spark.deployment import Program, Registered
-from muntin.spark.driver.load_controller import Done, Governor, Pace
-from muntin.spark.exchange.controls import Control, Limits
-from muntin.spark.exchange.messages import Output, Share
+from muntin.spark.deployment import DeployedQuery, Deployment
+from muntin.spark.driver.load_controller import BatchPacer, LoadController, MeasuredBatch
+from muntin.spark.exchange.controls import ControlRow, ProbeLimits
+from muntin.spark.exchange.messages import Output, PartitionBatch
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import RESULTS, Kept
 from muntin.spark.partition.recovery import KeptPartition
@@ -46,9 +46,9 @@ def planned(**settings: str) -> tuple[JoinPlan, Any]:
 
 def governor(
     partitions: int = 2, interval: float = 2.0, **settings: str
-) -> tuple[Governor, list[Control]]:
-    sent: list[Control] = []
-    made = Governor(partitions, interval, sent.append)
+) -> tuple[LoadController, list[ControlRow]]:
+    sent: list[ControlRow] = []
+    made = LoadController(partitions, interval, sent.append)
     made.add(*planned(**settings))
     return made, sent
 
@@ -64,7 +64,7 @@ def told(arrivals: list[int], matches: float, *, cycles: int = 2) -> Mapping[str
     return {"overload": {"q": {"cycles": cycles, **counts, "stale": 0, "oldest": [SECOND] * 3}}}
 
 
-def analysed(made: Governor) -> None:
+def analysed(made: LoadController) -> None:
     """Wait until what was to be analysed is: batches take longer than that, those of a test do not."""
     made._analysts.submit(int).result()
 
@@ -73,83 +73,83 @@ def analysed(made: Governor) -> None:
 
 
 def test_there_is_no_limit_while_batches_take_no_longer_than_they_may() -> None:
-    pace = Pace(2.0)
+    pace = BatchPacer(2.0)
     for _ in range(5):
-        pace.learn(Done(1.2, 10_000, passed=2.0))
+        pace.learn(MeasuredBatch(1.2, 10_000, passed=2.0))
     assert pace.resources() is None
 
 
 def test_a_batch_that_takes_too_long_has_its_probes_cut_in_proportion_to_what_they_take() -> None:
-    pace = Pace(2.0)
-    pace.learn(Done(0.5, 1_000, passed=2.0, since=2.0))
-    pace.learn(Done(3.5, 100_000, passed=2.0, since=2.0))
+    pace = BatchPacer(2.0)
+    pace.learn(MeasuredBatch(0.5, 1_000, passed=2.0, since=2.0))
+    pace.learn(MeasuredBatch(3.5, 100_000, passed=2.0, since=2.0))
     assert pace.most == pytest.approx(100_000 * 0.73 / 3.03, rel=0.01), (
         "1.2 of 2 seconds, of which 0.47 go by whatever is done"
     )
     assert pace.resources() == pytest.approx((pace.most or 0.0) / 3.5), (
         "the next batch has what came in 3.5 seconds"
     )
-    pace.learn(Done(1.2, pace.most or 0.0, passed=3.5, since=3.5))
+    pace.learn(MeasuredBatch(1.2, pace.most or 0.0, passed=3.5, since=3.5))
     assert pace.resources() == pytest.approx(1.4 * (pace.most or 0.0) / 3.5), (
         "more is given step by step"
     )
-    pace.learn(Done(1.2, pace.most or 0.0, passed=2.0, since=2.0))
+    pace.learn(MeasuredBatch(1.2, pace.most or 0.0, passed=2.0, since=2.0))
     assert pace.resources() == pytest.approx((pace.most or 0.0) / 2.0), (
         "a batch that covered much says nothing about the next one"
     )
 
 
 def test_probes_that_find_more_are_fewer() -> None:
-    pace = Pace(2.0)
-    pace.learn(Done(3.0, 1_000, 9_000, 2.0, 2.0))
+    pace = BatchPacer(2.0)
+    pace.learn(MeasuredBatch(3.0, 1_000, 9_000, 2.0, 2.0))
     assert pace.most == pytest.approx(4_000)
     assert pace.resources() == pytest.approx(400 / 3.0)
     before = 0.0
     for _ in range(4):
-        pace.learn(Done(1.2, 400, 3_600, 2.0, 2.0))
+        pace.learn(MeasuredBatch(1.2, 400, 3_600, 2.0, 2.0))
         before = pace.resources() or 0.0
-    pace.learn(Done(1.2, 200, 3_800, 2.0, 2.0))
+    pace.learn(MeasuredBatch(1.2, 200, 3_800, 2.0, 2.0))
     after = pace.resources() or 0.0
     assert before == pytest.approx(400 / 2.0)
     assert after == pytest.approx(before / 2)
     for _ in range(3):
-        pace.learn(Done(1.2, 400, 3_600, 2.0, 2.0))
+        pace.learn(MeasuredBatch(1.2, 400, 3_600, 2.0, 2.0))
         assert pace.resources() == pytest.approx(after), (
             "what is found comes and goes with the limits: the most of the last batches counts"
         )
-    pace.learn(Done(1.2, 400, 3_600, 2.0, 2.0))
+    pace.learn(MeasuredBatch(1.2, 400, 3_600, 2.0, 2.0))
     assert pace.resources() == pytest.approx(1.4 * after), "more is given step by step"
 
 
 def test_a_batch_with_time_left_gets_more_unless_it_did_not_use_what_it_had() -> None:
-    pace = Pace(2.0)
-    pace.learn(Done(3.0, 60_000, passed=2.0))
+    pace = BatchPacer(2.0)
+    pace.learn(MeasuredBatch(3.0, 60_000, passed=2.0))
     limit = pace.most or 0.0
     assert limit == pytest.approx(24_000)
-    pace.learn(Done(0.6, limit, passed=2.0))
+    pace.learn(MeasuredBatch(0.6, limit, passed=2.0))
     raised = pace.most
     assert raised is not None
     assert limit < raised <= 1.4 * limit
-    pace.learn(Done(0.7, 0.1 * limit, passed=2.0))
+    pace.learn(MeasuredBatch(0.7, 0.1 * limit, passed=2.0))
     assert pace.most == raised
 
 
 def test_it_holds_a_machine_whose_batches_take_longer_the_more_they_probe() -> None:
-    pace = Pace(2.0)
+    pace = BatchPacer(2.0)
     demand, seconds = 400_000.0, 0.0
     for _ in range(20):
         resources = pace.resources()
         allowed = demand if resources is None else min(demand, resources * 2.0)
         seconds = 0.4 + allowed * 1e-5
-        pace.learn(Done(seconds, allowed, passed=2.0))
+        pace.learn(MeasuredBatch(seconds, allowed, passed=2.0))
     assert seconds == pytest.approx(1.2, rel=0.05)
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e-9, 1e6])
 def test_strange_batches_do_not_break_it(seconds: float) -> None:
-    pace = Pace(2.0)
-    pace.learn(Done(3.0, 1_000, passed=2.0))
-    pace.learn(Done(seconds, 0, passed=0.0))
+    pace = BatchPacer(2.0)
+    pace.learn(MeasuredBatch(3.0, 1_000, passed=2.0))
+    pace.learn(MeasuredBatch(seconds, 0, passed=0.0))
     assert pace.resources() is None or float(pace.resources() or 0) > 0
 
 
@@ -216,14 +216,14 @@ def test_without_an_interval_resources_have_to_be_given() -> None:
 
 
 def test_a_control_row_is_read_as_it_was_written() -> None:
-    control = Control("x", (("0", "A"),), (Limits("q", ((1.5, None),), (None,)),))
-    assert Control.from_text(control.to_text()) == control
+    control = ControlRow("x", (("0", "A"),), (ProbeLimits("q", ((1.5, None),), (None,)),))
+    assert ControlRow.from_text(control.to_text()) == control
 
 
 # -- partitions -------------------------------------------------------------------------------------------
 
 
-def shares(program: Program, seed: int) -> Iterator[Share]:
+def shares(program: Deployment, seed: int) -> Iterator[PartitionBatch]:
     """Fourteen batches of random rows; some of them set other limits."""
     drawn = np.random.default_rng(seed)
     packers = {name: Packer(program, name) for name in "ABC"}
@@ -245,11 +245,12 @@ def shares(program: Program, seed: int) -> Iterator[Share]:
                 None if drawn.random() < 0.3 else float(drawn.integers(0, 40)) for _ in range(4)
             )
             controls = (
-                Control(
-                    str(batch), limits=(Limits("q", (rates,), (float(drawn.integers(20, 120)),)),)
+                ControlRow(
+                    str(batch),
+                    limits=(ProbeLimits("q", (rates,), (float(drawn.integers(20, 120)),)),),
                 ).to_text(),
             )
-        yield Share(batch, 0, newest, tuple(parts), controls=controls)
+        yield PartitionBatch(batch, 0, newest, tuple(parts), controls=controls)
 
 
 def results(outputs: list[Output]) -> list[str]:
@@ -264,12 +265,12 @@ def test_a_limited_partition_built_again_before_any_share_makes_the_same_choices
     choice: str, seed: int
 ) -> None:
     streams = tuple(Stream(name, SCHEMA, "ts", 0) for name in "ABC")
-    program = Program(
-        streams, {}, (Registered("q", SQL, {**ADAPT, "probe_choice": choice}),), (), 1
+    program = Deployment(
+        streams, {}, (DeployedQuery("q", SQL, {**ADAPT, "probe_choice": choice}),), (), 1
     )
-    plain = Program(streams, {}, (Registered("q", SQL, {}),), (), 1)
+    plain = Deployment(streams, {}, (DeployedQuery("q", SQL, {}),), (), 1)
     unbroken, complete = KeptPartition(program, 0), KeptPartition(plain, 0)
-    store: dict[int, tuple[Kept, Share]] = {}
+    store: dict[int, tuple[Kept, PartitionBatch]] = {}
     made, possible = 0, 0
     for share in shares(program, seed):
         kept = KeptPartition.rebuilt(program, 0, store.values())

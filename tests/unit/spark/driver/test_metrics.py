@@ -12,9 +12,9 @@ import pytest
 
 from muntin.model.catalog import Stream
 from muntin.runtime.metrics import ResponseTimes
-from muntin.spark.deployment import Program, Registered
-from muntin.spark.driver.metrics import Rebuilt, Stats, Tally
-from muntin.spark.exchange.messages import Part, Share
+from muntin.spark.deployment import DeployedQuery, Deployment
+from muntin.spark.driver.metrics import PartitionMetrics, Rebuilt, RunMetrics
+from muntin.spark.exchange.messages import Part, PartitionBatch
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.recovery import KeptPartition
 
@@ -31,8 +31,8 @@ def test_rows_count_once_under_several_schemes() -> None:
         "SELECT A.k FROM A [ROWS 3], B [ROWS 3] WHERE A.k = B.k",
     )
     streams = (Stream("A", SCHEMA, "ts", 0), Stream("B", SCHEMA, "ts", 0))
-    program = Program(
-        streams, {}, tuple(Registered(f"q{n}", sql, {}) for n, sql in enumerate(queries)), (), 3
+    program = Deployment(
+        streams, {}, tuple(DeployedQuery(f"q{n}", sql, {}) for n, sql in enumerate(queries)), (), 3
     )
     rows = {
         "A": pa.table(
@@ -44,10 +44,10 @@ def test_rows_count_once_under_several_schemes() -> None:
     for stream, table in rows.items():
         for partition, part in Packer(program, stream).pack(table, 0):
             parts[partition].append(part)
-    share = [Share(0, 0, {"A": 5, "B": 7}, tuple(own)) for own in parts]
+    share = [PartitionBatch(0, 0, {"A": 5, "B": 7}, tuple(own)) for own in parts]
     partitions = [KeptPartition(program, number) for number in range(3)]
     told = [partition.apply(share[number]).stats for number, partition in enumerate(partitions)]
-    tally = Tally()
+    tally = RunMetrics()
     tally.add(0, [json.loads(stats.to_blob()) for stats in told], {}, {})
     assert tally.rows_in == {"A": 5, "B": 2}
     assert {stats.final for stats in told} == {5}
@@ -55,7 +55,7 @@ def test_rows_count_once_under_several_schemes() -> None:
     assert tally.told(["A", "B"], {"q0": "Q0"})["watermark"] == "1970-01-01 00:00:00.000005"
     assert tally.bytes_held == sum(stats.bytes_held for stats in told) > 0
     assert tally.workers == {0: {0}, 1: {0}, 2: {0}}
-    moved = partitions[0].apply(Share(1, 0, {}, (), 9)).stats
+    moved = partitions[0].apply(PartitionBatch(1, 0, {}, (), 9)).stats
     assert (moved.rows_in, moved.rows_held, moved.final, moved.newest) == (
         {},
         partitions[0].rows(),
@@ -67,7 +67,7 @@ def test_rows_count_once_under_several_schemes() -> None:
 def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_again_counts_once() -> (
     None
 ):
-    tally = Tally()
+    tally = RunMetrics()
     assert tally.told(["A"], {}) == {
         "streams": {"A": {"rows": 0, "late": 0, "ahead": 0}},
         "results": {}, "queries": {}, "unsent": 0, "rows_held": 0, "bytes_held": 0, "workers": [],
@@ -79,7 +79,7 @@ def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_agai
         (6, 4, 20, 2_500_000, 79),
     ):
         stats = [
-            Stats(
+            PartitionMetrics(
                 {"A": rows}, held, final, final + 1, 10 * held, partition, worker, unsent=partition
             )
             for partition in (0, 1)
@@ -117,13 +117,13 @@ def measured(waits: list[float], buffers: dict[str, int]) -> dict[str, Any]:
 
 def told_of(partition: int, **queries: dict[str, Any]) -> dict[str, Any]:
     told: dict[str, Any] = json.loads(
-        Stats({}, 0, 0, partition=partition, queries=queries).to_blob()
+        PartitionMetrics({}, 0, 0, partition=partition, queries=queries).to_blob()
     )
     return told
 
 
 def test_response_times_of_partitions_are_those_of_all_results_and_buffers_add_up() -> None:
-    tally = Tally()
+    tally = RunMetrics()
     first = [
         told_of(0, Q=measured([1.0] * 97, {"join": 5, "input": 1}), p=measured([7.0], {})),
         told_of(1, Q=measured([9.0] * 3, {"join": 2, "input": 0})),
@@ -155,14 +155,14 @@ def test_response_times_of_partitions_are_those_of_all_results_and_buffers_add_u
 
 def test_a_partition_tells_response_times_of_each_share_from_its_arrival_on() -> None:
     queries = (
-        Registered("q", "SELECT k FROM A WINDOW 9 SECONDS", {}),
-        Registered("none", "SELECT k FROM A WHERE k > 9 WINDOW 9 SECONDS", {}),
+        DeployedQuery("q", "SELECT k FROM A WINDOW 9 SECONDS", {}),
+        DeployedQuery("none", "SELECT k FROM A WHERE k > 9 WINDOW 9 SECONDS", {}),
     )
-    program = Program((Stream("A", SCHEMA, "ts", 0),), {}, queries, (), 1)
+    program = Deployment((Stream("A", SCHEMA, "ts", 0),), {}, queries, (), 1)
     partition = KeptPartition(program, 0)
     for batch, times in enumerate(([1, 2], [3])):
         rows = pa.table({"k": [1] * len(times), "j": [2] * len(times), "ts": times}).cast(SCHEMA)
-        share = Share(
+        share = PartitionBatch(
             batch,
             0,
             {"A": times[-1]},
@@ -181,13 +181,13 @@ def test_a_partition_tells_response_times_of_each_share_from_its_arrival_on() ->
 
 
 def test_times_before_1970_are_told() -> None:
-    tally = Tally()
-    tally.add(0, [json.loads(Stats({}, 0, -1).to_blob())], {}, {})
+    tally = RunMetrics()
+    tally.add(0, [json.loads(PartitionMetrics({}, 0, -1).to_blob())], {}, {})
     assert tally.told([], {})["watermark"] == "1969-12-31 23:59:59.999999"
 
 
 def test_what_was_told_after_a_batch_is_kept_for_a_while() -> None:
-    tally = Tally()
+    tally = RunMetrics()
     for batch in [*range(150), 120]:
         tally.note(batch, {"batch": batch})
     assert tally.noted(49) is None
@@ -200,7 +200,7 @@ def test_what_was_told_after_a_batch_is_kept_for_a_while() -> None:
 
 def test_rebuilds_of_one_micro_batch_overlap() -> None:
     """Seconds of the clock go from the first beginning to the last end; those of partitions add up."""
-    tally = Tally()
+    tally = RunMetrics()
     for began, ended in ((10.0, 12.0), (11.0, 14.0)):
         tally.rebuilds.add([Rebuilt(100, began, began + 1), Rebuilt(50, began + 0.5, ended)])
     tally.rebuilds.add([])
@@ -213,16 +213,18 @@ def test_rebuilds_of_one_micro_batch_overlap() -> None:
 
 
 def test_a_partition_that_was_built_again_says_so_once() -> None:
-    program = Program(
+    program = Deployment(
         (Stream("A", SCHEMA, "ts", 0),),
         {},
-        (Registered("q", "SELECT k FROM A WINDOW 9 SECONDS", {}),),
+        (DeployedQuery("q", "SELECT k FROM A WINDOW 9 SECONDS", {}),),
         (),
         1,
     )
     rows = pa.table({"k": [1, 2], "j": [1, 2], "ts": [1, 2]}).cast(SCHEMA)
     shares = [
-        Share(batch, 0, {"A": 2}, tuple(part for _, part in Packer(program, "A").pack(rows, 0)))
+        PartitionBatch(
+            batch, 0, {"A": 2}, tuple(part for _, part in Packer(program, "A").pack(rows, 0))
+        )
         for batch in range(3)
     ]
     first = KeptPartition(program, 0).apply(shares[0])
@@ -238,19 +240,19 @@ def test_a_partition_that_was_built_again_says_so_once() -> None:
 def test_progress_names_for_each_query_the_watermark_and_the_stream_that_it_waits_for() -> None:
     streams = (Stream("A", SCHEMA, "ts", 0), Stream("B", SCHEMA, "ts", 0))
     queries = (
-        Registered("alone", "SELECT k FROM A WINDOW 1 SECOND", {}),
-        Registered("Pairs", "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", {}),
+        DeployedQuery("alone", "SELECT k FROM A WINDOW 1 SECOND", {}),
+        DeployedQuery("Pairs", "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", {}),
     )
-    program = Program(streams, {}, queries, (), 2)
+    program = Deployment(streams, {}, queries, (), 2)
     table = pa.table({"k": [1, 1], "j": [1, 1], "ts": [3, 5]}).cast(SCHEMA)
     parts: list[list[Part]] = [[], []]
     for partition, part in Packer(program, "A").pack(table, 0):
         parts[partition].append(part)
     partitions = [KeptPartition(program, number) for number in range(2)]
-    tally = Tally()
+    tally = RunMetrics()
 
     def told(batch: int, newest: dict[str, int], parts: list[list[Part]]) -> dict[str, Any]:
-        shares = [Share(batch, 0, newest, tuple(own)) for own in parts]
+        shares = [PartitionBatch(batch, 0, newest, tuple(own)) for own in parts]
         stats = [
             partition.apply(share).stats
             for partition, share in zip(partitions, shares, strict=True)

@@ -7,9 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from muntin.engine.declaration_checks import SINK_OPTIONS
 from muntin.model.catalog import Stream
 from muntin.model.settings import Settings
-from muntin.spark.deployment import Change, Program, Registered
+from muntin.spark.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.driver.checkpoint import Checkpoint, CheckpointError
 from muntin.spark.driver.resume_plan import in_force, meaning_of, resumption
 
@@ -26,24 +27,20 @@ NOTHING: frozenset[str] = frozenset()
 
 def registered(
     sql: str, sink: str = "parquet /out", name: str = "q", incarnation: str = "old", **settings: str
-) -> Registered:
-    plain = Registered(name, sql, settings)
-    having = Settings()
-    for setting, value in settings.items():
-        having = having.having(setting, value)
-    query = Program(STREAMS).bind(plain)
-    return Registered(
-        name, sql, settings, meaning_of(query, having.of_query(query.options)), sink, incarnation
-    )
+) -> DeployedQuery:
+    plain = DeployedQuery(name, sql, settings)
+    query = Deployment(STREAMS).bind(plain)
+    meaning = meaning_of(query, Settings.of(**settings).of_query(query.options, SINK_OPTIONS))
+    return DeployedQuery(name, sql, settings, meaning, sink, incarnation)
 
 
-def program(*queries: Registered) -> Program:
-    return Program(STREAMS, {}, queries)
+def program(*queries: DeployedQuery) -> Deployment:
+    return Deployment(STREAMS, {}, queries)
 
 
 def outcome(
-    before: Registered,
-    now: Registered,
+    before: DeployedQuery,
+    now: DeployedQuery,
     anew: frozenset[str] = NOTHING,
     *,
     may_replace: bool = False,
@@ -52,7 +49,7 @@ def outcome(
     if found.added:
         assert (found.dropped, found.added) == ((before.name,), (now,))
         return "anew"
-    (query,) = found.program.queries
+    (query,) = found.deployment.queries
     assert (query.sql, query.settings, query.incarnation) == (
         now.sql,
         now.settings,
@@ -142,14 +139,17 @@ def test_the_query_in_force_is_resumed_not_one_of_the_same_name_before_it() -> N
         registered(CHANGES, incarnation="first"),
         registered(WIDER, incarnation="second"),
     )
-    stored = Program(
-        STREAMS, {}, (first,), (Change(3, dropped="q"), Change(3, added=second, lane="x"))
+    stored = Deployment(
+        STREAMS,
+        {},
+        (first,),
+        (QueryChange(3, dropped="q"), QueryChange(3, added=second, dataflow="x")),
     )
     found = resumption(
         stored, program(registered(WIDER, expiry="lazy")), NOTHING, may_replace=False
     )
-    assert found.program.queries == (first,)
-    assert [(query.incarnation, query.settings) for query in in_force(found.program)] == [
+    assert found.deployment.queries == (first,)
+    assert [(query.incarnation, query.settings) for query in in_force(found.deployment)] == [
         ("second", {"expiry": "lazy"})
     ]
     assert (found.dropped, found.added) == ((), ())
@@ -171,7 +171,7 @@ def test_results_in_a_checkpoint_whose_spark_files_are_gone_are_not_overwritten(
         assert batch.exists()
         checkpoint.resume(program(registered(CHANGES)), may_replace=True)
         assert not batch.exists()
-    for place in ("last", "carried", "outbox"):
+    for place in ("global", "carried", "spool"):
         (tmp_path / "muntin" / place / "0").mkdir(parents=True)
     checkpoint.resume(program(registered(CHANGES)))
     assert sorted(path.name for path in (tmp_path / "muntin").iterdir()) == [

@@ -10,14 +10,16 @@ import pyarrow as pa
 import pytest
 
 from muntin.errors import RunError, SettingError
-from muntin.spark.driver.sink_ownership import MARKER, LocalFolder, Owner
+from muntin.spark.driver.sink_ownership import MARKER, LocalFolder, SinkOwner
 from muntin.spark.sinks import FileSink
 
 ROWS = pa.table({"_op": ["+"], "v": [1]})
-OWNER = Owner("run one" * 4, "q", "first", "/state/one")
+OWNER = SinkOwner("run one" * 4, "q", "first", "/state/one")
 
 
-def written(folder: Path, owner: Owner, batches: int = 2, *, may_replace: bool = False) -> FileSink:
+def written(
+    folder: Path, owner: SinkOwner, batches: int = 2, *, may_replace: bool = False
+) -> FileSink:
     sink = FileSink(folder, "json")
     sink.claim(owner, replace=may_replace)
     for batch in range(batches):
@@ -59,7 +61,7 @@ def test_another_run_is_refused_with_both_named_and_nothing_is_changed(tmp_path:
     ids=["changed", "renamed"],
 )
 def test_another_query_of_the_same_run_is_refused_until_it_may_replace(
-    tmp_path: Path, other: Owner, fact: str
+    tmp_path: Path, other: SinkOwner, fact: str
 ) -> None:
     written(tmp_path, OWNER, 3)
     (tmp_path / "batches of mine.json").touch()

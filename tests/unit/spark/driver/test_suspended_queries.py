@@ -13,36 +13,36 @@ from pyspark.sql import Row
 from muntin.errors import EvaluationError
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.catalog import Stream
-from muntin.spark.deployment import Change, Program, Registered
+from muntin.spark.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.driver.checkpoint import CheckpointError
 from muntin.spark.driver.metrics import STATS
-from muntin.spark.driver.output_writer import Delivery, Found, Standing
-from muntin.spark.driver.suspended_queries import Suspended
-from muntin.spark.exchange.messages import Part, Share, to_blob
+from muntin.spark.driver.output_writer import Found, OutputWriter, RegisteredQuery
+from muntin.spark.driver.suspended_queries import SuspendedQueries
+from muntin.spark.exchange.messages import Part, PartitionBatch, to_blob
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import RESULTS
 from muntin.spark.partition.recovery import Applied, KeptPartition
-from muntin.spark.partition.spool import Outbox
+from muntin.spark.partition.spool import Spool
 from muntin.sql.script import read_query
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 SECOND = 1_000_000
 MARK = 777_001
 """A number that only occurs in expressions that are made to fail."""
-HEALTHY = Registered("healthy", "SELECT k FROM A WINDOW 1 MINUTE", {})
-FAILING = Registered("failing", f"SELECT k + {MARK} AS v FROM A WINDOW 1 MINUTE", {})
-COUNTING = Registered("counting", f"SELECT count(*) + {MARK} AS n FROM A WINDOW 1 MINUTE", {})
+HEALTHY = DeployedQuery("healthy", "SELECT k FROM A WINDOW 1 MINUTE", {})
+FAILING = DeployedQuery("failing", f"SELECT k + {MARK} AS v FROM A WINDOW 1 MINUTE", {})
+COUNTING = DeployedQuery("counting", f"SELECT count(*) + {MARK} AS n FROM A WINDOW 1 MINUTE", {})
 
 
-def program_of(*queries: Registered, changes: tuple[Change, ...] = ()) -> Program:
-    return Program((Stream("A", SCHEMA, "ts", 0),), {}, queries, changes, 2)
+def program_of(*queries: DeployedQuery, changes: tuple[QueryChange, ...] = ()) -> Deployment:
+    return Deployment((Stream("A", SCHEMA, "ts", 0),), {}, queries, changes, 2)
 
 
-def share(program: Program, partition: int, batch: int, *keys: int) -> Share:
+def share(program: Deployment, partition: int, batch: int, *keys: int) -> PartitionBatch:
     times = pa.array([(batch + 1) * SECOND - key for key in keys]).cast(pa.timestamp("us"))
     rows = pa.table([pa.array(keys), times], schema=SCHEMA)
     parts = [part for home, part in Packer(program, "A").pack(rows, 0) if home == partition]
-    return Share(batch, program.epoch(batch), {"A": (batch + 1) * SECOND}, tuple(parts))
+    return PartitionBatch(batch, program.epoch(batch), {"A": (batch + 1) * SECOND}, tuple(parts))
 
 
 def results(applied: Applied) -> dict[str, int]:
@@ -85,8 +85,8 @@ def test_a_query_that_cannot_be_registered_does_not_stop_its_partition(
 ) -> None:
     """Its join reads the rows that are held when it begins."""
     sql = f"SELECT x.k FROM A x, A y WHERE x.k + {MARK} = y.k + {MARK} WINDOW 1 MINUTE"
-    joined = Registered("joined", sql, {})
-    changes = (Change(1, added=joined, lane="0"), Change(3, dropped="joined"))
+    joined = DeployedQuery("joined", sql, {})
+    changes = (QueryChange(1, added=joined, dataflow="0"), QueryChange(3, dropped="joined"))
     program = program_of(HEALTHY, changes=changes)
     partition = KeptPartition(program, 0)
     rows = to_blob(
@@ -95,7 +95,7 @@ def test_a_query_that_cannot_be_registered_does_not_stop_its_partition(
     break_marked(monkeypatch)
     for batch in range(4):
         part = Part(0, "A", 0, rows)
-        own = Share(
+        own = PartitionBatch(
             batch, program.epoch(batch), {"A": (batch + 1) * SECOND}, (part,) if not batch else ()
         )
         applied = partition.apply(own)
@@ -119,10 +119,10 @@ class Collected:
 class Run:
     """Two partitions and a delivery, batch by batch; ``broken`` says in which partition expressions fail."""
 
-    def __init__(self, folder: Path, program: Program) -> None:
+    def __init__(self, folder: Path, program: Deployment) -> None:
         self.program = program
         self.partitions = [KeptPartition(program, number) for number in range(2)]
-        self.delivery = Delivery(folder, Outbox(folder / "outbox"))
+        self.delivery = OutputWriter(folder, Spool(folder / "spool"))
         self.sinks: dict[str, Collected] = {}
 
     def batch(
@@ -140,7 +140,7 @@ class Run:
             found.setdefault((STATS, ""), []).append(Row(blob=applied.stats.to_blob()))
         self.delivery.deliver(found, batch, self.standing(), self.program.streams)
 
-    def standing(self) -> dict[str, Standing]:
+    def standing(self) -> dict[str, RegisteredQuery]:
         queries = [
             self.program.all_queries()[place]
             for place in self.program.active(len(self.program.changes))
@@ -149,7 +149,7 @@ class Run:
         for registered in queries:
             query = read_query(registered.sql, registered.name, self.program.catalog())
             sink = self.sinks.setdefault(registered.name, Collected())
-            found[registered.name] = Standing(registered, query, None, sink)  # type: ignore[arg-type]
+            found[registered.name] = RegisteredQuery(registered, query, None, sink)  # type: ignore[arg-type]
         return found
 
 
@@ -167,7 +167,7 @@ def test_a_query_that_fails_in_one_partition_stops_in_all(
     assert run.sinks["failing"].counts == [20, 0, 0]
     assert "nothing works" in run.delivery.suspended["failing"]
     assert not caplog.records
-    restarted = Delivery(tmp_path, Outbox(tmp_path / "outbox"))
+    restarted = OutputWriter(tmp_path, Spool(tmp_path / "spool"))
     restarted.begin(run.program, 3)
     assert restarted.suspended == run.delivery.suspended
 
@@ -178,7 +178,7 @@ def test_a_last_stage_that_fails_suspends_only_its_query(
     run = Run(tmp_path, program_of(HEALTHY, COUNTING))
     run.delivery.begin(run.program, 0)
     run.batch(0, monkeypatch)
-    assert run.program.placed()[1].how.last is not None
+    assert run.program.placed()[1].distribution.last is not None
     before = list(run.sinks["counting"].counts)
     break_marked(monkeypatch)
     for batch in (1, 2):
@@ -190,10 +190,10 @@ def test_a_last_stage_that_fails_suspends_only_its_query(
 
 def test_a_query_that_is_registered_again_runs(tmp_path: Path) -> None:
     """It has another place; the old one is forgotten."""
-    suspended = Suspended(tmp_path / "suspended")
+    suspended = SuspendedQueries(tmp_path / "suspended")
     suspended.add(1, "q", "no reason")
     suspended.keep({0, 2})
-    again = Suspended(tmp_path / "suspended")
+    again = SuspendedQueries(tmp_path / "suspended")
     again.load()
     assert again.reasons == {}
 
@@ -201,14 +201,14 @@ def test_a_query_that_is_registered_again_runs(tmp_path: Path) -> None:
 def test_a_damaged_file_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "suspended").write_text("[1")
     with pytest.raises(CheckpointError, match="suspended is damaged"):
-        Suspended(tmp_path / "suspended").load()
+        SuspendedQueries(tmp_path / "suspended").load()
 
 
 def test_rows_are_spread_although_their_key_cannot_be_evaluated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sql = f"SELECT x.k FROM A x, A y WHERE x.k + {MARK} = y.k + {MARK} WINDOW 1 MINUTE"
-    program = program_of(Registered("joined", sql, {}))
+    program = program_of(DeployedQuery("joined", sql, {}))
     break_marked(monkeypatch)
     assert share(program, 0, 0, *range(5_000)).parts
     assert not share(program, 1, 0, *range(5_000)).parts

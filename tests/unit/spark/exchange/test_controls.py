@@ -15,7 +15,7 @@ import pytest
 
 from muntin.errors import MuntinError
 from muntin.spark.exchange import controls as module
-from muntin.spark.exchange.controls import Control, Controls, Heartbeat
+from muntin.spark.exchange.controls import ControlLog, ControlRow, Heartbeat
 
 
 def files(folder: Path) -> list[Path]:
@@ -50,10 +50,10 @@ def test_control_files_are_ordered_by_their_numbers_also_when_the_clock_goes_bac
         monkeypatch.setattr(
             time, "time_ns", lambda hours=restart: (1_800_000_000 - 3600 * hours) * 10**9
         )
-        controls = Controls(folder)
+        controls = ControlLog(folder)
         for number in range(3):
             controls.tell(number)
-            controls.send(Control(f"c{number}"))
+            controls.send(ControlRow(f"c{number}"))
         written = files(folder)
         times += [path.stat().st_mtime for path in written]
         for path in written:
@@ -67,7 +67,7 @@ def test_numbers_go_on_after_a_block_of_them_is_used_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_BLOCK", 2)
-    controls = Controls(tmp_path / "muntin" / "controls")
+    controls = ControlLog(tmp_path / "muntin" / "controls")
     for number in range(5):
         controls.tell(number)
     assert [path.stat().st_mtime for path in files(tmp_path / "muntin" / "controls")] == [
@@ -80,7 +80,7 @@ def test_numbers_go_on_after_a_block_of_them_is_used_up(
 
 
 def test_a_full_disk_is_a_clear_error_and_leaves_no_part_of_a_file(tmp_path: Path) -> None:
-    controls = Controls(tmp_path / "muntin" / "controls")
+    controls = ControlLog(tmp_path / "muntin" / "controls")
     controls.tell(1)
     with full_disk(), pytest.raises(MuntinError, match="cannot be written to: File too large"):
         controls.tell(2)
@@ -100,7 +100,7 @@ def test_a_heartbeat_that_cannot_be_written_is_logged_once_counted_and_retried(
     folder = tmp_path / "muntin" / "controls"
     (tmp_path / "muntin").touch()  # so that there can be no folder
     caplog.set_level(logging.INFO, "muntin.spark")
-    heartbeat = Heartbeat(Controls(folder), 0, lambda: 0, beat=0.01)
+    heartbeat = Heartbeat(ControlLog(folder), 0, lambda: 0, beat=0.01)
     try:
         wait_until(lambda: heartbeat.failures >= 3)
         (tmp_path / "muntin").unlink()
@@ -122,7 +122,7 @@ def test_a_heartbeat_is_sent_only_when_time_alone_can_change_a_result(tmp_path: 
         asked.append(due[0])
         return due[0]
 
-    heartbeat = Heartbeat(Controls(folder), 0, when, beat=0.01)
+    heartbeat = Heartbeat(ControlLog(folder), 0, when, beat=0.01)
     try:
         wait_until(lambda: len(asked) > 3)
         due[0] = time.time_ns() // 1000 + 3_600_000_000

@@ -12,16 +12,16 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from muntin.spark.deployment import Change, Program, Registered
+from muntin.spark.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.driver import checkpoint as checkpoint_module
-from muntin.spark.driver.checkpoint import Checkpoint, CheckpointError, ProgramFile
+from muntin.spark.driver.checkpoint import Checkpoint, CheckpointError, DeploymentFile
 from muntin.spark.driver.global_stage_log import StageLog
-from muntin.spark.driver.query_changes import Wanted, brought, settled
+from muntin.spark.driver.query_changes import PendingChange, brought, settled
 from muntin.spark.driver.streaming_query import _packer, _packers
 from muntin.spark.exchange.frames import MAGIC, VERSION, is_intact, pack, unpack, write_file
 from muntin.spark.exchange.messages import Output, from_blob, to_blob
 from muntin.spark.partition.recovery import recalled
-from muntin.spark.partition.spool import Outbox
+from muntin.spark.partition.spool import Spool
 from muntin.spark.partition.state_server import ResidentError
 from muntin.spark.partition.task import recall
 from tests.unit.spark.partition.test_recovery import PAIRS, program_of, shares
@@ -169,7 +169,9 @@ def test_a_planted_stage_file_is_not_run(tmp_path: Path, trap: tuple[bytes, Path
 def test_planted_rows_of_a_lane_are_not_run(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
     content, sprung = trap
     rows = from_blob(next(shares(PROGRAM, ["1 2"])).parts[0].blob)
-    added = Wanted(Registered("r", "SELECT a.k FROM A a, A b WHERE a.v = b.v WINDOW 9 SECONDS", {}))
+    added = PendingChange(
+        DeployedQuery("r", "SELECT a.k FROM A a, A b WHERE a.v = b.v WINDOW 9 SECONDS", {})
+    )
     program = settled(PROGRAM, added, 1, {("0", "A"): [rows]}, tmp_path)
     ((_, part),) = brought(program, range(1), 0, tmp_path)
     assert len(from_blob(part.blob)) == 2
@@ -201,7 +203,7 @@ def test_a_planted_share_is_not_run(trap: tuple[bytes, Path]) -> None:
 
 def test_planted_outputs_are_not_run(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
     content, sprung = trap
-    outbox = Outbox(tmp_path)
+    outbox = Spool(tmp_path)
     sent = outbox.put(Output("results", "q", pa.table({"v": range(100_000)})))
     (tmp_path / sent.file).write_bytes(content)
     with pytest.raises(CheckpointError, match=rf"{sent.file} is damaged"):
@@ -224,17 +226,17 @@ def test_pickle_is_imported_nowhere_but_where_spark_asks_for_it() -> None:
 
 def test_twenty_changes_of_a_program_with_a_large_table_keep_one_version(tmp_path: Path) -> None:
     rows = to_blob(pa.table({"v": range(700_000)}), compressed=False)
-    program = Program(PROGRAM.streams, {"T": rows}, PROGRAM.queries, (), 1)
-    checkpoint, file = Checkpoint(tmp_path), ProgramFile(str(tmp_path / "muntin" / "program"))
+    program = Deployment(PROGRAM.streams, {"T": rows}, PROGRAM.queries, (), 1)
+    checkpoint, file = Checkpoint(tmp_path), DeploymentFile(str(tmp_path / "muntin" / "program"))
     checkpoint_module._loaded.clear()
     _packers.clear()
     for number in range(20):
-        changes = tuple(Change(at, dropped=f"gone{at}") for at in range(number))
+        changes = tuple(QueryChange(at, dropped=f"gone{at}") for at in range(number))
         checkpoint.write(
-            "run", Program(program.streams, program.tables, program.queries, changes, 1)
+            "run", Deployment(program.streams, program.tables, program.queries, changes, 1)
         )
         loaded = file.read()
-        assert len(loaded.program.changes) == number, "the newest version is read"
+        assert len(loaded.deployment.changes) == number, "the newest version is read"
         assert file.read() is loaded
         assert _packer(loaded, "A", 0) is _packer(loaded, "A", 0)
         assert len(checkpoint_module._loaded) == 1
@@ -247,5 +249,5 @@ def test_programs_of_many_engines_are_let_go(tmp_path: Path) -> None:
     for number in range(3 * checkpoint_module._MOST_LOADED):
         checkpoint = Checkpoint(tmp_path / str(number))
         checkpoint.write("run", PROGRAM)
-        assert checkpoint.tasks.read().program == PROGRAM
+        assert checkpoint.tasks.read().deployment == PROGRAM
         assert len(checkpoint_module._loaded) <= checkpoint_module._MOST_LOADED

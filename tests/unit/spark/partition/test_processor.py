@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from muntin.spark.exchange.messages import Share
+from muntin.spark.exchange.messages import PartitionBatch
 from muntin.spark.partition.partition import Clock, Kept
 from muntin.spark.partition.recovery import recalled, remembered
 from muntin.spark.partition.state_server import ResidentError
@@ -32,7 +32,9 @@ def told(shares: dict[int, bytes], kept: int) -> list[bytes]:
 
 def test_kept_shares_that_are_missing_or_damaged_are_told() -> None:
     notes = {batch: Kept(batch, Clock({}, 0), {}) for batch in (2, 3, 5)}
-    whole = {batch: remembered(note, Share(batch, 0, {}, ())) for batch, note in notes.items()}
+    whole = {
+        batch: remembered(note, PartitionBatch(batch, 0, {}, ())) for batch, note in notes.items()
+    }
     assert [recalled(memory)[0] for memory in told(whole, 3)] == list(notes.values()), (
         "batch 4 had no input"
     )

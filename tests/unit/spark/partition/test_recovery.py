@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from muntin.model.catalog import Stream
-from muntin.spark.deployment import Change, Program, Registered
-from muntin.spark.exchange.messages import Output, Share, from_blob
+from muntin.spark.deployment import DeployedQuery, Deployment, QueryChange
+from muntin.spark.exchange.messages import Output, PartitionBatch, from_blob
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition import recovery as rebuilding
 from muntin.spark.partition.partition import LATE, RESULTS, Kept
@@ -31,8 +31,10 @@ RUNS = [
 ]  # fmt: skip
 
 
-def program_of(sql: str, slack: int = 0) -> Program:
-    return Program((Stream("A", SCHEMA, "ts", slack),), {}, (Registered("q", sql, {}),), (), 1)
+def program_of(sql: str, slack: int = 0) -> Deployment:
+    return Deployment(
+        (Stream("A", SCHEMA, "ts", slack),), {}, (DeployedQuery("q", sql, {}),), (), 1
+    )
 
 
 def rows_at(seconds: list[int]) -> pa.Table:
@@ -43,14 +45,14 @@ def rows_at(seconds: list[int]) -> pa.Table:
     )
 
 
-def shares(program: Program, batches: list[str]) -> Iterator[Share]:
+def shares(program: Deployment, batches: list[str]) -> Iterator[PartitionBatch]:
     packer = Packer(program, "A")
     for number, batch in enumerate(batches):
         seconds = [int(word) for word in batch.split() if word[0] != "@"]
         moment = next((int(word[1:]) * SECOND for word in batch.split() if word[0] == "@"), None)
         rows = rows_at(seconds)
         newest = packer.newest(rows)
-        yield Share(
+        yield PartitionBatch(
             number,
             0,
             {} if newest is None else {"A": newest},
@@ -70,7 +72,7 @@ def test_a_partition_built_again_before_every_share_tells_the_same(
 ) -> None:
     program = program_of(sql, slack * SECOND)
     kept, unbroken = KeptPartition(program, 0), KeptPartition(program, 0)
-    store: dict[int, tuple[Kept, Share]] = {}
+    store: dict[int, tuple[Kept, PartitionBatch]] = {}
     told = 0
     for share in shares(program, batches):
         kept = KeptPartition.rebuilt(program, 0, store.values())
@@ -94,7 +96,7 @@ def test_shares_that_no_window_reaches_are_let_go() -> None:
 LAST = "SELECT a.v AS x, b.v AS y FROM A a [PARTITION BY k ROWS 3], A b [PARTITION BY k ROWS 1] WHERE a.k = b.k"
 
 
-def kept_rows(store: dict[int, tuple[Kept, Share]]) -> int:
+def kept_rows(store: dict[int, tuple[Kept, PartitionBatch]]) -> int:
     return sum(
         len(from_blob(part.blob)) for _, share in store.values() for part in share.all_parts()
     )
@@ -106,12 +108,12 @@ def test_what_partitioned_windows_keep_is_bounded(monkeypatch: pytest.MonkeyPatc
     program = program_of(LAST)
     packer = Packer(program, "A")
     kept = KeptPartition(program, 0)
-    store: dict[int, tuple[Kept, Share]] = {}
+    store: dict[int, tuple[Kept, PartitionBatch]] = {}
     snapshots = 0
     for number in range(200):
         values = list(range(number * 50, number * 50 + 50))
         rows = rows_at(values).set_column(0, "k", pa.array([value % 3 for value in values]))
-        share = Share(
+        share = PartitionBatch(
             number, 0, {"A": values[-1] * SECOND}, tuple(part for _, part in packer.pack(rows, 0))
         )
         applied = kept.apply(share)
@@ -124,7 +126,7 @@ def test_what_partitioned_windows_keep_is_bounded(monkeypatch: pytest.MonkeyPatc
     assert len(store) < 100
     assert (
         KeptPartition.rebuilt(program, 0, store.values())
-        .apply(Share(200, 0, {}, (), 10**12))
+        .apply(PartitionBatch(200, 0, {}, (), 10**12))
         .outputs
         == []
     )
@@ -138,12 +140,14 @@ def test_snapshots_go_with_queries_that_come_and_go(
     """A query that came later takes back no result that it never had, also when built again from a snapshot."""
     monkeypatch.setattr(rebuilding, "FEW", -(10**6))
     monkeypatch.setattr(stream_log, "_FEW", 0)
-    first, second = (Registered(name, f"{LAST}{where} EMIT CHANGES", {}) for name in ("p", "q"))
+    first, second = (DeployedQuery(name, f"{LAST}{where} EMIT CHANGES", {}) for name in ("p", "q"))
     stream = (Stream("A", SCHEMA, "ts", 0),)
-    changes = (Change(3, added=second),) if change == "added" else (Change(3, dropped="q"),)
-    program = Program(stream, {}, (first,) if change == "added" else (first, second), changes, 1)
+    changes = (
+        (QueryChange(3, added=second),) if change == "added" else (QueryChange(3, dropped="q"),)
+    )
+    program = Deployment(stream, {}, (first,) if change == "added" else (first, second), changes, 1)
     unbroken = KeptPartition(program, 0)
-    store: dict[int, tuple[Kept, Share]] = {}
+    store: dict[int, tuple[Kept, PartitionBatch]] = {}
     for drawn in shares(program, ["1 2", "3", "4 5", "6", "7", "8 9 10", "@20", "21", "22"]):
         share = replace(drawn, epoch=program.epoch(drawn.batch))
         kept = KeptPartition.rebuilt(program, 0, store.values())
@@ -169,7 +173,9 @@ def test_rows_without_a_time_or_with_one_out_of_range_are_told_of_as_late_and_di
     assert packer.newest(rows) == 3 * SECOND
     kept = KeptPartition(program, 0)
     applied = kept.apply(
-        Share(0, 0, {"A": 3 * SECOND}, tuple(part for _, part in packer.pack(rows, 0)), 4 * SECOND)
+        PartitionBatch(
+            0, 0, {"A": 3 * SECOND}, tuple(part for _, part in packer.pack(rows, 0)), 4 * SECOND
+        )
     )
     found = {output.kind: output.table.column("v").to_pylist() for output in applied.outputs}
     assert found == {LATE: [7, 9], RESULTS: [8]}

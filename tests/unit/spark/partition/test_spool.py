@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 
 from muntin.spark.exchange.messages import Output
-from muntin.spark.partition.spool import Outbox
+from muntin.spark.partition.spool import Spool
 
 
 @pytest.mark.parametrize("rows", [0, 3, 100_000])
 def test_an_output_arrives_as_it_was_sent_and_only_many_rows_leave_a_file(
     tmp_path: Path, rows: int
 ) -> None:
-    outbox = Outbox(tmp_path / "outbox")
+    outbox = Spool(tmp_path / "spool")
     table = pa.table(
         {
             "x": pa.array(range(rows), pa.int64()),

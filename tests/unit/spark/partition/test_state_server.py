@@ -21,7 +21,7 @@ import pytest
 
 from muntin.spark.driver.checkpoint import content_of
 from muntin.spark.exchange.frames import pack
-from muntin.spark.exchange.messages import Share, from_blob
+from muntin.spark.exchange.messages import PartitionBatch, from_blob
 from muntin.spark.partition.recovery import Answer, KeptPartition, Memory, remembered
 from muntin.spark.partition.state_server import Request, Resident, ResidentError, resting_files
 from muntin.testing.processes import kill, residents, wait_gone
@@ -63,7 +63,7 @@ def nothing() -> Iterator[Memory]:
     return iter(())
 
 
-def request(version: int, share: Share) -> Request:
+def request(version: int, share: PartitionBatch) -> Request:
     return Request(CONTENT, version, share, Path("nowhere"))
 
 

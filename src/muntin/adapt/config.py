@@ -1,4 +1,4 @@
-"""What a controller is told about its query and about when to act."""
+"""The configuration of a controller: its query, and when to act."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from muntin.model.window import RowsWindow, TimeWindow, Window
 
 
 @dataclass(frozen=True)
-class Control:
+class AdapterConfig:
     """The configuration of an adapter.
 
     Parameters
     ----------
     windows, freshness
-        Of each leaf; no freshness: that of the windows.
+        Those of each leaf; without freshness, the windows.
     policy
-        Who divides resources, see ``POLICIES``.
+        The policy that divides resources, see ``POLICIES``.
     change
-        The paper's epsilon: analyse when a statistic has changed by this share.
+        Analyze when a statistic has changed by this share (epsilon in [Mukherji11]).
     gain
-        The paper's p: act when more results by this share are predicted.
+        Act when this share of results more is predicted (p in [Mukherji11]).
     state_rows
-        Intermediate results that each state keeps; None: as long as their members live.
+        Intermediate results that each state keeps; None: as long as their members are inside.
     enforced
-        Whether what is too old for freshness is let go.
+        Whether partial matches too old for freshness are released.
     cycles
-        Statistics are averages over so many monitoring cycles.
+        The number of monitoring cycles over which statistics are averaged.
     """
 
     windows: tuple[Window, ...]
@@ -45,7 +45,7 @@ class Control:
 
 
 def seconds_of(window: Window, rate: float) -> float:
-    """How long a row stays in a window of a stream of this rate: in seconds, forever where no rows come."""
+    """Return the seconds a row stays in a window at this rate; infinity if no rows arrive."""
     if isinstance(window, TimeWindow):
         return window.micros / 1e6
     if isinstance(window, RowsWindow):

@@ -1,0 +1,46 @@
+"""Settings: typed, grouped by topic, checked when they are set.
+
+Engine-wide settings are given to ``Engine(...)`` or by ``SET``; the ``WITH (...)`` of a query
+overrides them for that query. A setting is declared once, in :mod:`muntin.model.settings.topics`.
+"""
+
+from muntin.model.settings.aliases import (
+    BucketCounts,
+    GivenOrder,
+    GivenTree,
+    TreeChoice,
+    parse_buckets,
+    parse_orders,
+)
+from muntin.model.settings.settings import DECLARATIONS, Settings
+from muntin.model.settings.topics import (
+    Algorithm,
+    AllocationPolicy,
+    Expiry,
+    Freshness,
+    JoinMethod,
+    OverloadMode,
+    ProbeChoice,
+    Scheduler,
+    Strategy,
+)
+
+__all__ = [
+    "DECLARATIONS",
+    "Algorithm",
+    "AllocationPolicy",
+    "BucketCounts",
+    "Expiry",
+    "Freshness",
+    "GivenOrder",
+    "GivenTree",
+    "JoinMethod",
+    "OverloadMode",
+    "ProbeChoice",
+    "Scheduler",
+    "Settings",
+    "Strategy",
+    "TreeChoice",
+    "parse_buckets",
+    "parse_orders",
+]

@@ -1,0 +1,52 @@
+"""The declaration of one setting, from which its field, checks, messages and reference come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, Generic, TypeVar
+
+from muntin.errors import SettingError
+from muntin.model.settings.values import Parser, RefusedValueError
+
+T = TypeVar("T")
+_KEY = "setting"
+
+
+@dataclass(frozen=True)
+class Declaration(Generic[T]):
+    """One setting: its name, how its text is parsed, its default and its description.
+
+    Settings are text until they are parsed: users write them in SQL, and they travel to Spark
+    partitions and into checkpoints as text.
+    """
+
+    name: str
+    parser: Parser[T]
+    default: str
+    description: str
+    per_query: bool = True
+
+    def parse(self, value: object) -> tuple[str, T]:
+        """Return the text of a value, as it travels, and the parsed value."""
+        written = str(value).strip()
+        text = written.lower() if self.parser.choices else written
+        try:
+            return text, self.parser.parse(text)
+        except RefusedValueError as refusal:
+            fact = refusal.fact or f"setting {self.name} cannot be {written!r}"
+            raise SettingError(fact, hint=refusal.hint) from refusal
+
+
+def setting(
+    name: str, parser: Parser[T], default: str, description: str, *, per_query: bool = True
+) -> T:
+    """Declare a setting as a field of the dataclass of its topic."""
+    declaration = Declaration(name, parser, default, description, per_query)
+    return field(default=declaration.parse(default)[1], metadata={_KEY: declaration})
+
+
+def declarations_of(topic: type) -> Iterator[tuple[str, Declaration[Any]]]:
+    """Yield the settings of a topic, each after the name of its field."""
+    for found in fields(topic):
+        yield found.name, found.metadata[_KEY]

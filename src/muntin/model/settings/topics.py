@@ -1,0 +1,375 @@
+"""All settings by topic: one dataclass per topic, one declaration per setting.
+
+A field holds the parsed value. Its declaration has the name under which users set it, which differs
+where the topic already contains a part of it (``expiry_interval`` is ``expiry.interval``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from muntin.model.settings.aliases import (
+    BucketCounts,
+    GivenOrder,
+    GivenTree,
+    TreeChoice,
+    alias_set,
+    buckets,
+    orders,
+    tree,
+)
+from muntin.model.settings.declaration import setting
+from muntin.model.settings.values import (
+    auto_or,
+    byte_size,
+    choice,
+    interval,
+    long_interval_or_off,
+    number,
+    optional,
+    switch,
+    whole_number,
+)
+
+_FACTOR = number(1.0, "a factor of at least 1, for example 1.5")
+_SHARE = number(0.0, "a share of at least 0, for example 0.05")
+_PROBE_RATE = number(1e-9, "rows per second, more than 0, for example 300")
+_MOST_SEED = 2**62
+_MOST_ROWS = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """Settings of the engine, which single queries cannot have."""
+
+    max_advance: int | None = setting(
+        "max_advance",
+        long_interval_or_off(),
+        "1 year",
+        "how far a row may move the time of its stream ahead, e.g. '1 hour'; rows further ahead "
+        "are set aside like late ones; off: any distance. A setting of the engine, not of single "
+        "queries",
+        per_query=False,
+    )
+    """Microseconds; None: any distance."""
+
+
+class Algorithm(StrEnum):
+    """The join algorithms of [Golab03]."""
+
+    EAGER = "eager"
+    NAIVE = "naive"
+    LAZY = "lazy"
+    GENERAL_LAZY = "general_lazy"
+
+
+class JoinMethod(StrEnum):
+    """Which windows get an index."""
+
+    HASH = "hash"
+    NESTED_LOOP = "nested_loop"
+    HYBRID = "hybrid"
+
+
+@dataclass(frozen=True)
+class JoinSettings:
+    """How a join is run; None stands for the planner's choice."""
+
+    algorithm: Algorithm | None = setting(
+        "algorithm",
+        auto_or(Algorithm),
+        "auto",
+        "the join algorithm, after [Golab03]; auto is eager, which is the fastest here",
+    )
+    method: JoinMethod | None = setting(
+        "join",
+        auto_or(JoinMethod),
+        "auto",
+        "hash: an index on every window (an error where no equality allows it); "
+        "nested_loop: none; hybrid and auto: an index wherever an equality allows it",
+    )
+    order: tuple[GivenOrder, ...] = setting(
+        "order",
+        orders(),
+        "",
+        "join order: 'A, B, C' for all origins, or 'A: B, C; B: C, A; ...' for each origin; under "
+        "naive and general_lazy the list of an origin may place the origin anywhere",
+    )
+    index: frozenset[str] = setting(
+        "index",
+        alias_set(),
+        "",
+        "aliases whose windows may have an index, e.g. 'A, C'; empty: all",
+    )
+    buckets: BucketCounts | None = setting(
+        "buckets",
+        buckets(),
+        "",
+        "buckets of the hash indexes: a number, or 'A = 5, B = 100'; empty: about two per row",
+    )
+    index_memory: int | None = setting(
+        "index_memory",
+        optional(byte_size()),
+        "",
+        "most bytes of buckets of a query's indexes, e.g. '64 kB': buckets go where they are "
+        "predicted to save most; empty: no limit",
+    )
+    window_memory: int | None = setting(
+        "window_memory",
+        optional(byte_size()),
+        "",
+        "most bytes that the windows of a query may take, e.g. '8 GB': a query whose windows "
+        "surely take more is refused; empty: the memory of this machine",
+    )
+    tree: TreeChoice | GivenTree = setting(
+        "tree",
+        tree(),
+        "auto",
+        "whether a join of three or more sources keeps intermediate results in a binary tree: "
+        "auto (where it is predicted to pay; never under nested_loop or index_memory), off, or a "
+        "tree such as '((A, B), C)'",
+    )
+    reevaluation: int | None = setting(
+        "reevaluation",
+        optional(interval()),
+        "",
+        "interval at which lazy and general_lazy join the rows that have arrived; empty: EVERY of "
+        "the query, else each batch",
+    )
+
+
+class Expiry(StrEnum):
+    """When rows outside their windows are released.
+
+    ``eager`` and ``lazy`` are those of [Golab03]; ``probe`` and those after it of [Kostowski06].
+    """
+
+    OWN = "own"
+    EAGER = "eager"
+    LAZY = "lazy"
+    PROBE = "probe"
+    PROBE_INSERT = "probe_insert"
+    PROBE_ALL = "probe_all"
+    ALL = "all"
+
+    @property
+    def cleans_buckets(self) -> bool:
+        """Whether rows are released bucket by bucket."""
+        return self in {Expiry.PROBE, Expiry.PROBE_INSERT, Expiry.PROBE_ALL, Expiry.ALL}
+
+
+@dataclass(frozen=True)
+class ExpirySettings:
+    """When a join releases rows outside their windows."""
+
+    policy: Expiry | None = setting(
+        "expiry",
+        auto_or(Expiry),
+        "auto",
+        "when rows outside their windows are released: auto (the policy predicted to cost least), "
+        "own (as rows arrive), eager (all windows at each arrival), lazy (at multiples of "
+        "expiry_interval), or probe, probe_insert, probe_all, all of [Kostowski06]",
+    )
+    interval: int | None = setting(
+        "expiry_interval",
+        optional(interval()),
+        "",
+        "interval of lazy expiry, e.g. '5 seconds'; empty: the one predicted to cost least",
+    )
+
+
+class Scheduler(StrEnum):
+    """The schedulers of [Hammad03]."""
+
+    LWO = "lwo"
+    SWF = "swf"
+    MQT = "mqt"
+
+
+@dataclass(frozen=True)
+class SharingSettings:
+    """How queries share a join."""
+
+    enabled: bool = setting(
+        "sharing",
+        switch(),
+        "on",
+        "whether queries over the same streams with the same join conditions use one join with "
+        "the largest windows",
+    )
+    scheduler: Scheduler = setting(
+        "scheduler",
+        choice(Scheduler),
+        "mqt",
+        "order of work among queries of different windows that share a join [Hammad03]: lwo, the "
+        "largest window only; swf, the smallest window first; mqt, the step that serves most "
+        "queries in the least time",
+    )
+
+
+class Strategy(StrEnum):
+    """How the end of a result reaches the operators above a join [HammadTR, section 3]."""
+
+    INPUT = "input"
+    PROBING = "probing"
+    NEGATIVE = "negative"
+    HYBRID = "hybrid"
+
+
+@dataclass(frozen=True)
+class ChangesSettings:
+    """How results that end are retracted."""
+
+    strategy: Strategy | None = setting(
+        "pipeline",
+        auto_or(Strategy),
+        "auto",
+        "how results that leave time windows are retracted under EMIT CHANGES [HammadTR]: "
+        "negative, the join probes again with each row that leaves; hybrid, results are kept above "
+        "the join until they end; probing, every operator expires its rows by its clock; input, "
+        "the same but only when rows arrive, so results are late; auto, the fastest: hybrid for "
+        "joins by equalities, else negative",
+    )
+
+
+@dataclass(frozen=True)
+class ReplanSettings:
+    """When a running join changes its order."""
+
+    enabled: bool = setting(
+        "replan",
+        switch(),
+        "on",
+        "whether join orders follow measured rates and numbers of keys while a query runs (three "
+        "streams or more)",
+    )
+    change: float = setting(
+        "replan_change",
+        _FACTOR,
+        "1.5",
+        "search for a better order when a measured statistic has changed by this factor since the "
+        "last search",
+    )
+    gain: float = setting(
+        "replan_gain",
+        _FACTOR,
+        "1.2",
+        "switch when the order in use is predicted to cost this many times the best one",
+    )
+
+
+class OverloadMode(StrEnum):
+    """What happens when streams outrun the machine."""
+
+    QUEUE = "queue"
+    ADAPT = "adapt"
+
+
+class AllocationPolicy(StrEnum):
+    """The ways to divide probes among half joins [Mukherji11]."""
+
+    JAQPOT = "jaqpot"
+    GREPP = "grepp"
+    GREEDY = "greedy"
+    KNAPSACK = "knapsack"
+    EQUAL_HJ = "equal_hj"
+    GLOBAL_HJPR = "global_hjpr"
+    EBEST_HJP = "ebest_hjp"
+    SBEST_HJP = "sbest_hjp"
+    BEST_HJP = "best_hjp"
+
+
+class ProbeChoice(StrEnum):
+    """Which rows that reach a half join in a cycle may probe, when not all may."""
+
+    OLDEST = "oldest"
+    NEWEST = "newest"
+    RANDOM = "random"
+
+
+class Freshness(StrEnum):
+    """What happens to results with a row older than FRESHNESS."""
+
+    ENFORCE = "enforce"
+    MEASURE = "measure"
+
+
+@dataclass(frozen=True)
+class OverloadSettings:
+    """What a join does when streams outrun the machine."""
+
+    mode: OverloadMode = setting(
+        "overload",
+        choice(OverloadMode),
+        "queue",
+        "what happens when streams outrun the machine [Mukherji11]: queue, nothing is left out and "
+        "results are late; adapt, every row is stored, but only as many probe as there are "
+        "resources for, so some results are missing",
+    )
+    resources: float | None = setting(
+        "resources",
+        optional(_PROBE_RATE),
+        "",
+        "under adapt, how many rows and intermediate results may probe per second of event time, "
+        "e.g. '300'; empty: no limit, or in an engine that runs in the background as many as this "
+        "machine is measured to manage",
+    )
+    monitoring: int = setting(
+        "monitoring",
+        interval(),
+        "1 second",
+        "under adapt, the length of a cycle of event time: budgets hold for a cycle, and the "
+        "statistics of a cycle may change them",
+    )
+    policy: AllocationPolicy = setting(
+        "policy",
+        choice(AllocationPolicy),
+        "jaqpot",
+        "under adapt, which rows may probe: jaqpot, first those that keep results fresh, then the "
+        "most productive paths; grepp, the most productive paths only; greedy and knapsack, "
+        "complete paths; equal_hj, global_hjpr, ebest_hjp, sbest_hjp, best_hjp, by half joins",
+    )
+    change: float = setting(
+        "adapt_change",
+        _SHARE,
+        "0.05",
+        "under adapt, compute probe budgets again when a statistic has changed by this share "
+        "(epsilon in [Mukherji11])",
+    )
+    gain: float = setting(
+        "adapt_gain",
+        _SHARE,
+        "0.05",
+        "under adapt, use new probe budgets when they are predicted to give this share of results "
+        "more (p in [Mukherji11])",
+    )
+    probe_choice: ProbeChoice = setting(
+        "probe_choice",
+        choice(ProbeChoice),
+        "oldest",
+        "under adapt, which rows of a cycle probe when not all may: the oldest, the newest, or "
+        "random ones",
+    )
+    probe_seed: int = setting(
+        "probe_seed",
+        whole_number(0, _MOST_SEED),
+        "0",
+        "under adapt, the seed of probe_choice = 'random': the same seed and rows give the same "
+        "results",
+    )
+    state_rows: int | None = setting(
+        "state_rows",
+        optional(whole_number(1, _MOST_ROWS)),
+        "",
+        "under adapt, how many partial matches each intermediate state keeps, the latest however "
+        "old, as in [Mukherji11]; results may then hold rows that have left their windows, though "
+        "none older than FRESHNESS; empty: as long as all their rows are inside",
+    )
+    freshness: Freshness = setting(
+        "freshness",
+        choice(Freshness),
+        "enforce",
+        "under adapt, what happens to results with a row older than FRESHNESS: enforce, they are "
+        "left out; measure, they are emitted and counted",
+    )
