@@ -187,7 +187,8 @@ def _show(report: Report) -> None:
             )
     for claim in report.claims:
         _results.print(
-            f"{'holds' if claim.holds else 'DOES NOT HOLD'}: {claim.text}: {claim.measured:,} ({claim.side} {claim.bound:,})"
+            f"{'holds' if claim.holds else 'DOES NOT HOLD'}: {claim.text}: {claim.measured:,} "
+            f"({claim.side} {claim.bound:,})"
         )
 
 

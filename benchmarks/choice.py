@@ -87,11 +87,11 @@ class Case:
         return [rate * window for rate, window in zip(self.rates, self.windows, strict=True)]
 
     def connected(self, one: int, other: int) -> bool:
-        """Whether two streams have a key in common."""
+        """Return whether two streams have a key in common."""
         return any({one, other} <= key.shares.keys() for key in self.keys)
 
     def partners(self, origin: int, others: Sequence[int]) -> float:
-        """How many combinations of rows of the others a new row of the origin has, in expectation."""
+        """Return how many combinations of rows of the others a new row of the origin has, in expectation."""
         found = float(np.prod([self.held[other] for other in others]))
         for key in self.keys:
             there = [key.shares[stream] for stream in (origin, *others) if stream in key.shares]
@@ -101,7 +101,7 @@ class Case:
         return found
 
     def within_reach(self) -> bool:
-        """Whether every order can be run in reasonable time, and something comes out."""
+        """Return whether every order can be run in reasonable time, and something comes out."""
         total = 0.0
         for origin in range(self.size):
             rest = [stream for stream in range(self.size) if stream != origin]
@@ -120,7 +120,7 @@ class Case:
 
 
 def draw_case(number: int) -> Case:
-    """The case of a number, drawn until one is within reach."""
+    """Return the case of a number, drawn until one is within reach."""
     for attempt in range(10_000):
         case = _draw(number, np.random.default_rng([_SEED, number, attempt]))
         if case.within_reach() and _spread(case) >= _LEAST_SPREAD:
@@ -161,7 +161,7 @@ def _shares(random: Random, rows: float) -> Shares:
 
 
 def make_workload(case: Case, timed_rows: int) -> Workload:
-    """The rows of a case; the windows are filled for at least twice the longest of them."""
+    """Return the rows of a case; the windows are filled for at least twice the longest of them."""
     random = np.random.default_rng([_SEED, case.seed])
     total = sum(case.rates)
     filled = max(2 * max(case.windows), _LEAST_FILLING / total) * SECOND
@@ -203,7 +203,7 @@ def follow(case: Case, origin: int, order: Sequence[int]) -> list[int]:
 
 
 def _orders(case: Case) -> list[tuple[int, ...]]:
-    """All orders of up to four streams, some drawn at random of more."""
+    """Return all orders of up to four streams, some drawn at random of more."""
     every = list(permutations(range(case.size)))
     if len(every) <= _MOST_ORDERS:
         return every

@@ -39,7 +39,7 @@ class Load:
     timed: int
 
     def stream(self, kind: str) -> pa.Table:
-        """The rows, in whole seconds from 0 on."""
+        """Return the rows, in whole seconds from 0 on."""
         random = np.random.default_rng(1)
         count = (_WINDOW + self.timed) * self.rate
         times = pa.array(np.arange(count, dtype=np.int64) * (_SECOND // self.rate)).cast(

@@ -98,7 +98,7 @@ class Measured:
         return median(run.rate for run in self.runs)
 
     def a_row(self, counter: str) -> float:
-        """What was counted for a row."""
+        """Return what was counted for a row."""
         return self.runs[0].counters[counter] / self.runs[0].rows
 
 
@@ -183,7 +183,7 @@ def allocations(average: int) -> dict[str, tuple[int, ...]]:
 
 
 def allocation_setups(algorithm: str, averages: Sequence[int]) -> list[Setup]:
-    """All allocations of all averages under one algorithm."""
+    """Return all allocations of all averages under one algorithm."""
     setups = []
     orders = ORDERS[algorithm]
     for average in averages:

@@ -63,7 +63,7 @@ QUICK = replace(
 
 
 def measure_all(scale: Scale, progress: Progress) -> Found:
-    """All figures. What takes milliseconds, the four strategies, is run more often."""
+    """Return all figures. What takes milliseconds, the four strategies, is run more often."""
     rates: list[Measured] = []
     strategies: list[Measured] = []
     for ratio in scale.ratios:
@@ -113,7 +113,8 @@ def bench_invalidation(progress: Progress, *, quick: bool = False) -> Report:
     ]
     return Report(
         "invalidation",
-        "What do buckets, and ways to let old rows go, cost and save in a join of two windows (paper 4)?",
+        "What do buckets, and ways to let old rows go, cost and save in a join of two windows "
+        "(paper 4)?",
         [
             *(_row(figure, one, found) for figure, sweep in sweeps for one in sweep),
             *(_held_row(*one) for one in held),

@@ -110,7 +110,7 @@ class UnitCosts:
     result: float
 
     def seconds(self, work: Work, *, bare: bool) -> float:
-        """What the cost model predicts."""
+        """Return what the cost model predicts."""
         units = (self.batch, self.row, self.scan, self.check, self.result)
         return float(np.dot(work.parts(bare=bare), units)) / 1e9
 
@@ -125,12 +125,12 @@ class Measured:
     bare: Sequence[float]
 
     def median(self, *, bare: bool) -> float:
-        """The median of its runs, in seconds."""
+        """Return the median of its runs, in seconds."""
         return median(self.bare if bare else self.seconds)
 
 
 def make_workload(rates: tuple[int, int], values: int, *, bare: bool) -> Workload:
-    """The rows of a case, to be pushed in two batches, the second one timed; without results if ``bare``."""
+    """Return the rows of a case, to be pushed in two batches, the second one timed; without results if ``bare``."""
     streams = {}
     for seed, (name, rate) in enumerate(zip("AB", rates, strict=True), 1):
         rows = uniform_stream(rate * SECONDS, rate, values, seed).select(["k", "ts"])
@@ -173,7 +173,7 @@ def _runs(
 
 
 def fit_costs(measured: Sequence[Measured]) -> UnitCosts:
-    """The unit costs with which the cost model comes nearest to some measured times, by least squares of relative errors."""
+    """Return the unit costs with which the cost model comes nearest to some measured times, by least squares of relative errors."""
     lines = [(one, bare, one.median(bare=bare) * 1e9) for one in measured for bare in (False, True)]
     parts = np.array([one.case.predicted.parts(bare=bare) for one, bare, _ in lines])
     times = np.array([nanoseconds for _, _, nanoseconds in lines])
@@ -189,7 +189,7 @@ def fit_costs(measured: Sequence[Measured]) -> UnitCosts:
 
 
 def sample_held(case: Case) -> list[tuple[int, int, int]]:
-    """Every two seconds: the second, rows of B that are held, and those of them inside the window.
+    """Return every two seconds: the second, rows of B that are held, and those of them inside the window.
 
     Stale rows are counted for both sides together. Those of A are a handful where B is much faster,
     as here.

@@ -72,7 +72,7 @@ CONFIGURATIONS = (
 
 
 def table_5(units: int) -> Workload:
-    """The join of Table 5, timed for so many units of time."""
+    """Return the join of Table 5, timed for so many units of time."""
     filling = max(LENGTHS)
     each = sum(RATES)
     streams = multi_join_streams(
@@ -88,7 +88,7 @@ def table_5(units: int) -> Workload:
 
 
 def extreme_orders(workload: Workload, settings: Mapping[str, str]) -> tuple[str, str, float]:
-    """The orders with the fewest and the most comparisons, and how many times as many the latter has."""
+    """Return the orders with the fewest and the most comparisons, and how many times as many the latter has."""
     done = run_all(
         workload,
         {order: _with_order(settings, order) for order in map("".join, permutations("1234"))},

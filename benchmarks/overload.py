@@ -97,7 +97,7 @@ def bench_overload(progress: Progress, *, quick: bool = False) -> Report:
 
 
 def _parts(scale: Scale) -> dict[str, Callable[[], Found]]:
-    """What is run, in the order of the report."""
+    """Return what is run, in the order of the report."""
     parts: dict[str, Callable[[], Found]] = {"models": partial(_models, scale)}
     for shape in TREES:
         parts[f"{shape} plan, selectivities switched"] = partial(_switch, scale, shape)
@@ -110,7 +110,7 @@ def _parts(scale: Scale) -> dict[str, Callable[[], Found]]:
 
 
 def _side_by_side(parts: Mapping[str, Callable[[], Found]], progress: Progress) -> list[Found]:
-    """What the parts report, in their order; the last are the longest, and begin first."""
+    """Return what the parts report, in their order; the last are the longest, and begin first."""
     workers = min(os.cpu_count() or 1, len(parts))
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         started = {name: pool.submit(part) for name, part in reversed(list(parts.items()))}
@@ -135,7 +135,7 @@ def _lab(scale: Scale, by: str) -> Found:
 
 
 def summary(rows: Sequence[Mapping[str, Figure]]) -> list[dict[str, Figure]]:
-    """The figures about JAQPOT, one a row; all policies and levels are in the details."""
+    """Return the figures about JAQPOT, one a row; all policies and levels are in the details."""
     short: list[dict[str, Figure]] = []
     for row in rows:
         part, policy = str(row["part"]), row.get("policy")
@@ -261,7 +261,10 @@ def _levels(scale: Scale, shape: str) -> Found:
         found.plots.append(
             Plot(name, title, "resources, % of saturation", "throughput, % of saturation", series)
         )
-    text = f"{shape} plan, executed: throughput of jaqpot over the optimum that keeps freshness, for what was measured, mean of all levels"
+    text = (
+        f"{shape} plan, executed: throughput of jaqpot over the optimum that keeps freshness, for "
+        "what was measured, mean of all levels"
+    )
     found.claims.append(Claim(text, round(mean(of_optimum), 4), 0.95, "at least"))
     return found
 
@@ -331,7 +334,8 @@ def _stale(scale: Scale) -> Found:
             found.rows.append(row)
     found.claims.append(
         Claim(
-            "stale results of jaqpot with freshness enforced, at any freshness and plan, by the engine's count",
+            "stale results of jaqpot with freshness enforced, at any freshness and plan, by the "
+            "engine's count",
             of_jaqpot,
             0.0,
         )
@@ -340,7 +344,7 @@ def _stale(scale: Scale) -> Found:
 
 
 def _overhead(scale: Scale, progress: Progress) -> Found:
-    """What an analysis costs; the worst of the models of Table 3 counts."""
+    """Return what an analysis costs; the worst of the models of Table 3 counts."""
     progress("overhead of an analysis")
     random = np.random.default_rng(13)
     found = Found()

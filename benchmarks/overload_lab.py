@@ -27,7 +27,7 @@ _PERIOD = 4
 def run_lab(
     rows: int, by: str, policies: Sequence[str]
 ) -> tuple[list[dict[str, Figure]], list[Plot]]:
-    """All policies under the paper's three limits, joined by an attribute."""
+    """Return all policies under the paper's three limits, joined by an attribute."""
     found: list[dict[str, Figure]] = []
     plots: list[Plot] = []
     load = Lab(rows, by)
@@ -106,7 +106,7 @@ def _feasible(data: str, full: Run, begin: int) -> list[dict[str, Figure]]:
 
 
 def _least(ran: Run, second: int) -> float:
-    """The least resources that keep freshness with the statistics of some seconds; infinite when none do."""
+    """Return the least resources that keep freshness with the statistics of some seconds; infinite when none do."""
     task = RefreshProblem.of(ran.model(second, second + _PERIOD))
     shares = None if task is None else task.least_cost()
     if task is None:

@@ -45,7 +45,7 @@ class Ranges:
     states: tuple[float, float] = (200.0, 5000.0)
 
     def draw(self, shape: TreeShape, random: np.random.Generator) -> PlanModel:
-        """A plan; states of intermediate results have sizes of their own, as in the paper."""
+        """Return a plan; states of intermediate results have sizes of their own, as in the paper."""
         return PlanModel.of_selectivities(
             shape,
             random.uniform(*self.rates, shape.leaves).tolist(),
@@ -86,7 +86,7 @@ class Curves:
 
 
 def measure_curves(ranges: Ranges, shape: str, plans: int, factor: float) -> Curves:
-    """All policies and the optimum at all levels; freshness is ``factor`` times the windows."""
+    """Return all policies and the optimum at all levels; freshness is ``factor`` times the windows."""
     random = np.random.default_rng(11)
     found: dict[str, list[list[float]]] = {
         name: [[] for _ in LEVELS] for name in (*POLICIES, _FRESH, _FREE)
@@ -115,14 +115,14 @@ def measure_curves(ranges: Ranges, shape: str, plans: int, factor: float) -> Cur
 
 
 def needed_refresh(model: PlanModel) -> dict[int, float]:
-    """The refresh rates that freshness asks for; none when it cannot be kept."""
+    """Return the refresh rates that freshness asks for; none when it cannot be kept."""
     task = RefreshProblem.of(model)
     shares = None if task is None else task.least_cost()
     return {} if shares is None else refresh_rates(model, tuple(shares * model.rates))
 
 
 def measure_freshness(ranges: Ranges, shape: str, plans: int) -> list[dict[str, Figure]]:
-    """The share of resources that goes to freshness, at 10 % to 90 % of saturation, and how often it cannot be kept."""
+    """Return the share of resources that goes to freshness, at 10 % to 90 % of saturation, and how often it cannot be kept."""
     rows: list[dict[str, Figure]] = []
     for factor in FACTORS:
         random = np.random.default_rng(12)
@@ -145,7 +145,7 @@ def measure_freshness(ranges: Ranges, shape: str, plans: int) -> list[dict[str, 
 
 
 def run_models(plans: int) -> tuple[list[dict[str, Figure]], list[Claim], list[Plot]]:
-    """Rows, claims and plots of the computed part."""
+    """Return rows, claims and plots of the computed part."""
     rows: list[dict[str, Figure]] = []
     claims: list[Claim] = []
     plots: list[Plot] = []

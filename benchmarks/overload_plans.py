@@ -67,7 +67,7 @@ class Drawn:
 def run_plans(
     shape: str, plans: int, levels: Sequence[float], factor: float
 ) -> tuple[list[dict[str, Figure]], list[Claim], list[Plot]]:
-    """The mean share of saturation throughput of each policy at each level below saturation, executed and computed."""
+    """Return the mean share of saturation throughput of each policy at each level below saturation, executed and computed."""
     levels = [level for level in levels if level < 1]
     random = np.random.default_rng(31)
     executed: dict[str, list[list[float]]] = {policy: [[] for _ in levels] for policy in _POLICIES}
@@ -108,7 +108,10 @@ def run_plans(
             "ratio computed": round(ratios[1], 3),
         }
     )
-    text = f"{shape} plan, {plans} random ones, executed: throughput of jaqpot over the best heuristic, 10 % to 80 % of saturation"
+    text = (
+        f"{shape} plan, {plans} random ones, executed: throughput of jaqpot over the best "
+        "heuristic, 10 % to 80 % of saturation"
+    )
     series = {
         policy: [
             (100 * level, 100 * mean(at))

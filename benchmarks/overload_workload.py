@@ -64,7 +64,7 @@ class Chain:
         return random.integers(0, values)
 
     def query(self, freshness: float) -> str:
-        """The join, with windows and freshness in rows."""
+        """Return the join, with windows and freshness in rows."""
         sources = ", ".join(
             f"{name} [ROWS {window}]" for name, window in zip("ABCD", self.windows, strict=True)
         )
@@ -72,7 +72,10 @@ class Chain:
             f"{name} {round(freshness * window)} ROWS"
             for name, window in zip("ABCD", self.windows, strict=True)
         )
-        return f"SELECT A.ts AS a FROM {sources} WHERE A.n = B.p AND B.n = C.p AND C.n = D.p FRESHNESS {fresh}"
+        return (
+            f"SELECT A.ts AS a FROM {sources} WHERE A.n = B.p AND B.n = C.p AND C.n = D.p "
+            f"FRESHNESS {fresh}"
+        )
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ class Lab:
         }
 
     def query(self, freshness: float) -> str:
-        """The join of all groups."""
+        """Return the join of all groups."""
         sources = ", ".join(f"{name} [ROWS {self.window}]" for name in LAB_GROUPS)
         fresh = ", ".join(f"{name} {round(freshness * self.window)} ROWS" for name in LAB_GROUPS)
         equal = " AND ".join(f"A.{self.by} = {name}.{self.by}" for name in "BCDE")
@@ -127,7 +130,7 @@ class Lab:
 
 
 def _read_lab(rows: int) -> pa.Table:
-    """The first rows of a week in which all motes worked, with what is plausible only."""
+    """Return the first rows of a week in which all motes worked, with what is plausible only."""
     table = pq.read_table(
         LAB_FOLDER / "readings_clean.parquet",
         columns=["ts", "epoch", "humidity", "voltage", "moteid", "plausible"],

@@ -39,19 +39,19 @@ _FIRST = 4
 
 
 def names() -> list[str]:
-    """All benchmarks that something is said about, in the order of the pages."""
+    """Return all benchmarks that something is said about, in the order of the pages."""
     from benchmarks.catalogue import BENCHMARKS  # noqa: PLC0415 (the benchmarks import Spark; pages of figures need none of them)
 
     return list(BENCHMARKS)
 
 
 def question_of(name: str) -> str:
-    """The question of a benchmark."""
+    """Return the question of a benchmark."""
     return _about(name)[0]
 
 
 def read_documents(folder: Path) -> dict[str, Document]:
-    """What there is of figures in a folder, by benchmark."""
+    """Return what there is of figures in a folder, by benchmark."""
     paths = {name: folder / f"{name}.json" for name in names()}
     return {
         name: json.loads(path.read_text(encoding="utf-8"))
@@ -61,7 +61,7 @@ def read_documents(folder: Path) -> dict[str, Document]:
 
 
 def pages_of(documents: Mapping[str, Document]) -> dict[str, str]:
-    """All pages, by the name of the file."""
+    """Return all pages, by the name of the file."""
     return {
         "README.md": index_page(documents),
         **{f"{name}.md": page_of(name, documents.get(name)) for name in names()},
@@ -80,19 +80,20 @@ def write_pages(folder: Path, readme: Path | None = None) -> None:
 
 
 def with_headlines(text: str, documents: Mapping[str, Document]) -> str:
-    """A README with the headlines of these figures."""
+    """Return a README with the headlines of these figures."""
     return between(text, "headlines", headlines(documents, "docs/results/"), _COMMAND)
 
 
 def page_of(name: str, document: Document | None) -> str:
-    """The page of a benchmark."""
+    """Return the page of a benchmark."""
     question, how, reading = _about(name)
     parts = [f"# {question}"]
     if document is None:
         parts.append(f"There are no figures yet. `python -m benchmarks {name}` makes them.")
     elif "error" in document:
         parts.append(
-            f"**It failed** in the last run, so there are no figures:\n\n```text\n{document['error']}\n```"
+            "**It failed** in the last run, so there are no "
+            f"figures:\n\n```text\n{document['error']}\n```"
         )
     else:
         parts += [
@@ -182,11 +183,14 @@ def _run(name: str, document: Document | None) -> str:
         ]
     )
     machine = ", ".join(f"{key} {value}" for key, value in document["machine"].items())
-    return f"{command}\n\n{when + '; ' if when else ''}{machine}. All figures: [{name}.json]({name}.json)."
+    return (
+        f"{command}\n\n{when + '; ' if when else ''}{machine}. All figures: "
+        f"[{name}.json]({name}.json)."
+    )
 
 
 def index_page(documents: Mapping[str, Document]) -> str:
-    """The page that leads to the others."""
+    """Return the page that leads to the others."""
     parts = [
         "# Results",
         _INTRODUCTION,
@@ -203,14 +207,15 @@ def index_page(documents: Mapping[str, Document]) -> str:
 
 
 def _several(documents: Mapping[str, Document]) -> list[str]:
-    """What figures of several commits, or of no known one, are worth saying."""
+    """Return what figures of several commits, or of no known one, are worth saying."""
     commits = {document.get("run", {}).get("commit", "") for document in documents.values()}
     if len(commits) == 1 and "" not in commits:
         total = sum(document["run"]["minutes"] for document in documents.values())
         return [f"All figures are of commit {commits.pop()}, measured in {total:,.0f} minutes."]
     return (
         [
-            "The figures are not of one run: each page tells its own commit and date, where they are known."
+            "The figures are not of one run: each page tells its own commit and date, where they "
+            "are known."
         ]
         if documents
         else []

@@ -40,14 +40,14 @@ EXPERIMENTS: tuple[Experiment, ...] = (
 
 
 def tally(documents: Mapping[str, Document]) -> str:
-    """How many experiments have which verdict."""
+    """Return how many experiments have which verdict."""
     counts = Counter(experiment.outcome(documents).verdict for experiment in EXPERIMENTS)
     told = [f"{counts[verdict]} {words}" for verdict, words in _PLURAL.items() if counts[verdict]]
     return f"Of {len(EXPERIMENTS)} findings {', '.join(told)}."
 
 
 def paper_tables(documents: Mapping[str, Document], pages: Collection[str]) -> str:
-    """A table for each paper, with links to the pages of benchmarks that there are."""
+    """Return a table for each paper, with links to the pages of benchmarks that there are."""
     parts = []
     for number, title in PAPERS.items():
         some = [experiment for experiment in EXPERIMENTS if experiment.paper == number]
@@ -63,7 +63,7 @@ def paper_tables(documents: Mapping[str, Document], pages: Collection[str]) -> s
 
 
 def page_table(benchmark: str, documents: Mapping[str, Document]) -> str:
-    """The experiments that a benchmark repeats; nothing if there are none."""
+    """Return the experiments that a benchmark repeats; nothing if there are none."""
     some = [experiment for experiment in EXPERIMENTS if experiment.benchmark == benchmark]
     rows = [
         [f"{experiment.paper}, {experiment.where}", *_cells(experiment, documents)]

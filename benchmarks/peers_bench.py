@@ -61,7 +61,7 @@ class Measured:
     outcomes: Mapping[str, Outcome]
 
     def rate(self, system: str) -> float:
-        """Rows per second; not a number if there is no result."""
+        """Return rows per second; not a number if there is no result."""
         outcome = self.outcomes.get(system)
         return self.workload.streams.rows / outcome.median if outcome and outcome.seconds else _NAN
 
@@ -114,7 +114,7 @@ def bench_peers(
     environments: Path | None = None,
     peers: Sequence[Peer] = PEERS,
 ) -> Report:
-    """All workloads in all systems or some, DuckDB among them; quickly, only in those that are installed already."""
+    """Return all workloads in all systems or some, DuckDB among them; quickly, only in those that are installed already."""
     workloads = quick_workloads() if quick else all_workloads()
     limits = Limits(120.0, 1, 0.0) if quick else Limits()
     place = Place(environments or default_folder(), install=not quick)
@@ -144,7 +144,7 @@ def _write(workload: Workload, folder: Path) -> dict[str, dict[str, object]]:
 def run_peer(
     progress: Progress, peer: Peer, jobs: Jobs, limits: Limits, place: Place
 ) -> dict[str, Outcome]:
-    """The outcomes of a system; its environment is made before, if it has one."""
+    """Return the outcomes of a system; its environment is made before, if it has one."""
     python, folder = Path(sys.executable), place.folder
     if peer.own:
         if not place.install and not is_ready(peer.script, folder):
@@ -161,7 +161,7 @@ def run_peer(
 
 
 def report(workloads: Sequence[Workload], found: Mapping[str, Mapping[str, Outcome]]) -> Report:
-    """The table, what it shows, and its pictures."""
+    """Return the table, what it shows, and its pictures."""
     measured = [Measured(workload, _checked(workload, found)) for workload in workloads]
     rows = [row for one in measured for row in one.rows()]
     other = sum("gives other results" in str(row["remark"]) for row in rows)
@@ -174,9 +174,15 @@ def report(workloads: Sequence[Workload], found: Mapping[str, Mapping[str, Outco
         ]
         best = max((rate for rate in streaming if rate > 0), default=_NAN)
         if not one.workload.places and best > 0 and one.rate(OURS) > 0:
-            text = f"rows per second over those of the fastest other streaming system, {one.workload.name}"
+            text = (
+                "rows per second over those of the fastest other streaming system, "
+                f"{one.workload.name}"
+            )
             claims.append(Claim(text, round(one.rate(OURS) / best, 1), 1.0, "at least"))
-    question = "How fast is Muntin beside Spark, Flink, Pathway, Bytewax and DuckDB, on the same data with the same results?"
+    question = (
+        "How fast is Muntin beside Spark, Flink, Pathway, Bytewax and DuckDB, on the same data "
+        "with the same results?"
+    )
     return Report(
         "peers",
         question,
@@ -189,7 +195,7 @@ def report(workloads: Sequence[Workload], found: Mapping[str, Mapping[str, Outco
 
 
 def _checked(workload: Workload, found: Mapping[str, Mapping[str, Outcome]]) -> dict[str, Outcome]:
-    """The outcomes of a workload; one that differs from DuckDB's is replaced by what differs."""
+    """Return the outcomes of a workload; one that differs from DuckDB's is replaced by what differs."""
     outcomes = {
         system: each[workload.name] for system, each in found.items() if workload.name in each
     }
@@ -237,7 +243,7 @@ def _tables(measured: Sequence[Measured]) -> dict[str, list[dict[str, Figure]]]:
 
 
 def _cell(row: Mapping[str, Figure], column: str) -> Figure:
-    """The ratio of a line, or in a word why there is none."""
+    """Return the ratio of a line, or in a word why there is none."""
     return (
         row[column]
         if row[column] or row["seconds"]
@@ -246,7 +252,7 @@ def _cell(row: Mapping[str, Figure], column: str) -> Figure:
 
 
 def _details(measured: Sequence[Measured]) -> list[dict[str, object]]:
-    """All seconds, and the checksums that were compared."""
+    """Return all seconds, and the checksums that were compared."""
     return [
         {
             "workload": one.workload.name,
@@ -260,7 +266,7 @@ def _details(measured: Sequence[Measured]) -> list[dict[str, object]]:
 
 
 def _plots(measured: Sequence[Measured]) -> list[Plot]:
-    """Rows per second of every workload as bars, and a line for each system where the join grows."""
+    """Return rows per second of every workload as bars, and a line for each system where the join grows."""
     plain = [one for one in measured if not one.workload.places]
     bars: dict[str, list[tuple[float | str, float]]] = {
         peer.name: [(one.workload.name, one.rate(peer.name)) for one in plain] for peer in PEERS

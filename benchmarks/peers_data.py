@@ -103,7 +103,7 @@ class Workload:
         }
 
     def warm(self) -> Workload:
-        """The same over little data, for a run that is not timed."""
+        """Return the same over little data, for a run that is not timed."""
         seconds = min(_WARM_SECONDS, self.streams.seconds)
         return replace(
             self,

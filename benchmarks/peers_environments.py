@@ -63,17 +63,17 @@ def end_group(process: subprocess.Popen[str]) -> None:
 
 
 def default_folder() -> Path:
-    """The folder of environments when none is named."""
+    """Return the folder of environments when none is named."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "muntin" / "peers"
 
 
 def requirements(script: str) -> Path:
-    """The file of pinned packages of a system with its own environment."""
+    """Return the file of pinned packages of a system with its own environment."""
     return SCRIPTS / f"{script}.txt"
 
 
 def is_ready(script: str, folder: Path) -> bool:
-    """Whether the environment is there, with these packages."""
+    """Return whether the environment is there, with these packages."""
     stamp = folder / script / _STAMP
     return stamp.exists() and stamp.read_text(encoding="utf-8") == requirements(script).read_text(
         encoding="utf-8"
@@ -81,12 +81,12 @@ def is_ready(script: str, folder: Path) -> bool:
 
 
 def python_of(script: str, folder: Path) -> Path:
-    """The Python of an environment."""
+    """Return the Python of an environment."""
     return folder / script / "bin" / "python"
 
 
 def make_environment(script: str, folder: Path, runner: Runner = run_command) -> Path:
-    """The Python of a system's environment, which is made unless it is there; raises :class:`InstallError`."""
+    """Return the Python of a system's environment, which is made unless it is there; raises :class:`InstallError`."""
     python = python_of(script, folder)
     if is_ready(script, folder):
         return python
@@ -123,7 +123,7 @@ def _do(runner: Runner, what: str, arguments: Sequence[str]) -> None:
 
 
 def last_line(text: str) -> str:
-    r"""The line of a program's last words that says most, for a reason in a table: the last error, or else the last line.
+    r"""Return the line of a program's last words that says most, for a reason in a table: the last error, or else the last line.
 
     >>> last_line("WARNING: old\nERROR: No matching distribution found for x\n[notice] new pip\n")
     'ERROR: No matching distribution found for x'

@@ -14,7 +14,8 @@ from benchmarks.peers_data import Kind, Workload
 _OF_ALL: Mapping[str, str] = {
     "Muntin": "one core; compiled code over whole batches",
     "Muntin on Spark": (
-        "a second until Spark has planned the query, and half a second a micro-batch, whatever is in it: for packing, two stages and a "
+        "a second until Spark has planned the query, and half a second a micro-batch, whatever is "
+        "in it: for packing, two stages and a "
         "checkpoint; few rows a batch are too few for that"
     ),
     "Spark": "every row goes into the state store and is looked up there by itself, and every micro-batch writes a checkpoint",
@@ -80,7 +81,8 @@ _OF_A_KIND: Mapping[tuple[str, Kind], str] = {
         "aggregate",
     ): "Python code for every row and each of its six windows, and a clock for every key",
     ("DuckDB, batch", "join"): (
-        "everything at once on all cores, no state kept and no row delivered; each window is a join of its own, which finds all pairs of a "
+        "everything at once on all cores, no state kept and no row delivered; each window is a "
+        "join of its own, which finds all pairs of a "
         "key, however far apart, and then filters"
     ),
     (
@@ -95,5 +97,5 @@ _OF_A_KIND: Mapping[tuple[str, Kind], str] = {
 
 
 def remark(system: str, workload: Workload) -> str:
-    """The sentence for a workload's kind, or else for the system."""
+    """Return the sentence for a workload's kind, or else for the system."""
     return _OF_A_KIND.get((system, workload.kind)) or _OF_ALL.get(system, "")

@@ -88,7 +88,7 @@ class _Process:
         self._lines.put(None)
 
     def next(self, seconds: float) -> dict[str, Any] | None:
-        """The next line; None when the process has ended; raises :class:`queue.Empty` when it takes too long."""
+        """Return the next line; None when the process has ended; raises :class:`queue.Empty` when it takes too long."""
         line = self._lines.get(timeout=seconds)
         return None if line is None else json.loads(line)
 
@@ -110,7 +110,7 @@ def run_jobs(
     jobs: Mapping[str, Mapping[str, Any]],
     limits: Limits,
 ) -> dict[str, Outcome]:
-    """The outcome of each job by its name; a job has ``job`` and ``warm``, the same over little data."""
+    """Return the outcome of each job by its name; a job has ``job`` and ``warm``, the same over little data."""
     outcomes: dict[str, Outcome] = {}
     left = dict(jobs)
     with tempfile.TemporaryDirectory(prefix="muntin-bench-") as folder:
@@ -142,7 +142,7 @@ def run_jobs(
 def _take(
     progress: Progress, peer: Peer, process: _Process, names: Sequence[str], limits: Limits
 ) -> dict[str, Outcome]:
-    """The outcomes of one process: of all jobs, or of those up to the one that did not finish or failed; of all, if it did not begin."""
+    """Return the outcomes of one process: of all jobs, or of those up to the one that did not finish or failed; of all, if it did not begin."""
     outcomes: dict[str, Outcome] = {}
     try:
         if process.next(_BEGIN_SECONDS) is None:
@@ -162,7 +162,7 @@ def _take(
 
 
 def _outcome(process: _Process, limits: Limits) -> Outcome:
-    """What the process tells of its next job."""
+    """Return what the process tells of its next job."""
     seconds: list[float] = []
     found: list[Mapping[str, Sequence[int]]] = []
     limit = _BEGIN_SECONDS

@@ -34,7 +34,7 @@ def all_workloads() -> list[Workload]:
 
 
 def quick_workloads() -> list[Workload]:
-    """Every kind once with next to no data, only the first of them on Spark, and two points of growth."""
+    """Return every kind once with next to no data, only the first of them on Spark, and two points of growth."""
     few = Streams(100, 6, 200, file_seconds=2)
     three = Streams(50, 6, 100, names="ABC", file_seconds=2)
     one = Streams(100, 6, 50, names="A", file_seconds=2)

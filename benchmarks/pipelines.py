@@ -64,7 +64,7 @@ _QUICK = Scale(
 
 
 def cases(scale: Scale) -> Iterator[tuple[str, str, Case]]:
-    """All replays: the experiment, what is varied, and the case; a case may be part of several experiments."""
+    """Yield all replays: the experiment, what is varied, and the case; a case may be part of several experiments."""
 
     def case(
         query: str,
@@ -88,7 +88,7 @@ def cases(scale: Scale) -> Iterator[tuple[str, str, Case]]:
 
 
 def _replay_all(case: Case) -> dict[str, Delays]:
-    """Every strategy; those that release all results must have released the same."""
+    """Return every strategy; those that release all results must have released the same."""
     found = {strategy: replay(case, strategy) for strategy in STRATEGIES}
     first = _sorted(found[_PROMPT[0]].changes)
     for strategy in _PROMPT[1:]:
@@ -153,7 +153,8 @@ def bench_pipelines(progress: Progress, *, quick: bool = False) -> Report:
         })  # fmt: skip
     return Report(
         "pipelines",
-        "How late do results of queries above joins come, and what do they cost, under the four strategies of paper 2?",
+        "How late do results of queries above joins come, and what do they cost, under the four "
+        "strategies of paper 2?",
         [{**row, "wrong": row.get("wrong", "")} for row in rows],
         _claims(rows, loads, scale),
         plots=_plots(series, loads, scale),
@@ -176,12 +177,18 @@ def _claims(
             delays[query, STRATEGIES["input"]] / delays[query, STRATEGIES[strategy]]
             for query in QUERIES
         )
-        text = f"average delay of Input Triggered over that of {STRATEGIES[strategy]} at {_USUAL_RATE} rows/s, least of {', '.join(QUERIES)}"
+        text = (
+            f"average delay of Input Triggered over that of {STRATEGIES[strategy]} at "
+            f"{_USUAL_RATE} rows/s, least of {', '.join(QUERIES)}"
+        )
         claims.append(Claim(text, round(least, 1), 10.0, "at least"))
     hybrid, negative = (
         sum(loads[query][name][-1] for query in QUERIES) for name in ("hybrid", "negative")
     )
-    text = f"CPU time of Hybrid over that of Negative Tuple to {scale.marks[-1]:,} results at full load, {', '.join(QUERIES)} together"
+    text = (
+        f"CPU time of Hybrid over that of Negative Tuple to {scale.marks[-1]:,} results at full "
+        f"load, {', '.join(QUERIES)} together"
+    )
     return [*claims, Claim(text, round(hybrid / negative, 3), 1.0)]
 
 

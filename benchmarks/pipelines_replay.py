@@ -92,7 +92,7 @@ def _micros(results: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 def _events(
     times: Mapping[str, np.ndarray[tuple[int], np.dtype[np.int64]]],
 ) -> list[tuple[int, str, int]]:
-    """Rows after the window is full, and ticks after rows leave it, in order; a tick has no stream."""
+    """Return rows after the window is full, and ticks after rows leave it, in order; a tick has no stream."""
     last = max(int(own[-1]) for own in times.values())
     rows = [
         (int(own[row]), name, int(row))

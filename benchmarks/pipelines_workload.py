@@ -33,7 +33,8 @@ _QUERIES = {
     ),
     "Q5": (
         "SELECT S.ItemID, SUM(S.Price) AS total FROM FavoriteItems F,"
-        " (SELECT ItemID, Price FROM Sales_1 MINUS SELECT ItemID, Price FROM Sales_2) AS S WHERE F.ItemID = S.ItemID GROUP BY S.ItemID"
+        " (SELECT ItemID, Price FROM Sales_1 MINUS SELECT ItemID, Price FROM Sales_2) AS S WHERE "
+        "F.ItemID = S.ItemID GROUP BY S.ItemID"
     ),
 }
 QUERIES = ("Q1", "Q2", "Q3", "Q4", "Q5")
@@ -91,7 +92,10 @@ class Case:
             f"{name} {alias}" for name, alias in zip(self.names, aliases, strict=True)
         )
         same = [f"S1.ItemID = {alias}.ItemID" for alias in aliases[1:]]
-        return f"SELECT DISTINCT S1.ItemID FROM {sources} WHERE {' AND '.join(same)} AND S1.Price > {_PRICES * (1 - self.selectivity):g}"
+        return (
+            f"SELECT DISTINCT S1.ItemID FROM {sources} WHERE {' AND '.join(same)} AND S1.Price > "
+            f"{_PRICES * (1 - self.selectivity):g}"
+        )
 
     @cached_property
     def streams(self) -> dict[str, pa.Table]:
@@ -115,7 +119,7 @@ class Case:
     def start(
         self, strategy: str | None, window: float = WINDOW
     ) -> tuple[muntin.Engine, muntin.StandingQuery]:
-        """An engine that runs the query by a strategy; None: the engine's choice."""
+        """Return an engine that runs the query by a strategy; None: the engine's choice."""
         engine = muntin.Engine() if strategy is None else muntin.Engine(pipeline=strategy)
         for name in self.names:
             engine.stream(name, _COLUMNS, time="ts")

@@ -108,7 +108,7 @@ class Plot:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Plot:
-        """The plot of which JSON tells."""
+        """Return the plot of which JSON tells."""
         series = {
             name: [(place, value) for place, value in points]
             for name, points in document["series"].items()
@@ -152,7 +152,7 @@ def draw(plot: Plot, folder: Path, ending: str = "svg") -> Path:
 
 
 def _plain(value: float, _: object = None) -> str:
-    """A figure beside an axis, without powers of ten.
+    """Return a figure beside an axis, without powers of ten.
 
     >>> [_plain(value) for value in (0.05, 3.0, 120_000)]
     ['0.05', '3', '120,000']
@@ -202,7 +202,7 @@ def _bars(axes: Axes, plot: Plot) -> None:
 
 
 def _told(value: float) -> str:
-    """A figure above its bar.
+    """Return a figure above its bar.
 
     >>> [_told(value) for value in (0.1234, 12.34, 1234.5)]
     ['0.123', '12.3', '1,234']

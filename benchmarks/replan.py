@@ -68,7 +68,7 @@ class Change:
         )
 
     def workload(self) -> Workload:
-        """Rows before and after the change, and the time when the windows hold only new ones as the beginning of what is timed.
+        """Return rows before and after the change, and the time when the windows hold only new ones as the beginning of what is timed.
 
         The streams are declared with their rates at the start, so that every query begins with the
         order that is right then.
@@ -86,7 +86,7 @@ class Change:
         return self._workload(streams, self.before + self.turning, self.timed, declared)
 
     def after(self) -> Workload:
-        """Rows of the time after the change alone, for counting."""
+        """Return rows of the time after the change alone, for counting."""
         return self._workload(
             _streams(self, self.rates[::-1], 2 * self.batch, seed=3), self.batch, self.batch, {}
         )
@@ -121,7 +121,7 @@ def _later(rows: pa.Table, micros: int) -> pa.Table:
 
 
 def best_order(workload: Workload) -> str:
-    """The order with the least work."""
+    """Return the order with the least work."""
     done = run_all(
         workload, {order: {"order": order} for order in map(", ".join, permutations(NAMES))}
     )

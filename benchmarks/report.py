@@ -87,7 +87,7 @@ class Report:
     tables: Mapping[str, Sequence[Mapping[str, Figure]]] = field(default_factory=dict)
 
     def to_json(self, run: Run | None = None) -> str:
-        """The report as JSON, with the run that it is of."""
+        """Return the report as JSON, with the run that it is of."""
         claims = [claim.to_dict() for claim in self.claims]
         document: dict[str, object] = {
             "name": self.name,

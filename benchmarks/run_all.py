@@ -130,7 +130,7 @@ def _lines(process: subprocess.Popen[str]) -> Iterator[str]:
 
 
 def _is_done(batch: Batch, name: str) -> bool:
-    """Whether the folder has figures of this benchmark of the present source, with as much data."""
+    """Return whether the folder has figures of this benchmark of the present source, with as much data."""
     path = batch.folder / f"{name}.json"
     if not path.exists() or not revision():
         return False

@@ -110,11 +110,11 @@ class Found:
     simulated: dict[str, Times] = field(default_factory=dict)
 
     def by_query(self, scheduler: str) -> float:
-        """The paper's measure in microseconds, of the middle run."""
+        """Return the paper's measure in microseconds, of the middle run."""
         return self.middle(scheduler).by_query / 1_000
 
     def middle(self, scheduler: str) -> Times:
-        """The middle one of the runs."""
+        """Return the middle one of the runs."""
         return sorted((run[scheduler] for run in self.runs), key=lambda times: times.by_query)[
             len(self.runs) // 2
         ]
@@ -124,16 +124,16 @@ class Found:
         return median(run[one].by_query / run[other].by_query for run in self.runs)
 
     def by_result(self, one: str, other: str) -> float:
-        """The same, averaged over results."""
+        """Return the same, averaged over results."""
         return median(run[one].by_result / run[other].by_result for run in self.runs)
 
     def spread(self, one: str, other: str) -> str:
-        """The least and the largest of the ratios."""
+        """Return the least and the largest of the ratios."""
         ratios = [run[one].by_query / run[other].by_query for run in self.runs]
         return f"{min(ratios):.2f} to {max(ratios):.2f}"
 
     def is_clear(self, scale: Scale) -> bool:
-        """Whether MQT is clearly better or worse than each of the others, by three standard errors, or there were enough runs."""
+        """Return whether MQT is clearly better or worse than each of the others, by three standard errors, or there were enough runs."""
         if len(self.runs) < scale.repeats:
             return False
         if len(self.runs) >= scale.most_runs:
@@ -148,12 +148,12 @@ class Found:
         return bool((np.abs(ratios.mean(axis=0)) > _CLEARLY * errors).all())
 
     def simulated_ratio(self, one: str, other: str) -> float:
-        """The ratio without overheads."""
+        """Return the ratio without overheads."""
         return self.simulated[one].by_query / self.simulated[other].by_query
 
 
 def cases(scale: Scale) -> Iterator[Case]:
-    """All experiments: section 5.1 by hash and by nested loops, 5.2, 5.3."""
+    """Yield all experiments: section 5.1 by hash and by nested loops, 5.2, 5.3."""
     plain = {join: Streams(rate, scale.rows[join]) for join, rate in scale.rates.items()}
     for join, streams in plain.items():
         for name, windows in WINDOWS.items():
@@ -233,7 +233,7 @@ def bench_shared(progress: Progress, *, quick: bool = False) -> Report:
 
 
 def compare_alone(name: str, scale: Scale) -> dict[str, Figure]:
-    """The smallest window's response time in the shared join over that of its query alone, in bursts of rows that come at once.
+    """Return the smallest window's response time in the shared join over that of its query alone, in bursts of rows that come at once.
 
     As in the paper's analysis (section 3): a burst comes when nothing else is to be done.
     """
@@ -267,7 +267,8 @@ def compare_alone(name: str, scale: Scale) -> dict[str, Figure]:
 def _claims_alone(alone: Sequence[Mapping[str, Figure]]) -> list[Claim]:
     return [
         Claim(
-            f"w1 under {scheduler.upper()} over its query alone, bursts of {_AT_ONCE} at once, largest of {len(alone)}",
+            f"w1 under {scheduler.upper()} over its query alone, bursts of {_AT_ONCE} at once, "
+            f"largest of {len(alone)}",
             max(float(one[f"w1 over alone, {scheduler}"]) for one in alone),
             2.0,
         )
@@ -276,7 +277,7 @@ def _claims_alone(alone: Sequence[Mapping[str, Figure]]) -> list[Claim]:
 
 
 def claims_of_engine(engine: Mapping[str, Figure]) -> list[Claim]:
-    """What bursts are to show end to end."""
+    """Return what bursts are to show end to end."""
     return [
         Claim(
             "from push to subscriber in bursts, MQT over LWO, smallest window",
@@ -350,7 +351,10 @@ def _claims(found: Sequence[Found]) -> list[Claim]:
     simulated = [
         max(one.simulated_ratio("mqt", "lwo"), one.simulated_ratio("mqt", "swf")) for one in found
     ]
-    measured = f"largest of {len(found)} measured (MQT is best in {sum(over_better(one) <= 1 for one in found)})"
+    measured = (
+        f"largest of {len(found)} measured (MQT is best in "
+        f"{sum(over_better(one) <= 1 for one in found)})"
+    )
     least = [
         (other, round(min(one.ratio("mqt", other) for one in found), 3), bound)
         for other, bound in _LEAST

@@ -64,7 +64,10 @@ class Running:
             self.engine.stream(name, table.schema, time="ts")
         self.waits, queries = [], []
         for window in windows:
-            sql = f"SELECT A.k FROM A [RANGE {window} SECONDS], B [RANGE {window} SECONDS] WHERE A.k = B.k"
+            sql = (
+                f"SELECT A.k FROM A [RANGE {window} SECONDS], B [RANGE {window} SECONDS] WHERE A.k "
+                "= B.k"
+            )
             self.waits.append(Waits())
             queries.append(self.engine.query(sql, name=f"within_{window}"))
             queries[-1].subscribe(self.waits[-1].take, buffer=1 << 30)
@@ -88,7 +91,7 @@ class Running:
         return (time.monotonic_ns() - begin) / 1e6 / len(self._rows)
 
     def look(self) -> float:
-        """How many milliseconds somebody waits for the engine who has almost nothing to do with it."""
+        """Return how many milliseconds somebody waits for the engine who has almost nothing to do with it."""
         begin = time.monotonic_ns()
         self.engine.queries()
         return (time.monotonic_ns() - begin) / 1e6

@@ -100,7 +100,7 @@ class Streams:
         return np.repeat(spread.astype(np.int64), sizes)[:rows]
 
     def rows_of(self, *, new: bool) -> list[NewRows]:
-        """The history or the new rows."""
+        """Return the history or the new rows."""
         parts = []
         for times, values in self._drawn:
             history = self.rate * _LARGEST
@@ -142,7 +142,7 @@ class Sharing:
     buckets: int | None = None
 
     def operator(self, scheduler: str, streams: Streams) -> ScheduledJoin:
-        """The join, with history."""
+        """Return the join, with history."""
         declared = Declarations()
         declared.set("join", self.join)
         if self.buckets is not None:
@@ -230,7 +230,7 @@ class Metronome:
         )
 
     def _rate(self) -> float:
-        """Rows looked at in a nanosecond."""
+        """Return rows looked at in a nanosecond."""
         counters, desk = self._join.state.counters, self._join.work_queue.state
         looked, clock = int(counters[N_SCANNED]), int(desk[at.NOW])
         if next(self._going, None) is None and not self._join.is_busy():
@@ -239,7 +239,7 @@ class Metronome:
         return (int(counters[N_SCANNED]) - looked) / (int(desk[at.NOW]) - clock)
 
     def speed(self) -> float:
-        """How fast the machine is beside what it was at first."""
+        """Return how fast the machine is beside what it was at first."""
         return self._rate() / self._reference
 
 

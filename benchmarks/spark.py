@@ -46,7 +46,7 @@ class Run:
     results: tuple[int, int]
 
     def rate(self, warm_up: int) -> float:
-        """Rows per second of the batches after so many, the median of them."""
+        """Return rows per second of the batches after so many, the median of them."""
         return median(
             rows / milliseconds * 1_000 for rows, milliseconds in self.batches[warm_up:] if rows
         )
@@ -97,7 +97,7 @@ def _sums(folder: Path) -> tuple[int, int]:
 def compare(
     progress: Progress, spark: SparkSession, data: Path, per_trigger: int
 ) -> list[dict[str, Figure]]:
-    """Both over the same files."""
+    """Return both over the same files."""
     systems: dict[str, Callable[[SparkSession, Path, Path, int], Run]] = {
         "Muntin": run_muntin,
         "Spark's own join": run_spark,

@@ -82,7 +82,7 @@ class Run:
     sums: tuple[int, ...]
 
     def rate(self, warm_up: int) -> float:
-        """Rows per second of the batches after so many, the median of them."""
+        """Return rows per second of the batches after so many, the median of them."""
         return median(rows / milliseconds * 1_000 for rows, milliseconds in self.batches[warm_up:])
 
 
@@ -105,7 +105,8 @@ def run_muntin(spark: SparkSession, data: Path, output: Path, sizes: Sizes, emit
     """Our GROUP BY over all files."""
     engine = SparkEngine(spark, checkpoint=output / "checkpoint", partitions=PARTITIONS)
     engine.execute(
-        f"CREATE STREAM A (k BIGINT, v BIGINT, ts TIMESTAMP) WITH (format = 'parquet', path = '{data}', time = 'ts', "
+        "CREATE STREAM A (k BIGINT, v BIGINT, ts TIMESTAMP) WITH (format = 'parquet', path = "
+        f"'{data}', time = 'ts', "
         f"maxFilesPerTrigger = '{sizes.per_trigger}')"
     )
     sql = f"{_SELECT} WINDOW {sizes.window} SECONDS EVERY 1 SECOND EMIT {emit}"
@@ -160,7 +161,7 @@ def _results(folder: Path) -> pa.Table:
 
 
 def _sums(found: pa.Table, weights: npt.NDArray[np.int64]) -> tuple[int, ...]:
-    """The sums of all columns over all answers."""
+    """Return the sums of all columns over all answers."""
     columns = [found.column(name).cast(pa.int64()).to_numpy() for name in ("k", *_FIGURES)]
     return tuple(int((column * weights).sum()) for column in columns)
 
@@ -178,7 +179,7 @@ def _batches(query: StreamingQuery, sizes: Sizes) -> list[tuple[int, int]]:
 
 
 def bench_spark_aggregate(progress: Progress, *, quick: bool = False) -> Report:
-    """All three over the same files, one after the other."""
+    """Return all three over the same files, one after the other."""
     sizes = QUICK if quick else Sizes()
     systems: dict[str, Callable[[SparkSession, Path, Path, Sizes], Run]] = {
         OURS: partial(run_muntin, emit="SNAPSHOT"),

@@ -79,7 +79,7 @@ class Waits:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def subscriber(self, window: int) -> Callable[[pa.RecordBatch, Mark], None]:
-        """A subscriber of the query with a window."""
+        """Return a subscriber of the query with a window."""
 
         def take(batch: pa.RecordBatch, mark: Mark) -> None:
             moment = time.time()
@@ -136,7 +136,7 @@ def write_bursts(folder: Path, bursts: Bursts) -> None:
 
 
 def run(spark: SparkSession, data: Path, bursts: Bursts, scheduler: str) -> Waits:
-    """All queries over all files under a scheduler."""
+    """Return all queries over all files under a scheduler."""
     waits = Waits(bursts.batches())
     with tempfile.TemporaryDirectory() as checkpoint:
         engine = SparkEngine(
@@ -165,7 +165,7 @@ def run(spark: SparkSession, data: Path, bursts: Bursts, scheduler: str) -> Wait
 
 
 def measure(progress: Progress, spark: SparkSession, bursts: Bursts) -> dict[str, list[Waits]]:
-    """The runs of each scheduler."""
+    """Return the runs of each scheduler."""
     found: dict[str, list[Waits]] = defaultdict(list)
     with tempfile.TemporaryDirectory(prefix="muntin-bench-") as folder:
         progress(f"writing {len(bursts.batches())} files for each stream")
@@ -186,7 +186,7 @@ def _together(runs: Sequence[Waits], window: int, seconds: int) -> ResponseTimes
 
 
 def bench_spark_bursts(progress: Progress, *, quick: bool = False) -> Report:
-    """Both schedulers, bursts of all sizes, every window."""
+    """Return both schedulers, bursts of all sizes, every window."""
     bursts = QUICK if quick else FULL
     found = measure(progress, bench_session(), bursts)
     rows: list[dict[str, Figure]] = []

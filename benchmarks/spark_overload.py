@@ -68,7 +68,7 @@ class Ramp:
     patience: float = 60.0
 
     def rate(self, second: float, capacity: float) -> float:
-        """Rows per second of each stream at a second, when the machine holds so many."""
+        """Return rows per second of each stream at a second, when the machine holds so many."""
         before, over, _ = self.phases
         risen = min(second - before, before + over - second) / self.rise
         return capacity * (self.calm + (self.over - self.calm) * min(max(risen, 0.0), 1.0))
@@ -113,7 +113,7 @@ class Rows:
         return cls(times, values)
 
     def between(self, name: str, begin: float, end: float, start: int) -> pa.Table:
-        """The rows of a stream between two seconds, with times from ``start`` on."""
+        """Return the rows of a stream between two seconds, with times from ``start`` on."""
         first, last = np.searchsorted(self.times[name], [begin * _SECOND, end * _SECOND])
         moments = pa.array(self.times[name][first:last] + start).cast(pa.timestamp("us"))
         return pa.table({"k": self.values[name][first:last], "ts": moments})
@@ -239,7 +239,7 @@ class Batch:
 def batches_of(
     streaming: StreamingQuery, rows: Rows, start: int, read: Mapping[int, int] | None = None
 ) -> list[Batch]:
-    """The batches of a streaming query; each is as far behind as the last row that it has read.
+    """Return the batches of a streaming query; each is as far behind as the last row that it has read.
 
     ``read`` has the rows read up to each batch, where Spark does not know them: Muntin reads whole
     files.
@@ -260,13 +260,16 @@ def batches_of(
 
 
 def declare(name: str, folder: Path, per_trigger: int | None = None) -> str:
-    """The statement by which Muntin reads the files."""
+    """Return the statement by which Muntin reads the files."""
     limit = f", maxFilesPerTrigger = '{per_trigger}'" if per_trigger else ""
-    return f"CREATE STREAM {name} (k BIGINT, ts TIMESTAMP) WITH (format = 'parquet', path = '{folder / name}', time = 'ts'{limit})"
+    return (
+        f"CREATE STREAM {name} (k BIGINT, ts TIMESTAMP) WITH (format = 'parquet', path = "
+        f"'{folder / name}', time = 'ts'{limit})"
+    )
 
 
 def sql(ramp: Ramp) -> str:
-    """The join."""
+    """Return the join."""
     return (
         "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k "
         f"WINDOW {ramp.window} SECONDS FRESHNESS {ramp.freshness} SECONDS"
@@ -274,13 +277,14 @@ def sql(ramp: Ramp) -> str:
 
 
 def capacity_of(spark: SparkSession, ramp: Ramp, progress: Progress) -> float:
-    """Rows per second of each stream at which a batch takes a trigger interval: the rate grows, and then it is between the last two."""
+    """Return rows per second of each stream at which a batch takes a trigger interval: the rate grows, and then it is between the last two."""
     before: tuple[float, float] | None = None
     rate = float(ramp.first_rate)
     while True:
         seconds = _batch_seconds(spark, ramp, rate)
         progress(
-            f"{rate:,.0f} rows per second of each stream: a batch of {ramp.interval} s takes {seconds:.2f} s"
+            f"{rate:,.0f} rows per second of each stream: a batch of {ramp.interval} s takes "
+            f"{seconds:.2f} s"
         )
         if seconds > ramp.interval:
             if before is None:
@@ -296,7 +300,7 @@ def capacity_of(spark: SparkSession, ramp: Ramp, progress: Progress) -> float:
 
 
 def _batch_seconds(spark: SparkSession, ramp: Ramp, rate: float) -> float:
-    """How long a batch of one interval takes with full windows."""
+    """Return how long a batch of one interval takes with full windows."""
     batches = 3 + -(-ramp.window // ramp.interval)
     steady = replace(ramp, phases=(batches * ramp.interval, 0, 0), calm=1.0)
     with tempfile.TemporaryDirectory() as folder:
@@ -457,7 +461,7 @@ def bench_spark_overload(progress: Progress, *, quick: bool = False) -> Report:
 
 
 def report(ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[Batch]) -> Report:
-    """What it shows."""
+    """Return what it shows."""
     runs, sink, told = (
         {"Muntin, adapt": muntin.batches, "Spark's own join": own},
         muntin.sink,
@@ -492,11 +496,13 @@ def report(ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[B
     largest = [float(row["largest lag, s"]) for row in table]
     return Report(
         "spark-overload",
-        "What becomes of batches and results on Spark when three times as much comes as the machine holds?",
+        "What becomes of batches and results on Spark when three times as much comes as the "
+        "machine holds?",
         table,
         [
             Claim(
-                f"duration of batches in overload over the trigger interval, largest of {len(adapted)} after {_SETTLING} intervals",
+                "duration of batches in overload over the trigger interval, largest of "
+                f"{len(adapted)} after {_SETTLING} intervals",
                 round(max((batch.seconds for batch in adapted), default=0.0) / ramp.interval, 3),
                 1.0,
             ),
@@ -506,7 +512,8 @@ def report(ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[B
                 1.0,
             ),
             Claim(
-                f"share of the results made from {_COMPLETE_AGAIN} s after the load has fallen on, least second",
+                f"share of the results made from {_COMPLETE_AGAIN} s after the load has fallen on, "
+                "least second",
                 round(float(calm.min(initial=1.0)), 4),
                 1.0,
                 "at least",
@@ -521,7 +528,8 @@ def report(ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[B
         plots=[
             Plot(
                 "spark-overload-lag",
-                f"Input ramped to {ramp.over:g} times what the machine holds, seconds {before} to {before + over}",
+                f"Input ramped to {ramp.over:g} times what the machine holds, seconds {before} to "
+                f"{before + over}",
                 "seconds",
                 "how far behind a batch is at its end, s",
                 {
@@ -531,7 +539,8 @@ def report(ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[B
             ),
             Plot(
                 "spark-overload-share",
-                f"Results made, input ramped to {ramp.over:g} times what the machine holds, seconds {before} to {before + over}",
+                f"Results made, input ramped to {ramp.over:g} times what the machine holds, "
+                f"seconds {before} to {before + over}",
                 "seconds",
                 "share of all results",
                 {

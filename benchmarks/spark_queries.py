@@ -83,7 +83,7 @@ def run_muntin(spark: SparkSession, data: Path, windows: Sequence[float], per_tr
 
 
 def run_spark(spark: SparkSession, data: Path, windows: Sequence[float], per_trigger: int) -> Run:
-    """A streaming query of Spark's own for each window, all at once."""
+    """Return a streaming query of Spark's own for each window, all at once."""
     with temporary_folder() as folder:
         queries = {
             window: _start(spark, data, window, per_trigger, folder / str(window))
@@ -132,7 +132,7 @@ def _observed(query: StreamingQuery) -> int:
 
 
 def _with_rows(query: StreamingQuery) -> list[Any]:
-    """What Spark tells of the batches that had rows: the last one, which only clears state, is left out."""
+    """Return what Spark tells of the batches that had rows: the last one, which only clears state, is left out."""
     return [told for told in query.recentProgress if told.numInputRows]
 
 
@@ -150,7 +150,7 @@ def _ends(queries: Iterable[StreamingQuery]) -> list[float]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder that is removed."""
+    """Yield a folder that is removed."""
     folder = Path(tempfile.mkdtemp(prefix="muntin-bench-"))
     try:
         yield folder

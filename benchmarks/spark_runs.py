@@ -41,7 +41,7 @@ class Streams:
 
 
 def bench_session() -> SparkSession:
-    """The session of all benchmarks: Java may use half of the memory, since Spark's own joins have their state there."""
+    """Return the session of all benchmarks: Java may use half of the memory, since Spark's own joins have their state there."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _SHARE_OF_MEMORY // 2**30
     return local_session(PARTITIONS, {"spark.driver.memory": f"{max(memory, _LEAST_HEAP)}g"})
 
@@ -66,20 +66,21 @@ def write_files(folder: Path, streams: Streams) -> None:
 
 
 def declare_stream(name: str, data: Path, per_trigger: int) -> str:
-    """The statement by which Muntin reads such files, so many a trigger."""
+    """Return the statement by which Muntin reads such files, so many a trigger."""
     return (
-        f"CREATE STREAM {name} (k BIGINT, v DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = '{data / name}', "
+        f"CREATE STREAM {name} (k BIGINT, v DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = "
+        f"'{data / name}', "
         f"time = 'ts', maxFilesPerTrigger = '{per_trigger}')"
     )
 
 
 def join_sql(window: float) -> str:
-    """The join over a window of so many seconds, in the words of Muntin."""
+    """Return the join over a window of so many seconds, in the words of Muntin."""
     return f"SELECT A.k, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {_interval(window)}"
 
 
 def joined_by_spark(spark: SparkSession, data: Path, window: float, per_trigger: int) -> DataFrame:
-    """The streaming DataFrame of Spark's own join over a window of so many seconds."""
+    """Return the streaming DataFrame of Spark's own join over a window of so many seconds."""
     use_own_store(spark)
     frames = {}
     for name in "AB":

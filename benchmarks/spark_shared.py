@@ -50,7 +50,7 @@ class Sizes:
     native: tuple[int, ...] = (1, 4)
 
     def streams(self, keys: int) -> Streams:
-        """The streams with so many keys."""
+        """Return the streams with so many keys."""
         return Streams(self.rate, keys, self.file_seconds, self.files)
 
     @property
@@ -88,7 +88,7 @@ class Measured:
     runs: Sequence[Run]
 
     def seconds(self, sizes: Sizes) -> float:
-        """The median of the runs."""
+        """Return the median of the runs."""
         return median(run.seconds(sizes.warm_up) for run in self.runs)
 
     @property
@@ -139,7 +139,8 @@ def measure(
     spark = bench_session()
     with temporary_folder() as data:
         progress(
-            f"{keys:,} keys: writing {sizes.files} files of {sizes.rate * sizes.file_seconds:,} rows for each stream"
+            f"{keys:,} keys: writing {sizes.files} files of {sizes.rate * sizes.file_seconds:,} "
+            "rows for each stream"
         )
         write_files(data, sizes.streams(keys))
         ours: list[list[Run]] = [[] for _ in plans]
@@ -170,7 +171,7 @@ def measure(
 def compare(
     progress: Progress, sizes: Sizes, keys: int
 ) -> tuple[list[Measured], float, float, float]:
-    """All windows against the largest alone, and against Spark's own joins.
+    """Return all windows against the largest alone, and against Spark's own joins.
 
     Returns the runs, and three ratios: rows per second over those of Spark's own joins, time of all
     windows over that of the largest, and results likewise.
@@ -200,7 +201,8 @@ def bench_spark_shared(progress: Progress, *, quick: bool = False) -> Report:
     queries = len(sizes.windows)
     return Report(
         "spark-shared",
-        "What do many windows over the same streams cost on Spark, shared in Muntin and as joins of Spark's own?",
+        "What do many windows over the same streams cost on Spark, shared in Muntin and as joins "
+        "of Spark's own?",
         [measured.row(sizes) for measured in (*many, *few, *spread)],
         [
             Claim(

@@ -160,7 +160,7 @@ class Running:
 
 @contextmanager
 def running(spark: SparkSession, rows: int) -> Iterator[Running]:
-    """An engine in a folder of its own."""
+    """Yield an engine in a folder of its own."""
     folder = Path(tempfile.mkdtemp(prefix="muntin-bench-"))
     engine = Running(spark, folder, rows)
     try:
@@ -268,7 +268,7 @@ def bytes_of_muntin(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
 
 
 def bytes_of_spark(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
-    """The same files through Spark's own join."""
+    """Return the same files through Spark's own join."""
     window = sizes.beside // 2 // RATE
     with tempfile.TemporaryDirectory(prefix="muntin-bench-") as name:
         folder = Path(name)
@@ -300,7 +300,7 @@ def bytes_of_spark(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
 
 
 def row(measured: str, unit: str, figures: Sequence[float]) -> dict[str, Figure]:
-    """A line of the report."""
+    """Return a line of the report."""
     digits = 1 if max(figures) < 10_000 else None
     return {
         "measured": measured,
@@ -377,7 +377,8 @@ def bench_state(progress: Progress, *, quick: bool = False) -> Report:
         lines,
         [
             Claim(
-                f"time of a batch with {sizes.large:,} rows in the windows over that with {sizes.small:,}",
+                f"time of a batch with {sizes.large:,} rows in the windows over that with "
+                f"{sizes.small:,}",
                 round(ratio, 3),
                 1.3,
             ),

@@ -85,7 +85,7 @@ class Workload:
         return sum(len(rows) for batch in self.batches[self.filling :] for rows in batch.values())
 
     def engine(self) -> muntin.Engine:
-        """An engine with the streams declared."""
+        """Return an engine with the streams declared."""
         engine = muntin.Engine()
         for name, rows in self.streams.items():
             columns = ", ".join(
@@ -123,7 +123,7 @@ class Run:
 
 
 def fastest(runs: Sequence[Run]) -> Run:
-    """The run that took the least time."""
+    """Return the run that took the least time."""
     return min(runs, key=lambda one: one.seconds)
 
 
@@ -203,7 +203,8 @@ def run_in_turn(
 def check_same(expected: pa.Table, results: pa.Table) -> None:
     """Stop the benchmark when a run gives other results than another: a plan that leaves something out is no plan."""
     assert results.equals(expected), (
-        f"all runs must give the same {len(expected):,} results in the same order; one gave {len(results):,}"
+        f"all runs must give the same {len(expected):,} results in the same order; one gave "
+        f"{len(results):,}"
     )
 
 
@@ -245,7 +246,7 @@ def duckdb_digest(workload: Workload) -> Digest:
 
 
 def _digest_sql(join: Join) -> str:
-    """The aggregate over results completed after ``$begin``, up to ``$end``.
+    """Return the aggregate over results completed after ``$begin``, up to ``$end``.
 
     Distances between streams that share no key are left to the end, lest DuckDB joins on them.
     """
@@ -262,4 +263,7 @@ def _digest_sql(join: Join) -> str:
         for name, micros in join.windows.items()
     )
     sums = ", ".join(f"sum({column})" for column in join.select)
-    return f"SELECT count(*), {sums} FROM {sources} WHERE {' AND '.join([join.where, *near, *inside])} AND {newest} > $begin"
+    return (
+        f"SELECT count(*), {sums} FROM {sources} WHERE "
+        f"{' AND '.join([join.where, *near, *inside])} AND {newest} > $begin"
+    )

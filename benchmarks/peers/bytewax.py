@@ -53,7 +53,7 @@ def run(_: None, job: Mapping[str, Any]) -> dict[str, list[int]]:
 
 
 def _mixed(number: int) -> int:
-    """What a result adds to the checksum: a square, so that partners cannot be swapped unseen."""
+    """Return what a result adds to the checksum: a square, so that partners cannot be swapped unseen."""
     return (number % 1000003) ** 2 % 1000003
 
 
@@ -81,7 +81,7 @@ class _Reader(StatelessSourcePartition):
                 yield rows[start : start + _BATCH]
 
     def next_batch(self) -> list[Any]:
-        """The next rows; StopIteration ends the dataflow."""
+        """Return the next rows; StopIteration ends the dataflow."""
         return next(self._batches)
 
 
@@ -197,7 +197,7 @@ def _sliding(
 
 
 def _end(window_id: int, job: Mapping[str, Any], window: int) -> int:
-    """The second at which a window closes."""
+    """Return the second at which a window closes."""
     return window_id * int(job["every"]) + window // 1_000
 
 

@@ -42,7 +42,7 @@ def run(_: None, job: Mapping[str, Any]) -> dict[str, list[int]]:
 
 
 def sql(job: Mapping[str, Any], window: int) -> str:
-    """The query for a window of so many milliseconds; columns are in the order in which the checksum takes them."""
+    """Return the query for a window of so many milliseconds; columns are in the order in which the checksum takes them."""
     near = f"WINDOW {window} MILLISECONDS"
     every = f"{near} EVERY {job['every']} SECONDS EMIT SNAPSHOT"
     return {

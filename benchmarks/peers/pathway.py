@@ -57,7 +57,7 @@ def run(_: None, job: Mapping[str, Any]) -> dict[str, list[int]]:
 
 
 def _mixed(number: Any) -> Any:
-    """What a result adds to the checksum: a square, so that partners cannot be swapped unseen."""
+    """Return what a result adds to the checksum: a square, so that partners cannot be swapped unseen."""
     return (number % 1000003) * (number % 1000003) % 1000003
 
 

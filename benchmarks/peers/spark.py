@@ -42,7 +42,7 @@ _PARTITIONS = 2
 
 
 def begin(job: Mapping[str, Any]) -> SparkSession:
-    """A local session; Java may use half of the memory, since the default store keeps its state there."""
+    """Return a local session; Java may use half of the memory, since the default store keeps its state there."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 // 2**30
     builder = SparkSession.builder.master(f"local[{max(os.cpu_count() or 1, 2)}]").config(
         "spark.driver.memory", f"{max(memory, 2)}g"
@@ -99,12 +99,15 @@ def _stream(spark: SparkSession, job: Mapping[str, Any], name: str) -> DataFrame
 
 
 def _mixed(number: str) -> str:
-    """What a result adds to the checksum: a square, so that partners cannot be swapped unseen."""
+    """Return what a result adds to the checksum: a square, so that partners cannot be swapped unseen."""
     return f"pmod({number}, 1000003) * pmod({number}, 1000003) % 1000003"
 
 
 def _near(one: str, other: str, window: int) -> str:
-    return f"{one} > {other} - INTERVAL {window} MILLISECONDS AND {one} < {other} + INTERVAL {window} MILLISECONDS"
+    return (
+        f"{one} > {other} - INTERVAL {window} MILLISECONDS AND {one} < {other} + INTERVAL {window} "
+        "MILLISECONDS"
+    )
 
 
 def _join(spark: SparkSession, job: Mapping[str, Any], window: int) -> tuple[DataFrame, str]:

@@ -62,7 +62,7 @@ def test_cases_that_are_timed_in_turn_get_the_same_rows() -> None:
 
 
 def made_up(case: Case, costs: UnitCosts) -> Measured:
-    """What would be measured if the model were right."""
+    """Return what would be measured if the model were right."""
     return Measured(
         case, {}, *([costs.seconds(case.predicted, bare=bare)] * 3 for bare in (False, True))
     )

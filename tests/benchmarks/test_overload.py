@@ -31,7 +31,7 @@ def silent(_: str) -> None:
 
 
 def equal_pairs(left: pa.Array, right: pa.Array) -> float:
-    """The share of pairs that are equal."""
+    """Return the share of pairs that are equal."""
     return float(np.mean(np.equal.outer(left.to_numpy(), right.to_numpy())))
 
 

@@ -331,7 +331,10 @@ def test_a_system_that_does_not_start_says_why_once_for_all_workloads(scripts: P
 
 
 def test_a_command_is_ended_with_its_children_when_its_time_is_over() -> None:
-    code = "import subprocess, sys; p = subprocess.Popen(['sleep', '600']); print(p.pid, flush=True); p.wait()"
+    code = (
+        "import subprocess, sys; p = subprocess.Popen(['sleep', '600']); print(p.pid, flush=True); "
+        "p.wait()"
+    )
     done = run_command([sys.executable, "-c", code], 5.0)
     assert done.code is None
     status = Path(f"/proc/{done.out.strip()}/stat")

@@ -70,8 +70,8 @@ def test_a_crash_and_a_claim_that_does_not_hold_stop_nothing_and_are_told(tmp_pa
     assert "not kept" in (folder / "window.md").read_text(encoding="utf-8")
     index = (folder / "README.md").read_text(encoding="utf-8")
     assert (
-        "| [memory](memory.md) | Does memory stay flat when a query runs for a long time? | **failed** |  |"
-        in index
+        "| [memory](memory.md) | Does memory stay flat when a query runs for a long time? | "
+        "**failed** |  |" in index
     )
     assert "| 1 of 1 | 1.5 |" in index
     assert "| 0 of 1 | 1.5 |" in index

@@ -24,7 +24,7 @@ from benchmarks.workload import (
 
 
 def rows(*cells: tuple[int, int]) -> pa.Table:
-    """A stream of times in microseconds and keys."""
+    """Return a stream of times in microseconds and keys."""
     keys, times = [key for _, key in cells], [time for time, _ in cells]
     return pa.table({"k": pa.array(keys, pa.int64()), "ts": pa.array(times, pa.timestamp("us"))})
 

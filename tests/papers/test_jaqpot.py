@@ -53,7 +53,7 @@ EVERY_SHAPE = [
 
 
 def form(tree: Nested) -> str:
-    """The same text for trees that differ in which side is left and in the numbers of their leaves only."""
+    """Return the same text for trees that differ in which side is left and in the numbers of their leaves only."""
     return "." if isinstance(tree, int) else f"({''.join(sorted(map(form, tree)))})"
 
 

@@ -93,7 +93,8 @@ def test_a_query_takes_the_papers_optimum_or_cheaper_orders_of_its_origins_own(
         f"S{number} [RANGE {stream.window} SECONDS]" for number, stream in enumerate(streams, 1)
     )
     q = engine.query(
-        f"SELECT S1.attr FROM {froms} WHERE S1.attr = S2.attr AND S2.attr = S3.attr AND S3.attr = S4.attr"
+        f"SELECT S1.attr FROM {froms} WHERE S1.attr = S2.attr AND S2.attr = S3.attr AND S3.attr = "
+        "S4.attr"
     )
     order = ", ".join(f"S{digit}" for digit in best)
     assert (

@@ -25,7 +25,7 @@ INTERVALS = [1, 5, 10, 20, 30, 40, 50]
 
 
 def paper_best(windows: list[WindowStatistics], interval: float) -> tuple[float, float, float]:
-    """The cost of the best orders of NAIVE, LAZY and GENERAL LAZY."""
+    """Return the cost of the best orders of NAIVE, LAZY and GENERAL LAZY."""
     naive = min(paper_general_cost([order] * 4, windows, interval) for order in ORDERS)
     lazy = min(paper_general_cost(origin_first(order, 4), windows, interval) for order in ORDERS)
     general = sum(

@@ -25,7 +25,7 @@ ALL = pytest.mark.parametrize("strategy", ["input", "probing", "negative", "hybr
 def run(
     query: str, rows: Mapping[str, Sequence[tuple[object, int]]], until: int, strategy: str = "auto"
 ) -> tuple[list[tuple[int, str, object]], muntin.StandingQuery]:
-    """The changes (second, sign, value) of a query with one column over streams of one column."""
+    """Return the changes (second, sign, value) of a query with one column over streams of one column."""
     engine = muntin.Engine(pipeline=strategy)
     for name, values in rows.items():
         kind = "varchar" if isinstance(values[0][0], str) else "bigint"
@@ -70,7 +70,7 @@ def test_figure_1a_triggered_by_input_the_answers_in_between_come_late() -> None
 
 
 def sums_at(strategy: str, seconds: list[int]) -> list[list[int]]:
-    """The sums from 28 on that are released up to each of some seconds, as time passes; 7 comes at 8."""
+    """Return the sums from 28 on that are released up to each of some seconds, as time passes; 7 comes at 8."""
     engine = muntin.Engine(pipeline=strategy)
     engine.stream("S", {"v": "bigint", "ts": "timestamp"})
     q = engine.query(SUM)

@@ -31,7 +31,7 @@ OTHER = 3
 
 
 def pictured(windows: tuple[int, int, int], key: Callable[[str], int]) -> Setup:
-    """The two streams of the figures up to a11 and b12, which arrives while a11 scans its first window."""
+    """Return the two streams of the figures up to a11 and b12, which arrives while a11 scans its first window."""
     rows = [Row(time % 2 == 0, time, key(f"{'ba'[time % 2]}{time}")) for time in range(11)]
     rows += [Row(0, 11, key("a11"), arrival=0), Row(1, 12, key("b12"), arrival=1)]
     queries = tuple(
@@ -41,7 +41,7 @@ def pictured(windows: tuple[int, int, int], key: Callable[[str], int]) -> Setup:
 
 
 def symbols(name: str) -> int:
-    """Which rows of Figures 2(a) and 3(a) join."""
+    """Return which rows of Figures 2(a) and 3(a) join."""
     if name in {"a11", "b8", "b4", "b0"}:
         return STAR
     return CIRCLE if name in {"b12", "a9", "a5", "a1"} else OTHER + (name[0] == "b")
@@ -52,12 +52,12 @@ FIGURE_4 = pictured((4, 6, 12), lambda _: STAR)
 
 
 def name(setup: Setup, number: int | None) -> str:
-    """The row as the figures call it."""
+    """Return the row as the figures call it."""
     return "-" if number is None else f"{'ab'[setup.rows[number].stream]}{setup.rows[number].time}"
 
 
 def pair(setup: Setup, outer: int, partner: int) -> str:
-    """A pair as the figures write it, the row of A first."""
+    """Return a pair as the figures write it, the row of A first."""
     return ",".join(
         name(setup, number)
         for number in sorted((outer, partner), key=lambda number: setup.rows[number].stream)
@@ -65,7 +65,7 @@ def pair(setup: Setup, outer: int, partner: int) -> str:
 
 
 def found_and_released(trace: Trace) -> list[str]:
-    """What the join part finds, and what the router then releases to whom, step by step."""
+    """Return what the join part finds, and what the router then releases to whom, step by step."""
     steps: list[str] = []
     for step in trace.steps:
         if isinstance(step, Found):
@@ -84,7 +84,7 @@ def outputs(trace: Trace) -> dict[str, list[str]]:
 
 
 def scans(trace: Trace) -> list[str]:
-    """The schedule: which row scanned which window."""
+    """Return the schedule: which row scanned which window."""
     levels = sorted(query.windows for query in trace.setup.queries)
     return [
         f"{name(trace.setup, outer)}:w{levels.index(windows) + 1}"
@@ -287,7 +287,7 @@ def test_with_slices_a_row_that_arrives_in_the_middle_of_a_scan_comes_first_and_
 
 
 def burst(rows: int, sizes: list[int]) -> Setup:
-    """Rows that arrive at once in A, and as many rows in B as the largest window has, all partners of all."""
+    """Return rows that arrive at once in A, and as many rows in B as the largest window has, all partners of all."""
     history = [Row(1, 0, STAR)] * sizes[-1]
     new = [Row(0, 0, STAR, arrival=0)] * rows
     queries = [Viewer(f"Q{number}", (1, size)) for number, size in enumerate(sizes)]

@@ -35,7 +35,7 @@ class RuleFile:
 
 
 def read_rules(text: str) -> RuleFile:
-    """The file from its text."""
+    """Return the file from its text."""
     head, *parts = _TITLE.split(text)
     lines = head.strip().splitlines()
     about = [line for line in lines if line.startswith("#")]
@@ -49,7 +49,7 @@ def read_rules(text: str) -> RuleFile:
 
 
 def write_rules(rules: RuleFile) -> str:
-    """The text of a file."""
+    """Return the text of a file."""
     pairs = [f"=== {pair.title}\n{pair.script}{_ARROW}{pair.plan}".rstrip() for pair in rules.pairs]
     return "\n\n".join([f"{rules.about}\n{rules.declarations}", *pairs]) + "\n"
 

@@ -83,7 +83,7 @@ def run_against_oracle(
 
 
 def plan_and_run(declarations: str, script: str, seed: int) -> tuple[str, int]:
-    """The plan, or the error, and how many results came out; the run is compared with the oracle."""
+    """Return the plan, or the error, and how many results came out; the run is compared with the oracle."""
     random = np.random.default_rng(seed)
     engine = muntin.Engine()
     stored = random_rows(pa.schema({"k": pa.int32(), "w": pa.int32()}), 6, random)
@@ -126,10 +126,12 @@ def test_a_file_says_its_rule_and_is_written_as_completion_would_write_it(path: 
 def test_completion_writes_one_plan_and_leaves_the_rest(tmp_path: Path) -> None:
     path = tmp_path / "rule.txt"
     path.write_text(
-        "# about\nCREATE x;\n\n=== one\nSELECT 1;\n=>\nold\n├─ plan\n\n=== two\nSELECT 2;\n=>\nstays\n",
+        "# about\nCREATE x;\n\n=== one\nSELECT 1;\n=>\nold\n├─ plan\n\n=== two\nSELECT "
+        "2;\n=>\nstays\n",
         encoding="utf-8",
     )
     write_plan(path, "one", "new\n└─ plan")
     assert path.read_text(encoding="utf-8") == (
-        "# about\nCREATE x;\n\n=== one\nSELECT 1;\n=>\nnew\n└─ plan\n\n=== two\nSELECT 2;\n=>\nstays\n"
+        "# about\nCREATE x;\n\n=== one\nSELECT 1;\n=>\nnew\n└─ plan\n\n=== two\nSELECT "
+        "2;\n=>\nstays\n"
     )

@@ -98,7 +98,8 @@ def test_the_greedy_cover_is_near_the_exact_one() -> None:
         cost = sum(rows * each for rows, each in zip(sent, model.path_costs, strict=True))
         ratios.append(cost / exact_cover(model, refresh))
     print(  # noqa: T201
-        f"greedy over exact cover: mean {np.mean(ratios):.4f}, most {max(ratios):.4f} of {len(ratios)} plans"
+        f"greedy over exact cover: mean {np.mean(ratios):.4f}, most {max(ratios):.4f} of "
+        f"{len(ratios)} plans"
     )
     assert min(ratios) > 1 - 1e-6
     assert max(ratios) <= 1.2

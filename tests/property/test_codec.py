@@ -116,7 +116,7 @@ ENTRIES = st.builds(
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two values are equal, arrays and NaN included."""
+    """Return whether two values are equal, arrays and NaN included."""
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return one.dtype == other.dtype and np.array_equal(
             one, other, equal_nan=one.dtype.kind == "f"

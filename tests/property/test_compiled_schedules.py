@@ -50,7 +50,7 @@ def levels_of(setup: Setup) -> Levels:
 
 
 def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> ScheduledJoin:
-    """The operator of a setup, empty."""
+    """Return the operator of a setup, empty."""
     declared = Declarations()
     declared.set("join", "nested_loop" if setup.buckets is None else "hash")
     if setup.buckets is not None:
@@ -85,7 +85,7 @@ def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> ScheduledJoin:
 
 
 def positions_of(rows: tuple[Row, ...]) -> list[int]:
-    """The place of each row in its own stream."""
+    """Return the place of each row in its own stream."""
     counts = [0, 0]
     places = []
     for row in rows:
@@ -95,7 +95,7 @@ def positions_of(rows: tuple[Row, ...]) -> list[int]:
 
 
 def events_of(join: ScheduledJoin, rows: tuple[Row, ...], first: int, last: int) -> Events:
-    """Rows ``first`` to ``last - 1`` as events, in their order whatever their times."""
+    """Return rows ``first`` to ``last - 1`` as events, in their order whatever their times."""
     places = positions_of(rows)
     chosen = [
         [number for number in range(first, last) if rows[number].stream == stream]

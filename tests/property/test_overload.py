@@ -77,7 +77,7 @@ def rows_of(table: pa.Table) -> list[Row]:
 
 
 def is_part(part: list[Row], whole: list[Row]) -> bool:
-    """Whether a list is another with some rows left out."""
+    """Return whether a list is another with some rows left out."""
     rest = iter(whole)
     return all(any(row == other for other in rest) for row in part)
 

@@ -155,7 +155,7 @@ def test_snapshots_of_partitioned_windows_change_nothing_and_bound_what_is_kept(
 
 
 def told(outputs: list[Output]) -> list[tuple[str, str, list[str]]]:
-    """What outputs say, rows in any order."""
+    """Return what outputs say, rows in any order."""
     return [
         (output.kind, output.name, sorted(map(str, rows_of(output.table)))) for output in outputs
     ]

@@ -30,7 +30,7 @@ Runs = dict[str, tuple[muntin.Engine, muntin.StandingQuery]]
 
 
 def bound(case: Case) -> Pipeline:
-    """The query of a case; what is refused is left out."""
+    """Return the query of a case; what is refused is left out."""
     try:
         query = read_query(case.query, "q", case.catalog())
     except SqlError:

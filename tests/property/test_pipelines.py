@@ -26,7 +26,7 @@ SECOND = 1_000_000
 
 
 def bound(case: Case) -> Pipeline:
-    """The query of a case; what is refused is left out: keys that a select list hides, types that do not go together."""
+    """Return the query of a case; what is refused is left out: keys that a select list hides, types that do not go together."""
     try:
         query = read_query(case.query, "q", case.catalog())
     except SqlError as error:

@@ -63,7 +63,7 @@ class Run:
         self._stages = LastStages(self._folder, DUCK)
 
     def apply(self, shares: Sequence[PartitionBatch], *, twice: bool) -> pa.Table:
-        """The results of a batch; ``twice``: the driver fails before the batch is complete, and it is done again."""
+        """Return the results of a batch; ``twice``: the driver fails before the batch is complete, and it is done again."""
         outputs: list[Output] = []
         for partition, share, store in zip(self._partitions, shares, self._stores, strict=True):
             applied = partition.apply(share)
@@ -100,7 +100,7 @@ def shares(case: Case, program: Deployment, until: int) -> Iterator[list[Partiti
 
 
 def bound(case: Case) -> Pipeline:
-    """The query of a case; what is refused is left out."""
+    """Return the query of a case; what is refused is left out."""
     try:
         query = read_query(case.query, "q", case.catalog())
     except SqlError:

@@ -36,13 +36,14 @@ ABOVE = [
     "SELECT A.k AS x, COUNT(*) AS y {} GROUP BY A.k",
     "SELECT COUNT(*) AS x, SUM(B.v) AS y {}",
     "SELECT DISTINCT A.j AS x, B.k AS y {}",
-    "SELECT y AS x, COUNT(*) AS y FROM (SELECT A.k AS x, MIN(B.v) AS y {} GROUP BY A.k) c GROUP BY y",
+    "SELECT y AS x, COUNT(*) AS y FROM (SELECT A.k AS x, MIN(B.v) AS y {} GROUP BY A.k) c GROUP BY "
+    "y",
     "SELECT A.k AS x, A.j AS y {} EXCEPT SELECT B.k AS x, B.j AS y FROM B [RANGE 3 SECONDS]",
 ]
 
 
 def query_of(form: str, source: str) -> str:
-    """A select over a source, with the clause of its window at the end."""
+    """Return a select over a source, with the clause of its window at the end."""
     start, window, width = source.partition(" WINDOW")
     return form.format(f"FROM {start}") + window + width
 

@@ -46,7 +46,7 @@ class Naive:
     ahead: int = 0
 
     def bound(self, times: Sequence[int]) -> int:
-        """The newest time that is taken of a batch; at least one time is given."""
+        """Return the newest time that is taken of a batch; at least one time is given."""
         base = min(times) if self.newest is None else self.newest
         taken = self._climb(base, times)
         if taken is None:
@@ -68,7 +68,7 @@ class Naive:
 
 
 def without_rows_ahead(batches: Sequence[Batch]) -> tuple[list[Batch], list[tuple[str, Row]]]:
-    """The batches without the rows too far ahead, and those rows."""
+    """Return the batches without the rows too far ahead, and those rows."""
     streams = {"A": Naive(), "B": Naive()}
     kept, ahead = [], []
     for batch in batches:
@@ -122,7 +122,7 @@ def shares(
 def run(
     program: Deployment, batches: Sequence[Batch], tasks: int, restarts: set[int]
 ) -> list[Output]:
-    """All outputs of all partitions; before some batches every partition is built again."""
+    """Return all outputs of all partitions; before some batches every partition is built again."""
     running = [KeptPartition(program, number) for number in range(program.partitions)]
     stores: list[dict[int, tuple[Kept, PartitionBatch]]] = [{} for _ in range(program.partitions)]
     outputs = []

@@ -33,8 +33,10 @@ SELECTS = [
 ]
 SAME = [
     "SELECT DISTINCT A.j AS x FROM A, B WHERE A.k = B.k WINDOW 4 SECONDS EMIT CHANGES",
-    "SELECT COUNT(*) AS n FROM (SELECT DISTINCT A.j AS x FROM A, B WHERE A.k = B.k) AS S WINDOW 4 SECONDS EMIT CHANGES",
-    "SELECT B.x FROM (SELECT DISTINCT A.j AS x FROM A, B WHERE A.k = B.k) AS B, A WHERE A.k = B.x WINDOW 4 SECONDS EMIT CHANGES",
+    "SELECT COUNT(*) AS n FROM (SELECT DISTINCT A.j AS x FROM A, B WHERE A.k = B.k) AS S WINDOW 4 "
+    "SECONDS EMIT CHANGES",
+    "SELECT B.x FROM (SELECT DISTINCT A.j AS x FROM A, B WHERE A.k = B.k) AS B, A WHERE A.k = B.x "
+    "WINDOW 4 SECONDS EMIT CHANGES",
     "SELECT DISTINCT v FROM A WINDOW 3 SECONDS EMIT CHANGES",
     "SELECT COUNT(*) AS n FROM (SELECT DISTINCT A.v FROM A) AS S WINDOW 3 SECONDS EMIT CHANGES",
     "SELECT v FROM A EXCEPT SELECT v FROM A WHERE k > 0 WINDOW 3 SECONDS EMIT CHANGES",
@@ -49,7 +51,7 @@ ROWS = st.lists(
 
 @st.composite
 def selects(draw: st.DrawFn, joins: list[str]) -> str:
-    """A query with changes over one of some joins, or one that has a part in common with others."""
+    """Draw a query with changes over one of some joins, or one that has a part in common with others."""
     if not joins or draw(st.integers(0, 5)) == 0:
         return draw(st.sampled_from(SAME))
     join = draw(st.sampled_from(joins)).format(
@@ -68,7 +70,7 @@ def selects(draw: st.DrawFn, joins: list[str]) -> str:
 
 @st.composite
 def stories(draw: st.DrawFn) -> list[tuple[str, object]]:
-    """What happens: rows of a stream, time that passes, a query that is added, one that is dropped (by its number)."""
+    """Draw what happens: rows of a stream, time that passes, a query that is added, one that is dropped (by its number)."""
     joins = draw(
         st.sampled_from(
             [JOINS[:3], JOINS[:3], JOINS[:4], JOINS[4:5], JOINS[5:6], JOINS[6:], JOINS, []]

@@ -80,7 +80,7 @@ def links_between(draw: st.DrawFn, count: int) -> tuple[Link, ...]:
 
 @st.composite
 def variants(draw: st.DrawFn, shape: Shape) -> str:
-    """The join of a shape in any order and under any names, with windows, selections and a select list of its own."""
+    """Draw the join of a shape in any order and under any names, with windows, selections and a select list of its own."""
     order = draw(st.permutations(range(len(shape.relations))))
     aliases = draw(st.permutations(["x", "y", "z"]))
     entries = [
@@ -140,7 +140,7 @@ def events(draw: st.DrawFn) -> tuple[Event, ...]:
 
 
 def ranks_of(case: Case) -> dict[int, int]:
-    """The place of each row, by its id, in the total order."""
+    """Return the place of each row, by its id, in the total order."""
     order = sorted(
         range(len(case.events)),
         key=lambda number: (case.events[number].time, case.events[number].stream, number),
@@ -149,7 +149,7 @@ def ranks_of(case: Case) -> dict[int, int]:
 
 
 def inside(ids: Sequence[int], member: Member, relations: Sequence[str], case: Case) -> bool:
-    """Whether rows, one for each source of the group, are inside the member's windows when the newest of them arrives."""
+    """Return whether rows, one for each source of the group, are inside the member's windows when the newest of them arrives."""
     ranks = ranks_of(case)
     newest = max(
         (number for number, relation in zip(ids, relations, strict=True) if relation != "T"),
@@ -173,7 +173,7 @@ def inside(ids: Sequence[int], member: Member, relations: Sequence[str], case: C
 
 
 def combinations_of(group: SharingGroup, case: Case) -> pa.Table:
-    """All columns of the group's join, under flat names, in its order of results."""
+    """Return all columns of the group's join, under flat names, in its order of results."""
     columns = [
         ColumnRef(place, column)
         for place, source in enumerate(group.sources)
@@ -195,7 +195,7 @@ def combinations_of(group: SharingGroup, case: Case) -> pa.Table:
 
 
 def results_of(member: Member, group: SharingGroup, case: Case) -> pa.Table:
-    """What is left of the group's join for a member, with its select list."""
+    """Return what is left of the group's join for a member, with its select list."""
     found = combinations_of(group, case)
     relations = [source.relation for source in group.sources]
     ids = list(

@@ -78,7 +78,7 @@ class Case:
         return max((event.time for event in self.events), default=0)
 
     def catalog(self) -> Catalog:
-        """The catalogue after the declarations."""
+        """Return the catalogue after the declarations."""
         catalog = Catalog()
         for stream in self.streams:
             catalog.add(Stream(stream.name, stream.schema, stream.time, stream.slack))
@@ -87,15 +87,15 @@ class Case:
         return catalog
 
     def rows(self) -> dict[str, pa.Table]:
-        """All rows of every stream in order of arrival."""
+        """Return all rows of every stream in order of arrival."""
         return {stream.name: self._rows(stream, self.events) for stream in self.streams}
 
     def stored(self) -> dict[str, pa.Table]:
-        """The rows of the stored tables."""
+        """Return the rows of the stored tables."""
         return {table.name: table.data for table in self.tables}
 
     def batches(self) -> Iterator[tuple[str, pa.Table]]:
-        """The rows cut into batches: between two cuts one batch for each stream that has rows there."""
+        """Yield the rows cut into batches: between two cuts one batch for each stream that has rows there."""
         for events in self._pieces():
             for stream in self.streams:
                 rows = self._rows(stream, events)
@@ -103,13 +103,13 @@ class Case:
                     yield stream.name, rows
 
     def micro_batches(self) -> Iterator[dict[str, pa.Table]]:
-        """The rows cut into batches: between two cuts the rows of each stream that has any there."""
+        """Yield the rows cut into batches: between two cuts the rows of each stream that has any there."""
         for events in self._pieces():
             tables = {stream.name: self._rows(stream, events) for stream in self.streams}
             yield {name: rows for name, rows in tables.items() if rows.num_rows}
 
     def oracle(self, query: Query, advanced: int | None = None) -> Oracle | PipelineOracle:
-        """The oracle over all rows; ``query`` is the bound form of the case's query.
+        """Return the oracle over all rows; ``query`` is the bound form of the case's query.
 
         ``advanced`` is the first instant to which time is advanced, by default the end.
         """
@@ -117,7 +117,7 @@ class Case:
         return make_oracle(query, self.rows(), self.stored(), self.catalog(), advanced=first)
 
     def script(self, query: Query, about: str = "a random case that failed once") -> str:
-        """The case as a golden script, with what the oracle expects; ``query`` is the bound form of the case's query."""
+        """Return the case as a golden script, with what the oracle expects; ``query`` is the bound form of the case's query."""
         oracle = self.oracle(query)
         results = (
             oracle.inserts(self.end) if query.emit is Emit.INSERTS else oracle.changes(self.end)

@@ -23,7 +23,7 @@ class Completion:
     edits: list[tuple[int, int, list[str]]] = field(default_factory=list)
 
     def apply(self, lines: Sequence[str]) -> str:
-        """The script with all edits made."""
+        """Return the script with all edits made."""
         result = list(lines)
         for start, end, new in sorted(self.edits, reverse=True):
             result[start - 1 : end - 1] = new
@@ -31,7 +31,7 @@ class Completion:
 
 
 def check_out(session: Session, step: Step, action: Out, completion: Completion | None) -> str:
-    """What a query sent out: in order for INSERTS, at each instant in any order for CHANGES."""
+    """Return what a query sent out: in order for INSERTS, at each instant in any order for CHANGES."""
     got = session.output(action.query)
     have = result_cells(got)
     want = [_result_row(row) for row in action.rows]
@@ -51,7 +51,7 @@ def check_out(session: Session, step: Step, action: Out, completion: Completion 
 
 
 def check_answer(session: Session, action: Answer) -> str:
-    """The answer: the script, the driver and the oracle must agree, and for CHANGES what was sent out must add up to it."""
+    """Return the answer: the script, the driver and the oracle must agree, and for CHANGES what was sent out must add up to it."""
     want = [list(row.cells) for row in action.rows]
     got = session.driver.answer(action.query)
     problems = []
@@ -73,7 +73,7 @@ def check_answer(session: Session, action: Answer) -> str:
 
 
 def check_state(session: Session, step: Step, action: State, completion: Completion | None) -> str:
-    """The rows held per stream."""
+    """Return the rows held per stream."""
     told = session.driver.state()
     if told is None:
         return ""
@@ -84,13 +84,16 @@ def check_state(session: Session, step: Step, action: State, completion: Complet
         return ""
     line = "state " + " ".join(f"{name}={count}" for name, count in have.items())
     if completion is None:
-        return f"state differs\nexpected:\n  state {' '.join(f'{name}={count}' for name, count in want.items())}\ngot:\n  {line}"
+        return (
+            "state differs\nexpected:\n  state "
+            f"{' '.join(f'{name}={count}' for name, count in want.items())}\ngot:\n  {line}"
+        )
     completion.edits.append((step.line, step.line + 1, [line]))
     return ""
 
 
 def check_late(session: Session, action: Late) -> str:
-    """The rows that came too late."""
+    """Return the rows that came too late."""
     problem = difference(
         session.stream_rows(action.stream, action.rows), session.driver.late(action.stream)
     )

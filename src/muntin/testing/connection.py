@@ -16,7 +16,7 @@ _LOCK = Lock()
 
 
 def run_sql(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """The result of one SELECT over the given tables.
+    """Return the result of one SELECT over the given tables.
 
     >>> run_sql("SELECT sum(x)::INT AS total FROM t", {"t": pa.table({"x": [1, 2]})}).to_pylist()
     [{'total': 3}]

@@ -38,19 +38,19 @@ class Driver(Protocol):
         """Promise that nothing up to the instant (in microseconds) will come any more; returns when all of it is processed."""
 
     def take(self, query: str) -> pa.Table:
-        """The results since the last call: ``_op``, ``_ts``, select list."""
+        """Return the results since the last call: ``_op``, ``_ts``, select list."""
 
     def answer(self, query: str) -> pa.Table | None:
-        """The answer now; None when it cannot be told."""
+        """Return the answer now; None when it cannot be told."""
 
     def late(self, stream: str) -> pa.Table:
-        """All rows that came too late so far."""
+        """Return all rows that came too late so far."""
 
     def state(self) -> Mapping[str, int] | None:
         """For each stream, how many of its rows are held in windows; None when it cannot be told."""
 
     def explain(self, query: str) -> str | None:
-        """How the query is run; None when there is no plan to tell of."""
+        """Return how the query is run; None when there is no plan to tell of."""
 
     def drop(self, query: str) -> None:
         """Drop a standing query."""

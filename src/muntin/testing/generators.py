@@ -31,7 +31,7 @@ HUMIDITY = Sensors(20, 65.0, 25.0)
 
 
 def uniform_stream(rows: int, rate: float, keys: int, seed: int, *, start: int = 0) -> pa.Table:
-    """A stream of keys that are all equally likely: ``k`` BIGINT from 0 to ``keys - 1``, ``v`` DOUBLE from 0 to 1, ``ts``.
+    """Return a stream of keys that are all equally likely: ``k`` BIGINT from 0 to ``keys - 1``, ``v`` DOUBLE from 0 to 1, ``ts``.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def uniform_stream(rows: int, rate: float, keys: int, seed: int, *, start: int =
 
 
 def exponential_arrivals(stream: pa.Table, rate: float, seed: int, *, start: int = 0) -> pa.Table:
-    """The stream with new times: exponentially distributed gaps, ``rate`` rows per second on average (paper 1, section 5).
+    """Return the stream with new times: exponentially distributed gaps, ``rate`` rows per second on average (paper 1, section 5).
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def sensor_stream(
 def multi_join_streams(
     rows: int, *, rates: Sequence[float], distinct: Sequence[int], seed: int, unit: int = _SECOND
 ) -> list[pa.Table]:
-    """The streams of paper 3, section 6: one row per tick, of stream ``i`` with probability ``rates[i] / sum(rates)``.
+    """Return the streams of paper 3, section 6: one row per tick, of stream ``i`` with probability ``rates[i] / sum(rates)``.
 
     Parameters
     ----------

@@ -72,7 +72,10 @@ class StreamDeclaration:
         """The statement that declares it."""
         time = self.time.replace("'", "''")
         slack = f", slack = '{format_interval(self.slack)}'" if self.slack else ""
-        return f"CREATE STREAM {quote(self.name)} ({write_columns(self.columns)}) WITH (time = '{time}'{slack})"
+        return (
+            f"CREATE STREAM {quote(self.name)} ({write_columns(self.columns)}) WITH (time = "
+            f"'{time}'{slack})"
+        )
 
     @property
     def schema(self) -> pa.Schema:
@@ -232,7 +235,7 @@ class Script:
 
 
 def read_script(text: str, path: str = "script") -> Script:
-    r"""The steps of a golden script; ``path`` is where failures say it stands.
+    r"""Return the steps of a golden script; ``path`` is where failures say it stands.
 
     Raises
     ------

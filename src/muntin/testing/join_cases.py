@@ -58,7 +58,7 @@ class Group:
 
 
 def groups() -> list[Group]:
-    """All groups."""
+    """Return all groups."""
     table_6 = _eager_cases(TABLE_6)
     return [
         Group("Table 5", TABLE_5, 600, _eager_cases(TABLE_5)),

@@ -56,7 +56,7 @@ TABLE_7 = (
 
 
 def statistics_of(streams: Sequence[PaperStream], buckets: int = 1) -> list[WindowStatistics]:
-    """The streams as the cost models see them.
+    """Return the streams as the cost models see them.
 
     >>> statistics_of(TABLE_5)[0]
     WindowStatistics(rate=10, rows=1000, distinct=500, buckets=1)
@@ -68,7 +68,7 @@ def statistics_of(streams: Sequence[PaperStream], buckets: int = 1) -> list[Wind
 
 
 def order_setting(order: Sequence[int]) -> str:
-    """A global order as the value of the setting ``order``.
+    """Return a global order as the value of the setting ``order``.
 
     >>> order_setting([1, 0])
     'S2, S1'
@@ -77,7 +77,7 @@ def order_setting(order: Sequence[int]) -> str:
 
 
 def orders_setting(orders: Sequence[Sequence[int]]) -> str:
-    """An order for each origin as the value of the setting ``order``.
+    """Return an order for each origin as the value of the setting ``order``.
 
     >>> orders_setting([[0, 1], [0, 1]])
     'S1: S1, S2; S2: S1, S2'
@@ -105,7 +105,7 @@ class Counted:
 
 
 def make_streams(streams: Sequence[PaperStream], seconds: int, seed: int) -> list[pa.Table]:
-    """Rows that fill all windows and then come for ``seconds`` more."""
+    """Return rows that fill all windows and then come for ``seconds`` more."""
     random = np.random.default_rng(seed)
     rates = [stream.rate for stream in streams]
     ticks = (_filling(streams) + seconds) * sum(rates)
@@ -124,7 +124,7 @@ def make_streams(streams: Sequence[PaperStream], seconds: int, seed: int) -> lis
 def _rounds(
     items: npt.NDArray[np.int64], count: int, random: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """The items in random order, again and again, until there are ``count``."""
+    """Return the items in random order, again and again, until there are ``count``."""
     rounds = np.tile(items, (-(-count // len(items)), 1))
     return random.permuted(rounds, axis=1).reshape(-1)[:count]
 

@@ -168,18 +168,18 @@ class Setup:
         )
 
     def distance(self, outer: int, partner: int) -> int:
-        """How far back a row lies from an outer row, in the measure of its stream's windows."""
+        """Return how far back a row lies from an outer row, in the measure of its stream's windows."""
         return self.distance_at(outer, self.rows[outer].time, partner)
 
     def distance_at(self, before: int, time: int, partner: int) -> int:
-        """The same seen from a moment: from ``time``, when the rows numbered up to ``before`` are there."""
+        """Return the same seen from a moment: from ``time``, when the rows numbered up to ``before`` are there."""
         stream = self.rows[partner].stream
         if self.counted[stream]:
             return sum(row.stream == stream for row in self.rows[partner + 1 : before])
         return time - self.rows[partner].time
 
     def matches(self, outer: int, partner: int) -> bool:
-        """Whether two rows satisfy the join condition."""
+        """Return whether two rows satisfy the join condition."""
         return self.rows[outer].key is not None and self.rows[outer].key == self.rows[partner].key
 
 
@@ -242,11 +242,11 @@ class Trace:
         return [(step.outer, step.windows) for step in self.steps if isinstance(step, Scanned)]
 
     def output(self, query: str) -> list[tuple[int, int]]:
-        """The pairs that a query got, in order."""
+        """Return the pairs that a query got, in order."""
         return [(step.outer, step.partner) for step in self.released(query)]
 
     def released(self, query: str) -> list[Released]:
-        """What a query got, in order."""
+        """Return what a query got, in order."""
         return [step for step in self.steps if isinstance(step, Released) and step.query == query]
 
     def response_times(self, query: str) -> list[Number]:
@@ -260,7 +260,7 @@ class Trace:
 
 
 def max_throughput(edges: Sequence[Number], queries: Sequence[int]) -> list[list[Ratio | None]]:
-    """The matrix MaxQT: entry ``[i][j - 1]`` for a row that has finished ``i`` levels behind one that has finished ``j``.
+    """Return the matrix MaxQT: entry ``[i][j - 1]`` for a row that has finished ``i`` levels behind one that has finished ``j``.
 
     Parameters
     ----------
@@ -331,7 +331,7 @@ class _Levels:
         return [query for query in self.queries if query.viewer.windows == windows]
 
     def wanted(self, outer: int) -> list[int]:
-        """The levels that an outer row wants."""
+        """Return the levels that an outer row wants."""
         return [
             level
             for level, windows in enumerate(self.windows)
@@ -339,7 +339,7 @@ class _Levels:
         ]
 
     def edge(self, outer: int, level: int, stream: int) -> int:
-        """How far an outer row has to look into a stream to finish a level."""
+        """Return how far an outer row has to look into a stream to finish a level."""
         return max(
             (self.windows[each][stream] for each in self.wanted(outer) if each <= level), default=0
         )
@@ -416,12 +416,12 @@ class _Machine:
         self._trace.most_waiting = max(self._trace.most_waiting, sum(map(len, self._queues)))
 
     def _candidate(self, number: int) -> int | None:
-        """The newest candidate for a row that is not stored yet."""
+        """Return the newest candidate for a row that is not stored yet."""
         row = self._setup.rows[number]
         return self._newest.get((1 - row.stream, self._bucket(row)))
 
     def _bucket(self, row: Row) -> int | None:
-        """The bucket of a row; in a nested-loop join there is one."""
+        """Return the bucket of a row; in a nested-loop join there is one."""
         if self._setup.buckets is None:
             return 0
         return None if row.key is None else row.key % self._setup.buckets
@@ -454,7 +454,7 @@ class _Machine:
     # -- the scheduler
 
     def _choose(self) -> int:
-        """The queue whose head scans next."""
+        """Return the queue whose head scans next."""
         if self._scheduler is not Scheduler.MQT:
             return next(level for level, queue in enumerate(self._queues) if queue)
         setup = self._setup
@@ -508,7 +508,7 @@ class _Machine:
         self._let_go(self._next - 1)
 
     def _is_before(self, outer: _Outer, edge: int) -> bool:
-        """Whether the next candidate is there and lies before an edge."""
+        """Return whether the next candidate is there and lies before an edge."""
         number = outer.resume
         return (
             number is not None
@@ -620,7 +620,7 @@ def _floors(
 
 
 def alone(setup: Setup, name: str) -> list[tuple[int, int]]:
-    """The pairs that a query gets when it has the join for itself, in order, as if it were never dropped.
+    """Return the pairs that a query gets when it has the join for itself, in order, as if it were never dropped.
 
     A query that is added while others run sees the older rows that any of them still sees.
     """

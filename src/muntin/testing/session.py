@@ -123,7 +123,7 @@ class Session:
                 pass
 
     def output(self, query: str) -> pa.Table:
-        """What the query sent out since the last call."""
+        """Return what the query sent out since the last call."""
         registration = self._collect(query)
         waiting = pa.concat_tables(registration.waiting)
         registration.sent += registration.waiting
@@ -131,16 +131,16 @@ class Session:
         return waiting
 
     def query(self, name: str) -> Query | None:
-        """The bound query, None when the script made it by ``sql``."""
+        """Return the bound query, None when the script made it by ``sql``."""
         registration = self._registered.get(name.casefold())
         return registration.query if registration else None
 
     def running(self) -> list[str]:
-        """The names of the queries that run."""
+        """Return the names of the queries that run."""
         return list(self._registered)
 
     def against_oracle(self, name: str) -> str:
-        """How all that the query sent out so far differs from the oracle; empty when it does not.
+        """Return how all that the query sent out so far differs from the oracle; empty when it does not.
 
         What happens up to the last closed instant must be there; of what happens later, a part in
         order may be.
@@ -164,7 +164,7 @@ class Session:
         return difference(oracle.answer(latest), accumulate(sent))
 
     def oracle_answer(self, name: str) -> pa.Table | None:
-        """The answer now as the oracle computes it; None when the script made the query by ``sql``.
+        """Return the answer now as the oracle computes it; None when the script made the query by ``sql``.
 
         Raises
         ------
@@ -178,12 +178,13 @@ class Session:
         frontier = self._watermark.frontier(name)
         if not frontier.exact:
             raise ValueError(
-                "rows were fed beyond the last advance, so the answer is between two instants; advance first"
+                "rows were fed beyond the last advance, so the answer is between two instants; "
+                "advance first"
             )
         return oracle.answer(frontier.time)
 
     def stream_rows(self, stream: str, rows: tuple[Row, ...]) -> pa.Table:
-        """Rows of a stream as the script writes them: the time, then the values of the other columns."""
+        """Return rows of a stream as the script writes them: the time, then the values of the other columns."""
         declaration = self._streams.get(stream.casefold())
         if declaration is None:
             raise ValueError(f"the script declares no stream {stream}")
@@ -261,7 +262,7 @@ class Session:
         )
 
     def _accepted(self, stream: str, query: str) -> pa.Table:
-        """The rows of a stream that were not late for a query.
+        """Return the rows of a stream that were not late for a query.
 
         Of equal rows the last were late: what is late once stays late. A row that the driver calls
         late was so for somebody; it counts as late for the query if it was lost for all, or late

@@ -115,7 +115,7 @@ class SparkDriver:
         self._settle()
 
     def take(self, query: str) -> pa.Table:
-        """The results since the last call."""
+        """Return the results since the last call."""
         self._settle()
         results = self._engine.results(query)
         new = results.slice(self._taken[query.casefold()])
@@ -123,7 +123,7 @@ class SparkDriver:
         return new
 
     def answer(self, query: str) -> pa.Table | None:
-        """What all changes add up to; nothing where results are inserts only, or have not begun."""
+        """Return what all changes add up to; nothing where results are inserts only, or have not begun."""
         self._settle()
         known = self._engine._standing(query).query  # noqa: SLF001 (users know how their queries emit)
         found = self._engine.results(query)
@@ -131,7 +131,7 @@ class SparkDriver:
         return accumulate(found) if known.emit is Emit.CHANGES and begun else None
 
     def late(self, stream: str) -> pa.Table:
-        """All rows that came too late so far."""
+        """Return all rows that came too late so far."""
         self._settle()
         return self._engine.late(stream)
 
@@ -139,7 +139,7 @@ class SparkDriver:
         """Not told: partitions hold rows of each other, too."""
 
     def explain(self, query: str) -> str:
-        """How the query is run."""
+        """Return how the query is run."""
         return self._engine.explain(query)
 
     def drop(self, query: str) -> None:

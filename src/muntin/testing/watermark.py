@@ -98,7 +98,7 @@ class Watermark:
         return place < self._least(streams) or place.time < self._advanced
 
     def frontier(self, query: str) -> Frontier:
-        """How far the order is final for a query, by the rows of its streams or by ``advance``."""
+        """Return how far the order is final for a query, by the rows of its streams or by ``advance``."""
         return max(self._least(self._read[query.casefold()]), Frontier(self._advanced))
 
     def advanced(self, query: str) -> int | None:
