@@ -1,4 +1,4 @@
-"""Whether the plan that Muntin chooses by itself is near the best one: random joins, the chosen plan against other orders.
+"""Compare the plan that Muntin chooses with other join orders, for random joins.
 
 A case is a join of three to six streams, on one common key or along a chain or star of different
 keys, with rates, windows, numbers of values and skew drawn at random. Nothing is declared: the
@@ -59,7 +59,10 @@ Shares = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Key:
-    """A column that streams are joined on, and for each of them how often its values come: value ``v`` with ``shares[v]``."""
+    """A column that streams are joined on, with the distribution of its values in each stream.
+
+    Value ``v`` comes with probability ``shares[v]``.
+    """
 
     name: str
     shares: Mapping[int, Shares]
@@ -91,7 +94,7 @@ class Case:
         return any({one, other} <= key.shares.keys() for key in self.keys)
 
     def partners(self, origin: int, others: Sequence[int]) -> float:
-        """Return how many combinations of rows of the others a new row of the origin has, in expectation."""
+        """Return the expected combinations of other streams' rows for a new row of the origin."""
         found = float(np.prod([self.held[other] for other in others]))
         for key in self.keys:
             there = [key.shares[stream] for stream in (origin, *others) if stream in key.shares]
@@ -153,7 +156,11 @@ def _joined(shape: str, size: int) -> list[tuple[int, ...]]:
 
 
 def _shares(random: Random, rows: float) -> Shares:
-    """Shares of so many values as the largest window has rows, or up to five times more or fifty times fewer, with or without skew."""
+    """Return the shares of the values of a key, with or without skew.
+
+    There are as many values as the largest window has rows, up to five times more, or up to fifty
+    times fewer.
+    """
     values = max(int(rows * 10 ** random.uniform(-1.7, 0.7)), 2)
     weights = np.arange(1, values + 1, dtype=float) ** -random.choice([0.0, 0.0, 0.5, 0.8])
     shares: Shares = weights / weights.sum()
@@ -188,7 +195,11 @@ def make_workload(case: Case, timed_rows: int) -> Workload:
 
 
 def follow(case: Case, origin: int, order: Sequence[int]) -> list[int]:
-    """From the origin always to the first stream of the order that is connected with one before, as far as there is one."""
+    """Return the streams in walk order, as far as they are connected.
+
+    From the origin, the next stream is always the first one of the order that is connected with an
+    earlier one.
+    """
     bound = [origin]
     while True:
         rest = (

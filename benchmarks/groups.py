@@ -32,7 +32,7 @@ _TYPES = {"whole numbers": "bigint", "floating point": "double"}
 
 @dataclass(frozen=True)
 class Load:
-    """What is run: rows per second of event time, groups, and seconds that are timed after the window is full."""
+    """The load: rows per second of event time, groups, and seconds timed with a full window."""
 
     rate: int
     groups: int
@@ -86,7 +86,10 @@ def run(load: Load, kind: str, every: str) -> Timing:
 
 
 def _check(changes: pa.Table, rows: pa.Table, every: str) -> None:
-    """The groups that come and never go must be those of the window at the end; with EVERY, at the last multiple."""
+    """Check that the groups inserted and never deleted are those of the window at the end.
+
+    With EVERY, the end is the last multiple.
+    """
     last = pc.max(rows.column("ts")).cast(pa.int64()).as_py()
     at = last // _SECOND * _SECOND if every else last
     instants = rows.column("ts").cast(pa.int64())
@@ -120,10 +123,16 @@ def bench_groups(progress: Progress, *, quick: bool = False) -> Report:
     rows: list[dict[str, Figure]] = []
     for (kind, way), timings in found.items():
         best = min(timings, key=lambda timing: timing.cpu)
-        rows.append({
-            "values": kind, "results": way, "rows a CPU second": round(count / best.cpu), "rows per second": round(count / best.wall),
-            "rows": count, "changes": best.changes,
-        })  # fmt: skip
+        rows.append(
+            {
+                "values": kind,
+                "results": way,
+                "rows a CPU second": round(count / best.cpu),
+                "rows per second": round(count / best.wall),
+                "rows": count,
+                "changes": best.changes,
+            }
+        )
     speed = {(row["values"], row["results"]): float(row["rows a CPU second"]) for row in rows}
     return Report(
         "groups",

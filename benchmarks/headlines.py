@@ -73,7 +73,7 @@ HEADLINES = (
 
 
 def headlines(documents: Mapping[str, Mapping[str, Any]], folder: str = "") -> str:
-    """Return the headlines as a table, with links to pages in a folder; those without figures are left out."""
+    """Return the headlines as a table with links into a folder, without those that lack figures."""
     rows = [
         [
             headline.text,

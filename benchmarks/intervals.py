@@ -1,4 +1,4 @@
-"""How often to evaluate a join anew, and which windows to give buckets to: paper 3's Figure 4 (sections 6.3 to 6.5).
+"""How often to evaluate a join, and how to allocate buckets to windows: [Golab03, Figure 4].
 
 Rows are made as in the paper's section 6.1, the windows are filled first, and rows over seconds is
 the highest input rate of all streams together. *Intervals*: four equal streams, joined and expired
@@ -39,7 +39,10 @@ ORDERS = {
     "lazy": origin_first(_IN_ORDER, 4),
     "general lazy": [*origin_first(_IN_ORDER, 4)[:3], _IN_ORDER],
 }
-"""For each origin the order of all windows, the slow ones first; under GENERAL LAZY the fast stream's new rows come last."""
+"""For each origin the order of all windows, slow ones first.
+
+Under GENERAL LAZY the new rows of the fast stream come last.
+"""
 
 Settings = dict[str, str]
 
@@ -71,12 +74,15 @@ FULL = Scale(
 QUICK = Scale((5, 50), {1: 150}, (12,), batches=1, fast_batches=1, repeats=1)
 _FAST_BATCH = 100
 _AVERAGE = 12
-"""Average buckets of a window at which allocations are compared: where 5 to slow is best in the paper."""
+"""Average buckets per window at which allocations are compared.
+
+In [Golab03] five buckets for slow windows are best here.
+"""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """One way to run a join: what it is called, its settings, and what is predicted to be done for a row."""
+    """One way to run a join: its name, its settings, and the predicted work per row."""
 
     sweep: str
     join: str
@@ -151,7 +157,10 @@ def _every(interval: int, algorithm: str, orders: Sequence[Sequence[int]]) -> Se
 
 
 def interval_setups(times: int, intervals: Sequence[int]) -> list[Setup]:
-    """Four joins, each evaluated as rows come and at several intervals, with so many times the paper's rows, values and buckets."""
+    """Return four joins, each evaluated eagerly and at several intervals.
+
+    Rows, values and buckets are those of [Golab03] times ``scale``.
+    """
     rates = [times] * 4
     setups = []
     for name, number in BUCKETS.items():

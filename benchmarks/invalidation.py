@@ -1,8 +1,9 @@
-"""Nested loops against hashing, numbers of buckets, and four ways to let old rows go: paper 4's Figures 4 to 8.
+"""Nested loops against hashing, bucket counts, and invalidation strategies: [Kostowski06].
 
-:mod:`benchmarks.invalidation_runs` says how a case is timed. Beside every time stands what the cost model predicts: the
-comparisons and checks by the paper's section 3, times what each takes on this machine. These unit
-costs are fitted to the runs of Figures 4 and 7 at two rates; all others are predicted.
+The figures are Figures 4 to 8 of the paper; :mod:`benchmarks.invalidation_runs` times the cases.
+Beside every time is the prediction of the cost model: the comparisons and checks of section 3,
+multiplied by their unit costs on this machine. Unit costs are fitted to the runs of Figures 4 and 7
+at two rates; all other times are predicted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is told of paper 4's experiments: the claims that the figures decide, and plots in the shape of the paper's."""
+"""Claims and plots of the experiments of [Kostowski06], from the measured figures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Line = list[tuple[float | str, float]]
 
 @dataclass(frozen=True)
 class Found:
-    """What was measured: Figure 4; for each number of values Figures 5 and 6; Figure 7; Figure 8; and the unit costs.
+    """The measurements: Figures 4, 7 and 8, Figures 5 and 6 per number of values, and unit costs.
 
     Sweeps over rates begin with equal ones and end with the largest ratio; those over buckets begin
     with one.

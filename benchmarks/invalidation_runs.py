@@ -1,4 +1,4 @@
-"""Cases of paper 4's experiments: what they do, what the cost model predicts of them, how they are timed and sampled.
+"""Cases of the experiments of [Kostowski06]: predicted costs, timing and sampling.
 
 The measurement is that of the paper's section 4.1: rows of 60 seconds, windows of 30 seconds on
 both sides, the second half timed in one batch. Its rates are not printed; ours are what keeps this
@@ -35,7 +35,7 @@ _MOVED = 1_000_000
 
 @dataclass(frozen=True)
 class Case:
-    """Rows per second of A and B, different values of their keys, buckets of each side, and when buckets are cleaned."""
+    """A case: rows per second of A and B, distinct keys, buckets per side, cleanup strategy."""
 
     rates: tuple[int, int]
     values: int = 100
@@ -101,7 +101,11 @@ class Work:
 
 @dataclass(frozen=True)
 class UnitCosts:
-    """Nanoseconds of a batch, of a row (its insert), of a comparison (the paper's scan), of a check (invalidate), of a result."""
+    """Nanoseconds per unit of work.
+
+    The units are a batch, a row (the paper's insert), a comparison (scan), a check (invalidate) and
+    a result.
+    """
 
     batch: float
     row: float
@@ -130,7 +134,10 @@ class Measured:
 
 
 def make_workload(rates: tuple[int, int], values: int, *, bare: bool) -> Workload:
-    """Return the rows of a case, to be pushed in two batches, the second one timed; without results if ``bare``."""
+    """Return the rows of a case in two batches, of which the second is timed.
+
+    With ``bare`` the join produces no results.
+    """
     streams = {}
     for seed, (name, rate) in enumerate(zip("AB", rates, strict=True), 1):
         rows = uniform_stream(rate * SECONDS, rate, values, seed).select(["k", "ts"])
@@ -141,7 +148,10 @@ def make_workload(rates: tuple[int, int], values: int, *, bare: bool) -> Workloa
 
 
 def measure(cases: Sequence[Case], repeats: int) -> list[Measured]:
-    """Time cases in turn that differ in nothing but their settings; all must give the same results, and DuckDB's digest."""
+    """Time cases in turn that differ only in their settings.
+
+    All must give the same results and match the digest of DuckDB.
+    """
     assert len({(case.rates, case.values) for case in cases}) == 1, "they get the same rows"
     rates, values = cases[0].rates, cases[0].values
     settings = {str(number): case.settings for number, case in enumerate(cases)}
@@ -173,7 +183,7 @@ def _runs(
 
 
 def fit_costs(measured: Sequence[Measured]) -> UnitCosts:
-    """Return the unit costs with which the cost model comes nearest to some measured times, by least squares of relative errors."""
+    """Return the unit costs that fit measured times best, by least squares of relative errors."""
     lines = [(one, bare, one.median(bare=bare) * 1e9) for one in measured for bare in (False, True)]
     parts = np.array([one.case.predicted.parts(bare=bare) for one, bare, _ in lines])
     times = np.array([nanoseconds for _, _, nanoseconds in lines])
@@ -189,7 +199,7 @@ def fit_costs(measured: Sequence[Measured]) -> UnitCosts:
 
 
 def sample_held(case: Case) -> list[tuple[int, int, int]]:
-    """Return every two seconds: the second, rows of B that are held, and those of them inside the window.
+    """Return, for every second second: the second, rows of B held, and those inside the window.
 
     Stale rows are counted for both sides together. Those of A are a handful where B is much faster,
     as here.

@@ -94,10 +94,13 @@ def bench_join(progress: Progress, *, quick: bool = False) -> Report:
         "How does the incremental window join compare with computing all results at once?",
         [
             {"system": name, **spread(seconds), "input rows": 2 * rows, "results": count}
-            for name, seconds in (("Muntin, batches of 100,000", ours), ("DuckDB, all at once, one thread", theirs))
+            for name, seconds in (
+                ("Muntin, batches of 100,000", ours),
+                ("DuckDB, all at once, one thread", theirs),
+            )
         ],
         [
             Claim("Muntin's time over DuckDB's, median of the runs", round(ratio, 3), 2.5),
             Claim("bytes of window state a row, besides the payload", round(per_row, 1), 40.0),
         ],
-    )  # fmt: skip
+    )

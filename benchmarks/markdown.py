@@ -1,4 +1,4 @@
-"""Markdown: figures as text, tables, folds, and blocks between two comments that a program may replace."""
+"""Markdown: figures as text, tables, folds, and generated blocks between two comments."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def folded(title: str, text: str) -> str:
 
 
 def between(text: str, name: str, block: str, command: str) -> str:
-    r"""Return the text with what stands between the two comments of a name replaced; unchanged if it has no such comments.
+    r"""Return the text with the block between two comments replaced, or unchanged if it has none.
 
     >>> between("a <!-- x: begin --> old <!-- x: end --> b", "x", "new", "make")
     'a <!-- x: begin (make writes what follows) -->\n\nnew\n\n<!-- x: end --> b'

@@ -47,10 +47,14 @@ def bench_memory(progress: Progress, *, quick: bool = False) -> Report:
             assert isinstance(state, int), "stats reports it"
             assert isinstance(per_row, float), "stats reports it"
             progress(f"{(step + 1) // 2} windows")
-            rows.append({
-                "windows passed": (step + 1) / 2, "process MB": round(resident_bytes() / 1e6, 1), "state MB": round(state / 1e6, 2),
-                "state bytes a row": round(per_row, 1),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "windows passed": (step + 1) / 2,
+                    "process MB": round(resident_bytes() / 1e6, 1),
+                    "state MB": round(state / 1e6, 2),
+                    "state bytes a row": round(per_row, 1),
+                }
+            )
     steady = rows[1:]
     growth = float(steady[-1]["process MB"]) / float(steady[0]["process MB"])
     return Report(

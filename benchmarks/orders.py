@@ -1,4 +1,4 @@
-"""What the join order is worth: the highest input rate under the best and under the worst order (paper 3, section 6.2).
+"""The highest input rate under the best and under the worst join order [Golab03, section 6.2].
 
 Streams, windows and numbers of values are those of the paper's Table 5, rows are made as in its
 section 6.1, and the rate is measured as there: the windows are filled first, then x more rows are
@@ -88,7 +88,7 @@ def table_5(units: int) -> Workload:
 
 
 def extreme_orders(workload: Workload, settings: Mapping[str, str]) -> tuple[str, str, float]:
-    """Return the orders with the fewest and the most comparisons, and how many times as many the latter has."""
+    """Return the orders with the fewest and the most comparisons, and the ratio of the counts."""
     done = run_all(
         workload,
         {order: _with_order(settings, order) for order in map("".join, permutations("1234"))},
@@ -143,7 +143,17 @@ def bench_orders(progress: Progress, *, quick: bool = False) -> Report:
         "What is the join order worth, on the streams of paper 3?",
         rows,
         [
-            Claim("input rate of the best over that of the worst order, least", min(float(row["ratio"]) for row in rows), 2, "at least"),
-            Claim("configurations in which another order has fewer comparisons than the predicted best", surprises, 0),
+            Claim(
+                "input rate of the best over that of the worst order, least",
+                min(float(row["ratio"]) for row in rows),
+                2,
+                "at least",
+            ),
+            Claim(
+                "configurations in which another order has fewer comparisons than the predicted "
+                "best",
+                surprises,
+                0,
+            ),
         ],
-    )  # fmt: skip
+    )

@@ -1,4 +1,4 @@
-"""What overload handling is worth: paper 5's experiments, computed on its models and executed by the engine.
+"""Overload handling: the experiments of [Mukherji11], on its models and executed by the engine.
 
 Executed are joins of four Poisson streams, in a linear and a bushy tree, and of five groups of the
 Intel lab's sensors. States of intermediate results hold a fixed number of them, as in the paper.
@@ -43,7 +43,10 @@ _SHOWN = ("jaqpot", "grepp", *HEURISTICS)
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is run: seconds of streams, levels of resources, rows of the lab, what is compared, and random plans of each shape."""
+    """The scale of a run.
+
+    Seconds of streams, levels of resources, rows of the lab, comparisons, random plans per shape.
+    """
 
     seconds: int
     levels: tuple[float, ...]
@@ -76,7 +79,10 @@ class Found:
 
 
 def bench_overload(progress: Progress, *, quick: bool = False) -> Report:
-    """Compute and run all parts; the time of an analysis is measured last, when nothing else runs."""
+    """Compute and run all parts.
+
+    The time of an analysis is measured last, when nothing else runs.
+    """
     scale = QUICK if quick else WHOLE
     found = Found()
     for part in [*_side_by_side(_parts(scale), progress), _overhead(scale, progress)]:
@@ -160,7 +166,10 @@ def summary(rows: Sequence[Mapping[str, Figure]]) -> list[dict[str, Figure]]:
 
 
 def _switch(scale: Scale, shape: str) -> Found:
-    """Selectivities change at run time (Figure 6); resources are 30 % of what saturation needs at first."""
+    """Change selectivities at run time (Figure 6).
+
+    Resources are 30 % of those that saturation needs at first.
+    """
     first, second = scale.switches()
     phases = tuple(zip((0, first, second), _SELECTIVITIES[shape], strict=True))
     load = Chain(scale.seconds, phases, seed=22)
@@ -226,7 +235,7 @@ def _switch(scale: Scale, shape: str) -> Found:
 
 
 def _levels(scale: Scale, shape: str) -> Found:
-    """Throughput against resources, executed (Figure 7), with the paper's first and last selectivities."""
+    """Run at several levels of resources (Figure 7), with the first and last selectivities."""
     found = Found()
     of_optimum: list[float] = []
     for number in (1, 3):
@@ -299,7 +308,10 @@ def _level_rows(
 
 
 def _stale(scale: Scale) -> Found:
-    """Results that are too old, where they are counted instead of kept back (Figure 9); runs are longer than any freshness."""
+    """Count stale results where they are not suppressed (Figure 9).
+
+    The runs are longer than any freshness.
+    """
     loads: Mapping[str, tuple[Chain | Lab, str, int]] = {
         "linear": (
             Chain(max(scale.seconds // 2, 12), ((0, _SELECTIVITIES["linear"][0]),), seed=3),
@@ -382,7 +394,7 @@ def _left_deep(streams: int) -> Nested:
 
 
 def _of_optimum(ran: Run, full: Run, begin: int, end: int) -> tuple[float, float]:
-    """Results over the optimum for the statistics measured in the same seconds: over any, and over one that keeps freshness.
+    """Return the results over the optimum for the same statistics, without and with freshness.
 
     What a cycle leaves of its resources may be used in the next. So some seconds can spend more
     than their own, saved before them; the optimum gets that too.
@@ -397,7 +409,11 @@ def _of_optimum(ran: Run, full: Run, begin: int, end: int) -> tuple[float, float
 
 
 def _periods_until_adapted(ran: Run, full: Run, switch: int, settled: tuple[int, int]) -> float:
-    """Cycles from a switch until probe budgets are in force that make, with what is measured later, as much as those of the end, but 10 %."""
+    """Return the cycles from a switch until probe budgets have adapted.
+
+    They have when, on the statistics measured later, they give at least 90 % of the throughput of
+    the final budgets.
+    """
     model = ran.model(*settled, full.model(*settled))
     wanted = _ADAPTED * model.throughput(ran.seconds[settled[1] - 1].budgets)
     for cycles, second in enumerate(ran.seconds[switch : settled[1]], 1):

@@ -1,4 +1,4 @@
-"""One run of ``python -m benchmarks overload``: rows pushed second by second, results and counters noted for each."""
+"""One run of ``python -m benchmarks overload``, with results and counters for each second."""
 
 from __future__ import annotations
 
@@ -80,7 +80,10 @@ class Run:
         return sum(sum(second.probes) for second in part) / len(part)
 
     def model(self, begin: int, end: int, fallback: PlanModel | None = None) -> PlanModel:
-        """Return the plan as it was measured in some seconds; of half joins that did not probe, what ``fallback`` knows."""
+        """Return the model measured in some seconds.
+
+        Half joins that did not probe take their figures from ``fallback``.
+        """
         shape = TreeShape.of(SHAPES[self.setup.tree])
         part = self.seconds[begin:end]
         arrivals = np.sum([second.arrivals for second in part], axis=0) / len(part)

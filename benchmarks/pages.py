@@ -1,7 +1,7 @@
-"""Pages of results, from the JSON of benchmarks alone: one a question, and the index with headlines and verdicts.
+"""Pages of results, rendered from the JSON of benchmarks: one per question, and the index.
 
 Pictures first, then what they show, then the figures, then the command and the machine. The words
-about a benchmark stand in ``bench/about/NAME.md``: its question as heading, how it is measured, and
+about a benchmark stand in ``benchmarks/about/NAME.md``: its question as heading, how it is measured, and
 under ``## How to read it`` what to know besides. Links in there are relative to the folder of the
 pages.
 """
@@ -21,26 +21,27 @@ from benchmarks.verdicts import Document, Verdict
 
 _ABOUT = Path(__file__).parent / "about"
 _COMMAND = "python -m benchmarks report"
-_INTRODUCTION = """What was measured, a page a question: pictures, what they show, the figures, and the command that makes them again.
-Ratios are of one run on one machine; seconds are not to be compared with those of other pages.
+_INTRODUCTION = """One page per question: pictures, claims, figures and the command to repeat them.
+Ratios are of one run on one machine; seconds of different pages cannot be compared.
 
 ```sh
 python -m benchmarks all              # everything, into docs/results; up to two hours
-python -m benchmarks all --resume     # goes on where it was interrupted
+python -m benchmarks all --resume     # continues after an interruption
 python -m benchmarks all --quick      # less data, some minutes; its figures mean little
 python -m benchmarks join             # one
 python -m benchmarks report           # writes these pages again, from the JSON beside them
 ```"""
-_VERDICTS = f"""Every experiment of the papers, with what it found in our own words. A program makes the verdicts from the figures.
-A finding *{Verdict.HOLDS}* when our figures show it; it *{Verdict.DIRECTION}* when they show the same order of things with other numbers,
-or in three of four cases at least; else it *{Verdict.FAILS}*. Where it is not the first, a sentence says why."""
+_VERDICTS = f"""Every experiment of the papers, with its findings in our words.
+A program derives the verdicts from the figures. A finding *{Verdict.HOLDS}* when our figures show it; it *{Verdict.DIRECTION}* when
+they show the same order with other numbers, or in at least three of four cases; otherwise it
+*{Verdict.FAILS}*. A sentence explains every verdict that is not the first."""
 _FIRST = 4
 """Pictures that stand open at the top of a page; the rest is folded."""
 
 
 def names() -> list[str]:
     """Return all benchmarks that something is said about, in the order of the pages."""
-    from benchmarks.catalogue import BENCHMARKS  # noqa: PLC0415 (the benchmarks import Spark; pages of figures need none of them)
+    from benchmarks.catalogue import BENCHMARKS  # noqa: PLC0415 (it imports Spark)
 
     return list(BENCHMARKS)
 
@@ -69,7 +70,10 @@ def pages_of(documents: Mapping[str, Document]) -> dict[str, str]:
 
 
 def write_pages(folder: Path, readme: Path | None = None) -> None:
-    """Write all pages of a folder from its JSON, and the headlines into a README that has the two comments for them."""
+    """Write all pages of a folder from its JSON, and the headlines into a README.
+
+    The README must have the two comments that mark the place.
+    """
     documents = read_documents(folder)
     for name, text in pages_of(documents).items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -214,8 +218,11 @@ def _several(documents: Mapping[str, Document]) -> list[str]:
         return [f"All figures are of commit {commits.pop()}, measured in {total:,.0f} minutes."]
     return (
         [
-            "The figures are not of one run: each page tells its own commit and date, where they "
-            "are known."
+            (
+                "The figures are not of one run: each page tells its own commit and date, where "
+                "they "
+                "are known."
+            )
         ]
         if documents
         else []

@@ -1,4 +1,4 @@
-"""Muntin beside the systems that people would use otherwise: the same data, the same results, one run.
+"""Muntin compared with other systems: the same data, the same results, one run.
 
 Each system runs in a process of its own, one after the other, and may use all cores. Timed is what
 lies between the start of reading and the last result; starts of processes, Java and sessions,
@@ -114,7 +114,10 @@ def bench_peers(
     environments: Path | None = None,
     peers: Sequence[Peer] = PEERS,
 ) -> Report:
-    """Return all workloads in all systems or some, DuckDB among them; quickly, only in those that are installed already."""
+    """Run all workloads in all systems, or in some including DuckDB.
+
+    A quick run uses only the systems that are already installed.
+    """
     workloads = quick_workloads() if quick else all_workloads()
     limits = Limits(120.0, 1, 0.0) if quick else Limits()
     place = Place(environments or default_folder(), install=not quick)
@@ -195,7 +198,7 @@ def report(workloads: Sequence[Workload], found: Mapping[str, Mapping[str, Outco
 
 
 def _checked(workload: Workload, found: Mapping[str, Mapping[str, Outcome]]) -> dict[str, Outcome]:
-    """Return the outcomes of a workload; one that differs from DuckDB's is replaced by what differs."""
+    """Return the outcomes of a workload; those that differ from DuckDB's become the difference."""
     outcomes = {
         system: each[workload.name] for system, each in found.items() if workload.name in each
     }
@@ -266,7 +269,7 @@ def _details(measured: Sequence[Measured]) -> list[dict[str, object]]:
 
 
 def _plots(measured: Sequence[Measured]) -> list[Plot]:
-    """Return rows per second of every workload as bars, and a line for each system where the join grows."""
+    """Plot rows per second: bars for the workloads, and a line per system where the join grows."""
     plain = [one for one in measured if not one.workload.places]
     bars: dict[str, list[tuple[float | str, float]]] = {
         peer.name: [(one.workload.name, one.rate(peer.name)) for one in plain] for peer in PEERS

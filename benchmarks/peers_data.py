@@ -114,7 +114,10 @@ class Workload:
 
 
 def write_data(folder: Path, streams: Streams) -> None:
-    """All streams as parquet files, and whole as CSV, with and without a header, for those that cannot read parquet."""
+    """Write all streams as parquet files, and as one CSV each for systems that cannot read parquet.
+
+    The CSV is written with and without a header.
+    """
     for number, name in enumerate(streams.names):
         table = _stream(streams, number)
         (folder / name).mkdir(parents=True)

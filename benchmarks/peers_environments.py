@@ -1,4 +1,4 @@
-"""Where the systems of ``python -m benchmarks peers`` run: in this Python, or in a virtual environment that is made for them.
+"""Where the systems of ``python -m benchmarks peers`` run: this Python, or an environment.
 
 An environment is a folder in the user's cache. It is made with ``venv`` and ``pip``, from the
 registry that pip is configured with, and has the packages of the system's ``.txt``. A copy of that
@@ -57,7 +57,7 @@ def run_command(arguments: Sequence[str], seconds: float) -> Finished:
 
 
 def end_group(process: subprocess.Popen[str]) -> None:
-    """End a process that leads its own group, and the group: Java and workers that it has started."""
+    """End a process that leads its group, and the group with it: Java and other workers."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -86,7 +86,10 @@ def python_of(script: str, folder: Path) -> Path:
 
 
 def make_environment(script: str, folder: Path, runner: Runner = run_command) -> Path:
-    """Return the Python of a system's environment, which is made unless it is there; raises :class:`InstallError`."""
+    """Return the Python of a system's environment, creating it if missing.
+
+    Raises :class:`InstallError`.
+    """
     python = python_of(script, folder)
     if is_ready(script, folder):
         return python
@@ -123,7 +126,7 @@ def _do(runner: Runner, what: str, arguments: Sequence[str]) -> None:
 
 
 def last_line(text: str) -> str:
-    r"""Return the line of a program's last words that says most, for a reason in a table: the last error, or else the last line.
+    r"""Return the most telling line of a program's output: the last error, or else the last line.
 
     >>> last_line("WARNING: old\nERROR: No matching distribution found for x\n[notice] new pip\n")
     'ERROR: No matching distribution found for x'

@@ -18,10 +18,15 @@ _OF_ALL: Mapping[str, str] = {
         "in it: for packing, two stages and a "
         "checkpoint; few rows a batch are too few for that"
     ),
-    "Spark": "every row goes into the state store and is looked up there by itself, and every micro-batch writes a checkpoint",
+    "Spark": (
+        "every row goes into the state store and is looked up there by itself, and every "
+        "micro-batch writes a checkpoint"
+    ),
     "Spark, RocksDB": "as Spark, and every row is encoded for RocksDB and decoded again",
     "Flink SQL": "row by row, with a timer and an entry of a map for each; CSV is parsed in it",
-    "Pathway": "all rows in one batch, kept in sorted copies for changes to come; CSV is parsed in it",
+    "Pathway": (
+        "all rows in one batch, kept in sorted copies for changes to come; CSV is parsed in it"
+    ),
     "Bytewax": "operators in Python, an object and a call a row",
     "DuckDB, batch": "everything at once on all cores, no state kept and no row delivered",
 }
@@ -29,7 +34,10 @@ _OF_A_KIND: Mapping[tuple[str, Kind], str] = {
     (
         "Muntin",
         "join",
-    ): "one core; a quarter of it joins, a quarter keeps windows and indexes, an eighth reads files",
+    ): (
+        "one core; a quarter of it joins, a quarter keeps windows and indexes, an eighth reads "
+        "files"
+    ),
     ("Muntin", "three"): "one core; the compiled join takes a third, reading three streams a sixth",
     ("Muntin", "distinct"): "one core; a quarter of it compares each answer with the one before",
     (
@@ -39,7 +47,10 @@ _OF_A_KIND: Mapping[tuple[str, Kind], str] = {
     (
         "Spark",
         "aggregate",
-    ): "every row is copied into the six windows that it is in, joined in each, and added up in a second store",
+    ): (
+        "every row is copied into the six windows that it is in, joined in each, and added up in "
+        "a second store"
+    ),
     ("Spark, RocksDB", "aggregate"): "as Spark: six copies of every row, now encoded for RocksDB",
     (
         "Spark",
@@ -55,20 +66,32 @@ _OF_A_KIND: Mapping[tuple[str, Kind], str] = {
     (
         "Flink SQL",
         "aggregate",
-    ): "every row is copied into the six windows that it is in and joined when a window ends; CSV is parsed in it",
+    ): (
+        "every row is copied into the six windows that it is in and joined when a window ends; "
+        "CSV is parsed in it"
+    ),
     ("Flink SQL", "three"): "two interval joins, row by row; CSV is parsed in it",
     (
         "Pathway",
         "join",
-    ): "rows are copied into two partitions of time, joined there and filtered; all in one batch, CSV is parsed in it",
+    ): (
+        "rows are copied into two partitions of time, joined there and filtered; all in one "
+        "batch, CSV is parsed in it"
+    ),
     (
         "Pathway",
         "distinct",
-    ): "every row is copied into the six windows that it is in; all in one batch, CSV is parsed in it",
+    ): (
+        "every row is copied into the six windows that it is in; all in one batch, CSV is parsed "
+        "in it"
+    ),
     (
         "Pathway",
         "aggregate",
-    ): "every row is copied into the six windows that it is in; all in one batch, CSV is parsed in it",
+    ): (
+        "every row is copied into the six windows that it is in; all in one batch, CSV is parsed "
+        "in it"
+    ),
     ("Bytewax", "join"): "a join written by hand in Python, with an object for every key",
     ("Bytewax", "three"): "a join written by hand in Python, with an object for every key",
     ("Bytewax", "rows"): "a join written by hand in Python, all keys in one object",
@@ -92,7 +115,10 @@ _OF_A_KIND: Mapping[tuple[str, Kind], str] = {
     (
         "DuckDB, batch",
         "aggregate",
-    ): "everything at once on all cores: pairs are found once and copied to the instants at which they count",
+    ): (
+        "everything at once on all cores: pairs are found once and copied to the instants at "
+        "which they count"
+    ),
 }
 
 

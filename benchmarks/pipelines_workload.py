@@ -1,4 +1,4 @@
-"""The workload of paper 2's experiments (section 6, Table 1): sales of stores, favourite items and stores, five queries.
+"""The workload of [HammadTR, section 6, Table 1]: sales of stores, favorites, five queries.
 
 Selectivities are the paper's: predicates 0.25, the window join of Q2 0.6 (so many rows find a
 partner in the other window), joins with favourites 0.1; where there are two tables of favourites,
@@ -22,11 +22,14 @@ _PRICES = 20
 _MATCHED = 0.6
 _FAVOURITE = 0.1
 _STEP = 8
-"""Times of different streams differ by what is left of a division by this, so that no two rows have the same."""
+"""Modulus that keeps the times of different streams distinct."""
 _COLUMNS = {"StoreID": "bigint", "ItemID": "bigint", "Price": "bigint", "ts": "timestamp"}
 _QUERIES = {
     "Q1": "SELECT SUM(S.Price) AS total FROM Sales_1 S WHERE S.ItemID >= {threshold}",
-    "Q3": "SELECT COUNT(DISTINCT S.StoreID) AS stores FROM Sales_1 S, FavoriteItems F WHERE S.ItemID = F.ItemID",
+    "Q3": (
+        "SELECT COUNT(DISTINCT S.StoreID) AS stores FROM Sales_1 S, FavoriteItems F WHERE "
+        "S.ItemID = F.ItemID"
+    ),
     "Q4": (
         "SELECT S.ItemID, SUM(S.Price) AS total FROM FavoriteItems FI, Sales_1 S, FavoriteStores FS"
         " WHERE FI.ItemID = S.ItemID AND S.StoreID = FS.StoreID GROUP BY S.ItemID"
@@ -77,7 +80,7 @@ class Case:
 
     @property
     def _items(self) -> int:
-        """Of Q2: as many as give a row a partner among those of a window with the probability of the paper."""
+        """Items of Q2: a row has a partner in the window with the probability of [HammadTR]."""
         return round(self.rate * WINDOW / -log(1 - _MATCHED)) if self.query == "Q2" else self.values
 
     @property

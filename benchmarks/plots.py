@@ -1,4 +1,6 @@
-"""Plots of benchmarks: lines or bars, as SVG beside the figures. The only home of matplotlib, which is part of the extra ``dev``.
+"""Plots of benchmarks as SVG: lines or bars.
+
+This module alone imports matplotlib, which is part of the extra ``dev``.
 
 A benchmark describes its plots in its report; ``python -m benchmarks`` draws them when it writes
 the JSON.
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 _INCHES = (7.0, 4.2)
 _STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",  # letters stay letters: small files, and what changes can be read in a diff
+    "svg.fonttype": "none",  # text stays text: small files and readable diffs
     "svg.hashsalt": "muntin",  # the same plot is the same file
     "font.family": "sans-serif",
     "axes.grid": True,
@@ -40,7 +42,10 @@ _TITLE = 60
 """Letters in a line above."""
 _HEADROOM = 1.1
 _FEW = 30
-"""If figures span less, bars need no logarithmic axis, and such an axis has figures between the powers of ten too."""
+"""Span of figures below which bars need no logarithmic axis.
+
+An axis with a smaller span also has labels between the powers of ten.
+"""
 _IN_A_LINE = 4
 """Names of series side by side."""
 _MARKERS = "osD^vPX*<>"
@@ -89,7 +94,7 @@ class Plot:
 
     @property
     def has_log_y(self) -> bool:
-        """Whether heights are logarithmic. Bars begin at nothing unless the small ones could not be seen then."""
+        """Whether heights are logarithmic: only if small bars would be invisible otherwise."""
         few = self.kind == "bar" and max(self.values) < _FEW * min(self.values)
         return "y" in self.log and not few
 

@@ -1,4 +1,4 @@
-"""Whether a query whose streams change their rates becomes as fast as one planned for the new rates.
+"""Compare a query whose streams change rates with one planned for the new rates.
 
 Four streams with one key; two are slow and two are fast, and half-way the slow ones become fast and
 the fast ones slow. Three queries get the same rows, under default settings otherwise: one with
@@ -44,7 +44,7 @@ _TICK = 1_000
 
 @dataclass(frozen=True)
 class Change:
-    """Streams that change: rates before, reversed afterwards; values; units of time of a window, and of each part."""
+    """Streams that change: rates, which are reversed; values; time units per window and part."""
 
     rates: tuple[int, ...] = (1, 5, 100, 200)
     distinct: int = 200
@@ -68,7 +68,7 @@ class Change:
         )
 
     def workload(self) -> Workload:
-        """Return rows before and after the change, and the time when the windows hold only new ones as the beginning of what is timed.
+        """Return rows before and after the change; timing starts when windows hold only new rows.
 
         The streams are declared with their rates at the start, so that every query begins with the
         order that is right then.
@@ -129,7 +129,7 @@ def best_order(workload: Workload) -> str:
 
 
 def check_with_oracle(workload: Workload) -> Run:
-    """Run with replanning and compare every result, and their order, with what the oracle computes from all rows."""
+    """Run with replanning and compare all results and their order with those of the oracle."""
     done = run(workload, {})
     catalog = Catalog()
     for name, rows in workload.streams.items():

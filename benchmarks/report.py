@@ -1,4 +1,4 @@
-"""The form of all benchmark results: rows of figures, the claims they support, machine and versions."""
+"""The form of all benchmark results: rows of figures, claims, machine and versions."""
 
 from __future__ import annotations
 
@@ -75,7 +75,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Report:
-    """The outcome of one benchmark; tables stand open on its page, by title, and details in the JSON only."""
+    """The outcome of one benchmark.
+
+    Tables are shown on its page by title; details are in the JSON only.
+    """
 
     name: str
     question: str

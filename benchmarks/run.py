@@ -49,7 +49,10 @@ class Run:
 
 @cache
 def revision() -> str:
-    """Return the last commit that changed the source, and ``+`` with a digest if it was changed since; empty outside a repository."""
+    """Return the last commit that changed the source, or empty outside a repository.
+
+    Uncommitted changes add ``+`` and a digest.
+    """
     commit = _git("log", "-1", "--format=%h", "--", *_SOURCE).strip()
     if not commit:
         return ""

@@ -1,4 +1,4 @@
-"""Many benchmarks one after the other, each in a process of its own: a crash of one is a line in the report of all.
+"""Run many benchmarks, each in a separate process, so that a crash is one line of the report.
 
 Each process writes the JSON and the plots of its benchmark; after each the pages are written anew,
 so that what was measured can be read while the rest goes on, and nothing is lost by an
@@ -60,7 +60,10 @@ class Batch:
 
 
 def run_all(batch: Batch, tell: Tell) -> list[str]:
-    """Run them; the names of those that failed or, with enough data, have claims that do not hold."""
+    """Run a batch and return the names of failures.
+
+    With enough data, claims that do not hold count as failures.
+    """
     begin = time.monotonic()
     batch.folder.mkdir(parents=True, exist_ok=True)
     for number, name in enumerate(batch.names, 1):
@@ -130,7 +133,7 @@ def _lines(process: subprocess.Popen[str]) -> Iterator[str]:
 
 
 def _is_done(batch: Batch, name: str) -> bool:
-    """Return whether the folder has figures of this benchmark of the present source, with as much data."""
+    """Return whether the folder has figures of this benchmark, source and amount of data."""
     path = batch.folder / f"{name}.json"
     if not path.exists() or not revision():
         return False

@@ -1,4 +1,4 @@
-"""Paper 1's streams, windows and queries, and a shared join that is run over them under all three schedulers at once."""
+"""The streams, windows and queries of [Hammad03], run under all three schedulers at once."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _SECOND = 1_000_000
 _LARGEST = 600
 _SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 _GAP = 20_000
-"""Nanoseconds between two looks at the clock that are never work: some other process had the processor."""
+"""Nanoseconds between two readings of the clock that are never work: another process ran."""
 _COSTS = (1_000, 0)
 _TURN = 5_000_000
-"""Nanoseconds until another scheduler has its turn: long enough for warm caches, short enough for all to see the same machine."""
+"""Nanoseconds per turn of a scheduler: long enough for warm caches, short enough to be fair."""
 _LONG_TURN = 1_000 * _TURN
 _BEAT = 1_500_000
 _FIRST_BEATS = 60
@@ -118,7 +118,7 @@ class Streams:
         return parts
 
     def arrivals(self, second: float) -> Integers:
-        """When the new rows arrive, in their total order, if a second of the streams has so many nanoseconds."""
+        """Return arrival times of the new rows in total order, for a given stream second."""
         history = self.rate * _LARGEST
         times = (
             np.sort(np.concatenate([times[history:] for times, _ in self._drawn]))
@@ -134,7 +134,7 @@ class Streams:
 
 @dataclass(frozen=True)
 class Sharing:
-    """Queries over one join: windows in seconds, how many queries each has, and how the join looks for partners."""
+    """Queries over one join: windows in seconds, queries per window, and the access method."""
 
     windows: tuple[int, ...]
     queries: tuple[int, ...]
@@ -165,7 +165,7 @@ class Sharing:
 
 @dataclass
 class Times:
-    """Response times under one scheduler, by window: results, nanoseconds in all and at most; what the run needed besides."""
+    """Response times of one scheduler by window: results, sum and maximum of times, counters."""
 
     queries: tuple[int, ...]
     results: Integers = field(init=False)
@@ -209,7 +209,7 @@ class Times:
 
 
 class Metronome:
-    """Tells how fast the machine is, which changes by a third from one second to the next where others use it, too.
+    """Measures the speed of the machine, which varies by a third per second when it is shared.
 
     It is a join under LWO over the same rows that is always busy. How many rows it looks at in a
     millisecond or two, beside how many it did at first, is the speed of the clock by which
@@ -270,7 +270,7 @@ def run_together(
     schedulers: Sequence[str],
     metronome: Metronome | None = None,
 ) -> dict[str, Times]:
-    """Run under several schedulers, some milliseconds each in turn, so that all have the same share of good and bad times.
+    """Run several schedulers in turn, some milliseconds each, so that all see the same conditions.
 
     Without a metronome the clock moves by the rows that are looked at alone: a simulation.
     """

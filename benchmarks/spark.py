@@ -1,4 +1,4 @@
-"""Muntin on Spark against Spark's own stream-stream join: the same files, the same session, the same results.
+"""Muntin on Spark against Spark's stream-stream join: same files, session and results.
 
 Two streams of 10,000 rows per second, keys uniform, window 60 s, as parquet files of ten seconds
 each; both write their results as parquet. Rows per second are the input of a micro-batch over the

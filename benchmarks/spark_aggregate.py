@@ -1,4 +1,6 @@
-"""A sliding GROUP BY of Muntin on Spark against Spark's own sliding ``window()``: the same files, the same session, the same results.
+"""A sliding GROUP BY of Muntin on Spark against Spark's ``window()``.
+
+Files, session and results are the same.
 
 One stream of 10,000 rows per second, 10,000 groups, SUM, COUNT, MIN and MAX over the last 60 s at
 every second, as parquet files of ten seconds each; both write their results as parquet. Spark's own
@@ -75,7 +77,7 @@ QUICK = Sizes(rate=200, groups=20, window=4, file_seconds=2, files=6)
 
 @dataclass(frozen=True)
 class Run:
-    """Rows and milliseconds of every batch, how many rows came out, and the sums over all answers."""
+    """Rows and milliseconds of every batch, the number of output rows, and sums over answers."""
 
     batches: list[tuple[int, int]]
     rows: int
@@ -87,7 +89,10 @@ class Run:
 
 
 def write_files(folder: Path, sizes: Sizes) -> None:
-    """The stream as files, in the order of its times; values are whole numbers, so that sums do not depend on their order."""
+    """Write the stream as files in time order.
+
+    Values are integers, so that sums do not depend on the order.
+    """
     rows = sizes.rate * sizes.file_seconds
     stream = uniform_stream(
         rows * sizes.files, sizes.rate, sizes.groups, 1, start=START + _SECOND // sizes.rate // 2

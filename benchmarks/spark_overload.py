@@ -1,4 +1,4 @@
-"""Overload on Spark: a three-way join whose input is ramped to three times what the machine holds, and back.
+"""Overload on Spark: a three-way join whose input rises to three times the capacity, and back.
 
 A feeder writes files in the time of the clock, so rows are as old as they would be from a live
 source. What the machine holds is found first: the rate at which a batch of one trigger interval
@@ -45,12 +45,15 @@ _SECOND = 1_000_000
 _SETTLING = 2
 """Batches after the load has changed in which it is being adapted to."""
 _COMPLETE_AGAIN = 20
-"""Seconds after the load has fallen from which on nothing may be missing: to notice it, to take limits back, and a window."""
+"""Seconds after the load has fallen until results are complete.
+
+They cover detection, lifting the limits, and one window.
+"""
 
 
 @dataclass(frozen=True)
 class Ramp:
-    """What is fed: values, window, freshness and trigger interval in seconds; seconds of calm, of more and of calm; loads.
+    """The input: values, window, freshness and trigger interval; seconds per phase; loads.
 
     The load rises for ``rise`` seconds, stays, and falls for as long.
     """
@@ -123,7 +126,10 @@ class Rows:
         return {name: np.sort(self.values[name] * (1 << 40) + self.times[name]) for name in STREAMS}
 
     def results(self, ramp: Ramp) -> Integers:
-        """For each second how many results its rows complete: rows of equal value inside the windows of the two others, multiplied."""
+        """Return for each second the number of results that its rows complete.
+
+        It is the product of the rows of equal value inside the windows of the two other streams.
+        """
         found = np.zeros(ramp.seconds, np.int64)
         for place, name in enumerate(STREAMS):
             product = np.ones(len(self.times[name]), np.int64)
@@ -147,7 +153,7 @@ class Rows:
 
 @dataclass
 class Feeder:
-    """Writes the rows as files when their time has come; ``fed`` has how many rows there were after each tick."""
+    """Writes rows as files when they are due; ``fed`` has the number of rows after each tick."""
 
     rows: Rows
     ramp: Ramp
@@ -172,7 +178,7 @@ class Feeder:
             thread.join()
 
     def warm_up(self, rows_read: Callable[[], int]) -> None:
-        """Have a first batch, which also starts workers: a row of each stream, of a minute before, that joins with nothing."""
+        """Run a first batch, which starts the workers: a row per stream that joins with nothing."""
         before = pa.array([time.time_ns() // 1_000 - 60 * _SECOND]).cast(pa.timestamp("us"))
         for place, name in enumerate(STREAMS):
             part = self.folder / name / ".first.parquet"
@@ -202,7 +208,10 @@ class Feeder:
 
 @dataclass
 class WatchingSink(Sink):
-    """Counts results by the second of their newest row, and keeps the age of the oldest row as of the newest of its batch."""
+    """Counts results by the second of their newest row, and keeps the age of their oldest row.
+
+    The age is relative to the newest row of the batch.
+    """
 
     start: int
     seconds: int
@@ -228,7 +237,7 @@ class WatchingSink(Sink):
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch: when it began and ended, in seconds from the start of the feeding, its duration, and how far behind it was at its end."""
+    """One batch: begin and end in seconds from the start of feeding, duration, final backlog."""
 
     began: float
     seconds: float
@@ -239,7 +248,7 @@ class Batch:
 def batches_of(
     streaming: StreamingQuery, rows: Rows, start: int, read: Mapping[int, int] | None = None
 ) -> list[Batch]:
-    """Return the batches of a streaming query; each is as far behind as the last row that it has read.
+    """Return the batches of a streaming query; each is as far behind as the last row it has read.
 
     ``read`` has the rows read up to each batch, where Spark does not know them: Muntin reads whole
     files.
@@ -277,7 +286,10 @@ def sql(ramp: Ramp) -> str:
 
 
 def capacity_of(spark: SparkSession, ramp: Ramp, progress: Progress) -> float:
-    """Return rows per second of each stream at which a batch takes a trigger interval: the rate grows, and then it is between the last two."""
+    """Return the rows per second and stream at which a batch takes a trigger interval.
+
+    The rate grows until a batch takes longer; the result is interpolated between the last two.
+    """
     before: tuple[float, float] | None = None
     rate = float(ramp.first_rate)
     while True:
@@ -376,7 +388,10 @@ def run_muntin(spark: SparkSession, ramp: Ramp, rows: Rows) -> Adapted:
 
 
 def run_spark(spark: SparkSession, ramp: Ramp, rows: Rows) -> list[Batch]:
-    """Feed Spark's own join; if it has not read all rows after some patience, the last entry tells how far behind it is then."""
+    """Feed Spark's join.
+
+    If it has not read all rows in time, the last entry has its backlog.
+    """
     use_own_store(spark)
     with tempfile.TemporaryDirectory() as folder:
         feeder = Feeder(rows, ramp, Path(folder) / "data")
@@ -482,15 +497,17 @@ def report(ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[B
     table: list[dict[str, Figure]] = []
     for name, batches in runs.items():
         during = [batch for batch in batches if before <= batch.began < before + over]
-        table.append({
-            "system": name,
-            "rows/s held": round(capacity),
-            "batches in overload": len(during),
-            "longest batch, s": round(max((batch.seconds for batch in during), default=0.0), 2),
-            "largest lag, s": round(max((batch.lag for batch in batches), default=0.0), 1),
-            "share made in overload": "",
-            "oldest row in a result, s": "",
-        })  # fmt: skip
+        table.append(
+            {
+                "system": name,
+                "rows/s held": round(capacity),
+                "batches in overload": len(during),
+                "longest batch, s": round(max((batch.seconds for batch in during), default=0.0), 2),
+                "largest lag, s": round(max((batch.lag for batch in batches), default=0.0), 1),
+                "share made in overload": "",
+                "oldest row in a result, s": "",
+            }
+        )
     table[0]["share made in overload"] = round(float(share[before : before + over].mean()), 3)
     table[0]["oldest row in a result, s"] = round(max(sink.oldest, default=0.0), 2)
     largest = [float(row["largest lag, s"]) for row in table]

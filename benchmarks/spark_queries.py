@@ -1,4 +1,7 @@
-"""Queries with different windows over one pair of streams on Spark: as one engine of Muntin, or as streaming queries of Spark's own."""
+"""Queries with different windows over one pair of streams on Spark.
+
+Either one engine of Muntin, or one streaming query of Spark per window.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ _COUNT = "results"
 
 @dataclass(frozen=True)
 class Run:
-    """What one run took and gave: when each batch was done, in seconds; results by window; rows and bytes of state at the end."""
+    """One run: seconds at which batches ended, results by window, rows and bytes of final state."""
 
     ends: Sequence[float]
     results: Mapping[float, int]
@@ -132,7 +135,10 @@ def _observed(query: StreamingQuery) -> int:
 
 
 def _with_rows(query: StreamingQuery) -> list[Any]:
-    """Return what Spark tells of the batches that had rows: the last one, which only clears state, is left out."""
+    """Return Spark's progress for batches with rows.
+
+    The last batch only clears state and is left out.
+    """
     return [told for told in query.recentProgress if told.numInputRows]
 
 

@@ -1,4 +1,4 @@
-"""Many windows over one pair of streams on Spark: one shared join of Muntin against as many joins of Spark's own.
+"""Many windows over one pair of streams on Spark: one shared join against Spark's joins.
 
 Two streams of 1,000 rows per second each, 1,200 s of event time, as parquet files of 60 s; windows
 of 1, 5, 15, 30, 60, 300 and 600 s. Muntin runs one engine with seven queries; Spark runs seven
@@ -32,7 +32,7 @@ THEIRS = "Spark's own joins"
 
 @dataclass(frozen=True)
 class Sizes:
-    """Windows in seconds; rows per second of a stream, seconds of a file, files, files a trigger; keys; how often Muntin is run.
+    """Sizes: windows, rate, seconds per file, files, files per trigger, keys, runs of Muntin.
 
     ``counts`` are the numbers of queries with spread windows; those in ``native`` are run by
     Spark's own joins, too.
@@ -120,7 +120,7 @@ def _megabytes(size: int) -> float:
 
 
 def spread_windows(largest: float, number: int) -> tuple[float, ...]:
-    """So many windows in seconds from one to the largest, each by the same factor larger than the one before.
+    """Return windows in seconds from one to the largest, in geometric progression.
 
     >>> spread_windows(600, 1), spread_windows(600, 4)
     ((600,), (1.0, 8.434, 71.138, 600.0))
@@ -135,7 +135,7 @@ def spread_windows(largest: float, number: int) -> tuple[float, ...]:
 def measure(
     progress: Progress, sizes: Sizes, keys: int, plans: Sequence[tuple[Sequence[float], bool]]
 ) -> list[Measured]:
-    """Runs over streams with so many keys: for each plan its windows, by Muntin in turn and, if told, by Spark's own joins."""
+    """Run each plan's windows over streams with given keys, by Muntin and optionally by Spark."""
     spark = bench_session()
     with temporary_folder() as data:
         progress(

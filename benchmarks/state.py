@@ -1,4 +1,4 @@
-"""What state on Spark costs: a batch with little and with much in the windows, a change of workers, a rebuild, bytes a row.
+"""The cost of state on Spark: batches by state size, changes of workers, rebuilds, bytes per row.
 
 Two streams of 500 rows per second each, as many keys as a window has rows of one stream. Two
 engines run in one session, one with a window of 5,000 rows of both streams, one with 5,000,000.
@@ -50,12 +50,15 @@ RATE = 500
 """Rows per second of each stream, so that a batch of 1,000 new rows is a second."""
 _WAIT = 30.0
 _TRIGGER = 1
-"""Seconds between triggers. They come at whole ones; files that appear between two of them are read together."""
+"""Seconds between triggers.
+
+They fire at whole seconds; files that appear between two of them are read together.
+"""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Rows in the windows of both streams: little, much, and beside Spark's own join; files that fill them; batches of each kind."""
+    """Rows in the windows (small, large, beside Spark), files that fill them, batches per kind."""
 
     small: int = 5_000
     large: int = 5_000_000
@@ -132,7 +135,7 @@ class Running:
             self.batch(self.window // files)
 
     def batch(self, seconds: int = 1) -> tuple[int, bool]:
-        """Milliseconds of the micro-batch that new rows of both streams have made, and whether it was one for both of them."""
+        """Return the milliseconds of the micro-batch of new rows, and whether it had all."""
         self.feeder.put(seconds)
         self._engine.settle()
         streaming = self._engine.streaming
@@ -244,7 +247,7 @@ def _end(pids: list[int]) -> None:
 
 @dataclass(frozen=True)
 class Bytes:
-    """Bytes a row of the windows: on disk, in the state store's memory, in the partitions, by which their processes have grown."""
+    """Bytes per row of the windows: on disk, in the state store, in partitions, in processes."""
 
     disk: float
     store: float

@@ -101,7 +101,10 @@ def counted(kept: Sequence[bool]) -> str:
 
 
 def rows_with(rows: Sequence[Row], **fields: object) -> list[Row]:
-    """Return the rows with these values; a LookupError if there are none. Blanks in names are written as underscores."""
+    """Return the rows with these values; raise LookupError if there are none.
+
+    Underscores in names stand for blanks.
+    """
     wanted = {name.replace("_", " "): value for name, value in fields.items()}
     found = [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
     if not found:

@@ -1,4 +1,4 @@
-"""Paper 1, scheduling of shared window joins: its section 5 against ``python -m benchmarks shared``."""
+"""[Hammad03, section 5], schedulers of shared joins, against ``python -m benchmarks shared``."""
 
 from __future__ import annotations
 
@@ -148,10 +148,13 @@ def _memory(document: Document) -> Outcome:
     waiting = [row["input buffer"] / row["join buffer"] for row in swf]
     held = [row["output buffer"] / row["join buffer"] for row in (*swf, *mqt)]
     loads = dict.fromkeys(row["load"] for row in swf)
-    told = ", ".join(
-        f"{percent(max(row['output buffer'] / row['join buffer'] for row in (*swf, *mqt) if row['load'] == load))} at a load of {load}"
+    most = {
+        load: max(
+            row["output buffer"] / row["join buffer"] for row in (*swf, *mqt) if row["load"] == load
+        )
         for load in loads
-    )
+    }
+    told = ", ".join(f"{percent(share)} at a load of {load}" for load, share in most.items())
     text = (
         f"rows waiting under SWF at most {percent(max(waiting))} of those stored; results held "
         f"over rows stored, most: {told}"

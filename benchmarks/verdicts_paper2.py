@@ -1,4 +1,4 @@
-"""Paper 2, execution of sliding-window queries: its section 6 against ``python -m benchmarks pipelines``."""
+"""[HammadTR, section 6], sliding-window queries, against ``python -m benchmarks pipelines``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paper 3, sliding-window multi-joins: its section 6 against ``python -m benchmarks orders`` and ``python -m benchmarks intervals``."""
+"""[Golab03, section 6], multi-joins, against the benchmarks ``orders`` and ``intervals``."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _lazy(document: Document) -> Outcome:
 
 
 def _sweep(document: Document, sweep: str, figure: str) -> dict[str, dict[int, float]]:
-    """Return a figure of ``intervals`` by join and interval or buckets, without eager evaluation."""
+    """Return a figure of ``intervals`` by join and interval or buckets, lazy evaluation only."""
     rows = [
         row
         for row in rows_with(document["rows"], sweep=sweep)

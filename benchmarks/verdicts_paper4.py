@@ -143,7 +143,8 @@ EXPERIMENTS = (
     Experiment(
         4,
         "4.2, Figure 5",
-        "Time is inversely proportional to the number of buckets, until there are as many as values",
+        "Time is inversely proportional to the number of buckets, until there are as many as "
+        "values",
         "invalidation",
         _buckets,
         "What a row costs besides comparisons does not shrink with its bucket.",

@@ -118,9 +118,11 @@ def _leading(document: Document) -> Outcome:
 
 def _lab(document: Document) -> Outcome:
     rows = [
-        row for row in document["details"]
-        if str(row["part"]).endswith("readings by humidity") or str(row["part"]).endswith("Intel lab by humidity")
-    ]  # fmt: skip
+        row
+        for row in document["details"]
+        if str(row["part"]).endswith("readings by humidity")
+        or str(row["part"]).endswith("Intel lab by humidity")
+    ]
     ratios = [row["ratio"] for row in rows if "ratio" in row]
     if not ratios:
         raise LookupError("there are no readings")

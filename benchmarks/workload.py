@@ -1,4 +1,4 @@
-"""A multi-way join as benchmarks run it: the same rows in the same batches through an engine, timed once the windows are full.
+"""A multi-way join as benchmarks run it: the same batches, timed once the windows are full.
 
 A workload is streams, windows and a query; settings come with each run. So runs of one workload
 differ in their settings and in nothing else, must give the same results in the same order, and
@@ -33,7 +33,7 @@ Digest = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Join:
-    """A join of streams: the window of each in microseconds, in the order of FROM; what is selected; pairs of equal columns."""
+    """A join of streams: windows in microseconds in FROM order, select list, equal columns."""
 
     windows: Mapping[str, int]
     select: Sequence[str]
@@ -56,7 +56,7 @@ class Join:
 
 @dataclass(frozen=True)
 class Workload:
-    """A join, the rows of its streams, the times at which batches end, and how many of the batches only fill the windows.
+    """A join, its rows, the times at which batches end, and the number of batches of warm-up.
 
     ``declared`` has options of single streams, such as ``rate = 10, distinct = 500``.
     """
@@ -118,7 +118,7 @@ class Run:
 
     @property
     def work(self) -> int:
-        """Windows looked into and rows compared there: does not depend on the machine or on what else it does."""
+        """Windows probed and rows compared, which do not depend on the machine or its load."""
         return self.counters["probes"] + self.counters["comparisons"]
 
 
@@ -173,7 +173,7 @@ def _switches(q: muntin.StandingQuery) -> list[Mapping[str, object]]:
 
 
 def run_all(workload: Workload, settings: Mapping[str, Mapping[str, str]]) -> dict[str, Run]:
-    """One run under each of several settings; all must give the same results, of which one copy is kept."""
+    """Run once under each of several settings; all must give the same results, kept once."""
     done: dict[str, Run] = {}
     for name, chosen in settings.items():
         one = run(workload, chosen)
@@ -186,7 +186,7 @@ def run_all(workload: Workload, settings: Mapping[str, Mapping[str, str]]) -> di
 def run_in_turn(
     workload: Workload, settings: Mapping[str, Mapping[str, str]], repeats: int
 ) -> dict[str, list[Run]]:
-    """Several runs under each of several settings, one of each in turn, beginning with another one each time."""
+    """Run several times under each of several settings, in turn, with a rotating start."""
     names = list(settings)
     runs: dict[str, list[Run]] = {name: [] for name in names}
     for repeat in range(repeats):
@@ -201,7 +201,7 @@ def run_in_turn(
 
 
 def check_same(expected: pa.Table, results: pa.Table) -> None:
-    """Stop the benchmark when a run gives other results than another: a plan that leaves something out is no plan."""
+    """Stop the benchmark when two runs differ: a plan that loses results is no plan."""
     assert results.equals(expected), (
         f"all runs must give the same {len(expected):,} results in the same order; one gave "
         f"{len(results):,}"
@@ -224,7 +224,7 @@ def digest(results: pa.Table) -> Digest:
 
 
 def duckdb_digest(workload: Workload) -> Digest:
-    """Count and sums of all results by DuckDB, which joins the rows of one stretch of time after the other.
+    """Return the count and sums of all results by DuckDB, one stretch of time after the other.
 
     A stretch is as long as the longest window and computed from it and the one before, because
     results that are completed in it have no older rows.

@@ -1,4 +1,6 @@
-"""The systems that ``python -m benchmarks peers`` compares: a script for each, pinned packages for those with an environment.
+"""The systems that ``python -m benchmarks peers`` compares, one script per system.
+
+Systems with a separate environment have pinned packages.
 
 A script runs where nothing of Muntin is installed, started by ``main.py``, and so imports neither
 Muntin (but for its own two) nor its neighbours. It has ``CANNOT``, reasons by kind of workload;

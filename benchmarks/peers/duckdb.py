@@ -1,4 +1,7 @@
-"""DuckDB in batch: everything at once over the whole files, on all cores. It keeps no state, so it is the floor, not a rival."""
+"""DuckDB in batch: all files at once, on all cores.
+
+It keeps no state, so it is a lower bound rather than a competitor.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def run(connection: duckdb.DuckDBPyConnection, job: Mapping[str, Any]) -> dict[s
 
 
 def _mixed(number: str) -> str:
-    """Return what a result adds to the checksum: a square, so that partners cannot be swapped unseen."""
+    """Return the term of a result in the checksum: a square, so that swapped partners show."""
     return f"(({number}) % 1000003) * (({number}) % 1000003) % 1000003"
 
 
@@ -64,7 +67,10 @@ def _three(_: Mapping[str, Any], window: int) -> str:
 
 
 def _rows(job: Mapping[str, Any], _: int) -> str:
-    """Return rows know their place in both streams; those near one another by place share a partition or have neighbouring ones."""
+    """Return the SQL of a join of the last rows.
+
+    Rows are numbered in both streams; rows near each other share a partition or have adjacent ones.
+    """
     size = job["last_rows"]
 
     def older(old: str, new: str, place: str) -> str:

@@ -1,4 +1,4 @@
-"""Flink SQL through PyFlink, in streaming mode in a local cluster: interval joins, window joins and windows of the HOP function.
+"""Flink SQL through PyFlink, streaming in a local cluster: interval, window and HOP joins.
 
 Its package from the registry has no reader of parquet, so it reads the same rows as CSV. Each
 stream is one file, which it reads in order. Results are counted and checksums added up by Flink, in
@@ -15,12 +15,18 @@ from pyflink.java_gateway import get_gateway
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
 CANNOT: Mapping[str, str] = {
-    "rows": "Flink SQL has no join of the last n rows of a stream; OVER windows of rows are of one stream"
+    "rows": (
+        "Flink SQL has no join of the last n rows of a stream; OVER windows of rows are of one "
+        "stream"
+    )
 }
 
 
 def begin(_: Mapping[str, Any]) -> Any:
-    """Return a table environment, and with it Java; and a local cluster, which would otherwise be started anew for every job."""
+    """Return a table environment and a local cluster, and start Java.
+
+    Without the cluster Flink would start one per job.
+    """
     environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     cores = os.cpu_count() or 1
     runtime = get_gateway().jvm.org.apache.flink.runtime.minicluster
@@ -82,7 +88,7 @@ def _interval(milliseconds: int) -> str:
 
 
 def _mixed(number: str) -> str:
-    """Return what a result adds to the checksum: a square, so that partners cannot be swapped unseen."""
+    """Return the term of a result in the checksum: a square, so that swapped partners show."""
     # A remainder has the type of what is divided by.
     rest = f"MOD({number}, CAST(1000003 AS BIGINT))"
     return f"MOD({rest} * {rest}, CAST(1000003 AS BIGINT))"

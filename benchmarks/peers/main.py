@@ -1,4 +1,4 @@
-"""Runs workloads in one system and prints lines of JSON about them: ``python -P main.py SCRIPT JOBS``.
+"""Run workloads in one system and print JSON lines: ``python -P main.py SCRIPT JOBS``.
 
 ``-P`` keeps this folder out of the module path, where ``duckdb.py`` would hide the package of that
 name. What ``begin`` does is not timed (imports, Java, sessions), nor is one run over little data
@@ -63,7 +63,7 @@ def main(script: str, jobs: str) -> None:
 
 
 def _end_with_parent() -> None:
-    """End the group of this process, Java and all, when whoever started it is gone and so its end of the pipe is closed."""
+    """End the process group, Java included, when the parent is gone and its pipe is closed."""
     sys.stdin.read()
     os.killpg(os.getpgrp(), signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""Muntin on Spark: all queries in one engine; results come to the driver as Arrow tables and are counted there."""
+"""Muntin on Spark: all queries in one engine; the driver counts results in Arrow tables."""
 
 from __future__ import annotations
 

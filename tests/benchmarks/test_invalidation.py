@@ -1,4 +1,4 @@
-"""The benchmark of paper 4: what it measures, on little data; times are not judged here, counted work is."""
+"""The benchmark of [Kostowski06] on little data: counted work is checked, times are not."""
 
 from __future__ import annotations
 

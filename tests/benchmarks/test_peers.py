@@ -1,4 +1,7 @@
-"""The comparison with other systems: environments, processes that end in every way, the table. No other system is needed."""
+"""The comparison with other systems: environments, all ways a process can end, the table.
+
+No other system is needed.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,11 @@ QUIET = Limits(2.0, 2, 100.0)
 class Runner:
     """Remembers commands; makes a folder as venv would; fails where it is told."""
 
-    def __init__(self, failing: str = "", ending: Finished = Finished(0, "", "")) -> None:  # noqa: B008 (never changed)
+    def __init__(
+        self,
+        failing: str = "",
+        ending: Finished = Finished(0, "", ""),  # noqa: B008
+    ) -> None:
         self.commands: list[Sequence[str]] = []
         self._failing, self._ending = failing, ending
 

@@ -1,4 +1,4 @@
-"""The benchmark of schedulers: its streams, its clocks, and on little data what it tells; measured times are not judged here."""
+"""The benchmark of schedulers on little data: streams, clocks and report; times are not checked."""
 
 from __future__ import annotations
 

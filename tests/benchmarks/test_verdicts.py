@@ -1,4 +1,4 @@
-"""Verdicts: made from figures, other ones when figures are other ones, and none where figures are missing."""
+"""Verdicts follow the figures, and are absent where figures are missing."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_figures_of_paper_4_are_judged(figure: str, change: dict[str, float]) ->
 
 
 def intervals(*, hash2: float = 4.0, best: float = 2, five: float = 1.5) -> dict[str, Any]:
-    """Figures as paper 3's Figure 4 has them, unless told otherwise: ``best`` is how much longer the best interval of HASH30 is."""
+    """Return figures as in [Golab03, Figure 4]; ``best`` scales the best interval of HASH30."""
     heights = {"NLJ": (1.0, 1), "HASH2": (hash2, 1), "HASH10": (6.0, 1), "HASH30": (7.0, best)}
     rows = [
         {

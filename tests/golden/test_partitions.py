@@ -1,4 +1,4 @@
-"""Every golden script through the partitions of the engine on Spark, without Spark: any number of partitions, random micro-batches.
+"""Every golden script through partitions without Spark, with random partitions and batches.
 
 Left out are scripts about what partitions do not do: statements and their errors (``errors_*``,
 ``settings``) and plans (``explain``). Scripts about late rows are fed row by row, since on Spark a

@@ -53,7 +53,7 @@ EVERY_SHAPE = [
 
 
 def form(tree: Nested) -> str:
-    """Return the same text for trees that differ in which side is left and in the numbers of their leaves only."""
+    """Return the same text for trees that differ only in sides and in numbers of leaves."""
     return "." if isinstance(tree, int) else f"({''.join(sorted(map(form, tree)))})"
 
 
@@ -157,7 +157,10 @@ def test_table_4(policy: str, budgets: tuple[float, ...], middle: float, results
 
 
 def test_table_4_global_hjpr() -> None:
-    """The paper rounds to 13, 130, 27 and 130 rows, which makes 656.5 and 677; the ratio 0.5 : 5 : 1 : 5 is what it divides by."""
+    """Divide by the ratio 0.5 : 5 : 1 : 5.
+
+    [Mukherji11] rounds to 13, 130, 27 and 130 rows, which makes 656.5 and 677.
+    """
     found = allocate("global_hjpr", FIGURE_2B, 300)
     assert found.budgets == pytest.approx([300 * part / 11.5 for part in (0.5, 5, 1, 5)])
     assert found.budgets == pytest.approx((13, 130, 27, 130), abs=1)

@@ -1,4 +1,4 @@
-"""Paper 3, section 5.1: every printed cost of Tables 5, 6 and 7, and what the heuristics find there."""
+"""[Golab03, section 5.1]: every printed cost of Tables 5, 6 and 7, and the heuristics' choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paper 3, section 4.2: what it says of its Figures 2 and 3 follows from its cost model, and what does from ours."""
+"""[Golab03, section 4.2]: Figures 2 and 3 against the cost model of the paper and against ours."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def engine_with(streams: int, **settings: str) -> muntin.Engine:
 def test_table_2_gives_the_correct_results_of_table_3(
     algorithm: str, join: str, order: str
 ) -> None:
-    """All rows come before the first evaluation at 210: rows of S1 that had expired at 205 must not join."""
+    """Feed all rows before the first evaluation at 210: rows of S1 expired at 205 must not join."""
     engine = engine_with(3, algorithm=algorithm, join=join, order=order, reevaluation="210 seconds")
     q = engine.query(
         "SELECT S1.ts AS t1, S2.ts AS t2, S3.ts AS t3 FROM S1, S2, S3 WHERE S1.attr = S2.attr AND "
@@ -89,7 +89,7 @@ def test_naive_compares_more_than_eager_and_hash_less_than_nested_loops() -> Non
 
 
 def test_count_windows_hold_exactly_their_rows_under_lazy_evaluation() -> None:
-    """COMPUTECOUNTJOIN with the bound of RULINGS: the last N rows, the newest included, as of the new row."""
+    """COMPUTECOUNTJOIN joins with the last N rows as of the new row, the newest included."""
     results = {}
     for algorithm in ("eager", "lazy", "general_lazy", "naive"):
         engine = engine_with(2, algorithm=algorithm, reevaluation="1 hour")

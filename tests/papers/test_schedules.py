@@ -1,4 +1,6 @@
-"""Paper 1's worked examples: Figure 2(a), the twelve steps of Figure 3(a), Figure 4; and its equations against the reference schedulers.
+"""[Hammad03]: its worked examples (Figures 2(a), 3(a), 4) and its equations.
+
+The reference schedulers are checked against both.
 
 Rows are named as in the figures: ``a11`` is the row of stream A with time 11. History has the odd
 times in A, the even ones in B.
@@ -31,7 +33,7 @@ OTHER = 3
 
 
 def pictured(windows: tuple[int, int, int], key: Callable[[str], int]) -> Setup:
-    """Return the two streams of the figures up to a11 and b12, which arrives while a11 scans its first window."""
+    """Return the figures' streams up to a11 and b12, which arrives during a11's first scan."""
     rows = [Row(time % 2 == 0, time, key(f"{'ba'[time % 2]}{time}")) for time in range(11)]
     rows += [Row(0, 11, key("a11"), arrival=0), Row(1, 12, key("b12"), arrival=1)]
     queries = tuple(
@@ -165,7 +167,7 @@ def test_figure_3a_resume_pointers_and_what_the_router_holds() -> None:
 
 
 def test_figure_3a_what_is_kept() -> None:
-    """b0 is outside w3 for b12, but a11 still has to look at it when b12 comes; under LWO it has done so by then."""
+    """Keep b0, which is outside w3 for b12, while a11 still has to scan it; not under LWO."""
     kept = {
         scheduler: simulate(FIGURE_3, scheduler) for scheduler in (Scheduler.LWO, Scheduler.SWF)
     }
@@ -203,7 +205,7 @@ def test_figure_4_the_schedule() -> None:
 
 
 def test_figure_4_early_releases() -> None:
-    """b12 has its pairs of w1 released to Q2 while it scans w1, and to Q3 as soon as a11 has finished w3."""
+    """Release b12's pairs of w1 to Q2 while it scans w1, and to Q3 once a11 has finished w3."""
     setup = FIGURE_4
     trace = simulate(setup, Scheduler.MQT)
     ends = {
@@ -260,9 +262,7 @@ def test_many_queries_on_a_large_window_draw_mqt_to_it_and_swf_not() -> None:
     assert named[Scheduler.SWF] == ["a11:w1", "b12:w1", "a11:w2", "b12:w2", "a11:w3", "b12:w3"]
 
 
-def test_with_slices_a_row_that_arrives_in_the_middle_of_a_scan_comes_first_and_the_scan_goes_on_where_it_was() -> (
-    None
-):
+def test_a_row_that_arrives_between_slices_comes_first_and_the_scan_then_resumes() -> None:
     setup = replace(
         FIGURE_4, rows=(*FIGURE_4.rows[:-1], replace(FIGURE_4.rows[-1], arrival=4))
     )  # a11 looks at the last row but one of w3
@@ -287,7 +287,7 @@ def test_with_slices_a_row_that_arrives_in_the_middle_of_a_scan_comes_first_and_
 
 
 def burst(rows: int, sizes: list[int]) -> Setup:
-    """Return rows that arrive at once in A, and as many rows in B as the largest window has, all partners of all."""
+    """Return rows that arrive at once in A, and a largest window of matching rows in B."""
     history = [Row(1, 0, STAR)] * sizes[-1]
     new = [Row(0, 0, STAR, arrival=0)] * rows
     queries = [Viewer(f"Q{number}", (1, size)) for number, size in enumerate(sizes)]

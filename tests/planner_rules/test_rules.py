@@ -1,4 +1,6 @@
-"""Every pair of the files beside this one: the query gets the plan that is written there, and run by it gives what the oracle says.
+"""Every query pair of the files in this folder gets the plan written there.
+
+The plan is run, and its results are compared with the oracle.
 
 ``MUNTIN_COMPLETE=1`` writes the plans that come out into the files instead of comparing them, each
 only after its results were found right; an error is written only where one stands, so write
@@ -83,7 +85,7 @@ def run_against_oracle(
 
 
 def plan_and_run(declarations: str, script: str, seed: int) -> tuple[str, int]:
-    """Return the plan, or the error, and how many results came out; the run is compared with the oracle."""
+    """Return the plan or the error, and the number of results, compared with the oracle."""
     random = np.random.default_rng(seed)
     engine = muntin.Engine()
     stored = random_rows(pa.schema({"k": pa.int32(), "w": pa.int32()}), 6, random)

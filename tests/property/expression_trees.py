@@ -1,9 +1,9 @@
-"""Random SQL expressions as trees, and their values by a reference that shares nothing with the evaluator.
+"""Random SQL expressions as trees, with values from a reference independent of the evaluator.
 
 The reference computes one operator at a time with an ordinary DuckDB connection: the operands are
-columns of values found before, so no expression repeats and nothing is hoisted. An operator fails on
-a row if DuckDB fails on it or if an operand that the row needs has failed. CASE and COALESCE need
-the operands that SQL's order of evaluation reaches. Of AND and OR, DuckDB computes the second
+columns of values found before, so no expression repeats and nothing is hoisted. An operator fails
+on a row if DuckDB fails on it or if an operand that the row needs has failed. CASE and COALESCE
+need the operands that SQL's order of evaluation reaches. Of AND and OR, DuckDB computes the second
 operand for a row that the first one decides if other rows of the batch need it: the row may fail.
 """
 
@@ -36,7 +36,7 @@ FAILED: Final = Failed()
 
 @dataclass(frozen=True)
 class Outcome:
-    """The value of an expression for one row; ``may_fail`` if it depends on the other rows of the batch."""
+    """The value of an expression for a row; ``may_fail`` if it depends on the rest of the batch."""
 
     value: object
     may_fail: bool = False
@@ -52,7 +52,7 @@ NEEDED: Mapping[str, Callable[[Sequence[Outcome]], tuple[list[int], bool]]]
 
 @dataclass(frozen=True)
 class Tree:
-    """An operator as a template of SQL, with its operands; ``needs`` names the rule of evaluation."""
+    """An operator as an SQL template with its operands; ``needs`` names the evaluation rule."""
 
     template: str
     operands: tuple[Tree, ...] = ()
@@ -120,7 +120,9 @@ def _coalesce(cells: Sequence[Outcome]) -> tuple[list[int], bool]:
     return [0] if cells[0].value is not None else [0, 1], False
 
 
-def _decided_by(decisive: bool) -> Callable[[Sequence[Outcome]], tuple[list[int], bool]]:  # noqa: FBT001 (a value of SQL)
+def _decided_by(
+    decisive: bool,  # noqa: FBT001
+) -> Callable[[Sequence[Outcome]], tuple[list[int], bool]]:
     def needed(cells: Sequence[Outcome]) -> tuple[list[int], bool]:
         if cells[0].value is decisive:
             return [0], cells[1].fails or cells[1].may_fail

@@ -1,4 +1,4 @@
-"""What a checkpoint keeps comes back as it was: random programs, shares with their notes, and entries of last stages."""
+"""Checkpoint entries survive a round trip: programs, partition batches, global stages."""
 
 from __future__ import annotations
 
@@ -27,10 +27,23 @@ from muntin.spark.partition.recovery import recalled, remembered
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 TEXTS = st.text(max_size=8)
-TYPES = st.sampled_from([
-    pa.int8(), pa.int64(), pa.float64(), pa.string(), pa.binary(), pa.bool_(), pa.date32(), pa.timestamp("us"), pa.timestamp("ns", "UTC"),
-    pa.decimal128(38, 9), pa.list_(pa.int32()), pa.struct([("a", pa.int64()), ("b", pa.string())]), pa.map_(pa.string(), pa.int64()),
-])  # fmt: skip
+TYPES = st.sampled_from(
+    [
+        pa.int8(),
+        pa.int64(),
+        pa.float64(),
+        pa.string(),
+        pa.binary(),
+        pa.bool_(),
+        pa.date32(),
+        pa.timestamp("us"),
+        pa.timestamp("ns", "UTC"),
+        pa.decimal128(38, 9),
+        pa.list_(pa.int32()),
+        pa.struct([("a", pa.int64()), ("b", pa.string())]),
+        pa.map_(pa.string(), pa.int64()),
+    ]
+)
 
 
 @st.composite

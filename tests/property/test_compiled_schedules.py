@@ -1,4 +1,4 @@
-"""The compiled schedulers do what the reference does, step by step: the same scans, the same releases at the same moments."""
+"""The compiled schedulers equal the reference step by step: same scans, releases and moments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ ROOM = 1 << 14
 
 @dataclass(frozen=True)
 class Seen:
-    """What happened: scans as (begin, end, outer, level, candidates, finished), releases as (moment, level, outer, partner)."""
+    """Observed scans (begin, end, outer, level, candidates, finished) and releases.
+
+    A release is (moment, level, outer, partner).
+    """
 
     scans: Sequence[tuple[int, ...]]
     releases: Sequence[tuple[int, ...]]
@@ -279,9 +282,16 @@ def test_any_condition_can_be_scheduled(scheduler: Scheduler, checks: str) -> No
             (outer, partner)
             for outer in range(9, 40)
             for partner in reversed(range(outer))
-            if rows[partner].stream != rows[outer].stream and outer - partner < size
-            and holds(checks, *(rows[number].key or 0 for number in sorted((outer, partner), key=lambda number: rows[number].stream)))
-        ]  # fmt: skip
+            if rows[partner].stream != rows[outer].stream
+            and outer - partner < size
+            and holds(
+                checks,
+                *(
+                    rows[number].key or 0
+                    for number in sorted((outer, partner), key=lambda number: rows[number].stream)
+                ),
+            )
+        ]
         assert [each[2:] for each in in_order(seen.releases, level)] == pairs
 
 

@@ -1,4 +1,4 @@
-"""Limited joins: without a limit they are exact; with one they give some of the exact results, the same ones however rows are cut."""
+"""Limited joins: exact without a limit; with one, a subset that does not depend on batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Whatever the strategy, changes above joins are those of the oracle and of every other strategy; Input Triggered gives them late."""
+"""Under every strategy, changes above joins are those of the oracle.
+
+Input Triggered only delays them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On Spark rows too far ahead change nothing: any number of partitions, any tasks, any restart, as if they had never come."""
+"""On Spark rows too far ahead change nothing, for any number of partitions, tasks and restarts."""
 
 from __future__ import annotations
 

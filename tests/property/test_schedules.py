@@ -1,4 +1,7 @@
-"""Whatever the streams, windows, queries and arrivals: under each scheduler every query gets what it gets alone, in that order."""
+"""Under each scheduler every query gets its own results in its own order, for any input.
+
+Streams, windows, queries and arrivals are random.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +139,7 @@ def test_the_work_is_the_same_under_every_scheduler_and_only_its_order_differs(
 
 @given(setups(changing=False))
 def test_swf_scans_no_window_while_a_row_waits_for_a_smaller_one(setup: Setup) -> None:
-    """Told from outside: of two rows that both have arrived, the one with fewer levels behind it is served first."""
+    """Serve, of two arrived rows, the one with fewer completed levels, as observed from outside."""
     levels = sorted(
         {query.windows for query in setup.queries}, key=lambda windows: (sum(windows), windows)
     )

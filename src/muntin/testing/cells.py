@@ -58,7 +58,7 @@ def split_cells(line: str) -> list[Cell]:
 
 
 def write_cell(cell: Cell, *, quoted: bool) -> str:
-    """Return a cell as it stands in a script; in quotes when asked for or when it would be read differently without.
+    """Return a cell as written in a script, in quotes if asked for or needed.
 
     >>> write_cell("a b", quoted=False)
     "'a b'"

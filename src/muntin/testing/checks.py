@@ -31,7 +31,7 @@ class Completion:
 
 
 def check_out(session: Session, step: Step, action: Out, completion: Completion | None) -> str:
-    """Return what a query sent out: in order for INSERTS, at each instant in any order for CHANGES."""
+    """Check the output of a query: in order for INSERTS, in any order per instant for CHANGES."""
     got = session.output(action.query)
     have = result_cells(got)
     want = [_result_row(row) for row in action.rows]
@@ -51,7 +51,10 @@ def check_out(session: Session, step: Step, action: Out, completion: Completion 
 
 
 def check_answer(session: Session, action: Answer) -> str:
-    """Return the answer: the script, the driver and the oracle must agree, and for CHANGES what was sent out must add up to it."""
+    """Check an answer: the script, the driver and the oracle must agree.
+
+    For CHANGES the output must add up to it.
+    """
     want = [list(row.cells) for row in action.rows]
     got = session.driver.answer(action.query)
     problems = []

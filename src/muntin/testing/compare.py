@@ -67,7 +67,10 @@ def ordered_difference(expected: pa.Table, got: pa.Table) -> str:
 
 
 def changes_difference(expected: pa.Table, got: pa.Table) -> str:
-    """Return how two changelogs differ: the same instants in order, at each the same multiset of changes; empty when equal."""
+    """Return how two changelogs differ, or an empty text.
+
+    The same instants must follow in order, each with the same multiset of changes.
+    """
     problem = difference(expected, got)
     if problem:
         return problem
@@ -77,7 +80,7 @@ def changes_difference(expected: pa.Table, got: pa.Table) -> str:
 
 
 def schema_difference(expected: pa.Table, got: pa.Table) -> str:
-    """Return how the columns of two tables differ in name, order or type; empty when they do not."""
+    """Return how the columns of two tables differ in name, order or type, or an empty text."""
     wanted = [f"{field.name} {field.type}" for field in expected.schema]
     have = [f"{field.name} {field.type}" for field in got.schema]
     return (
@@ -169,7 +172,7 @@ def _bag_difference(expected: pa.Table, got: pa.Table) -> str:
 
 
 def _without(rows: list[Row], others: list[Row]) -> list[int]:
-    """Return the places of the rows that remain when each of the others takes one equal row away."""
+    """Return the places of the rows that remain when each other row removes one equal row."""
     spare = Counter(others)
     places = []
     for place, row in enumerate(rows):

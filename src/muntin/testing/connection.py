@@ -1,4 +1,4 @@
-"""The one DuckDB connection of the tests in a process; it can compute but reach neither files nor the network.
+"""The DuckDB connection of the tests in a process, without access to files or the network.
 
 Apart from the engine's own, so that no setting or mistake there changes what the oracle says.
 """

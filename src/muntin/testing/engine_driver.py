@@ -12,7 +12,7 @@ from muntin.testing.golden import StreamDeclaration
 
 
 class EngineDriver:
-    """A :class:`muntin.testing.driver.Driver` around a new :class:`muntin.Engine` with the given settings."""
+    """A :class:`muntin.testing.driver.Driver` around a new :class:`muntin.Engine`."""
 
     in_order = True
 

@@ -1,4 +1,4 @@
-"""Golden scripts (``.cqt``): what happens to an engine and what must come of it, one step per command.
+"""Golden scripts (``.cqt``): the input of an engine and its expected output, command by command.
 
 ::
 
@@ -216,7 +216,7 @@ Action: TypeAlias = (
 
 @dataclass(frozen=True)
 class Step:
-    """One command: what it does, the lines on which it and its body stand, and the errors it must give."""
+    """One command: its action, the lines of it and its body, and the errors it must give."""
 
     action: Action
     line: int

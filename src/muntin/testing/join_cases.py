@@ -1,4 +1,4 @@
-"""Joins whose work is both predicted and counted: the proof of paper 3's cost models, for a test and for a page.
+"""Joins whose work is predicted and counted: the check of the cost models of [Golab03].
 
 Every other order of Tables 5, 6 and 7 under EAGER, from the best to the worst, and Table 5's
 streams under the other algorithms, at intervals of 1, 5 and 10 seconds, with nested loops and with
@@ -34,7 +34,7 @@ _MIXED = ((0, 2, 1, 3), (0, 1, 3, 2), (3, 1, 2, 0), (2, 1, 0, 3))
 
 @dataclass(frozen=True)
 class Case:
-    """A join of some streams under some settings, and the work a second that is predicted for it."""
+    """A join of some streams under some settings, and its predicted work per second."""
 
     name: str
     settings: dict[str, str]

@@ -1,4 +1,4 @@
-"""What a join on one common attribute really does on streams like those of paper 3: counted work a second.
+"""Counted work per second of joins on one attribute, on streams as in [Golab03].
 
 For comparing cost models with the engine. A tick brings one row, of a stream drawn by the rates,
 with a value drawn uniformly, as in the paper's section 6.1; a second has as many ticks as rows come
@@ -28,7 +28,7 @@ _ROUND = 100
 
 @dataclass(frozen=True)
 class PaperStream:
-    """A line of paper 3's Tables 5 to 7: rows per second, seconds of the window, different values."""
+    """A line of [Golab03, Tables 5 to 7]: rows per second, window seconds, distinct values."""
 
     rate: int
     window: int
@@ -132,7 +132,7 @@ def _rounds(
 def count_work(
     streams: Sequence[PaperStream], rows: Sequence[pa.Table], seconds: int, **settings: str
 ) -> Counted:
-    """Run the join over rows of :func:`make_streams` and count what it does in the last ``seconds``."""
+    """Run the join over rows of :func:`make_streams` and count its work in the last ``seconds``."""
     engine = Engine(**settings)
     for number in range(1, len(streams) + 1):
         engine.stream(f"S{number}", {"attr": "bigint", "ts": "timestamp"}, time="ts")

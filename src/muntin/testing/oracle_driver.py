@@ -1,4 +1,4 @@
-"""The oracle in the shape of a driver: runs a golden script against the definition of correct alone.
+"""The oracle as a driver: runs a golden script against the oracle alone.
 
 Useful to write a script before what it tests exists, and to test the runner. Keeps every row for
 ever.
@@ -172,7 +172,7 @@ class OracleDriver:
         """Nothing to give back."""
 
     def _alive(self, standing: _Standing, source: Source) -> set[object]:
-        """Return the arrival numbers of the rows inside the window of a source, from a query that selects nothing else."""
+        """Return the arrival numbers of rows in a source's window, which the query selects."""
         name = source.relation.casefold()
         arrivals = pa.array(range(len(self._fed[name])), pa.int64()).filter(
             self._in_time(standing, name)

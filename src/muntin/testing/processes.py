@@ -69,7 +69,9 @@ def descendants(root: int) -> list[int]:
 
 
 def residents(root: int) -> list[int]:
-    """Return the processes of partitions: below one, or below nobody since the worker that started them has ended, but tied to one below.
+    """Return the processes of partitions below a process, orphans included.
+
+    An orphan's worker has ended, but it is still tied to a process below.
 
     Without those that rest, which have no partition.
     """

@@ -127,7 +127,7 @@ def run_script(
     driver: DriverFactory | None = None,
     bind: Binder | None = None,
 ) -> Report:
-    """Run a golden script that was read already; ``completion`` collects new text, see :func:`run_file`."""
+    """Run a parsed golden script; ``completion`` collects new text, see :func:`run_file`."""
     session = Session(driver or _engine_driver, bind or _bind, dict(settings or {}))
     try:
         failures = tuple(_failures(script, session, completion))
@@ -146,7 +146,7 @@ def _failures(script: Script, session: Session, completion: Completion | None) -
     for step in script.steps:
         try:
             problem = _take(step, session, completion)
-        except Exception as error:  # noqa: BLE001 - whatever a driver raises belongs into the report
+        except Exception as error:  # noqa: BLE001 - any error of a driver is reported
             message = (
                 str(error)
                 if isinstance(error, MuntinError | ValueError)
@@ -195,7 +195,7 @@ def _take(step: Step, session: Session, completion: Completion | None) -> str:
 
 
 def _engine_driver(settings: Mapping[str, object]) -> Driver:
-    from muntin.testing.engine_driver import EngineDriver  # noqa: PLC0415 - scripts can run against other drivers without the engine
+    from muntin.testing.engine_driver import EngineDriver  # noqa: PLC0415 - optional
 
     return EngineDriver(settings)
 

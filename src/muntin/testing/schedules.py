@@ -1,11 +1,13 @@
-"""The schedulers LWO, SWF and MQT of paper 1, as plainly as they can be written: what a compiled one must do, step by step.
+"""The schedulers LWO, SWF and MQT of [Hammad03] in their plainest form, step by step.
+
+Compiled schedulers are tested against them.
 
 One join of two streams serves several queries that differ in their windows. The simulation has a
-clock of its own that moves only by the costs of probing and of making results, so every release has
+simulated clock that moves only by the costs of probing and of making results, so every release has
 an exact time. It keeps Python objects and looks at all of them.
 
 **Rows** stand in their total order and are numbered in it. A row without arrival is history: it is
-stored at the start and looks for nobody. Every other row is an *outer* row: it looks for its
+stored at the start and does not probe. Every other row is an *outer* row: it looks for its
 partners among the older rows of the other stream, the newest first.
 
 **Windows.** A partner is inside a window if its distance is less than the window's length: the
@@ -20,22 +22,25 @@ other stream among the wanted levels up to ``l``. An outer row has *finished* le
 has looked at all candidates before that edge.
 
 **Queues.** One for each level, first in first out. A row in queue ``l`` has finished all levels
-before ``l`` that it wants and will go on to the edge of ``l``; it keeps a resume pointer, the next
+before ``l`` that it wants and continues to the edge of ``l``; it keeps a resume pointer, the next
 candidate to look at. The pointer first shows the newest candidate that is older than the row
 itself, fixed when the row is taken: rows that are stored later are none of its partners (they find
 it). Candidates are all stored rows of the other stream in a nested-loop join, those in the row's
-bucket in a hash join. LWO has one queue; its rows go on to the edge of the last level.
+bucket in a hash join. LWO has one queue; its rows continue to the edge of the last level.
 
 **A step** of the machine:
 
-1. *Take*: every row whose arrival is not after the clock is stored and put at the end of queue 0, in the total order. Changes of queries
-   that are due before a row are made before it is taken. Nothing else looks at arrivals.
-2. If all queues are empty, the clock moves to the next arrival and the step begins anew; if there is none, the machine stops.
+1. *Take*: every row whose arrival is not after the clock is stored and put at the end of queue 0,
+   in the total order. Changes of queries that are due before a row are made before it is taken.
+   Nothing else looks at arrivals.
+2. If all queues are empty, the clock moves to the next arrival and the step begins again; if there
+   is none, the machine stops.
 3. *Choose* a queue. SWF: the first that is not empty. MQT: see below.
-4. *Scan*: the row at its head looks at candidates up to the edge of the queue's level. With ``slice`` it stops after so many candidates
-   and stays at the head, its pointer moved on; without, a scan is never interrupted.
-5. When the edge is reached the row has finished the level, also if it found nothing. It goes to the end of the queue of the next level it
-   wants, and is done when there is none.
+4. *Scan*: the row at its head looks at candidates up to the edge of the queue's level. With
+   ``slice`` it stops after that number of candidates and stays at the head, its pointer advanced;
+   without, a scan is never interrupted.
+5. When the edge is reached the row has finished the level, also if it found nothing. It goes to the
+   end of the queue of the next level it wants, and is done when there is none.
 
 The paper's SWF takes one row and scans with it at once. To take all that have arrived is the same:
 only the head of a queue counts, and new rows go to the queue that SWF prefers. No row ever
@@ -51,7 +56,7 @@ scanned stream; ``weights`` make their units comparable. Ratios are exact; a lev
 an infinite one. MQT goes through the queues from the largest window to the smallest; for queue
 ``i`` the limit ``j`` is the queue that was not empty before it, or the number of levels. The
 largest ratio wins, of equal ones the smaller window. It scans one level, whatever ``k`` gave the
-maximum, and chooses anew.
+maximum, and chooses again.
 
 **The router** keeps for each query the *front*: the oldest row, among those not older than the
 query, that has not finished its level. A found pair goes to every query that is older than its
@@ -69,9 +74,9 @@ What is released at one instant comes by level, then by the order in which queri
 one query gets comes in the order of outer rows, and of one outer row in the order in which partners
 were found.
 
-**Stores.** A row is let go when it is outside the largest window both of the newest row taken and
+**Stores.** A row expires when it is outside the largest window both of the newest row taken and
 of every outer row of the other stream that is not done, which may look farther back. A pointer to a
-row that was let go is the end: all candidates behind it are gone too.
+row that has expired is the end: all candidates behind it have expired too.
 
 **Changes.** A query that is added is owed results of rows taken after it. Of the rows that were
 there before, it sees those that a query present at that moment still sees, so what it gets does not
@@ -118,7 +123,7 @@ class Viewer:
 
 @dataclass(frozen=True)
 class Change:
-    """A query that is added or dropped just before row number ``before`` is taken (behind the last row: just after that one)."""
+    """A query added or dropped just before row number ``before``, or after the last row."""
 
     before: int
     add: Viewer | None = None
@@ -168,11 +173,11 @@ class Setup:
         )
 
     def distance(self, outer: int, partner: int) -> int:
-        """Return how far back a row lies from an outer row, in the measure of its stream's windows."""
+        """Return how far back a row lies from an outer row, in the unit of its stream's windows."""
         return self.distance_at(outer, self.rows[outer].time, partner)
 
     def distance_at(self, before: int, time: int, partner: int) -> int:
-        """Return the same seen from a moment: from ``time``, when the rows numbered up to ``before`` are there."""
+        """Return the distance as of ``time``, when the rows numbered up to ``before`` are there."""
         stream = self.rows[partner].stream
         if self.counted[stream]:
             return sum(row.stream == stream for row in self.rows[partner + 1 : before])
@@ -208,7 +213,10 @@ class Released:
 
 @dataclass(frozen=True)
 class Scanned:
-    """A row looked at candidates for a level: from when to when, how many, where it goes on, whether it finished the level."""
+    """A scan of candidates for a level.
+
+    Begin and end, how many, where it continues, and whether the level is finished.
+    """
 
     begin: Number
     time: Number
@@ -228,7 +236,7 @@ Step: TypeAlias = Found | Released | Scanned
 
 @dataclass
 class Trace:
-    """All that happened, in order, and the largest numbers of rows stored, of rows waiting and of pairs held."""
+    """All events in order, and the largest numbers of stored rows, waiting rows and held pairs."""
 
     setup: Setup
     steps: list[Step] = field(default_factory=list)
@@ -260,7 +268,10 @@ class Trace:
 
 
 def max_throughput(edges: Sequence[Number], queries: Sequence[int]) -> list[list[Ratio | None]]:
-    """Return the matrix MaxQT: entry ``[i][j - 1]`` for a row that has finished ``i`` levels behind one that has finished ``j``.
+    """Return the matrix MaxQT.
+
+    Entry ``[i][j - 1]`` is for a row that has finished ``i`` levels behind one that has finished
+    ``j``.
 
     Parameters
     ----------
@@ -297,7 +308,7 @@ def _ratio(queries: int, width: Number) -> Ratio:
 
 @dataclass
 class _Query:
-    """A query while it is registered: the first row that is new to it, the oldest partners it may see, its front, what is held for it."""
+    """A registered query: its first new row, its oldest visible partners, its front, held pairs."""
 
     viewer: Viewer
     since: int
@@ -599,7 +610,10 @@ class _Machine:
 def _floors(
     setup: Setup, since: int, present: Sequence[tuple[Windows, Windows]]
 ) -> tuple[int, int]:
-    """For each stream the oldest row that a query still sees when the rows before ``since`` are there; queries by windows and floors."""
+    """Return for each stream the oldest row that a query still sees as of row ``since``.
+
+    Queries are given by windows and floors.
+    """
     floors = []
     for stream in (0, 1):
         time = setup.rows[since - 1].time if since else 0
@@ -620,7 +634,7 @@ def _floors(
 
 
 def alone(setup: Setup, name: str) -> list[tuple[int, int]]:
-    """Return the pairs that a query gets when it has the join for itself, in order, as if it were never dropped.
+    """Return the pairs that a query gets from an unshared join, in order, if never dropped.
 
     A query that is added while others run sees the older rows that any of them still sees.
     """

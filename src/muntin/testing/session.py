@@ -1,4 +1,4 @@
-"""A golden script while it runs: the driver, and on the oracle's side everything it was told and everything it sent out."""
+"""A running golden script: the driver, and for the oracle all input and all output."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Session:
         return list(self._registered)
 
     def against_oracle(self, name: str) -> str:
-        """Return how all that the query sent out so far differs from the oracle; empty when it does not.
+        """Return how the output of a query differs from the oracle, or an empty text.
 
         What happens up to the last closed instant must be there; of what happens later, a part in
         order may be.
@@ -164,7 +164,7 @@ class Session:
         return difference(oracle.answer(latest), accumulate(sent))
 
     def oracle_answer(self, name: str) -> pa.Table | None:
-        """Return the answer now as the oracle computes it; None when the script made the query by ``sql``.
+        """Return the oracle's answer now, or None when the script made the query by ``sql``.
 
         Raises
         ------
@@ -184,7 +184,7 @@ class Session:
         return oracle.answer(frontier.time)
 
     def stream_rows(self, stream: str, rows: tuple[Row, ...]) -> pa.Table:
-        """Return rows of a stream as the script writes them: the time, then the values of the other columns."""
+        """Return rows of a stream as the script writes them: the time, then the other columns."""
         declaration = self._streams.get(stream.casefold())
         if declaration is None:
             raise ValueError(f"the script declares no stream {stream}")
@@ -230,7 +230,10 @@ class Session:
                 raise AssertionError(f"{action} is a check, not an action")
 
     def _restart(self) -> None:
-        """The driver goes on from what is durable, or a new one in its state: what that sends out on the way there was sent out before."""
+        """Resume the driver from durable state, or replay into a new one.
+
+        The output of the replay was sent before and is dropped.
+        """
         if self.driver.restart():
             return
         for name in self._registered:

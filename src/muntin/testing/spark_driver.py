@@ -1,4 +1,6 @@
-"""The engine on Spark as a driver of golden scripts: what is fed becomes files, what is asked waits until they are processed.
+"""The engine on Spark as a driver of golden scripts.
+
+Fed rows become files; requests wait until the files are processed.
 
 Every file is a micro-batch of its stream. Time moves on as in process, by a moment after all that
 was fed before. A restart stops the engine, wherever it is with its files, and another one goes on
@@ -96,7 +98,7 @@ class SparkDriver:
         self._settled = False
 
     def feed(self, stream: str, rows: pa.Table) -> None:
-        """Write rows as files, one after the other: Spark takes them in the order of their times of change."""
+        """Write rows as files one by one: Spark takes them in the order of modification times."""
         for piece in cut(rows, self._random):
             self._files += 1
             part = self._folders[stream.casefold()] / f".{self._files}.part"
@@ -108,7 +110,7 @@ class SparkDriver:
             self._settle()
 
     def advance(self, at: int) -> None:
-        """Move time on after all that was fed, and before what will be: in one batch rows come first."""
+        """Advance time after everything fed so far: in one batch rows come first."""
         self._settle()
         self._engine.advance(at)
         self._settled = False
@@ -123,9 +125,9 @@ class SparkDriver:
         return new
 
     def answer(self, query: str) -> pa.Table | None:
-        """Return what all changes add up to; nothing where results are inserts only, or have not begun."""
+        """Return the sum of all changes; nothing for inserts only, or before the start."""
         self._settle()
-        known = self._engine._standing(query).query  # noqa: SLF001 (users know how their queries emit)
+        known = self._engine._standing(query).query  # noqa: SLF001 (how it emits)
         found = self._engine.results(query)
         begun = len(found) or not (isinstance(known, Pipeline) and known.has_beginning)
         return accumulate(found) if known.emit is Emit.CHANGES and begun else None
@@ -149,7 +151,10 @@ class SparkDriver:
         self._told = [(name, told) for name, told in self._told if name != query.casefold()]
 
     def restart(self) -> bool:
-        """Go on from the checkpoint with another engine and partitions that are built again; a batch that was not complete is done again."""
+        """Resume from the checkpoint with another engine and rebuilt partitions.
+
+        A batch that was not complete is repeated.
+        """
         self._engine.stop()
         self._engine = self._make()
         for _, told in self._told:

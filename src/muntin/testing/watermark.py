@@ -21,7 +21,10 @@ _NOWHERE = -(2**62)
 
 @dataclass(frozen=True, order=True)
 class Frontier:
-    """The order is final for rows of times before ``time``, and at ``time`` for streams up to ``order`` (of declaration)."""
+    """The order is final for times before ``time``, and at ``time`` for streams up to ``order``.
+
+    Streams are numbered by declaration.
+    """
 
     time: int
     order: int = _EVERY_STREAM
@@ -43,7 +46,7 @@ class Frontier:
 
 @dataclass(frozen=True)
 class Arrival:
-    """For which queries a row was late; ``lost`` if it was late for all who read its stream, so that nobody holds it."""
+    """The queries for which a row was late; ``lost`` if all readers of its stream are."""
 
     late_for: frozenset[str]
     lost: bool
@@ -98,11 +101,11 @@ class Watermark:
         return place < self._least(streams) or place.time < self._advanced
 
     def frontier(self, query: str) -> Frontier:
-        """Return how far the order is final for a query, by the rows of its streams or by ``advance``."""
+        """Return how far the order is final for a query, by its streams' rows or ``advance``."""
         return max(self._least(self._read[query.casefold()]), Frontier(self._advanced))
 
     def advanced(self, query: str) -> int | None:
-        """Return the first instant to which ``advance`` moved a query, or the last one before it was registered.
+        """Return the first instant to which ``advance`` moved a query, or the last before it.
 
         An advance to an instant that the rows have passed moves nothing.
         """
