@@ -1,9 +1,8 @@
 """Pages of results, rendered from the JSON of benchmarks: one per question, and the index.
 
-Pictures first, then what they show, then the figures, then the command and the machine. The words
-about a benchmark stand in ``benchmarks/about/NAME.md``: its question as heading, how it is measured, and
-under ``## How to read it`` what to know besides. Links in there are relative to the folder of the
-pages.
+A page has pictures, claims, figures, and then the command and the machine. Its text comes from
+``benchmarks/about/NAME.md``: the question as heading, how it is measured, and remarks under
+``## How to read it``. Links there are relative to the folder of the pages.
 """
 
 from __future__ import annotations
@@ -32,9 +31,10 @@ python -m benchmarks join             # one
 python -m benchmarks report           # writes these pages again, from the JSON beside them
 ```"""
 _VERDICTS = f"""Every experiment of the papers, with its findings in our words.
-A program derives the verdicts from the figures. A finding *{Verdict.HOLDS}* when our figures show it; it *{Verdict.DIRECTION}* when
-they show the same order with other numbers, or in at least three of four cases; otherwise it
-*{Verdict.FAILS}*. A sentence explains every verdict that is not the first."""
+A program derives the verdicts from the figures. A finding *{Verdict.HOLDS}* when our figures
+show it; it *{Verdict.DIRECTION}* when they show the same order with other numbers, or in at
+least three of four cases; otherwise it *{Verdict.FAILS}*. A sentence explains every
+verdict that is not the first."""
 _FIRST = 4
 """Pictures that stand open at the top of a page; the rest is folded."""
 

@@ -173,8 +173,7 @@ def running(spark: SparkSession, rows: int) -> Iterator[Running]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-# -- time
-# ---------------------------------------------------------------------------------------------
+# -- time ------------------------------------------------------------------------------------------
 
 
 def time_batches(
@@ -241,8 +240,7 @@ def _end(pids: list[int]) -> None:
     assert not wait_gone(pids, _WAIT), "what is killed ends"
 
 
-# -- bytes
-# --------------------------------------------------------------------------------------------
+# -- bytes -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -298,8 +296,7 @@ def bytes_of_spark(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
         ), rows
 
 
-# -- report
-# -------------------------------------------------------------------------------------------
+# -- report ----------------------------------------------------------------------------------------
 
 
 def row(measured: str, unit: str, figures: Sequence[float]) -> dict[str, Figure]:

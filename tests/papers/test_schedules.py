@@ -16,17 +16,17 @@ import pytest
 
 from muntin.model.settings import Scheduler
 from muntin.planner.response_times import Burst, isolated, lwo, swf
-from muntin.testing.schedules import (
-    Found,
-    Released,
-    Row,
+from muntin.testing.schedule_levels import max_throughput
+from muntin.testing.schedule_trace import (
+    FoundPair,
+    ReleasedPair,
     Scanned,
+    ScheduleRow,
     Setup,
     Trace,
     Viewer,
-    max_throughput,
-    simulate,
 )
+from muntin.testing.schedules import simulate
 
 CIRCLE, STAR = 1, 2
 OTHER = 3
@@ -34,8 +34,8 @@ OTHER = 3
 
 def pictured(windows: tuple[int, int, int], key: Callable[[str], int]) -> Setup:
     """Return the figures' streams up to a11 and b12, which arrives during a11's first scan."""
-    rows = [Row(time % 2 == 0, time, key(f"{'ba'[time % 2]}{time}")) for time in range(11)]
-    rows += [Row(0, 11, key("a11"), arrival=0), Row(1, 12, key("b12"), arrival=1)]
+    rows = [ScheduleRow(time % 2 == 0, time, key(f"{'ba'[time % 2]}{time}")) for time in range(11)]
+    rows += [ScheduleRow(0, 11, key("a11"), arrival=0), ScheduleRow(1, 12, key("b12"), arrival=1)]
     queries = tuple(
         Viewer(f"Q{number}", (length, length)) for number, length in enumerate(windows, 1)
     )
@@ -70,9 +70,9 @@ def found_and_released(trace: Trace) -> list[str]:
     """Return what the join part finds, and what the router then releases to whom, step by step."""
     steps: list[str] = []
     for step in trace.steps:
-        if isinstance(step, Found):
+        if isinstance(step, FoundPair):
             steps.append(pair(trace.setup, step.outer, step.partner))
-        elif isinstance(step, Released):
+        elif isinstance(step, ReleasedPair):
             to = f"{pair(trace.setup, step.outer, step.partner)} > {step.query}"
             steps = [*steps[:-1], f"{steps[-1]} | {to}"] if ">" in steps[-1] else [*steps, to]
     return steps
@@ -216,12 +216,12 @@ def test_figure_4_early_releases() -> None:
     times = {
         (step.query, pair(setup, step.outer, step.partner)): step.time
         for step in trace.steps
-        if isinstance(step, Released) and name(setup, step.outer) == "b12"
+        if isinstance(step, ReleasedPair) and name(setup, step.outer) == "b12"
     }
     found = {
         pair(setup, step.outer, step.partner): step.time
         for step in trace.steps
-        if isinstance(step, Found)
+        if isinstance(step, FoundPair)
     }
     for early in ("a11,b12", "a9,b12"):
         assert (
@@ -288,8 +288,8 @@ def test_a_row_that_arrives_between_slices_comes_first_and_the_scan_then_resumes
 
 def burst(rows: int, sizes: list[int]) -> Setup:
     """Return rows that arrive at once in A, and a largest window of matching rows in B."""
-    history = [Row(1, 0, STAR)] * sizes[-1]
-    new = [Row(0, 0, STAR, arrival=0)] * rows
+    history = [ScheduleRow(1, 0, STAR)] * sizes[-1]
+    new = [ScheduleRow(0, 0, STAR, arrival=0)] * rows
     queries = [Viewer(f"Q{number}", (1, size)) for number, size in enumerate(sizes)]
     return Setup((*history, *new), tuple(queries), counted=(True, True))
 

@@ -25,7 +25,8 @@ from muntin.planner.join_planner import plan_join
 from muntin.schedule.levels import Levels
 from muntin.sql.streams import make_stream
 from muntin.state.batch import Batch
-from muntin.testing.schedules import Released, Row, Scanned, Setup, Viewer, simulate
+from muntin.testing.schedule_trace import ReleasedPair, Scanned, ScheduleRow, Setup, Viewer
+from muntin.testing.schedules import simulate
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 ROOM = 1 << 14
@@ -87,7 +88,7 @@ def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> ScheduledJoin:
     )
 
 
-def positions_of(rows: tuple[Row, ...]) -> list[int]:
+def positions_of(rows: tuple[ScheduleRow, ...]) -> list[int]:
     """Return the place of each row in its own stream."""
     counts = [0, 0]
     places = []
@@ -97,7 +98,7 @@ def positions_of(rows: tuple[Row, ...]) -> list[int]:
     return places
 
 
-def events_of(join: ScheduledJoin, rows: tuple[Row, ...], first: int, last: int) -> Events:
+def events_of(join: ScheduledJoin, rows: tuple[ScheduleRow, ...], first: int, last: int) -> Events:
     """Return rows ``first`` to ``last - 1`` as events, in their order whatever their times."""
     places = positions_of(rows)
     chosen = [
@@ -189,7 +190,7 @@ def expected(setup: Setup, scheduler: Scheduler) -> Seen:
     level_of = {query.name: windows.index(query.windows) for query in setup.queries}
     releases: dict[tuple[int, ...], None] = {}
     for step in trace.steps:
-        if isinstance(step, Released):
+        if isinstance(step, ReleasedPair):
             releases[int(step.time), level_of[step.query], step.outer, step.partner] = None
     scans = [
         (
@@ -228,7 +229,7 @@ def setups(draw: st.DrawFn) -> Setup:
     rows, time, clock = [], 0, 0
     for number, (stream, gap, key, wait) in enumerate(drawn):
         time, clock = time + gap, clock + wait
-        rows.append(Row(stream, time, key, None if number < history else clock))
+        rows.append(ScheduleRow(stream, time, key, None if number < history else clock))
     counted = draw(st.sampled_from([(False, False), (True, True), (True, False)]))
     return Setup(
         tuple(rows),
@@ -271,7 +272,7 @@ def test_every_scan_and_release_is_that_of_the_reference(
 @pytest.mark.parametrize("checks", ["A.k <= B.k", "A.k = B.k AND A.k + 1 > B.k"])
 def test_any_condition_can_be_scheduled(scheduler: Scheduler, checks: str) -> None:
     rows = tuple(
-        Row(number % 2, number, number % 3, arrival=None if number < 9 else number // 4)
+        ScheduleRow(number % 2, number, number % 3, arrival=None if number < 9 else number // 4)
         for number in range(40)
     )
     queries = tuple(Viewer(f"q{size}", (size, size)) for size in (2, 5, 11))

@@ -12,7 +12,16 @@ from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit
 from muntin.testing.cells import Cell, is_text, read_seconds, write_cell, write_seconds, write_table
 from muntin.testing.compare import aligned, difference, text_table
-from muntin.testing.golden import EMPTY, Answer, Explain, Late, Out, Row, State, Step
+from muntin.testing.golden import (
+    EMPTY,
+    Explain,
+    Late,
+    Out,
+    ScriptAnswer,
+    ScriptRow,
+    ScriptState,
+    ScriptStep,
+)
 from muntin.testing.session import Session
 
 
@@ -30,7 +39,9 @@ class Completion:
         return "\n".join(result) + "\n"
 
 
-def check_out(session: Session, step: Step, action: Out, completion: Completion | None) -> str:
+def check_out(
+    session: Session, step: ScriptStep, action: Out, completion: Completion | None
+) -> str:
     """Check the output of a query: in order for INSERTS, in any order per instant for CHANGES."""
     got = session.output(action.query)
     have = result_cells(got)
@@ -50,7 +61,7 @@ def check_out(session: Session, step: Step, action: Out, completion: Completion 
     return ""
 
 
-def check_answer(session: Session, action: Answer) -> str:
+def check_answer(session: Session, action: ScriptAnswer) -> str:
     """Check an answer: the script, the driver and the oracle must agree.
 
     For CHANGES the output must add up to it.
@@ -75,7 +86,9 @@ def check_answer(session: Session, action: Answer) -> str:
     return "\n".join(problems)
 
 
-def check_state(session: Session, step: Step, action: State, completion: Completion | None) -> str:
+def check_state(
+    session: Session, step: ScriptStep, action: ScriptState, completion: Completion | None
+) -> str:
     """Return the rows held per stream."""
     told = session.driver.state()
     if told is None:
@@ -138,7 +151,7 @@ def write_results(results: pa.Table) -> list[str]:
     return [f"{row[0]} {row[1].ljust(width)}  {' '.join(row[2:])}" for row in cells]
 
 
-def _result_row(row: Row) -> list[Cell]:
+def _result_row(row: ScriptRow) -> list[Cell]:
     sign, instant, *values = row.cells
     return [sign, write_seconds(read_seconds(instant or "")), *values]
 

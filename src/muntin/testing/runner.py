@@ -25,15 +25,15 @@ from muntin.testing.checks import (
 )
 from muntin.testing.driver import Driver, DriverFactory
 from muntin.testing.golden import (
-    Answer,
-    Drop,
     Explain,
+    GoldenScriptError,
     Late,
     Out,
     Script,
-    ScriptError,
-    State,
-    Step,
+    ScriptAnswer,
+    ScriptDrop,
+    ScriptState,
+    ScriptStep,
     read_script,
 )
 from muntin.testing.session import Binder, Session
@@ -111,7 +111,7 @@ def run_file(
     text = path.read_text(encoding="utf-8")
     try:
         script = read_script(text, str(path))
-    except ScriptError as error:
+    except GoldenScriptError as error:
         return Report(str(path), "", 0, (Failure(error.line, error.fact),))
     report = run_script(script, completion=completion, settings=settings, driver=driver, bind=bind)
     if completion and completion.edits:
@@ -172,20 +172,20 @@ def _failures(script: Script, session: Session, completion: Completion | None) -
             )
 
 
-def _take(step: Step, session: Session, completion: Completion | None) -> str:
+def _take(step: ScriptStep, session: Session, completion: Completion | None) -> str:
     """Do or check one step; what is wrong, or nothing."""
     match step.action:
         case Out():
             return check_out(session, step, step.action, completion)
-        case Answer():
+        case ScriptAnswer():
             return check_answer(session, step.action)
-        case State():
+        case ScriptState():
             return check_state(session, step, step.action, completion)
         case Late():
             return check_late(session, step.action)
         case Explain():
             return check_explain(session, step.action)
-        case Drop(query):
+        case ScriptDrop(query):
             problem = session.against_oracle(query)
             session.perform(step.action)
             return problem

@@ -87,234 +87,23 @@ the end of the queue of the next level they want, where all that wait are older.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import TypeAlias
+from dataclasses import dataclass
 
 from muntin.model.settings import Scheduler
-
-Number: TypeAlias = int | Fraction
-Ratio: TypeAlias = Fraction | float
-"""Queries for candidates; a float only where it is infinite."""
-Windows: TypeAlias = tuple[int, int]
-"""The length of a query's window over each stream."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of stream 0 or 1; ``arrival`` is on the clock of the simulation, None for history."""
-
-    stream: int
-    time: int
-    key: int | None
-    arrival: Number | None = None
-
-
-@dataclass(frozen=True)
-class Viewer:
-    """A query over the shared join."""
-
-    name: str
-    windows: Windows
-
-
-@dataclass(frozen=True)
-class Change:
-    """A query added or dropped just before row number ``before``, or after the last row."""
-
-    before: int
-    add: Viewer | None = None
-    drop: str | None = None
-
-
-@dataclass(frozen=True)
-class Setup:
-    """What is simulated.
-
-    Parameters
-    ----------
-    rows : tuple of Row
-        In their total order, history first; arrivals do not decrease.
-    queries : tuple of Viewer
-        The queries at the start.
-    changes : tuple of Change
-        Queries that come and go, in order.
-    counted : tuple of bool
-        For each stream whether its windows count rows.
-    buckets : int, optional
-        Into how many buckets the hash tables spread keys; None is a nested-loop join.
-    probe, result : int or Fraction
-        What it costs to look at a candidate, and to make a result.
-    slice : int, optional
-        After how many candidates arrivals are looked at again in the middle of a scan.
-    weights : tuple of int or Fraction
-        For each stream, how many candidates a unit of its windows stands for in MaxQT.
-    """
-
-    rows: tuple[Row, ...]
-    queries: tuple[Viewer, ...]
-    changes: tuple[Change, ...] = ()
-    counted: tuple[bool, bool] = (False, False)
-    buckets: int | None = None
-    probe: Number = 1
-    result: Number = 0
-    slice: int | None = None
-    weights: tuple[Number, Number] = (1, 1)
-
-    @property
-    def first(self) -> int:
-        """The number of the first outer row."""
-        return next(
-            (number for number, row in enumerate(self.rows) if row.arrival is not None),
-            len(self.rows),
-        )
-
-    def distance(self, outer: int, partner: int) -> int:
-        """Return how far back a row lies from an outer row, in the unit of its stream's windows."""
-        return self.distance_at(outer, self.rows[outer].time, partner)
-
-    def distance_at(self, before: int, time: int, partner: int) -> int:
-        """Return the distance as of ``time``, when the rows numbered up to ``before`` are there."""
-        stream = self.rows[partner].stream
-        if self.counted[stream]:
-            return sum(row.stream == stream for row in self.rows[partner + 1 : before])
-        return time - self.rows[partner].time
-
-    def matches(self, outer: int, partner: int) -> bool:
-        """Return whether two rows satisfy the join condition."""
-        return self.rows[outer].key is not None and self.rows[outer].key == self.rows[partner].key
-
-
-# -- what happened
-# -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Found:
-    """The join part found a pair."""
-
-    time: Number
-    outer: int
-    partner: int
-
-
-@dataclass(frozen=True)
-class Released:
-    """The router gave a pair to a query."""
-
-    time: Number
-    query: str
-    outer: int
-    partner: int
-
-
-@dataclass(frozen=True)
-class Scanned:
-    """A scan of candidates for a level.
-
-    Begin and end, how many, where it continues, and whether the level is finished.
-    """
-
-    begin: Number
-    time: Number
-    outer: int
-    windows: Windows
-    candidates: int
-    resume: int | None
-    finished: bool
-    held: tuple[tuple[str, int, int], ...]
-    """What the router holds afterwards: (query, outer, partner)."""
-    waiting: tuple[tuple[int, ...], ...]
-    """The rows in each queue afterwards."""
-
-
-Step: TypeAlias = Found | Released | Scanned
-
-
-@dataclass
-class Trace:
-    """All events in order, and the largest numbers of stored rows, waiting rows and held pairs."""
-
-    setup: Setup
-    steps: list[Step] = field(default_factory=list)
-    most_stored: int = 0
-    most_waiting: int = 0
-    most_held: int = 0
-
-    @property
-    def schedule(self) -> list[tuple[int, Windows]]:
-        """Which row scanned for which windows, in order."""
-        return [(step.outer, step.windows) for step in self.steps if isinstance(step, Scanned)]
-
-    def output(self, query: str) -> list[tuple[int, int]]:
-        """Return the pairs that a query got, in order."""
-        return [(step.outer, step.partner) for step in self.released(query)]
-
-    def released(self, query: str) -> list[Released]:
-        """Return what a query got, in order."""
-        return [step for step in self.steps if isinstance(step, Released) and step.query == query]
-
-    def response_times(self, query: str) -> list[Number]:
-        """For each result of a query the time from the arrival of its newer row to its release."""
-        arrivals = [row.arrival or 0 for row in self.setup.rows]
-        return [step.time - arrivals[step.outer] for step in self.released(query)]
-
-
-# -- levels and MaxQT
-# ----------------------------------------------------------------------------------
-
-
-def max_throughput(edges: Sequence[Number], queries: Sequence[int]) -> list[list[Ratio | None]]:
-    """Return the matrix MaxQT.
-
-    Entry ``[i][j - 1]`` is for a row that has finished ``i`` levels behind one that has finished
-    ``j``.
-
-    Parameters
-    ----------
-    edges : Sequence of numbers
-        How far each level reaches, not decreasing.
-    queries : Sequence[int]
-        How many queries each level has.
-
-    Examples
-    --------
-    >>> [[str(ratio) for ratio in row] for row in max_throughput([2, 3, 6], [1, 1, 1])]
-    [['1/2', '2/3', '2/3'], ['None', '1', '1'], ['None', 'None', '1/3']]
-    """
-    return [
-        [_largest(edges, queries, done, limit) for limit in range(1, len(edges) + 1)]
-        for done in range(len(edges))
-    ]
-
-
-def _largest(
-    edges: Sequence[Number], queries: Sequence[int], done: int, limit: int
-) -> Ratio | None:
-    start = edges[done - 1] if done else 0
-    ratios = [
-        _ratio(sum(queries[done:until]), edges[until - 1] - start)
-        for until in range(done + 1, limit + 1)
-    ]
-    return max(ratios, default=None)
-
-
-def _ratio(queries: int, width: Number) -> Ratio:
-    return Fraction(queries) / width if width else math.inf
-
-
-@dataclass
-class _Query:
-    """A registered query: its first new row, its oldest visible partners, its front, held pairs."""
-
-    viewer: Viewer
-    since: int
-    floors: tuple[int, int]
-    front: int
-    held: dict[int, list[int]] = field(default_factory=dict)
+from muntin.testing.schedule_levels import ActiveQuery, Levels
+from muntin.testing.schedule_trace import (
+    FoundPair,
+    Number,
+    ReleasedPair,
+    Scanned,
+    ScheduleRow,
+    Setup,
+    Trace,
+    Viewer,
+    Windows,
+)
 
 
 @dataclass
@@ -323,52 +112,6 @@ class _Outer:
 
     number: int
     resume: int | None
-
-
-@dataclass
-class _Levels:
-    """The queries by their windows, the levels in order."""
-
-    queries: list[_Query] = field(default_factory=list)
-
-    @property
-    def windows(self) -> list[Windows]:
-        return sorted(
-            {query.viewer.windows for query in self.queries},
-            key=lambda windows: (sum(windows), windows),
-        )
-
-    def of(self, windows: Windows) -> list[_Query]:
-        return [query for query in self.queries if query.viewer.windows == windows]
-
-    def wanted(self, outer: int) -> list[int]:
-        """Return the levels that an outer row wants."""
-        return [
-            level
-            for level, windows in enumerate(self.windows)
-            if any(query.since <= outer for query in self.of(windows))
-        ]
-
-    def edge(self, outer: int, level: int, stream: int) -> int:
-        """Return how far an outer row has to look into a stream to finish a level."""
-        return max(
-            (self.windows[each][stream] for each in self.wanted(outer) if each <= level), default=0
-        )
-
-    def largest(self, stream: int) -> int:
-        return max((windows[stream] for windows in self.windows), default=0)
-
-    def matrix(self, stream: int, weight: Number) -> list[list[Ratio | None]]:
-        windows = self.windows
-        edges = [
-            weight * max(each[stream] for each in windows[: level + 1])
-            for level in range(len(windows))
-        ]
-        return max_throughput(edges, [len(self.of(each)) for each in windows])
-
-
-# -- the machine
-# ---------------------------------------------------------------------------------------
 
 
 def simulate(setup: Setup, scheduler: Scheduler) -> Trace:
@@ -382,7 +125,7 @@ class _Machine:
         self._scheduler = scheduler
         self._trace = Trace(setup)
         self._clock: Number = 0
-        self._levels = _Levels()
+        self._levels = Levels()
         self._queues: list[deque[_Outer]] = [deque()] if scheduler is Scheduler.LWO else []
         self._next = 0
         self._changes = deque(setup.changes)
@@ -431,7 +174,7 @@ class _Machine:
         row = self._setup.rows[number]
         return self._newest.get((1 - row.stream, self._bucket(row)))
 
-    def _bucket(self, row: Row) -> int | None:
+    def _bucket(self, row: ScheduleRow) -> int | None:
         """Return the bucket of a row; in a nested-loop join there is one."""
         if self._setup.buckets is None:
             return 0
@@ -535,13 +278,13 @@ class _Machine:
 
     # -- the router
 
-    def _in_order(self) -> Iterator[_Query]:
+    def _in_order(self) -> Iterator[ActiveQuery]:
         for windows in self._levels.windows:
             yield from self._levels.of(windows)
 
     def _find(self, outer: int, partner: int) -> None:
         self._clock += self._setup.result
-        self._trace.steps.append(Found(self._clock, outer, partner))
+        self._trace.steps.append(FoundPair(self._clock, outer, partner))
         stream = self._setup.rows[partner].stream
         for query in self._in_order():
             seen = outer >= query.since and partner >= query.floors[stream]
@@ -567,9 +310,9 @@ class _Machine:
                 if self._scheduler is Scheduler.MQT:
                     self._release(query, query.front, query.held.pop(query.front, []))
 
-    def _release(self, query: _Query, outer: int, partners: Sequence[int]) -> None:
+    def _release(self, query: ActiveQuery, outer: int, partners: Sequence[int]) -> None:
         self._trace.steps += [
-            Released(self._clock, query.viewer.name, outer, partner) for partner in partners
+            ReleasedPair(self._clock, query.viewer.name, outer, partner) for partner in partners
         ]
 
     def _held(self) -> Iterator[tuple[str, int, int]]:
@@ -584,13 +327,13 @@ class _Machine:
             change = self._changes.popleft()
             if change.add is not None:
                 present = [(query.viewer.windows, query.floors) for query in self._levels.queries]
-                self._add(change.add, self._next, _floors(self._setup, self._next, present))
+                self._add(change.add, self._next, self._setup.floors(self._next, present))
             if change.drop is not None:
                 self._drop(change.drop)
 
     def _add(self, viewer: Viewer, since: int, floors: tuple[int, int]) -> None:
         is_new = viewer.windows not in self._levels.windows
-        self._levels.queries.append(_Query(viewer, since, floors, since))
+        self._levels.queries.append(ActiveQuery(viewer, since, floors, since))
         if is_new and self._scheduler is not Scheduler.LWO:
             self._queues.insert(self._levels.windows.index(viewer.windows), deque())
 
@@ -605,32 +348,6 @@ class _Machine:
         elif query.viewer.windows not in self._levels.windows:
             for outer in self._queues.pop(level):
                 self._enqueue(outer, level)
-
-
-def _floors(
-    setup: Setup, since: int, present: Sequence[tuple[Windows, Windows]]
-) -> tuple[int, int]:
-    """Return for each stream the oldest row that a query still sees as of row ``since``.
-
-    Queries are given by windows and floors.
-    """
-    floors = []
-    for stream in (0, 1):
-        time = setup.rows[since - 1].time if since else 0
-        seen = (
-            number
-            for number in range(since)
-            for windows, before in present
-            if setup.rows[number].stream == stream
-            and number >= before[stream]
-            and setup.distance_at(since, time, number) < windows[stream]
-        )
-        floors.append(next(seen, since))
-    return floors[0], floors[1]
-
-
-# -- the definition of correct
-# -------------------------------------------------------------------------
 
 
 def alone(setup: Setup, name: str) -> list[tuple[int, int]]:
@@ -649,7 +366,7 @@ def alone(setup: Setup, name: str) -> list[tuple[int, int]]:
             since = change.before
             present[change.add.name] = (
                 change.add.windows,
-                _floors(setup, since, list(present.values())),
+                setup.floors(since, list(present.values())),
             )
     windows, floors = present[name]
     pairs = []

@@ -24,15 +24,15 @@ from muntin.testing.driver import DriverFactory
 from muntin.testing.golden import (
     Action,
     Advance,
-    Change,
     DeclareStream,
     DeclareTable,
-    Drop,
     Execute,
-    Feed,
     Register,
     Restart,
-    Row,
+    ScriptDrop,
+    ScriptFeed,
+    ScriptRow,
+    ScriptSetting,
     StreamDeclaration,
 )
 from muntin.testing.oracle import Oracle
@@ -108,7 +108,7 @@ class Session:
                     name, (source.relation for source in query.sources if not source.stored)
                 )
                 self._registered[name.casefold()] = Registration(name, query, after)
-            case Feed(stream, rows):
+            case ScriptFeed(stream, rows):
                 self._fed.setdefault(stream.casefold(), []).append(self.stream_rows(stream, rows))
                 arrivals = self._arrivals.setdefault(stream.casefold(), [])
                 arrivals += [
@@ -116,7 +116,7 @@ class Session:
                 ]
             case Advance(at):
                 self._watermark.advance(at)
-            case Drop(query):
+            case ScriptDrop(query):
                 self._registered.pop(query.casefold(), None)
                 self._watermark.forget(query)
             case _:
@@ -183,7 +183,7 @@ class Session:
             )
         return oracle.answer(frontier.time)
 
-    def stream_rows(self, stream: str, rows: tuple[Row, ...]) -> pa.Table:
+    def stream_rows(self, stream: str, rows: tuple[ScriptRow, ...]) -> pa.Table:
         """Return rows of a stream as the script writes them: the time, then the other columns."""
         declaration = self._streams.get(stream.casefold())
         if declaration is None:
@@ -217,14 +217,14 @@ class Session:
                 driver.query(name, sql)
             case Execute(sql):
                 driver.execute(sql)
-            case Change(name, value):
+            case ScriptSetting(name, value):
                 if name not in self._settings:
                     driver.change(name, value)
-            case Feed(stream, rows):
+            case ScriptFeed(stream, rows):
                 driver.feed(stream, self.stream_rows(stream, rows))
             case Advance(at):
                 driver.advance(at)
-            case Drop(query):
+            case ScriptDrop(query):
                 driver.drop(query)
             case _:
                 raise AssertionError(f"{action} is a check, not an action")
