@@ -4,7 +4,7 @@ A case is a join of three to six streams, on one common key or along a chain or 
 keys, with rates, windows, numbers of values and skew drawn at random. Nothing is declared: the
 query starts without statistics, under default settings, and has the time until the windows are
 full, and as long again, to measure and to change its order. Then the remaining rows are timed:
-200,000, because measuring goes on at ever longer stretches, and a search takes as long as joining
+200,000, because measuring continues at ever longer intervals, and a search takes as long as joining
 some ten thousand rows. In fewer rows mainly these searches would be timed. The same rows go through
 the same query with other orders, given by ``SET order``: all of up to four streams, 24 drawn at
 random beyond. All are run twice; those that came out fastest, the one with the least work, and the
@@ -51,7 +51,7 @@ _CHOSEN = "chosen"
 _FILLING = 6
 _LEAST_FILLING = 12_000
 _TIMED = 5
-"""Batches that fill the windows, of so many rows at least, and batches that are timed."""
+"""Batches that fill the windows, of at least this number of rows, and batches that are timed."""
 
 Random = np.random.Generator
 Shares = npt.NDArray[np.float64]

@@ -127,26 +127,26 @@ def bench_groups(progress: Progress, *, quick: bool = False) -> Report:
             {
                 "values": kind,
                 "results": way,
-                "rows a CPU second": round(count / best.cpu),
+                "rows per CPU second": round(count / best.cpu),
                 "rows per second": round(count / best.wall),
                 "rows": count,
                 "changes": best.changes,
             }
         )
-    speed = {(row["values"], row["results"]): float(row["rows a CPU second"]) for row in rows}
+    speed = {(row["values"], row["results"]): float(row["rows per CPU second"]) for row in rows}
     return Report(
         "groups",
         "How many rows per second does a sliding GROUP BY take on one core?",
         rows,
         [
             Claim(
-                "rows a CPU second, EVERY 1 SECOND",
+                "rows per CPU second, EVERY 1 SECOND",
                 speed["whole numbers", "EVERY 1 SECOND"],
                 1_000_000,
                 "at least",
             ),
             Claim(
-                "rows a CPU second, every change emitted",
+                "rows per CPU second, every change emitted",
                 speed["whole numbers", "every change"],
                 300_000,
                 "at least",

@@ -60,7 +60,7 @@ HEADLINES = (
     ),
     Headline(
         "window",
-        "time a row",
+        "time per row",
         "time per row with a window of 600 s relative to one of 6 s (lower is better)",
     ),
     Headline(

@@ -3,7 +3,7 @@
 Rows are made as in the paper's section 6.1, the windows are filled first, and rows over seconds is
 the highest input rate of all streams together. *Intervals*: four equal streams, joined and expired
 once every interval, by nested loops and with 2, 10 and 30 buckets; at the paper's rates, and with
-ten times the rows, values and buckets, since four rows a unit of time are next to nothing here.
+ten times the rows, values and buckets, since four rows per unit of time are next to nothing here.
 *Allocation*: one stream is fifty times as fast as the three others; buckets are given to all alike,
 or one, five or ten to each slow window and the rest to the fast one.
 
@@ -109,7 +109,7 @@ class Measured:
 
 
 def make_workload(rates: Sequence[int], distinct: int, batch: int, timed: int) -> Workload:
-    """Streams of section 6.1 in batches of so many units of time; one batch fills the windows."""
+    """Streams of section 6.1 in batches of a number of time units; one batch fills the windows."""
     assert batch >= LENGTH, "the first batch fills the windows"
     each = sum(rates)
     streams = multi_join_streams(
@@ -183,7 +183,7 @@ def interval_setups(times: int, intervals: Sequence[int]) -> list[Setup]:
 
 
 def allocations(average: int) -> dict[str, tuple[int, ...]]:
-    """Buckets of the slow windows and of the fast one, with so many on average."""
+    """Buckets of the slow windows and of the fast one, with a given average."""
     slow = {"Equal": average, "1 to slow": 1, "5 to slow": 5, "10 to slow": 10}
     found = {
         name: (number, number, number, 4 * average - 3 * number) for name, number in slow.items()
@@ -238,14 +238,14 @@ def bench_intervals(progress: Progress, *, quick: bool = False) -> Report:
         )
     return Report(
         "intervals",
-        "How often should a join be evaluated, and which windows should have buckets (paper 3)?",
+        "How often should a join be evaluated, and which windows should have buckets [Golab03]?",
         [_row(one) for one in found],
         _claims(found, scale),
         plots=_plots(found),
     )
 
 
-# -- what is told ----------------------------------------------------------------------------------
+# -- report ---------------------------------------------------------------------------------------
 
 
 def _row(one: Measured) -> dict[str, Figure]:
@@ -257,9 +257,9 @@ def _row(one: Measured) -> dict[str, Figure]:
         "rows/s": round(one.rate),
         "least": round(min(rates)),
         "most": round(max(rates)),
-        "comparisons a row": round(one.a_row("comparisons"), 1),
+        "comparisons per row": round(one.a_row("comparisons"), 1),
         "predicted": round(one.setup.predicted.comparisons, 1),
-        "looked at a row": round(one.a_row("rows_scanned"), 1),
+        "looked at per row": round(one.a_row("rows_scanned"), 1),
         "predicted to be": round(one.setup.predicted.scanned, 1),
     }
 
@@ -342,7 +342,7 @@ def _claims_of_allocation(table: _Table, scale: Scale) -> list[Claim]:
         buckets: over(table.compared, "10 to slow", "5 to slow", buckets)
         for buckets in (average, most)
     }
-    each = f"{average} buckets a window"
+    each = f"{average} buckets per window"
     claims = [
         Claim(
             f"Figure 4(b): rate of Equal with {each} over that with {least}", more, 1, "at least"

@@ -115,7 +115,7 @@ def bench_invalidation(progress: Progress, *, quick: bool = False) -> Report:
     return Report(
         "invalidation",
         "What do buckets, and ways to let old rows go, cost and save in a join of two windows "
-        "(paper 4)?",
+        "[Kostowski06]?",
         [
             *(_row(figure, one, found) for figure, sweep in sweeps for one in sweep),
             *(_held_row(*one) for one in held),

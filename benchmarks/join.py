@@ -101,6 +101,6 @@ def bench_join(progress: Progress, *, quick: bool = False) -> Report:
         ],
         [
             Claim("Muntin's time over DuckDB's, median of the runs", round(ratio, 3), 2.5),
-            Claim("bytes of window state a row, besides the payload", round(per_row, 1), 40.0),
+            Claim("bytes of window state per row, besides the payload", round(per_row, 1), 40.0),
         ],
     )

@@ -47,7 +47,7 @@ def figures(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def folded_if_long(text: str, title: str, rows: int) -> str:
-    """Return a table of so many rows, folded under its title if they are many."""
+    """Return a table, folded under its title if it has many rows."""
     return text if rows <= _LONG else folded(f"{title} ({rows} rows)", text)
 
 

@@ -52,7 +52,7 @@ def bench_memory(progress: Progress, *, quick: bool = False) -> Report:
                     "windows passed": (step + 1) / 2,
                     "process MB": round(resident_bytes() / 1e6, 1),
                     "state MB": round(state / 1e6, 2),
-                    "state bytes a row": round(per_row, 1),
+                    "state bytes per row": round(per_row, 1),
                 }
             )
     steady = rows[1:]
@@ -64,8 +64,8 @@ def bench_memory(progress: Progress, *, quick: bool = False) -> Report:
         [
             Claim("process memory at the end over that after two tenths", round(growth, 3), 1.1),
             Claim(
-                "bytes of window state a row",
-                max(float(row["state bytes a row"]) for row in steady),
+                "bytes of window state per row",
+                max(float(row["state bytes per row"]) for row in steady),
                 40.0,
             ),
         ],

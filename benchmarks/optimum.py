@@ -50,7 +50,7 @@ def optimum(
 
 
 def exact_cover(model: PlanModel, refresh: Mapping[int, float]) -> float:
-    """Return the least resources with which paths bring so many rows per second to states."""
+    """Return the least resources with which paths bring the given rows per second to states."""
     shape = model.shape
     rows = []
     for h, rate in refresh.items():

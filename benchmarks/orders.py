@@ -72,7 +72,7 @@ CONFIGURATIONS = (
 
 
 def table_5(units: int) -> Workload:
-    """Return the join of Table 5, timed for so many units of time."""
+    """Return the join of Table 5, timed for a number of time units."""
     filling = max(LENGTHS)
     each = sum(RATES)
     streams = multi_join_streams(
@@ -140,7 +140,7 @@ def bench_orders(progress: Progress, *, quick: bool = False) -> Report:
     surprises = sum(row["best"] != PREDICTED_BEST for row in rows)
     return Report(
         "orders",
-        "What is the join order worth, on the streams of paper 3?",
+        "What is the join order worth, on the streams of [Golab03]?",
         rows,
         [
             Claim(

@@ -2,8 +2,8 @@
 
 Executed are joins of four Poisson streams, in a linear and a bushy tree, and of five groups of the
 Intel lab's sensors. States of intermediate results hold a fixed number of them, as in the paper.
-Throughput is results per second of event time, resources are probes a second of event time: both do
-not depend on the machine, so that parts run side by side, a process each.
+Throughput is results per second of event time, resources are probes per second of event time: both
+do not depend on the machine, so that parts run side by side, a process each.
 """
 
 from __future__ import annotations

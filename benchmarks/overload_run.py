@@ -75,7 +75,7 @@ class Run:
         return sum(second.stale for second in self.seconds) / max(self.results(), 1)
 
     def probes(self, begin: int = 0, end: int | None = None) -> float:
-        """Probes a second."""
+        """Probes per second."""
         part = self.seconds[begin:end]
         return sum(sum(second.probes) for second in part) / len(part)
 

@@ -219,7 +219,7 @@ def _several(documents: Mapping[str, Document]) -> list[str]:
     return (
         [
             (
-                "The figures are not of one run: each page tells its own commit and date, where "
+                "The figures are not of one run: each page has its own commit and date, where "
                 "they "
                 "are known."
             )

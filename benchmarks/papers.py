@@ -16,11 +16,11 @@ from benchmarks.markdown import table
 from benchmarks.verdicts import Document, Experiment, Verdict
 
 PAPERS = {
-    1: "Paper 1: scheduling for shared window joins (Hammad and others)",
-    2: "Paper 2: efficient execution of sliding-window queries (Hammad and others)",
-    3: "Paper 3: sliding-window multi-joins (Golab and Özsu)",
-    4: "Paper 4: stream-based join, its invalidation (Kostowski and Claypool)",
-    5: "Paper 5: JAQPOT, throughput and freshness under overload (Mukherji and Rundensteiner)",
+    1: "[Hammad03]: scheduling for shared window joins (Hammad and others)",
+    2: "[HammadTR]: efficient execution of sliding-window queries (Hammad and others)",
+    3: "[Golab03]: sliding-window multi-joins (Golab and Özsu)",
+    4: "[Kostowski06]: stream-based join, its invalidation (Kostowski and Claypool)",
+    5: "[Mukherji11]: JAQPOT, throughput and freshness under overload (Mukherji and Rundensteiner)",
 }
 
 _PLURAL = {
@@ -66,10 +66,15 @@ def page_table(benchmark: str, documents: Mapping[str, Document]) -> str:
     """Return the experiments that a benchmark repeats; nothing if there are none."""
     some = [experiment for experiment in EXPERIMENTS if experiment.benchmark == benchmark]
     rows = [
-        [f"{experiment.paper}, {experiment.where}", *_cells(experiment, documents)]
+        [f"{_key(experiment)}, {experiment.where}", *_cells(experiment, documents)]
         for experiment in some
     ]
     return table(["paper", "what it found", "what we find", "verdict"], rows) if rows else ""
+
+
+def _key(experiment: Experiment) -> str:
+    """Return the bibliography key of the experiment's paper."""
+    return PAPERS[experiment.paper].partition(":")[0]
 
 
 def _cells(experiment: Experiment, documents: Mapping[str, Document]) -> list[str]:

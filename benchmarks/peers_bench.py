@@ -1,6 +1,6 @@
 """Muntin compared with other systems: the same data, the same results, one run.
 
-Each system runs in a process of its own, one after the other, and may use all cores. Timed is what
+Each system runs in a separate process, one after the other, and may use all cores. Timed is what
 lies between the start of reading and the last result; starts of processes, Java and sessions,
 imports and runs to warm up are not, for all alike. All reduce their results to a number and a
 checksum that does not depend on order, which must be those of DuckDB. A system that cannot do a

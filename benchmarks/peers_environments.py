@@ -2,7 +2,7 @@
 
 An environment is a folder in the user's cache. It is made with ``venv`` and ``pip``, from the
 registry that pip is configured with, and has the packages of the system's ``.txt``. A copy of that
-file is written last: an environment without it, or with another one, is made anew.
+file is written last: an environment without it, or with another one, is made again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Finished:
 
 
 Runner: TypeAlias = Callable[[Sequence[str], float], Finished]
-"""Runs a command for at most so many seconds."""
+"""Runs a command with a time limit in seconds."""
 
 
 class InstallError(Exception):

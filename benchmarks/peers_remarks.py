@@ -14,12 +14,11 @@ from benchmarks.peers_data import Kind, Workload
 _OF_ALL: Mapping[str, str] = {
     "Muntin": "one core; compiled code over whole batches",
     "Muntin on Spark": (
-        "a second until Spark has planned the query, and half a second a micro-batch, whatever is "
-        "in it: for packing, two stages and a "
-        "checkpoint; few rows a batch are too few for that"
+        "a second until Spark has planned the query, and half a second per micro-batch, whatever "
+        "is in it: for packing, two stages and a checkpoint; few rows per batch are too few for that"
     ),
     "Spark": (
-        "every row goes into the state store and is looked up there by itself, and every "
+        "every row goes into the state store and is looked up there one at a time, and every "
         "micro-batch writes a checkpoint"
     ),
     "Spark, RocksDB": "as Spark, and every row is encoded for RocksDB and decoded again",
@@ -75,7 +74,7 @@ _OF_A_KIND: Mapping[tuple[str, Kind], str] = {
         "Pathway",
         "join",
     ): (
-        "rows are copied into two partitions of time, joined there and filtered; all in one "
+        "rows are copied into two buckets of time, joined there and filtered; all in one "
         "batch, CSV is parsed in it"
     ),
     (
@@ -105,7 +104,7 @@ _OF_A_KIND: Mapping[tuple[str, Kind], str] = {
     ): "Python code for every row and each of its six windows, and a clock for every key",
     ("DuckDB, batch", "join"): (
         "everything at once on all cores, no state kept and no row delivered; each window is a "
-        "join of its own, which finds all pairs of a "
+        "separate join, which finds all pairs of a "
         "key, however far apart, and then filters"
     ),
     (

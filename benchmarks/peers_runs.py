@@ -172,7 +172,7 @@ def _take(
 
 
 def _outcome(process: _Process, limits: Limits) -> Outcome:
-    """Return what the process tells of its next job."""
+    """Return the report of the process about its next job."""
     seconds: list[float] = []
     found: list[Mapping[str, Sequence[int]]] = []
     limit = _BEGIN_SECONDS

@@ -17,7 +17,7 @@ On Spark each workload takes seconds, however little data it has.
 
 
 def all_workloads() -> list[Workload]:
-    """At full size; a row has about one partner in every other stream, unless told."""
+    """At full size; a row has about one partner in every other stream, by default."""
     rate = 5_000
     return [
         Workload("one window join", "join", Streams(rate, 150, 2 * 60 * rate)),
@@ -106,5 +106,5 @@ def _point(
 
 
 def _spread(largest: int, count: int) -> tuple[int, ...]:
-    """So many windows up to the largest, at equal distances."""
+    """Return windows up to the largest, at equal distances."""
     return tuple(largest * place // count for place in range(1, count + 1))

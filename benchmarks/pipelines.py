@@ -183,7 +183,7 @@ def bench_pipelines(progress: Progress, *, quick: bool = False) -> Report:
     return Report(
         "pipelines",
         "How late do results of queries above joins come, and what do they cost, under the four "
-        "strategies of paper 2?",
+        "strategies of [HammadTR]?",
         [{**row, "wrong": row.get("wrong", "")} for row in rows],
         _claims(rows, loads, scale),
         plots=_plots(series, loads, scale),

@@ -2,7 +2,7 @@
 
 Delays are those on a simulated clock.
 
-The delay of a result is the moment of its release minus its creation (paper 2, section 2.2); its
+The delay of a result is the moment of its release minus its creation [HammadTR, section 2.2]; its
 creation is its ``_ts``. The clock is simulated: a row comes at its own time, and the clock ticks
 every 10 ms. At both the engine works, and the time that the processor took for it is added: work
 begins when the row or tick comes, or when the work before it is done, and results are released when

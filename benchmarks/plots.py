@@ -35,7 +35,7 @@ _STYLE: dict[Any, Any] = {
 _GROUP = 0.8
 """How much of the room of a group its bars take."""
 _MOST_TOLD = 18
-"""So many bars have their figures above them."""
+"""Largest number of bars with figures above them."""
 _LETTERS = 72
 """Letters in a line below all bars."""
 _TITLE = 60
@@ -113,7 +113,7 @@ class Plot:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Plot:
-        """Return the plot of which JSON tells."""
+        """Return the plot that JSON describes."""
         series = {
             name: [(place, value) for place, value in points]
             for name, points in document["series"].items()

@@ -185,7 +185,7 @@ def _row(name: str, done: list[Run], best: str) -> dict[str, Figure]:
         if switches
         else {"planned for it": best}.get(name, "as at the start"),
         "rows/s after the change": round(fastest(done).rate),
-        "probes and comparisons a row": round(done[0].work / done[0].rows, 2),
+        "probes and comparisons per row": round(done[0].work / done[0].rows, 2),
         "order changes": len(switches),
         "results": len(done[0].results),
     }

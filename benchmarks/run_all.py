@@ -1,7 +1,7 @@
 """Run many benchmarks, each in a separate process, so that a crash is one line of the report.
 
-Each process writes the JSON and the plots of its benchmark; after each the pages are written anew,
-so that what was measured can be read while the rest goes on, and nothing is lost by an
+Each process writes the JSON and the plots of its benchmark; after each the pages are written again,
+so that what was measured can be read while the rest continues, and nothing is lost by an
 interruption.
 """
 
@@ -22,11 +22,11 @@ from benchmarks.report import this_machine
 from benchmarks.run import Run, revision
 
 MARK = "progress: "
-"""How lines of progress begin that a process of its own writes; others are those of libraries."""
+"""How lines of progress begin of a child process; other lines are those of libraries."""
 
 _ROOT = Path(__file__).parents[1]
 _TAIL = 15
-"""So many last lines of a process that failed are kept."""
+"""Number of last lines kept of a process that failed."""
 
 Tell = Callable[[str], None]
 

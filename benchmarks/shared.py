@@ -7,9 +7,9 @@ windows of up to 600 s, one largest window of history. The machine is not, so a 
 streams is made as long as it takes for the server to be busy for a share of the time under LWO.
 Rows come at their moments on the machine's clock, which is put forward when nothing is to be done.
 All schedulers work on the same rows and arrivals, five milliseconds each in turn, and the clock
-goes as fast as the machine is at the moment, which a fourth join tells that is always busy. Beside
+goes as fast as the machine is at the moment, which a fourth, always busy join measures. Beside
 each figure stands that of a simulation: the same kernel on a clock that moves only when a row is
-looked at, so without overheads and without noise. At last an engine that runs by itself is measured
+looked at, so without overheads and without noise. At last an engine in the background is measured
 end to end.
 """
 
@@ -309,7 +309,7 @@ def claims_of_engine(engine: Mapping[str, Figure]) -> list[Claim]:
     ]
 
 
-# -- what is told ----------------------------------------------------------------------------------
+# -- report ---------------------------------------------------------------------------------------
 
 
 def _row(found: Found) -> dict[str, Figure]:

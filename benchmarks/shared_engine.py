@@ -84,7 +84,7 @@ class Running:
         self.engine.start()
 
     def push(self, count: int) -> float:
-        """Push the next rows, so many of each stream; how many milliseconds a push took."""
+        """Push the next rows of each stream; return the milliseconds of a push."""
         begin = time.monotonic_ns()
         for wait in self.waits:
             wait.begin = begin
@@ -100,7 +100,7 @@ class Running:
         return (time.monotonic_ns() - begin) / 1e6
 
     def close(self) -> None:
-        """Let time go on to the last row."""
+        """Advance time to the last row."""
         self.engine.advance(self._given * _SECOND // self._bursts.rate - 1)
 
 

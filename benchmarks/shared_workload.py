@@ -62,8 +62,8 @@ class Streams:
     burst
         The mean size of bursts: Pareto, with gaps between them so that the rate stays.
     at_once
-        When not 0: so many rows arrive together, with the last of them; their times stay as they
-        are.
+        When not 0, the number of rows that arrive together, with the last of them; their times do
+        not change.
     seed
         Of the generator.
     """
@@ -87,7 +87,7 @@ class Streams:
         return parts
 
     def _times(self, generator: np.random.Generator, rows: int) -> Integers:
-        """Arrivals of so many rows from 0 on, in as much time as they take at the rate."""
+        """Return arrivals of a number of rows from 0 on, at the rate."""
         sizes = np.ones(rows, np.int64)
         if self.burst > 1:
             # Pareto from 1 on, with the mean wanted; parts of rows become rows by chance, so the

@@ -52,7 +52,7 @@ THEIRS = "Spark's own window()"
 
 @dataclass(frozen=True)
 class Sizes:
-    """Rows per second, groups, seconds of the window and of a file, files, files a trigger."""
+    """Rows per second, groups, seconds of the window and of a file, files, files per trigger."""
 
     rate: int = 10_000
     groups: int = 10_000
@@ -84,7 +84,7 @@ class Run:
     sums: tuple[int, ...]
 
     def rate(self, warm_up: int) -> float:
-        """Return rows per second of the batches after so many, the median of them."""
+        """Return rows per second after warm-up, the median over batches."""
         return median(rows / milliseconds * 1_000 for rows, milliseconds in self.batches[warm_up:])
 
 

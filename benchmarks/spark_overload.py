@@ -71,7 +71,7 @@ class Ramp:
     patience: float = 60.0
 
     def rate(self, second: float, capacity: float) -> float:
-        """Return rows per second of each stream at a second, when the machine holds so many."""
+        """Return rows per second of each stream at a second, for a capacity of the machine."""
         before, over, _ = self.phases
         risen = min(second - before, before + over - second) / self.rise
         return capacity * (self.calm + (self.over - self.calm) * min(max(risen, 0.0), 1.0))
@@ -337,7 +337,7 @@ def _batch_seconds(spark: SparkSession, ramp: Ramp, rate: float) -> float:
 
 @dataclass(frozen=True)
 class Adapted:
-    """A run of Muntin: its batches, its results, and what it told of overload after each batch."""
+    """A run of Muntin: its batches, its results, and its overload report after each batch."""
 
     batches: list[Batch]
     sink: WatchingSink
@@ -439,7 +439,7 @@ def _joined_by_spark(spark: SparkSession, data: Path, ramp: Ramp) -> DataFrame:
 
     span = f"INTERVAL {ramp.window} SECONDS"
     near = "kA = k{0} AND tA > t{0} - " + span + " AND tA < t{0} + " + span
-    # Spark allows one time with a watermark in what it joins further: that of B goes on as a
+    # Spark allows one time with a watermark in what it joins further: that of B continues as a
     # number.
     pairs = (
         frames["A"]

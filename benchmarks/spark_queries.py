@@ -43,7 +43,7 @@ class Run:
     disk: int
 
     def seconds(self, warm_up: int) -> float:
-        """Seconds of the batches after so many."""
+        """Return the seconds of the batches after warm-up."""
         return self.ends[-1] - self.ends[warm_up - 1]
 
     @property

@@ -58,7 +58,7 @@ def write_files(folder: Path, streams: Streams) -> None:
     for seed, name in enumerate("AB", 1):
         stream = uniform_stream(rows, streams.rate, streams.keys, seed, start=START)
         if name == "B":
-            # The very last row waits for the other stream to go on; without a partner it makes no
+            # The very last row waits for the other stream to advance; without a partner it makes no
             # difference.
             last = pa.concat_arrays(
                 [stream.column("k").combine_chunks().slice(0, rows - 1), pa.array([-1], pa.int64())]
@@ -72,7 +72,7 @@ def write_files(folder: Path, streams: Streams) -> None:
 
 
 def declare_stream(name: str, data: Path, per_trigger: int) -> str:
-    """Return the statement by which Muntin reads such files, so many a trigger."""
+    """Return the statement by which Muntin reads the files, with a limit per trigger."""
     return (
         f"CREATE STREAM {name} (k BIGINT, v DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = "
         f"'{data / name}', "
@@ -81,12 +81,12 @@ def declare_stream(name: str, data: Path, per_trigger: int) -> str:
 
 
 def join_sql(window: float) -> str:
-    """Return the join over a window of so many seconds, in the words of Muntin."""
+    """Return the join over a window in seconds, in Muntin's dialect."""
     return f"SELECT A.k, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {_interval(window)}"
 
 
 def joined_by_spark(spark: SparkSession, data: Path, window: float, per_trigger: int) -> DataFrame:
-    """Return the streaming DataFrame of Spark's own join over a window of so many seconds."""
+    """Return the streaming DataFrame of Spark's own join over a window in seconds."""
     use_own_store(spark)
     frames = {}
     for name in "AB":

@@ -3,7 +3,7 @@
 Two streams of 1,000 rows per second each, 1,200 s of event time, as parquet files of 60 s; windows
 of 1, 5, 15, 30, 60, 300 and 600 s. Muntin runs one engine with seven queries; Spark runs seven
 streaming queries at once, each with its own read, watermark and interval condition. Both are in one
-session, with ``availableNow``, the same files a trigger, as many partitions as cores. Spark's own
+session, with ``availableNow``, the same files per trigger, as many partitions as cores. Spark's own
 joins have the state store that is fastest for them (in Java's heap, see
 :mod:`benchmarks.spark_runs`) and write to ``noop``, where an observed metric counts the rows; the
 sinks of Muntin get the rows as Arrow tables in the driver and count them.
@@ -50,7 +50,7 @@ class Sizes:
     native: tuple[int, ...] = (1, 4)
 
     def streams(self, keys: int) -> Streams:
-        """Return the streams with so many keys."""
+        """Return the streams with a number of keys."""
         return Streams(self.rate, keys, self.file_seconds, self.files)
 
     @property

@@ -86,7 +86,7 @@ class Feeder:
             (folder / name).mkdir(parents=True)
 
     def put(self, seconds: int) -> None:
-        """The next so many seconds of both streams."""
+        """The next seconds of both streams."""
         self._number += 1
         hidden = []
         for seed, name in enumerate("AB"):
@@ -104,7 +104,7 @@ class Feeder:
 
 
 class Running:
-    """An engine with the join over a window of so many rows, live."""
+    """An engine with the join over a window of a number of rows, live."""
 
     def __init__(self, spark: SparkSession, folder: Path, rows: int) -> None:
         self.window = rows // 2 // RATE
@@ -163,7 +163,7 @@ class Running:
 
 @contextmanager
 def running(spark: SparkSession, rows: int) -> Iterator[Running]:
-    """Yield an engine in a folder of its own."""
+    """Yield an engine in a separate folder."""
     folder = Path(tempfile.mkdtemp(prefix="muntin-bench-"))
     engine = Running(spark, folder, rows)
     try:
@@ -324,19 +324,19 @@ def bytes_rows(progress: Progress, spark: SparkSession, sizes: Sizes) -> list[di
         (f"Muntin, {rows:,} rows", muntin),
         (f"Spark's own join, {their_rows:,} rows", theirs),
     ):
-        lines.append(row(f"{name}: checkpoint", "bytes a row on disk", [found.disk]))
-        lines.append(row(f"{name}: Spark's state store", "bytes a row in memory", [found.store]))
+        lines.append(row(f"{name}: checkpoint", "bytes per row on disk", [found.disk]))
+        lines.append(row(f"{name}: Spark's state store", "bytes per row in memory", [found.store]))
     lines.append(
         row(
             f"Muntin, {rows:,} rows: columns, indexes and links in the buckets",
-            "bytes a row in memory",
+            "bytes per row in memory",
             [muntin.held],
         )
     )
     lines.append(
         row(
             f"Muntin, {rows:,} rows: growth of the partitions' processes",
-            "bytes a row in memory",
+            "bytes per row in memory",
             [muntin.grown],
         )
     )

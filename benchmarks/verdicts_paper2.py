@@ -220,7 +220,7 @@ EXPERIMENTS = (
         "Q3, in which DISTINCT lets few rows through, gains far less by higher rates than Q4",
         "pipelines",
         _distinct,
-        "DISTINCT does hold rows back here too, but not so many of them. The paper does not tell "
+        "DISTINCT does hold rows back here too, but fewer of them. The paper does not say "
         "how many stores it has.",
     ),
     Experiment(

@@ -125,7 +125,7 @@ def _best_interval(document: Document) -> Outcome:
 
 def _allocation(document: Document) -> Outcome:
     rates = _sweep(document, "allocation, general lazy", "rows/s")
-    counts = _sweep(document, "allocation, general lazy", "comparisons a row")
+    counts = _sweep(document, "allocation, general lazy", "comparisons per row")
     gain = rates["5 to slow"][_AVERAGE] / rates["Equal"][_AVERAGE]
     fewer = counts["Equal"][_AVERAGE] / counts["5 to slow"][_AVERAGE]
     text = (
@@ -178,7 +178,7 @@ EXPERIMENTS = (
         "Nested loops take least, and more buckets more; the first buckets gain most",
         "intervals",
         _more_buckets,
-        "With four rows a unit of time there is nothing to compare, and what an evaluation costs "
+        "With four rows per unit of time there is nothing to compare, and what an evaluation costs "
         "besides decides.",
     ),
     Experiment(
@@ -187,7 +187,7 @@ EXPERIMENTS = (
         "There is a best interval, longer the more buckets there are; beyond it rates go down",
         "intervals",
         _best_interval,
-        "An evaluation has a cost of its own here, more than what longer windows add, so long "
+        "An evaluation has a fixed cost here, more than what longer windows add, so long "
         "intervals do well with any buckets.",
     ),
     Experiment(

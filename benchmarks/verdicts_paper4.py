@@ -1,4 +1,4 @@
-"""Paper 4, stream-based joins: its section 4 against ``python -m benchmarks invalidation``."""
+"""[Kostowski06, section 4], stream-based joins, against ``python -m benchmarks invalidation``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paper 5, JAQPOT: its section 5 against ``python -m benchmarks overload``."""
+"""[Mukherji11, section 5], JAQPOT, against ``python -m benchmarks overload``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FACTORS = ("1.5 windows", "3 windows", "5 windows")
 _STALE = "stale results, counted"
 _TABLE = "Table 3"
 _GAIN = (
-    "Executed plans have far fewer results a probe than the paper's Table 3, and leave less to "
+    "Executed plans have far fewer results per probe than the paper's Table 3, and leave less to "
     "gain."
 )
 _BURSTS = (

@@ -22,7 +22,7 @@ from types import ModuleType
 
 
 def main(script: str, jobs: str) -> None:
-    """Begin, then run one workload after the other; every step is told."""
+    """Begin, then run one workload after the other; report every step."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # What systems print on their own goes to the standard error; our lines have the standard output
     # for themselves.

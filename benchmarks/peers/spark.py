@@ -121,7 +121,7 @@ def _three(spark: SparkSession, job: Mapping[str, Any], window: int) -> tuple[Da
     a, b, c = (_stream(spark, job, name).alias(name) for name in "ABC")
     pairs = a.join(b, expr(f"A.k = B.k AND {_near('A.ts', 'B.ts', window)}"))
     # What goes into the next stateful operator may have one column with a watermark; the time of B
-    # goes on as a number.
+    # continues as a number.
     pairs = pairs.selectExpr(
         "A.k AS k", "A.ts AS ts", "unix_millis(B.ts) AS bt", "A.v AS av", "B.v AS bv"
     ).alias("P")

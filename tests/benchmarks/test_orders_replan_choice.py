@@ -85,7 +85,7 @@ def test_another_order_is_best_after_the_change() -> None:
 
 def test_replan_compares_three_queries_and_the_oracle_with_them() -> None:
     report = bench_replan(silent, quick=True)
-    work = {row["query"]: float(row["probes and comparisons a row"]) for row in report.rows}
+    work = {row["query"]: float(row["probes and comparisons per row"]) for row in report.rows}
     changes = {row["query"]: row["order changes"] for row in report.rows}
     assert work["replanned"] <= 1.1 * work["planned for it"]
     assert work["not replanned"] > 5 * work["planned for it"]

@@ -1,4 +1,4 @@
-"""Paper 5's workload: rates and selectivities, models beside their optimum, and the report."""
+"""The workload of [Mukherji11]: rates, selectivities, models, optimum, report."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def test_every_experiment_is_in_the_table_of_its_paper_and_on_its_page() -> None
 def invalidation(
     *, loops: float = 100.0, flat: float = 1.0, all_buckets: float = 2.0, stale: float = 1.3
 ) -> dict[str, Any]:
-    """Figures as paper 4 has them, unless told otherwise."""
+    """Return figures as in [Kostowski06], with some changed."""
     rows: list[dict[str, Any]] = [
         {
             "figure": "4: rates",
@@ -224,7 +224,7 @@ def intervals(*, hash2: float = 4.0, best: float = 2, five: float = 1.5) -> dict
             "join": join,
             "interval or buckets": 12,
             "rows/s": rate,
-            "comparisons a row": 1 / rate,
+            "comparisons per row": 1 / rate,
         }
         for join, rate in (("Equal", 1.0), ("5 to slow", five))
     ]

@@ -1,4 +1,4 @@
-"""Paper 5: every worked number of JAQPOT, with the rulings on its slips."""
+"""[Mukherji11]: every worked number of JAQPOT, and our reading where it slips."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FIGURE_2A = PlanModel(
     ONE_JOIN, rates=(500, 700), productivity=(0.005 * 500, 0.001 * 5000), own=(5000, 500)
 )
 # Figures 2.b and 10: selectivities 0.001 and 0.005, states of 5000, 500, 1000 and 200 rows, as the
-# numbers of Table 4 imply. The rate of C is not told; no number of the paper depends on it.
+# numbers of Table 4 imply. The rate of C is not given; no number of the paper depends on it.
 FIGURE_2B = PlanModel.of_selectivities(
     TWO_JOINS, (500, 700, 600), (5000, 500, 1000, 200), (0.001, 0.005)
 )

@@ -1,4 +1,4 @@
-"""Paper 3 (Golab and Ozsu): its worked examples."""
+"""[Golab03]: its worked examples."""
 
 from __future__ import annotations
 

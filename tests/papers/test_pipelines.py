@@ -1,4 +1,4 @@
-"""Worked examples of paper 2."""
+"""[HammadTR]: its worked examples."""
 
 from __future__ import annotations
 

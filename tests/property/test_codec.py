@@ -220,7 +220,7 @@ def test_fields_with_defaults_may_be_added_and_unknown_ones_are_refused() -> Non
     early = encode(Early(1, np.zeros((2, 3))), "test")
     later = decode(early, "test", Later, "it")
     assert (later.a, later.added, later.counts.shape) == (1, None, (2, 3))
-    later.counts[0, 0] = 1  # a copy of its own
+    later.counts[0, 0] = 1  # a separate copy
     with pytest.raises(CheckpointError, match="it is damaged"):
         decode(encode(later, "test"), "test", Early, "it")
     with pytest.raises(CheckpointError, match="it is damaged"):

@@ -1,4 +1,4 @@
-"""A query over a shared join gives what it gives by itself.
+"""A query over a shared join gives what it gives over a separate join.
 
 The group's join, filtered by the windows and residuals of a member, equals what the oracle says of
 the member's query alone.

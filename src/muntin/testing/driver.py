@@ -47,7 +47,7 @@ class Driver(Protocol):
         """Return the results since the last call: ``_op``, ``_ts``, select list."""
 
     def answer(self, query: str) -> pa.Table | None:
-        """Return the answer now; None when it cannot be told."""
+        """Return the answer now; None when it is unknown."""
 
     def late(self, stream: str) -> pa.Table:
         """Return all rows that came too late so far."""

@@ -100,7 +100,7 @@ def sensor_stream(
     rows : int
         How many readings, over all locations.
     rate : float
-        Readings a second, evenly spaced; each comes from any location.
+        Readings per second, evenly spaced; each comes from any location.
     sensors : Sensors
         How many there are and where their values lie, e.g. :data:`TEMPERATURE`.
     seed : int

@@ -89,7 +89,7 @@ def orders_setting(orders: Sequence[Sequence[int]]) -> str:
 
 @dataclass(frozen=True)
 class Counted:
-    """Counts a second of one run, by the names of ``stats()["work"]``."""
+    """Counts per second of one run, by the names of ``stats()["work"]``."""
 
     work: dict[str, float]
 
@@ -100,7 +100,7 @@ class Counted:
 
     @property
     def scanned(self) -> float:
-        """Rows looked at a second."""
+        """Rows looked at per second."""
         return self.work["rows_scanned"]
 
 

@@ -165,7 +165,7 @@ class OracleDriver:
         self._watermark.forget(query)
 
     def restart(self) -> bool:
-        """Nothing is durable: it computes everything anew each time."""
+        """Nothing is durable: it recomputes everything each time."""
         return False
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The processes of a Spark session, as Linux tells of them."""
+"""The processes of a Spark session, as Linux lists them."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Fed rows become files; requests wait until the files are processed.
 
 Every file is a micro-batch of its stream. Time moves on as in process, by a moment after all that
-was fed before. A restart stops the engine, wherever it is with its files, and another one goes on
+was fed before. A restart stops the engine, wherever it is with its files, and another one resumes
 from the checkpoint.
 """
 
@@ -56,7 +56,7 @@ class SparkDriver:
         )
         self._engine = self._make()
         self._told: list[tuple[str, Callable[[SparkEngine], object]]] = []
-        """What a new engine has to be told, with the names of queries."""
+        """Calls to repeat on a new engine, with the names of queries."""
         self._folders: dict[str, Path] = {}
         self._taken: dict[str, int] = {}
         self._files = 0
@@ -138,7 +138,7 @@ class SparkDriver:
         return self._engine.late(stream)
 
     def state(self) -> None:
-        """Not told: partitions hold rows of each other, too."""
+        """Return None: partitions hold rows of each other, too."""
 
     def explain(self, query: str) -> str:
         """Return how the query is run."""

@@ -85,7 +85,7 @@ class Watermark:
         self._begun.pop(query.casefold(), None)
 
     def arrive(self, stream: str, time: int) -> Arrival:
-        """Take note of a row; return for whom it is late."""
+        """Take note of a row; return the queries it is late for."""
         name = stream.casefold()
         place = Frontier(time, list(self._slack).index(name))
         readers = {query: read for query, read in self._read.items() if name in read}
