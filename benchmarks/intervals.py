@@ -23,8 +23,8 @@ from statistics import median
 from benchmarks.plots import Plot
 from benchmarks.report import Claim, Figure, Progress, Report
 from benchmarks.workload import SECOND, Join, Run, Workload, check_digest, run_in_turn
-from muntin.planner.lazy_join_cost import Work, general_lazy_work, origin_first
-from muntin.planner.multi_join_cost import WindowStatistics
+from muntin.planner.paper_costs.lazy_join import Work, general_lazy_work, origin_first
+from muntin.planner.paper_costs.multi_join import WindowStatistics
 from muntin.testing.generators import multi_join_streams
 
 NAMES = ("S1", "S2", "S3", "S4")

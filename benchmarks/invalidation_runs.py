@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 
 from benchmarks.workload import SECOND, Join, Run, Workload, check_digest, run_in_turn
 from muntin.model.settings import Expiry
-from muntin.planner.multi_join_cost import WindowStatistics
-from muntin.planner.pair_join_cost import pair_work, stale_rows
+from muntin.planner.paper_costs.multi_join import WindowStatistics
+from muntin.planner.paper_costs.pair_join import pair_work, stale_rows
 from muntin.testing.generators import uniform_stream
 
 WINDOW = 30

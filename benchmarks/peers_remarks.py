@@ -15,7 +15,8 @@ _OF_ALL: Mapping[str, str] = {
     "Muntin": "one core; compiled code over whole batches",
     "Muntin on Spark": (
         "a second until Spark has planned the query, and half a second per micro-batch, whatever "
-        "is in it: for packing, two stages and a checkpoint; few rows per batch are too few for that"
+        "is in it: for packing, two stages and a checkpoint; few rows per batch are too few for "
+        "that"
     ),
     "Spark": (
         "every row goes into the state store and is looked up there one at a time, and every "

@@ -15,14 +15,16 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import scheduler_state as at
 from muntin.kernels.layout import N_SCANNED
-from muntin.operators.events import NewRows
-from muntin.operators.join import Tools
-from muntin.operators.scheduled_join import Released, Schedule, ScheduledJoin, Timing
+from muntin.operators.join import NewRows, Tools
+from muntin.operators.join.released import ReleasedMatches
+from muntin.operators.join.schedule import Schedule
 from muntin.operators.workspace import Workspace
 from muntin.planner.join_planner import plan_join
 from muntin.schedule.levels import Levels
 from muntin.sql.streams import make_stream
 from muntin.state.batch import Batch
+from muntin.testing import simulated_join as clock_of
+from muntin.testing.simulated_join import SimulatedJoin, Timing, response_times
 
 Integers = npt.NDArray[np.int64]
 
@@ -141,7 +143,7 @@ class Sharing:
     join: str = "hash"
     buckets: int | None = None
 
-    def operator(self, scheduler: str, streams: Streams) -> ScheduledJoin:
+    def operator(self, scheduler: str, streams: Streams) -> SimulatedJoin:
         """Return the join, with history."""
         declared = Declarations()
         declared.set("join", self.join)
@@ -155,7 +157,7 @@ class Sharing:
             [(size * _SECOND, size * _SECOND) for size in self.windows], self.queries
         )
         tools = Tools(Evaluator(Duck()), Workspace())
-        join = ScheduledJoin(
+        join = SimulatedJoin(
             plan_join(query, declared.settings), ["A", "B"], {}, tools, Schedule(levels, scheduler)
         )
         history = streams.rows_of(new=False)
@@ -183,10 +185,10 @@ class Times:
             np.zeros(len(self.queries), np.int64) for _ in range(3)
         )
 
-    def add(self, released: Released) -> None:
+    def add(self, released: ReleasedMatches) -> None:
         """Take results."""
         for level in range(len(self.queries)):
-            times = released.response_times(level)
+            times = response_times(released, level)
             if len(times):
                 self.results[level] += len(times)
                 self.total[level] += times.sum()
@@ -231,24 +233,25 @@ class Metronome:
 
     def _rate(self) -> float:
         """Return rows looked at in a nanosecond."""
-        counters, desk = self._join.state.counters, self._join.work_queue.state
-        looked, clock = int(counters[N_SCANNED]), int(desk[at.NOW])
-        if next(self._going, None) is None and not self._join.is_busy():
+        counters, clock = self._join.state.counters, self._join.simulated.clock
+        looked, before = int(counters[N_SCANNED]), int(clock[clock_of.NOW])
+        if next(self._going, None) is None and not self._join.simulated.is_busy():
             self._start()
             return self._rate()
-        return (int(counters[N_SCANNED]) - looked) / (int(desk[at.NOW]) - clock)
+        return (int(counters[N_SCANNED]) - looked) / (int(clock[clock_of.NOW]) - before)
 
     def speed(self) -> float:
         """Return how fast the machine is beside what it was at first."""
         return self._rate() / self._reference
 
 
-def run(join: ScheduledJoin, streams: Streams, second: float, timing: Timing) -> Iterator[Times]:
+def run(join: SimulatedJoin, streams: Streams, second: float, timing: Timing) -> Iterator[Times]:
     """Yield after every turn, and at the end what there is to know."""
-    times = Times(join.schedule.levels.queries)
+    tactic = join.simulated
+    assert tactic.schedule is not None, "a simulated join is scheduled"
+    times = Times(tactic.schedule.levels.queries)
     news, arrivals = streams.rows_of(new=True), streams.arrivals(second)
     now = max(int(part.batch.times[-1]) for part in news)
-    desk = join.work_queue.state
     for released in join.replay(news, arrivals, now, timing):
         if released is not None:
             times.add(released)
@@ -256,8 +259,9 @@ def run(join: ScheduledJoin, streams: Streams, second: float, timing: Timing) ->
                 times.span, int(released.out[: released.count, 4 + at.R_RELEASED].max())
             )
         yield times
-    times.busy, times.lost = times.span - int(desk[at.IDLE]), int(desk[at.LOST])
-    stats = join.work_queue.stats()
+    times.busy = times.span - int(tactic.clock[clock_of.IDLE])
+    times.lost = int(tactic.clock[clock_of.LOST])
+    stats = tactic.work_queue.stats()
     times.rows_waiting, times.results_held = stats["most_rows_waiting"], stats["most_results_held"]
     times.rows_stored = sum(join.rows())
     yield times

@@ -33,7 +33,7 @@ from benchmarks.report import Claim, Figure, Progress, Report
 from benchmarks.spark_runs import PARTITIONS, START, bench_session, declare_stream, join_sql
 from muntin.runtime.metrics import ResponseTimes
 from muntin.spark.api import SparkEngine
-from muntin.spark.driver.subscriptions import Mark
+from muntin.spark.exchange.marks import Mark
 from muntin.spark.sinks import Sink
 from muntin.testing.generators import uniform_stream
 

@@ -21,6 +21,7 @@ def load() -> int:
     """Import every kernel and return their number."""
     for module in pkgutil.iter_modules(muntin.kernels.__path__, "muntin.kernels."):
         importlib.import_module(module.name)
+    importlib.import_module("muntin.testing.simulated_join")
     return len(all_kernels())
 
 

@@ -16,5 +16,5 @@ settings.register_profile(
 settings.register_profile("deep", max_examples=2_500, deadline=None, suppress_health_check=_QUIET)
 settings.load_profile(os.environ.get("MUNTIN_PROFILE", "fast"))
 
-jit.dispatching = True
+jit.checking = True
 """A kernel that gets an argument of another type than it was compiled for is a bug: raise."""

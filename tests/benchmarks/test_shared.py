@@ -23,7 +23,7 @@ from benchmarks.shared_workload import (
     run_together,
     service_time,
 )
-from muntin.operators.scheduled_join import Timing
+from muntin.testing.simulated_join import Timing
 
 SEVEN = (1,) * 7
 

@@ -121,7 +121,6 @@ def _only_our_errors(call: Callable[..., object], *arguments: object) -> None:
 
 def _fill(corpus: Path) -> None:
     """Begin with valid queries, if the folder is empty."""
-    corpus.mkdir(parents=True, exist_ok=True)
     if any(corpus.iterdir()):
         return
     for seed in range(200):
@@ -133,8 +132,11 @@ def _fill(corpus: Path) -> None:
 def main() -> None:
     """Run a target with libFuzzer's options."""
     target = {"lexer": lexer, "binder": binder, "rows": rows}[sys.argv.pop(1)]
-    if target is not rows and len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
-        _fill(Path(sys.argv[1]))
+    given = [Path(argument) for argument in sys.argv[1:] if not argument.startswith("-")]
+    if given and not given[0].is_file():  # a file is an input to run again
+        given[0].mkdir(parents=True, exist_ok=True)
+        if target is not rows:
+            _fill(given[0])
     atheris.Setup(sys.argv, target)
     atheris.Fuzz()
 

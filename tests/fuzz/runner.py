@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -16,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 import muntin
+from muntin.kernels.jit import all_kernels
 from muntin.model.catalog import Stream
 from muntin.model.clock import parse_instant
 from muntin.sql.types import build_schema
@@ -46,6 +48,7 @@ def run_case(
     steps: Sequence[Step], *, cut: int | None = None
 ) -> tuple[Outcome, Mapping[str, pa.Table]]:
     """Run steps on a new engine; with ``cut``, pushes are cut into smaller ones by that seed."""
+    _compile_kernels()
     run = Run(None if cut is None else random.Random(cut))
     for number, step in enumerate(steps):
         run.outcome.steps += 1
@@ -76,6 +79,13 @@ def compare_cuts(steps: Sequence[Step], cut: int) -> tuple[Outcome, str]:
                 f"{name}: results depend on how rows are cut into pushes ({cut})\n{found}",
             )
     return outcome, ""
+
+
+@cache
+def _compile_kernels() -> None:
+    """Compile everything before the first step: on a new machine that takes minutes, which is no hang."""
+    for kernel in all_kernels():
+        kernel.compile()
 
 
 @contextmanager

@@ -9,8 +9,8 @@ import pytest
 
 import muntin
 from muntin.model.settings import Expiry
-from muntin.planner.multi_join_cost import WindowStatistics
-from muntin.planner.pair_join_cost import PairCosts, pair_cost, pair_work, stale_rows
+from muntin.planner.paper_costs.multi_join import WindowStatistics
+from muntin.planner.paper_costs.pair_join import PairCosts, pair_cost, pair_work, stale_rows
 from muntin.testing.generators import uniform_stream
 
 STRATEGIES = ["probe", "probe_insert", "probe_all", "all"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from muntin.planner.lazy_join_cost import lazy_work, naive_work
+from muntin.planner.paper_costs.lazy_join import lazy_work, naive_work
 from muntin.testing.join_cases import Group, groups
 from muntin.testing.join_counts import (
     TABLE_5,

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from muntin.planner.lazy_join_cost import (
+from muntin.planner.paper_costs.lazy_join import (
     general_lazy_work,
     lazy_work,
     naive_work,
@@ -14,8 +14,8 @@ from muntin.planner.lazy_join_cost import (
     paper_general_cost,
     paper_interval_cost,
 )
-from muntin.planner.multi_join_cost import WindowStatistics, eager_cost
-from muntin.planner.order_search import local_orders
+from muntin.planner.paper_costs.multi_join import WindowStatistics, eager_cost
+from muntin.planner.paper_costs.order_search import local_orders
 from muntin.testing.join_counts import TABLE_5, TABLE_7, statistics_of
 
 ORDERS = list(permutations(range(4)))

@@ -14,7 +14,7 @@ from muntin.expressions.evaluator import Evaluator
 from muntin.operators.intake import Intake
 from muntin.operators.signed import Changes
 from muntin.operators.windowed import OnceOperator
-from muntin.plan.pipeline import Distinct, Pipeline
+from muntin.plan.nodes import Distinct
 from muntin.sql.script import read_query
 
 SECOND = 1_000_000
@@ -135,7 +135,7 @@ def test_figure_5_a_value_is_sent_again_when_the_duplicate_that_stays_longest_re
     engine = muntin.Engine()
     engine.stream("S", {"v": "varchar", "ts": "timestamp"})
     query = read_query("SELECT DISTINCT v FROM S WINDOW 6 SECONDS", "q", engine._catalog)
-    assert isinstance(query, Pipeline)
+    assert not query.is_join
     assert isinstance(query.root, Distinct)
     intake, operator = (
         Intake(query.root.schema, expires=True),

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muntin.model.catalog import Stream
-from muntin.operators.budgeted_tree import Budgets
+from muntin.operators.join.probe_limiter import Budgets
 from muntin.runtime.external_quota import LimitState
-from muntin.spark.deployment import DeployedQuery, Deployment, QueryChange
-from muntin.spark.driver.checkpoint import _Stored, content_of
 from muntin.spark.driver.global_stage_log import Entry
 from muntin.spark.exchange.codec import decode, encode
+from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryChange
+from muntin.spark.exchange.deployment_file import StoredDeployment, encode_deployment
 from muntin.spark.exchange.frames import CheckpointError, pack
 from muntin.spark.exchange.messages import Part, PartitionBatch
 from muntin.spark.partition.partition import Clock, Kept
@@ -157,7 +157,7 @@ def same(one: object, other: object) -> bool:
 
 @given(TEXTS, PROGRAMS)
 def test_programs_come_back(run: str, program: Deployment) -> None:
-    stored = decode(content_of(run, program), "program", _Stored, "it")
+    stored = decode(encode_deployment(run, program), "deployment", StoredDeployment, "it")
     assert (stored.run, stored.deployment) == (run, program)
     assert same(stored.deployment, program)
 
@@ -189,7 +189,7 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["run", "program", "streams", "note", "x"]), inner, max_size=3
+            st.sampled_from(["run", "deployment", "streams", "note", "x"]), inner, max_size=3
         )
     ),
     max_leaves=8,
@@ -198,7 +198,7 @@ JSON = st.recursive(
 
 @given(JSON, st.lists(st.binary(max_size=20), max_size=2))
 def test_a_forged_value_is_damaged_and_never_a_raw_error(value: Any, blobs: list[bytes]) -> None:
-    for kind, cls in (("program", _Stored), ("stage", Entry)):
+    for kind, cls in (("deployment", StoredDeployment), ("stage", Entry)):
         with pytest.raises(CheckpointError, match="it is damaged"):
             decode(pack(kind, value, blobs), kind, cls, "it")
 

@@ -17,16 +17,18 @@ from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import scheduler_state as at
 from muntin.model.clock import BEFORE_ALL
 from muntin.model.settings import Scheduler
-from muntin.operators.events import Events, NewRows
-from muntin.operators.join import Tools
-from muntin.operators.scheduled_join import Schedule, ScheduledJoin
+from muntin.operators.join import NewRows, Tools
+from muntin.operators.join.events import Events
+from muntin.operators.join.schedule import Schedule
 from muntin.operators.workspace import Workspace
 from muntin.planner.join_planner import plan_join
 from muntin.schedule.levels import Levels
 from muntin.sql.streams import make_stream
 from muntin.state.batch import Batch
+from muntin.testing import simulated_join as clock_of
 from muntin.testing.schedule_trace import ReleasedPair, Scanned, ScheduleRow, Setup, Viewer
 from muntin.testing.schedules import simulate
+from muntin.testing.simulated_join import SimulatedJoin, SimulatedTactic
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 ROOM = 1 << 14
@@ -53,7 +55,7 @@ def levels_of(setup: Setup) -> Levels:
     )
 
 
-def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> ScheduledJoin:
+def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> SimulatedTactic:
     """Return the operator of a setup, empty."""
     declared = Declarations()
     declared.set("join", "nested_loop" if setup.buckets is None else "hash")
@@ -79,13 +81,14 @@ def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> ScheduledJoin:
             scaled, weights=(levels.weights[0] * units[1], levels.weights[1] * units[0])
         )
     plan = plan_join(query, declared.settings)
-    return ScheduledJoin(
+    join = SimulatedJoin(
         plan,
         ["A", "B"],
         {},
         Tools(Evaluator(Duck()), Workspace()),
         Schedule(scaled, scheduler.value),
     )
+    return join.simulated
 
 
 def positions_of(rows: tuple[ScheduleRow, ...]) -> list[int]:
@@ -98,7 +101,9 @@ def positions_of(rows: tuple[ScheduleRow, ...]) -> list[int]:
     return places
 
 
-def events_of(join: ScheduledJoin, rows: tuple[ScheduleRow, ...], first: int, last: int) -> Events:
+def events_of(
+    join: SimulatedTactic, rows: tuple[ScheduleRow, ...], first: int, last: int
+) -> Events:
     """Return rows ``first`` to ``last - 1`` as events, in their order whatever their times."""
     places = positions_of(rows)
     chosen = [
@@ -114,13 +119,13 @@ def events_of(join: ScheduledJoin, rows: tuple[ScheduleRow, ...], first: int, la
             schema=SCHEMA,
         )
         batch = Batch(table, times, np.zeros(len(mine)))
-        formatted, keep = join._maker.format(
+        formatted, keep = join.windows.maker.format(
             stream, NewRows(np.array([places[number] for number in mine], np.int64), batch, 0)
         )
         assert keep is None
         offsets[[number - first for number in mine]] = begin + np.arange(
             len(mine)
-        ) * join.state.width(stream)
+        ) * join.windows.state.width(stream)
         begin += len(formatted)
         incoming.append(formatted)
     counts = np.cumsum(
@@ -144,28 +149,26 @@ def run(setup: Setup, scheduler: Scheduler, *, checks: str = "A.k = B.k", room: 
     join = made(setup, scheduler, checks=checks)
     rows, first = setup.rows, setup.first
     if first:
-        join._insert_only(events_of(join, rows, 0, first))
-    join.now = BEFORE_ALL
-    join.trace = np.zeros((1000, at.T_COLUMNS), np.int64)
-    desk = join.work_queue.state
-    desk[[at.CLOCK, at.PUNCTUAL, at.PROBE_COST, at.RESULT_COST]] = (
-        at.COUNTED,
-        1,
+        join.insert(events_of(join, rows, 0, first))
+    join.windows.now = BEFORE_ALL
+    join.trace = np.zeros((1000, clock_of.T_COLUMNS), np.int64)
+    join.clock[[clock_of.KIND, clock_of.PROBE_COST, clock_of.RESULT_COST]] = (
+        clock_of.COUNTED,
         int(setup.probe),
         int(setup.result),
     )
     if setup.slice is not None:
-        desk[at.SLICE] = setup.slice
+        join.clock[clock_of.SLICE] = setup.slice
     releases: list[tuple[int, ...]] = []
     if first < len(rows):
         arrivals = np.array([int(row.arrival or 0) for row in rows[first:]], np.int64)
-        join._begin(events_of(join, rows, first, len(rows)), arrivals)
+        join.begin(events_of(join, rows, first, len(rows)), arrivals)
         numbers = {
             (row.stream, place): number
             for number, (row, place) in enumerate(zip(rows, positions_of(rows), strict=True))
         }
         while join.is_busy():
-            released = join.go_on(room)
+            released = join.work(room)
             if released is None:
                 continue
             for tag, _, a, b, begin, until, _, moment in released.out[: released.count].tolist():
@@ -177,7 +180,7 @@ def run(setup: Setup, scheduler: Scheduler, *, checks: str = "A.k = B.k", room: 
     scans = [
         (begin, end, outer + first, level, looked, finished)
         for outer, level, looked, finished, begin, end in join.trace[
-            : int(desk[at.TRACED])
+            : int(join.clock[clock_of.TRACED])
         ].tolist()
     ]
     assert not join.work_queue.state[at.HELD]

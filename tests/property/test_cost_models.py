@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muntin.model.settings import Expiry
-from muntin.planner.lazy_join_cost import (
+from muntin.planner.paper_costs.lazy_join import (
     general_lazy_work,
     lazy_work,
     naive_work,
     paper_general_cost,
 )
-from muntin.planner.multi_join_cost import WindowStatistics, eager_cost, origin_cost
-from muntin.planner.order_search import (
+from muntin.planner.paper_costs.multi_join import WindowStatistics, eager_cost, origin_cost
+from muntin.planner.paper_costs.order_search import (
     augmented,
     by_selectivity,
     by_window_size,
@@ -24,8 +24,8 @@ from muntin.planner.order_search import (
     local_orders,
     search,
 )
-from muntin.planner.pair_join_cost import PairCosts, half_cost, pair_cost, pair_work
-from muntin.planner.path_cost import (
+from muntin.planner.paper_costs.pair_join import PairCosts, half_cost, pair_cost, pair_work
+from muntin.planner.paper_costs.path import (
     StateCosts,
     join_cost,
     joined,

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from muntin.engine import engine
 from muntin.model.catalog import Stream
-from muntin.operators.scheduled_join import Pace
+from muntin.operators.join.schedule import TurnPace
 from muntin.runtime import running_join
-from muntin.spark.deployment import DeployedQuery, Deployment
+from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import Part, PartitionBatch
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import RESULTS, Kept
@@ -63,7 +63,7 @@ def programs(draw: st.DrawFn) -> Deployment:
 def cut_small() -> Iterator[None]:
     """Lets results be released in pieces that are as small as can be."""
     with (
-        patch.object(engine, "Pace", lambda: Pace(100_000, 8_000_000, 1)),
+        patch.object(engine, "TurnPace", lambda: TurnPace(100_000, 8_000_000, 1)),
         patch.object(running_join, "_PACED_SLICE", 1),
     ):
         yield

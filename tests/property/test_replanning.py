@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import muntin
-from muntin.runtime import running_join
+from muntin.runtime import plan_monitor
 from muntin.sql.script import read_query
 from muntin.testing.case import Case
 from muntin.testing.compare import assert_same_sequence
@@ -33,7 +33,7 @@ def test_switching_at_every_chance_gives_the_oracles_results(case: Case, window:
     engine = muntin.Engine(replan_change="1", replan_gain="1")
     for statement in case.declarations:
         engine.execute(statement)
-    with patch.object(running_join, "_LEAST_MEASURED", 1):
+    with patch.object(plan_monitor, "_LEAST_MEASURED", 1):
         q = engine.query(sql, name="q")
         collected = []
         for stream, rows in case.batches():
@@ -80,7 +80,7 @@ def test_a_query_whose_streams_turn_round_is_reordered_and_compares_less(
 ) -> None:
     with caplog.at_level("INFO", "muntin"):
         results, stats = run_reversing_streams()
-    assert "goes on with another plan" in caplog.text
+    assert "continues with another plan" in caplog.text
     fixed, still = run_reversing_streams(replan="off")
     assert results.equals(fixed)
     switches, work, work_still = stats["order_switches"], stats["work"], still["work"]

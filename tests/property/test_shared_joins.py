@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import muntin
 from muntin.engine import engine as engine_module
-from muntin.operators.scheduled_join import Pace
+from muntin.operators.join.schedule import TurnPace
 from muntin.runtime.running_query import RunningQuery
 from muntin.testing.compare import assert_same_rows, assert_same_sequence
 
@@ -249,7 +249,7 @@ def test_results_by_a_pace_are_those_of_each_query_alone(
 
 @contextmanager
 def pace_of(results: int) -> Iterator[None]:
-    with patch.object(engine_module, "Pace", lambda: Pace(1, 1, results)):
+    with patch.object(engine_module, "TurnPace", lambda: TurnPace(1, 1, results)):
         yield
 
 

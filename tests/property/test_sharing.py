@@ -191,7 +191,9 @@ def combinations_of(group: SharingGroup, case: Case) -> pa.Table:
         )
         for column in columns
     ]
-    return case.oracle(replace(group.join, select=tuple(select))).inserts()
+    return case.oracle(
+        replace(group.join, root=replace(group.join.join, select=tuple(select)))
+    ).inserts()
 
 
 def results_of(member: Member, group: SharingGroup, case: Case) -> pa.Table:

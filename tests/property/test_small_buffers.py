@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import muntin
-from muntin.operators import join, workspace
+from muntin.operators import workspace
+from muntin.operators.join import registry, result_buffer
 from muntin.plan.query import Emit
 from muntin.runtime import running_join
 from muntin.sql.script import read_query
@@ -46,7 +47,7 @@ def run(
     with ExitStack() as stack:
         for module, name, size in (
             (workspace, "_COLUMNS", "columns"),
-            (join, "_MARGIN", "margin"),
+            (result_buffer, "_MARGIN", "margin"),
             (join_state, "_LEAST", "least"),
             (running_join, "_SLICE", "slice"),
             (stream_log, "_SMALL", "small"),
@@ -94,7 +95,7 @@ def test_the_kernel_for_pairs_does_what_the_general_one_does(
     sql = PAIR.format(left=left, right=right, name=case.streams[-1].name)
     case = Case(case.streams, case.tables, sql, case.events, case.cuts)
     fast, _, fast_work = run(case, {}, sizes)
-    with patch.object(join, "is_pair", lambda _: False):
+    with patch.object(registry, "is_equi_join", lambda _: False):
         general, _, general_work = run(case, {}, sizes)
     assert_same_sequence(general, fast)
     counted = (

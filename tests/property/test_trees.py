@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import muntin
 from muntin.planner import choices
-from muntin.runtime import running_join
+from muntin.runtime import plan_monitor
 from muntin.sql.script import read_query
 from muntin.state import partial_matches
 from muntin.testing.case import Case
@@ -63,7 +63,7 @@ def test_plans_of_any_kind_that_change_at_every_chance_give_the_oracles_results(
     case = Case(case.streams, case.tables, case.query, case.events, tuple(range(len(case.events))))
     query = read_query(case.query, "q", case.catalog())
     with (
-        patch.object(running_join, "_LEAST_MEASURED", 1),
+        patch.object(plan_monitor, "_LEAST_MEASURED", 1),
         patch.object(choices, "_TREE_PAYS", 1e9),
         patch.object(choices, "_TREE_KEEPS", 1e9),
     ):

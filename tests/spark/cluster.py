@@ -1,7 +1,7 @@
 """A standalone Spark cluster on this machine: a master and workers as processes of their own, from the package's own scripts.
 
-Every process of the cluster and of its drivers carries a mark in its environment, by which all of them are found and ended,
-whatever became of their parents.
+Every process of the cluster and of its drivers carries a mark in its environment, by which all of
+them are found and ended, whatever became of their parents.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ def free_port() -> int:
 
 @dataclass
 class Cluster:
-    """A master and some workers of one core each, for the time of a ``with``; nothing of it is left behind."""
+    """A master and some workers of one core each, for the time of a ``with``.
+
+    Nothing of it is left behind.
+    """
 
     folder: Path
     workers: int = 2
@@ -105,7 +108,10 @@ class Cluster:
         return found
 
     def residents(self) -> dict[int, tuple[str, int]]:
-        """The residents of all executors: for each process its partition's socket and the process that it ends with."""
+        """The residents of all executors.
+
+        For each process its partition's socket and the process that it ends with.
+        """
         commands = {
             pid: command(pid).split()
             for pid in self.processes("-m muntin.spark.partition.state_server")

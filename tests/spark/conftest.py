@@ -1,7 +1,8 @@
 """One Spark session for the tests of this folder that a worker of xdist runs.
 
-They are in two groups, ``spark-1`` and ``spark-2``, of about the same length, so that two workers can have one each, however many
-there are: more sessions at once would take more memory than most machines have.
+They are in two groups, ``spark-1`` and ``spark-2``, of about the same length, so that two workers
+can have one each, however many there are: more sessions at once would take more memory than most
+machines have.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from muntin.spark.session import local_session
 
-# Sessions of tests are short: code that Java compiles once and fast is better than code that it compiles again for long runs.
+# Sessions of tests are short: code that Java compiles once and fast is better than code that it
+# compiles again for long runs.
 SHORT_LIVES = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVES)
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", SHORT_LIVES)

@@ -1,4 +1,7 @@
-"""What the crash test runs and kills: two queries with file sinks over folders, from a checkpoint, until all is processed."""
+"""What the crash test runs and kills.
+
+Two queries with file sinks over folders, from a checkpoint, until all is processed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the test of the cluster runs: a subscriber in the driver notes what comes from the partitions on executors."""
+"""What the test of the cluster runs.
+
+A subscriber in the driver notes what comes from the partitions on executors.
+"""
 
 from __future__ import annotations
 

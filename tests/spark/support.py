@@ -109,7 +109,10 @@ class Folders:
 def muntin_command(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> tuple[int, str, str]:
-    """Run ``muntin ...`` in this process and in its session, which saves starting Java: exit code, stdout, stderr."""
+    """Run ``muntin ...`` in this process and in its session, which saves starting Java.
+
+    Exit code, stdout, stderr.
+    """
     program, *arguments = shlex.split(command)
     assert program == "muntin", "other commands are not run"
     capsys.readouterr()

@@ -1,4 +1,7 @@
-"""The benchmark of sliding aggregates runs on Spark: all three ways give the same answers, and every figure is there."""
+"""The benchmark of sliding aggregates runs on Spark.
+
+All three ways give the same answers, and every figure is there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Checkpoints that are in use, damaged or without room: told by name, and after a repair every result is there once."""
+"""Checkpoints that are in use, damaged or without room.
+
+Told by name, and after a repair every result is there once.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ def test_a_checkpoint_in_use_of_other_tables_or_damaged_is_refused_and_goes_on_w
     (offsets,) = (checkpoint / "spark" / "offsets").glob("1")
     offsets.write_bytes(offsets.read_bytes()[:40])
     with pytest.raises(
-        CheckpointError, match=r"offsets/1 is damaged\. Restore the folder as a whole from a copy"
+        CheckpointError, match=r"offsets/1 is damaged\. Restore the entire folder from a copy"
     ):
         engine_over(spark, folders).process_available()
     shutil.rmtree(checkpoint)
@@ -68,7 +71,7 @@ def test_a_checkpoint_in_use_of_other_tables_or_damaged_is_refused_and_goes_on_w
         changes.write_bytes(changes.read_bytes()[:-20])
     with pytest.raises(
         RunError,
-        match=r"checkpoint is damaged: .*2.changelog.*Restore the folder as a whole from a copy",
+        match=r"checkpoint is damaged: .*2.changelog.*Restore the entire folder from a copy",
     ):
         engine_over(spark, folders).process_available()
     shutil.rmtree(checkpoint)
@@ -80,7 +83,12 @@ def test_a_checkpoint_in_use_of_other_tables_or_damaged_is_refused_and_goes_on_w
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of its own, which takes the right to make one."""
+    """Mount a disk of 8 MB, which needs the right to mount.
+
+    Nothing unprivileged has the same effect: Spark's Java process writes to the disk as well, so
+    the limit must hold for all processes and fail with ENOSPC. RLIMIT_FSIZE holds for one process
+    and fails with EFBIG, and a mount namespace would hide the disk from the Java that already runs.
+    """
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
@@ -89,7 +97,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         check=False,
     )
     if mounted.returncode:
-        pytest.skip("this user cannot mount a small disk")
+        pytest.skip("this user may not mount a small disk, and no unprivileged limit gives ENOSPC")
     yield disk
     subprocess.run(["umount", "-l", str(disk)], check=True)
 

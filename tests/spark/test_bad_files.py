@@ -1,4 +1,7 @@
-"""Files that are wrong stop the run and are named; when they are put right it goes on, with every row once."""
+"""Files that are wrong stop the run and are named.
+
+When they are put right it goes on, with every row once.
+"""
 
 from __future__ import annotations
 

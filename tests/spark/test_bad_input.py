@@ -1,4 +1,7 @@
-"""Input that is wrong: a clear error before anything runs, or rows set aside; and after a repair it goes on."""
+"""Input that is wrong.
+
+A clear error before anything runs, or rows set aside; and after a repair it goes on.
+"""
 
 from __future__ import annotations
 

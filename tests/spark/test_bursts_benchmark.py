@@ -1,4 +1,7 @@
-"""The benchmark of bursts on Spark: every window under both schedulers, and subscribers are called before sinks have a batch."""
+"""The benchmark of bursts on Spark.
+
+Every window under both schedulers, and subscribers are called before sinks have a batch.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A real standalone cluster on this machine: ``muntin run`` gives the same answers, each once, also when a worker dies in mid-run."""
+"""A real standalone cluster on this machine.
+
+``muntin run`` gives the same answers, each once, also when a worker dies in mid-run.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,10 @@ def prepare(base: Path) -> Folders:
 
 @contextmanager
 def driver(cluster: Cluster, base: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """``muntin run`` on the cluster; what memory executors get is said as for any program of Spark."""
+    """``muntin run`` on the cluster.
+
+    What memory executors get is said as for any program of Spark.
+    """
     conf = " ".join(f"--conf {name}={value}" for name, value in SETTINGS.items())
     program = [sys.executable, "-c", "from muntin.cli import main; main()"]
     arguments = [

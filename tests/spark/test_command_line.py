@@ -42,7 +42,10 @@ def command(folder: Path, *arguments: str, **environment: str) -> subprocess.Com
 
 
 def write(folder: Path, number: int) -> None:
-    """The rows of ten seconds, in a file of each stream; Spark reads files in the order of their times."""
+    """The rows of ten seconds, in a file of each stream.
+
+    Spark reads files in the order of their times.
+    """
     for seed, stream in enumerate("AB"):
         path = folder / stream / f"{number}.parquet"
         path.parent.mkdir(exist_ok=True)

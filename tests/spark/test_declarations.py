@@ -1,4 +1,7 @@
-"""Declarations on Spark: the facts that checks rely on are Spark's own, confinement holds, stats have one shape."""
+"""Declarations on Spark.
+
+The facts that checks rely on are Spark's own, confinement holds, stats have one shape.
+"""
 
 from __future__ import annotations
 
@@ -108,12 +111,12 @@ def test_sinks_are_checked_when_their_query_is_registered(
         with pytest.raises(SettingError):
             engine.query(f"{VALUES} WITH ({options})", name="q")
     engine.query(f"{VALUES} WITH (format = 'csv', path = '{tmp_path}/out')", name="q")
-    with pytest.raises(SettingError, match="is where query q writes to"):
+    with pytest.raises(SettingError, match="query q already writes to"):
         engine.query(
             f"{VALUES} WITH (sink = 'json', path = 'file://{tmp_path}/x/../out')", name="r"
         )
     assert FileSink(tmp_path / "out", "csv") in [
-        standing.sink for standing in engine._queries.values()
+        registered.sink for registered in engine._parts.registry.queries.values()
     ]
 
 

@@ -1,4 +1,7 @@
-"""``muntin run`` interrupted as a terminal does it, and left alone: no data lost, no process left, no core used."""
+"""``muntin run`` interrupted as a terminal does it, and left alone.
+
+No data lost, no process left, no core used.
+"""
 
 from __future__ import annotations
 

@@ -129,9 +129,9 @@ def test_a_sink_that_blocks_is_named_and_the_checkpoint_stays_locked_until_it_re
     with pytest.raises(CheckpointError, match="is in use by another engine"):
         other.process_available()
     sink.let_go.set()
-    assert engine._stuck is not None
-    engine._stuck.join(60)
-    assert not engine._stuck.is_alive(), "it ends when the sink has returned"
+    assert engine._run.stuck is not None
+    engine._run.stuck.join(60)
+    assert not engine._run.stuck.is_alive(), "it ends when the sink has returned"
     engine.stop()
     engine.process_available()
     assert sink.batches, "the batch was delivered, once or again with the same number"

@@ -1,4 +1,7 @@
-"""What a run tells while it goes on: the log, the calls of a user's function, and that nothing is left in the session."""
+"""What a run tells while it goes on.
+
+The log, the calls of a user's function, and that nothing is left in the session.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +103,7 @@ def test_a_function_that_raises_or_stops_does_no_harm(
     folders.check({"pairs": JOIN}, {"pairs": engine.results("pairs")})
     engine.stop()
     said = lines(log)
-    assert said.count("on_progress failed at batch 0; the run goes on") == 1
+    assert said.count("on_progress failed at batch 0; the run continues") == 1
     assert said[-1] == "ended after batch 2"
     assert listeners(spark) == before
 

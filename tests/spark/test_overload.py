@@ -1,4 +1,7 @@
-"""Overload on Spark: limits as control rows, results that are some of the exact ones, restarts, what cannot adapt."""
+"""Overload on Spark.
+
+Limits as control rows, results that are some of the exact ones, restarts, what cannot adapt.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The comparison with other systems runs without environments of their own; on Spark every kind of workload gives DuckDB's results."""
+"""The comparison with other systems runs without environments of their own.
+
+On Spark every kind of workload gives DuckDB's results.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DISTINCT, GROUP BY, aggregates, set operators and sub-selects on Spark: the results of the engine in process, also after restarts."""
+"""DISTINCT, GROUP BY, aggregates, set operators and sub-selects on Spark.
+
+The results of the engine in process, also after restarts.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def test_results_are_those_in_process_also_from_a_checkpoint(
         folders.write(stream, random_rows(seed, 60, 6))
     engine_over(spark, folders, QUERIES).process_available()
     assert len(list(stages.iterdir())) == len(ABOVE), (
-        "a folder for each query that has a last stage"
+        "a folder for each query that has a global stage"
     )
     for stream in "AB":
         folders.write(stream, rows([7, 7.5, 8, 11], start=100))
@@ -73,7 +76,7 @@ def test_results_are_those_in_process_also_from_a_checkpoint(
     assert again.progress is not None
     told = again.progress["muntin"]["queries"]
     assert [told[name]["last_stage_rows"] for name in LOCAL] == [0] * len(LOCAL), (
-        "they have no last stage"
+        "they have no global stage"
     )
     assert told["newest"]["last_stage_rows"] > 0
 
@@ -91,7 +94,7 @@ def test_what_runs_where_is_told_and_subscribers_are_refused(
     engine = engine_over(spark, Folders(tmp_path), QUERIES)
     assert "by A.k" in engine.explain("groups")
     assert "partitions compute group by 1 of the columns below (rows)" in engine.explain("groups")
-    assert "the last stage computes one group (what partitions send)" in engine.explain("total")
+    assert "the global stage computes one group (what partitions send)" in engine.explain("total")
     with pytest.raises(
         InputError,
         match=r"results are complete only with their batch. Give it a sink that is a function",

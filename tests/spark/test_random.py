@@ -1,4 +1,7 @@
-"""Random queries on Spark from end to end: several cases at once in one streaming query, each with streams of its own."""
+"""Random queries on Spark from end to end.
+
+Several cases at once in one streaming query, each with streams of its own.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ AT_ONCE = 3
 
 
 def renamed(query: str, number: int) -> str:
-    """A case's query over relations with a number in their names; it names them in FROM only, each before its alias."""
+    """A case's query over relations with a number in their names.
+
+    It names them in FROM only, each before its alias.
+    """
     return re.sub(r"\b([ABCT]) (?=[abcd]\b)", rf"\g<1>{number} ", query)
 
 

@@ -1,4 +1,7 @@
-"""Runs and queries that meet the output of others: refused with a remedy, and replaced when asked to."""
+"""Runs and queries that meet the output of others.
+
+Refused with a remedy, and replaced when asked to.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +99,7 @@ def test_a_changed_query_leaves_no_rows_that_nobody_retracts(
     changed.query(WIDE, name="called", sink=function)
     with pytest.raises(
         CheckpointError,
-        match=r"query q has changed \(its text\).*/out\) holds results that nobody would retract",
+        match=r"query q has changed \(its text\).*/out\) holds results that nothing would retract",
     ):
         changed.process_available()
     called = engine_over(spark, folders)
@@ -107,7 +110,8 @@ def test_a_changed_query_leaves_no_rows_that_nobody_retracts(
     ):
         called.process_available()
 
-    # The same query under other settings is resumed: what it emitted before is retracted when its window ends.
+    # The same query under other settings is resumed: what it emitted before is retracted when its
+    # window ends.
     folders.write("A", rows([2], start=2))
     resumed = engine_over(spark, folders, expiry="lazy", sharing="off")
     resumed.query(WIDE.replace(" WINDOW", "\nWINDOW"), name="q", sink=out)

@@ -1,4 +1,7 @@
-"""A row far in the future on Spark: set aside, also over a restart; and results that begin at the first instant."""
+"""A row far in the future on Spark.
+
+Set aside, also over a restart; and results that begin at the first instant.
+"""
 
 from __future__ import annotations
 

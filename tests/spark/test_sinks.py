@@ -1,4 +1,7 @@
-"""Sinks in a session: formats of Spark, views, names of any kind, queries that go and come again."""
+"""Sinks in a session.
+
+Formats of Spark, views, names of any kind, queries that go and come again.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def test_every_sink_has_a_batch_that_is_done_again_once_and_so_has_the_tally(
             VALUES, name=kind, sink={"format": kind, "path": f"file://{tmp_path}/out/{kind}"}
         )
     with pytest.raises(
-        SettingError, match=r"out/csv is where query csv writes to.*folder of its own"
+        SettingError, match=r"query csv already writes to .*out/csv.*separate folder"
     ):
         engine.query(VALUES, name="second", sink={"format": "json", "path": f"{tmp_path}/out/csv"})
     broken = [True]

@@ -1,4 +1,8 @@
-"""Sources that are no files: generated rows are there once, also over restarts; lines of a socket in their order, never twice or lost."""
+"""Sources that are no files.
+
+Generated rows are there once, also over restarts; lines of a socket in their order, never twice or
+lost.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +53,8 @@ def check(
         assert not problem, f"{name}: {problem}"
 
 
-# -- generated rows -----------------------------------------------------------------------------------
+# -- generated rows
+# -----------------------------------------------------------------------------------
 
 GENERATED = {
     "pairs": "SELECT A.value AS x, B.value AS y FROM A, B WHERE A.value % 3 = B.value % 3 WINDOW 2 SECONDS",
@@ -68,7 +73,10 @@ START = 5_000 * SECOND
 
 
 def generated(rows: int, batches: int) -> pa.Table:
-    """What ``rate-micro-batch`` generates: all rows of a batch at one instant, a second between batches."""
+    """What ``rate-micro-batch`` generates.
+
+    All rows of a batch at one instant, a second between batches.
+    """
     values = range(rows * batches)
     times = pa.array([START + value // rows * SECOND for value in values], pa.int64()).cast(
         pa.timestamp("us")
@@ -145,7 +153,8 @@ def test_rows_at_a_rate_go_on_after_a_restart_without_gap_or_overlap(
     assert times == [times[0] + 20_000 * place for place in range(count)], "50 rows per second"
 
 
-# -- sockets ------------------------------------------------------------------------------------------
+# -- sockets
+# ------------------------------------------------------------------------------------------
 
 
 class Server:
@@ -199,7 +208,7 @@ def test_lines_come_in_their_order_and_what_a_socket_cannot_do_is_refused(
     engine = engine_at(server.port, "checkpoint")
     with pytest.raises(
         InputError,
-        match=r"stream S reads a socket, of which nobody knows whether all has come\. Run it with start\(\)",
+        match=r"stream S reads a socket, which has no end\. Run it with start\(\)",
     ):
         engine.process_available()
     engine.start()
@@ -273,7 +282,8 @@ def test_two_sockets_with_times_of_their_own_join_as_the_oracle_says(
         engine.start()
 
 
-# -- what is wrong with them ----------------------------------------------------------------------------
+# -- what is wrong with them
+# ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""The benchmark of shared windows runs on Spark: both systems count the same results, and every figure is there."""
+"""The benchmark of shared windows runs on Spark.
+
+Both systems count the same results, and every figure is there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The benchmark of state runs on Spark: batches of both engines are timed, other workers cause no rebuild, dead residents do."""
+"""The benchmark of state runs on Spark.
+
+Batches of both engines are timed, other workers cause no rebuild, dead residents do.
+"""
 
 from __future__ import annotations
 

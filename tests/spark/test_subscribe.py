@@ -1,4 +1,7 @@
-"""Subscribers on Spark: results come before their batch is complete, and again under the same marks when it is tried again."""
+"""Subscribers on Spark.
+
+Results come before their batch is complete, and again under the same marks when it is tried again.
+"""
 
 from __future__ import annotations
 
@@ -261,7 +264,7 @@ def test_subscribers_come_and_go_while_the_engine_runs(
     assert (len(taker.pieces), len(other.pieces)) == (came, heard)
     folders.check({"pairs": JOIN}, {"pairs": engine.results("pairs")})
     with pytest.raises(CatalogError, match="there is no query 'other'"):
-        engine._subscribe("other", other, 1)
+        engine._parts.reports.subscribe("other", other, 1)
 
 
 def test_a_subscriber_may_stop_the_engine(engine: SparkEngine, folders: Folders) -> None:

@@ -17,7 +17,7 @@ from tests.spark.support import Folders, rows
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 
 MARK = 777_001
-"""A number in an expression that is made to fail: the last stage computes it, in this process."""
+"""A number in an expression that is made to fail: the global stage computes it, in this process."""
 BAD = "SELECT v % k AS a, v % k + 1 AS b FROM A WINDOW 2 SECONDS"
 """Fails on a third of the rows, those whose key is 0."""
 

@@ -1,4 +1,7 @@
-"""The ``muntin`` command: results on stdout, progress on stderr, exit codes 0 done, 1 failed, 2 wrong input."""
+"""The ``muntin`` command.
+
+Results go to stdout, progress to stderr. Exit codes: 0 success, 1 failure, 2 invalid input.
+"""
 
 import atexit
 import signal
@@ -6,12 +9,12 @@ import sys
 
 
 def main() -> None:
-    """Run the command line, or name the extra that it needs.
+    """Run the command line, or name the missing extra.
 
-    Ctrl-C ends it without a traceback, also while Python imports its modules.
+    Ctrl-C ends it without a traceback, even during imports.
     """
     try:
-        from muntin.cli.app import main as run  # noqa: PLC0415 (takes seconds, and its libraries are optional)
+        from muntin.cli.app import main as run  # noqa: PLC0415 (slow, libraries are optional)
     except KeyboardInterrupt:
         sys.exit(130)
     except ModuleNotFoundError as error:
@@ -21,7 +24,7 @@ def main() -> None:
     try:
         run()
     finally:
-        # What ends from here on must not be interrupted half-way.
+        # Cleanup at exit must not be interrupted.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 

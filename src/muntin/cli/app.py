@@ -1,4 +1,4 @@
-"""All commands."""
+"""The commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from muntin import __version__
 from muntin.cli.run import RunOptions, run_app
-from muntin.cli.scripts import ScriptError, check_app, read_app
+from muntin.cli.scripts import InvalidScriptError, check_app, read_app
 from muntin.engine.explain_pipeline import describe_any
 from muntin.engine.script_check import Scope
 from muntin.errors import MuntinError, RunError, SqlError
@@ -32,14 +32,15 @@ _progress = Console(stderr=True, highlight=False)
 Script = Annotated[
     Path,
     typer.Argument(
-        help="a script of CREATE STREAM, CREATE QUERY, ... statements", show_default=False
+        help="Script of CREATE STREAM, CREATE QUERY, ... statements.", show_default=False
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="print JSON for machines")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON.")]
 AllowPath = Annotated[
     list[str] | None,
     typer.Option(
-        "--allow-path", help="folder or URL that the script may use, may be repeated; default: any"
+        "--allow-path",
+        help="Folder or URL that the script may access; repeatable. Default: any.",
     ),
 ]
 
@@ -50,7 +51,10 @@ def common(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", is_eager=True, callback=lambda wanted: _show_version(wanted=wanted)
+            "--version",
+            is_eager=True,
+            callback=lambda wanted: _show_version(wanted=wanted),
+            help="Print the version and exit.",
         ),
     ] = False,
 ) -> None:
@@ -67,13 +71,13 @@ def _show_version(*, wanted: bool) -> None:
 @app.command()
 def demo(
     seconds: Annotated[
-        float, typer.Option(min=1, help="how long to show it, from when Spark has caught up")
+        float, typer.Option(min=1, help="Duration, counted from when Spark has caught up.")
     ] = 20.0,
     rate: Annotated[
-        int, typer.Option(min=1, max=100_000, help="readings a second and stream")
+        int, typer.Option(min=1, max=100_000, help="Readings per second and stream.")
     ] = 400,
 ) -> None:
-    """Two generated sensor streams and three standing queries on a local Spark, results as they change."""
+    """Show three queries over two generated sensor streams on a local Spark."""
     from muntin.cli.demo import run_demo  # noqa: PLC0415 (pyspark takes a second to import)
 
     run_demo(seconds, rate)
@@ -84,48 +88,49 @@ def run(  # noqa: PLR0913 (typer takes options as parameters)
     script: Script,
     *,
     once: Annotated[
-        bool, typer.Option("--once", help="stop when all available input is processed")
+        bool, typer.Option("--once", help="Stop when all available input is processed.")
     ] = False,
     until: Annotated[
         str | None,
         typer.Option(
-            help="like --once, then advance time to this instant, such as '2026-01-31 12:00:00'"
+            help="Like --once, then advance time to this instant, such as '2026-01-31 12:00:00'."
         ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="folder from which a later run goes on; default: none is kept"),
+        typer.Option(help="Folder from which a later run resumes. Default: none."),
     ] = None,
     master: Annotated[
         str | None,
-        typer.Option(help="where Spark runs, as spark-submit wants it; default: in this machine"),
+        typer.Option(help="Spark master, as for spark-submit. Default: this machine."),
     ] = None,
     partitions: Annotated[
         int | None,
-        typer.Option(min=1, help="number of state partitions; default: one per core"),
+        typer.Option(min=1, help="Number of state partitions. Default: one per core."),
     ] = None,
     buckets: Annotated[int | None, typer.Option(min=1, hidden=True)] = None,
-    trigger: Annotated[str, typer.Option(help="how often a micro-batch begins")] = "0 seconds",
+    trigger: Annotated[
+        str, typer.Option(help="Interval between the starts of micro-batches.")
+    ] = "0 seconds",
     heartbeat: Annotated[
         str | None,
         typer.Option(
-            help="how far behind the clock time moves although no row comes; default: only rows move it"
+            help="Advance time without rows, to this interval behind the clock. "
+            "Default: only rows advance time."
         ),
     ] = None,
     log: Annotated[
         Path | None,
-        typer.Option(help="file to which a line is added for every batch, and for start and end"),
+        typer.Option(help="File to which a line is appended for every batch, start and end."),
     ] = None,
     allow_path: AllowPath = None,
     replace: Annotated[
         bool,
-        typer.Option(
-            "--replace", help="delete output of other runs, and of queries that have changed"
-        ),
+        typer.Option("--replace", help="Delete output of other runs and of changed queries."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a script on Spark, until Ctrl-C or with --once until its input is processed."""
+    """Run a script on Spark until Ctrl-C, or with --once until its input is processed."""
     if buckets is not None:
         typer.echo("warning: --buckets is now --partitions", err=True)
         partitions = buckets if partitions is None else partitions
@@ -149,7 +154,7 @@ def run(  # noqa: PLR0913 (typer takes options as parameters)
 
 @app.command()
 def check(script: Script, *, allow_path: AllowPath = None, as_json: AsJson = False) -> None:
-    """Parse, bind and plan a script, and look for its files and folders; exit 0, or 2 with all errors."""
+    """Check a script, its plans, files and folders; exit 0, or 2 with all errors."""
     found, errors = check_app(script, Scope(AllowedPaths.of(_given(allow_path))))
     names = [plan.query.name for plan in found.plans.values()]
     if as_json:
@@ -160,7 +165,7 @@ def check(script: Script, *, allow_path: AllowPath = None, as_json: AsJson = Fal
     for note in found.notes:
         _progress.print(f"note: {printable(note)}", markup=False, soft_wrap=True)
     if errors:
-        raise ScriptError(errors)
+        raise InvalidScriptError(errors)
     _progress.print(
         printable(f"{script}: ok, {len(names)} {'query' if len(names) == 1 else 'queries'}"),
         markup=False,
@@ -169,7 +174,7 @@ def check(script: Script, *, allow_path: AllowPath = None, as_json: AsJson = Fal
 
 
 def _given(paths: list[str] | None) -> list[str] | None:
-    """Return the paths of a repeatable option, None where it is not given (typer then has an empty list)."""
+    """Return the paths of a repeatable option, None if it is absent (an empty list in typer)."""
     return paths or None
 
 
@@ -186,7 +191,7 @@ def _to_json(error: SqlError) -> dict[str, object]:
 
 @app.command()
 def explain(script: Script, *, allow_path: AllowPath = None, as_json: AsJson = False) -> None:
-    """Print the plans of a script's queries; touches no data."""
+    """Print the plans of a script's queries without reading data."""
     plans = read_app(script, Scope(AllowedPaths.of(_given(allow_path)), files=False))
     if as_json:
         typer.echo(json.dumps([to_dict(describe_any(plan)) for plan in plans], indent=2))
@@ -197,14 +202,16 @@ def explain(script: Script, *, allow_path: AllowPath = None, as_json: AsJson = F
 @app.command()
 def test(
     scripts: Annotated[
-        list[Path], typer.Argument(help="golden scripts (.cqt)", show_default=False)
+        list[Path], typer.Argument(help="Golden scripts (.cqt).", show_default=False)
     ],
     *,
     complete: Annotated[
-        bool, typer.Option("--complete", help="write out and state blocks as they come out")
+        bool,
+        typer.Option("--complete", help="Write the actual out and state blocks into the scripts."),
     ] = False,
     setting: Annotated[
-        list[str] | None, typer.Option("--set", help="name=value, overrides the script's settings")
+        list[str] | None,
+        typer.Option("--set", help="name=value; overrides a setting of the scripts; repeatable."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -216,7 +223,7 @@ def test(
     for text in setting or []:
         name, equals, value = text.partition("=")
         if not equals:
-            raise typer.BadParameter(f"--set wants name=value, not {text!r}")
+            raise typer.BadParameter(f"--set takes name=value, not {text!r}")
         settings[name.strip()] = value.strip()
     reports = [run_file(path, complete=complete, settings=settings) for path in scripts]
     failed = [report for report in reports if not report.ok]
@@ -239,11 +246,14 @@ def test(
 
 
 def main() -> None:
-    """Run the command line; users' mistakes end with exit code 2, failures with 1, and a message, without a traceback."""
+    """Run the command line.
+
+    Users' mistakes end with exit code 2 and failures with 1, and a message instead of a traceback.
+    """
     try:
         app()
     except MuntinError as error:
-        for each in error.errors if isinstance(error, ScriptError) else [error]:
+        for each in error.errors if isinstance(error, InvalidScriptError) else [error]:
             _progress.print(f"[red]error:[/red] {escape(printable(each))}", soft_wrap=True)
         sys.exit(1 if isinstance(error, RunError) else 2)
     except BrokenPipeError:

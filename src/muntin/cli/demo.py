@@ -1,8 +1,9 @@
-"""``muntin demo``: two generated sensor streams, standing queries on a local Spark, results as they change.
+"""``muntin demo``: standing queries over two generated sensor streams on a local Spark.
 
-The data centre of paper 1: sensors of temperature and humidity, and queries over the last minute and the last hour. So that an
-hour is seen to pass, the streams' time runs :data:`SPEED` times as fast as the clock. Readings arrive as parquet files in a
-temporary folder, written while the demo runs. On a terminal everything is shown live; otherwise it is printed as lines.
+The data center of [Hammad03]: sensors of temperature and humidity, and queries over the last minute
+and the last hour. The streams' time runs :data:`SPEED` times as fast as the clock, so that an hour
+passes during the demo. Readings arrive as parquet files in a temporary folder, written while the
+demo runs. On a terminal the results are shown live; otherwise they are printed as lines.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ from muntin.spark.temp_files import HeldFolder
 from muntin.testing.generators import HUMIDITY, TEMPERATURE, Sensors, sensor_stream
 
 STREAMS = """
-CREATE STREAM Temperature (LocationId INT, Value DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = '{folder}/Temperature');
-CREATE STREAM Humidity (LocationId INT, Value DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = '{folder}/Humidity');
+CREATE STREAM Temperature (LocationId INT, Value DOUBLE, ts TIMESTAMP)
+  WITH (format = 'parquet', path = '{folder}/Temperature');
+CREATE STREAM Humidity (LocationId INT, Value DOUBLE, ts TIMESTAMP)
+  WITH (format = 'parquet', path = '{folder}/Humidity');
 """
 
 QUERIES = {
@@ -55,19 +58,19 @@ QUERIES = {
 }
 
 SPEED = 120
-"""Seconds of the streams in one second of the demo."""
+"""Seconds of stream time per second of the demo."""
 
 _STEP = 0.5
 _SHOWN = 6
 _WIDTH = 68
 _START = parse_instant("2026-01-01")
 _REPEAT = 30.0
-"""Readings repeat after so many seconds of the demo."""
+"""Seconds of the demo after which readings repeat."""
 
 
 @dataclass
 class Recent(Sink):
-    """A sink that keeps the last changes of a query as lines, and prints the last of each batch if ``printing``."""
+    """A sink that keeps the last changes of a query as lines; ``printing`` prints one per batch."""
 
     name: str
     printing: bool = False
@@ -75,7 +78,7 @@ class Recent(Sink):
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=_SHOWN))
 
     def write(self, results: pa.Table, batch: int) -> None:
-        """Take the changes of a batch."""
+        """Add the changes of a batch."""
         del batch
         self.total += len(results)
         shown = [line_of(row) for row in results.slice(max(0, len(results) - _SHOWN)).to_pylist()]
@@ -84,7 +87,7 @@ class Recent(Sink):
             print(f"{self.name:>10} {shown[-1]}", flush=True)
 
     def panel(self) -> Panel:
-        """For a terminal."""
+        """Return the changes as a panel for a terminal."""
         body = Text("\n".join(self.lines) or "nothing yet", no_wrap=True, overflow="ellipsis")
         body.highlight_regex(r"(?m)^\+.*$", "green")
         body.highlight_regex(r"(?m)^-.*$", "red")
@@ -94,7 +97,7 @@ class Recent(Sink):
 
 
 def line_of(row: dict[str, Any]) -> str:
-    """A change in a line."""
+    """Return a change as a line."""
     values = "  ".join(
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in row.items()
@@ -103,8 +106,8 @@ def line_of(row: dict[str, Any]) -> str:
     return f"{row['_op']} {row['_ts']:%H:%M:%S.%f}"[:-4] + f"  {values}"
 
 
-class Feed:
-    """Writes readings into files as time passes; a file has its name only when it is whole."""
+class ReadingsWriter:
+    """Writes readings into files as time passes; a file gets its name when it is complete."""
 
     def __init__(self, folder: Path, rate: int) -> None:
         self._folder = folder
@@ -124,16 +127,16 @@ class Feed:
         )
 
     def start(self) -> None:
-        """Begin."""
+        """Start writing."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End."""
+        """Stop writing."""
         self._ended.set()
         self._thread.join()
 
     def now(self) -> float:
-        """The streams' time, in seconds since 1970."""
+        """Return the stream time, in seconds since 1970."""
         return _START / 1e6 + self.written * _STEP * SPEED
 
     def _write_on(self) -> None:
@@ -163,24 +166,25 @@ _SENSORS = {"Temperature": TEMPERATURE, "Humidity": HUMIDITY}
 def run_demo(
     seconds: float, rate: int, last_view: Callable[[RenderableType], None] | None = None
 ) -> None:
-    """Start Spark, let readings come and show what the queries say; ``seconds`` begin when Spark has caught up with them.
+    """Start Spark, write readings and show the results of the queries.
 
-    ``last_view`` gets what a terminal shows at the end.
+    ``seconds`` are counted from when Spark has caught up. ``last_view`` gets the final view of a
+    terminal.
     """
     begin = time.monotonic()
     console = Console(highlight=False)
     with HeldFolder("demo") as folder:
         for stream in _SENSORS:
             (folder / stream).mkdir()
-        feed = Feed(folder, rate)
+        feed = ReadingsWriter(folder, rate)
         view = View(now=feed.now)
         sinks = [Recent(query) for query in QUERIES]
         screen = Screen(view, extra=lambda: _panels(sinks))
         for sink in sinks:
             sink.printing = not screen.live
         console.print(
-            f"Sensors of temperature and humidity, {rate:,} readings a second each, one second here being {SPEED // 60} minutes there. "
-            "Spark is starting.",
+            f"Sensors of temperature and humidity, {rate:,} readings per second each; "
+            f"one second of the demo is {SPEED // 60} minutes of stream time. Spark is starting.",
             soft_wrap=True,
         )
         with stopping() as stop:
@@ -204,7 +208,7 @@ def _panels(sinks: list[Recent]) -> RenderableType:
 
 
 def _first_and(engine: SparkEngine, seconds: float) -> None:
-    """Wait for the first two batches (the second has all that came during the slow first one), then so many seconds more."""
+    """Wait for two batches, of which the second catches up, then for ``seconds``."""
     while (progress := engine.progress) is None or progress["batchId"] < 1:
         if engine.await_termination(1):
             return
@@ -219,7 +223,8 @@ def _summarize(console: Console, engine: SparkEngine, sinks: list[Recent], secon
     ours = progress["muntin"]
     rows = sum(counts["rows"] for counts in ours["streams"].values())
     console.print(
-        f"{rows:,} readings in {progress['batchId'] + 1} micro-batches, {_rows_held(ours)}; {seconds:.0f} seconds with the start of Spark",
+        f"{rows:,} readings in {progress['batchId'] + 1} micro-batches, {_rows_held(ours)}; "
+        f"{seconds:.0f} seconds including the start of Spark",
         soft_wrap=True,
     )
     for sink in sinks:
@@ -231,5 +236,5 @@ def _summarize(console: Console, engine: SparkEngine, sinks: list[Recent], secon
 
 
 def _rows_held(ours: dict[str, Any]) -> str:
-    """How much is remembered."""
+    """Return the number of rows held and the watermark as text."""
     return f"{ours['rows_held']:,} rows held up to {ours['watermark'] or 'the beginning'}"

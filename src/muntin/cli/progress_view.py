@@ -1,4 +1,4 @@
-"""What a run on Spark looks like while it goes on: a table in the terminal, or plain lines, or JSON; always on stderr."""
+"""The progress of a run on Spark: a table in the terminal, plain lines, or JSON; on stderr."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from rich.text import Text
 from muntin.model.printable import printable
 
 _SPAN = 5.0
-"""Rates are over the last so many seconds."""
+"""Seconds over which rates are averaged."""
 
 _DAY = 86_400
 _REDRAW = 1.0
-"""Seconds after which a table without news is drawn again, for the lag it shows."""
+"""Seconds after which an unchanged table is redrawn, to update the lag."""
 
 Extra = Callable[[], RenderableType]
 
@@ -35,9 +35,10 @@ def _clock() -> float:
 
 @dataclass
 class View:
-    """Turns the progress of an engine into something to look at.
+    """Renders the progress of an engine.
 
-    Lag is told by ``now``, a clock of the streams' time in seconds since 1970, or by the newest row if that is None.
+    Lag is relative to ``now``, a clock of the streams' time in seconds since 1970, or to the newest
+    row if it is None.
     """
 
     now: Callable[[], float] | None = _clock
@@ -45,7 +46,7 @@ class View:
     _past: deque[tuple[float, dict[str, int]]] = field(default_factory=deque)
 
     def take(self, progress: Mapping[str, Any] | None, moment: float) -> bool:
-        """Take what an engine tells at a moment (any clock that does not jump); whether that is a new batch."""
+        """Take the progress at a moment of a monotonic clock; return whether it is a new batch."""
         if progress is None or (self._last is not None and _batch(progress) == _batch(self._last)):
             return False
         self._last = progress
@@ -60,7 +61,7 @@ class View:
         return True
 
     def rates(self) -> dict[str, float]:
-        """Rows per second of each stream lately."""
+        """Return the recent rows per second of each stream."""
         if len(self._past) < 2:
             return {}
         (begin, first), (end, last) = self._past[0], self._past[-1]
@@ -70,7 +71,10 @@ class View:
         }
 
     def lag(self) -> str:
-        """How far the watermark is behind, in words: behind the clock, or where streams tell of other days, behind the newest row."""
+        """Return the lag of the watermark as text: behind the clock, or behind the newest row.
+
+        The newest row counts if the watermark is more than a day from the clock.
+        """
         watermark, newest = (
             (_seconds(self._last["muntin"][key]) for key in ("watermark", "newest"))
             if self._last
@@ -86,7 +90,7 @@ class View:
         )
 
     def line(self) -> str:
-        """One line about the last batch."""
+        """Return one line about the last batch."""
         if self._last is None:
             return "Spark is starting"
         ours = self._last["muntin"]
@@ -102,16 +106,17 @@ class View:
             for name, count in ours["results"].items()
         )
         return (
-            f"batch {self._last['batchId']} in {_batch_seconds(self._last):.2f} s: {rows}; results: {results}; "
-            f"watermark {ours['watermark'] or 'none yet'}{self.lag()}; {ours['rows_held']:,} rows held"
+            f"batch {self._last['batchId']} in {_batch_seconds(self._last):.2f} s: {rows}; "
+            f"results: {results}; watermark {ours['watermark'] or 'none yet'}{self.lag()}; "
+            f"{ours['rows_held']:,} rows held"
         )
 
     def machine_line(self) -> str:
-        """The progress itself, as a line of JSON."""
+        """Return the progress as a line of JSON."""
         return json.dumps(self._last)
 
     def panel(self) -> RenderableType:
-        """The same for a terminal."""
+        """Return the progress as tables for a terminal."""
         if self._last is None:
             return Text("Spark is starting; the first batch takes a while", style="dim")
         ours, rates = self._last["muntin"], self.rates()
@@ -133,8 +138,9 @@ class View:
         side = TextTable.grid(padding=(0, 3))
         side.add_row(streams, queries)
         summary = (
-            f"batch {self._last['batchId']}, {_batch_seconds(self._last):.2f} s; watermark {ours['watermark'] or 'none yet'}"
-            f"{self.lag()}; {ours['rows_held']:,} rows held"
+            f"batch {self._last['batchId']}, {_batch_seconds(self._last):.2f} s; "
+            f"watermark {ours['watermark'] or 'none yet'}{self.lag()}; "
+            f"{ours['rows_held']:,} rows held"
         )
         troubles = [Text(printable(line), style="yellow") for line in _troubles(ours)]
         return Group(side, Text(summary), *troubles)
@@ -148,12 +154,12 @@ def _table(*columns: str) -> TextTable:
 
 
 def _name(text: str) -> Text:
-    """A name for a table: no markup, no control characters."""
+    """Return a name for a table, without markup and control characters."""
     return Text(printable(text))
 
 
 def _response(times: Mapping[str, float]) -> tuple[str, str, str]:
-    """Mean, 95th percentile and maximum of the last batch in words; nothing when it had no results."""
+    """Return mean, 95th percentile and maximum as text; empty if there were no results."""
     return (
         (_short(times["mean"]), _short(times["p95"]), _short(times["max"]))
         if times["max"]
@@ -162,13 +168,13 @@ def _response(times: Mapping[str, float]) -> tuple[str, str, str]:
 
 
 def _after(query: Mapping[str, Any]) -> str:
-    """The mean response time of the last batch, for a line."""
+    """Return the mean response time of the last batch, for a line."""
     mean = query["batch_response_seconds"]["mean"]
     return f" ({_short(mean)})" if mean else ""
 
 
 def _short(seconds: float) -> str:
-    """A time with three digits.
+    """Return a time with three digits.
 
     >>> [_short(seconds) for seconds in (0.0000421, 0.00421, 0.421, 4.21, 421.0)]
     ['42.1 us', '4.21 ms', '421 ms', '4.21 s', '421 s']
@@ -182,23 +188,24 @@ def _short(seconds: float) -> str:
 
 
 def _troubles(ours: Mapping[str, Any]) -> list[str]:
-    """What subscribers have missed or done."""
-    found = (
-        [
-            f"{ours['unsent']:,} results may not have come to subscribers: partitions cannot reach the driver"
-        ]
-        if ours["unsent"]
-        else []
-    )
+    """Return warnings about subscribers that missed results or failed."""
+    found = []
+    if ours["unsent"]:
+        found.append(
+            f"{ours['unsent']:,} results may not have reached subscribers: "
+            "partitions cannot connect to the driver"
+        )
     for name, query in ours["queries"].items():
         for subscriber in query["subscribers"]:
             if subscriber["rows_left_out"]:
                 found.append(
-                    f"a subscriber of {name} is too slow: {subscriber['rows_left_out']:,} results were left out for it"
+                    f"a subscriber of {name} is too slow: "
+                    f"{subscriber['rows_left_out']:,} results were dropped"
                 )
             if subscriber["failures"]:
                 found.append(
-                    f"a subscriber of {name} has failed {subscriber['failures']:,} times: {subscriber['last_failure']}"
+                    f"a subscriber of {name} has failed {subscriber['failures']:,} times: "
+                    f"{subscriber['last_failure']}"
                 )
     return found
 
@@ -222,7 +229,10 @@ def _seconds(instant: str | None) -> float | None:
 
 
 class Screen:
-    """Shows a view: live where stderr is a terminal, else a line a batch at most every ``pause`` seconds, or all as JSON."""
+    """Shows a view: live where stderr is a terminal, else as lines or as JSON.
+
+    Lines appear at most every ``pause`` seconds, JSON for every batch.
+    """
 
     def __init__(
         self, view: View, *, as_json: bool = False, pause: float = 2.0, extra: Extra | None = None
@@ -231,11 +241,11 @@ class Screen:
         self._as_json = as_json
         self._pause = pause
         self._extra = extra
-        self._told = -1e9
-        self._unsaid = False
+        self._shown_at = -1e9
+        self._pending = False
         self._console = Console(stderr=True, highlight=False)
         self.live = self._console.is_terminal and not as_json
-        # Prints of console sinks go above the table; where stdout is no terminal, they must not be drawn into it.
+        # Console sinks print above the table; if stdout is not a terminal, they bypass it.
         self._display = (
             Live(console=self._console, auto_refresh=False, redirect_stdout=sys.stdout.isatty())
             if self.live
@@ -243,16 +253,16 @@ class Screen:
         )
 
     def shown(self) -> AbstractContextManager[object]:
-        """The time during which it is shown."""
+        """Return a context during which the view is shown."""
         return self._display or nullcontext()
 
     def update(self, progress: Mapping[str, Any] | None, *, last: bool = False) -> None:
-        """Show what an engine tells; ``last``: at once, there is no later."""
+        """Show the progress of an engine; at once if it is the ``last``."""
         moment = time.monotonic()
         new = self._view.take(progress, moment)
         if self._display is not None:
-            if new or last or moment - self._told >= _REDRAW:
-                self._told = moment
+            if new or last or moment - self._shown_at >= _REDRAW:
+                self._shown_at = moment
                 panel = self._view.panel()
                 self._display.update(
                     Group(panel, self._extra()) if self._extra else panel, refresh=True
@@ -261,9 +271,9 @@ class Screen:
             if new:
                 self._print(self._view.machine_line())
         else:
-            self._unsaid = self._unsaid or new
-            if self._unsaid and (last or moment - self._told >= self._pause):
-                self._told, self._unsaid = moment, False
+            self._pending = self._pending or new
+            if self._pending and (last or moment - self._shown_at >= self._pause):
+                self._shown_at, self._pending = moment, False
                 self._print(printable(self._view.line()))
 
     def _print(self, line: str) -> None:

@@ -1,4 +1,4 @@
-"""``muntin run``: a script on Spark, until its input is processed or until it is told to stop."""
+"""``muntin run``: run a script on Spark, until its input is processed or it is stopped."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 _LOOK = 0.25
 _END = 10.0
-"""Seconds for a thread that waits for an engine to see that it has stopped."""
+"""Seconds within which a thread that waits for an engine must notice that it has stopped."""
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What the command line says about a run; ``once``: until all available input is processed."""
+    """The options of a run; under ``once`` it ends when all available input is processed."""
 
     once: bool = False
     checkpoint: Path | None = None
@@ -46,16 +46,16 @@ class RunOptions:
     allowed_paths: list[str] | None = None
     replace: bool = False
     until: str | None = None
-    """With an instant, the run is as with ``once`` and then advances time to it."""
+    """An instant: the run ends as under ``once``, after time has advanced to it."""
 
     @property
     def ends(self) -> bool:
-        """Return whether the run ends by itself."""
+        """Whether the run ends without a signal."""
         return self.once or self.until is not None
 
 
 def run_app(path: Path, options: RunOptions) -> None:
-    """Run a script. Everything that can be found wrong without Spark is found before it is started."""
+    """Run a script; report all mistakes that can be found without Spark before starting it."""
     if not read_app(path, Scope(AllowedPaths.of(options.allowed_paths), on_spark=True)):
         raise InputError(
             f"{path} leaves no query to run", hint="Add CREATE QUERY name AS SELECT ..."
@@ -87,12 +87,12 @@ def _check_times(options: RunOptions) -> None:
         other = "--once" if options.once else "--until"
         raise SettingError(
             f"--heartbeat cannot go with {other}",
-            hint="Input that is there is read again by its own time; leave out one of them",
+            hint="Available input is read by its own time; leave out one of them",
         )
 
 
 def _run(path: Path, options: RunOptions, stop: threading.Event) -> None:
-    """Run a script until it ends or ``stop`` is set; nothing is ever interrupted in the middle of a step."""
+    """Run a script until it ends or ``stop`` is set; steps are never interrupted."""
     screen = Screen(View(None) if options.ends else View(), as_json=options.as_json)
     if not options.as_json:
         Console(stderr=True, highlight=False).print("[dim]Spark is starting[/dim]")
@@ -104,7 +104,7 @@ def _run(path: Path, options: RunOptions, stop: threading.Event) -> None:
         if not stop.is_set():
             raise
     if stop.is_set():
-        _say_what_is_saved(engine, options)
+        _report_saved(engine, options)
         if options.ends:
             raise KeyboardInterrupt
 
@@ -115,9 +115,7 @@ def _run_in(
     engine.sinks.default = "console"
     engine.sinks.as_json = options.as_json
     if not sys.stdout.isatty():
-        engine.sinks.most = (
-            sys.maxsize
-        )  # for a person twenty rows a batch will do; a file or a pipe gets all
+        engine.sinks.most = sys.maxsize  # a file or a pipe gets all rows, a terminal only some
     engine.execute(read_text(path))
     if stop.is_set():
         return
@@ -128,8 +126,8 @@ def _run_in(
     watch(engine, screen, stop, engine.await_termination)
 
 
-def _say_what_is_saved(engine: SparkEngine | None, options: RunOptions) -> None:
-    """Print one line: what a run that was stopped has saved, and how to resume it."""
+def _report_saved(engine: SparkEngine | None, options: RunOptions) -> None:
+    """Print the last saved batch of a stopped run, and how to resume it."""
     if options.as_json:
         return
     batch = -1 if engine is None else engine.last_batch
@@ -143,7 +141,10 @@ def _say_what_is_saved(engine: SparkEngine | None, options: RunOptions) -> None:
     elif batch < 0:
         saved = "Nothing was lost: run the same command again"
     else:
-        saved = f"Everything up to it is saved in {options.checkpoint}: run the same command again to resume"
+        saved = (
+            f"Everything up to it is saved in {options.checkpoint}: "
+            "run the same command again to resume"
+        )
     console = Console(stderr=True, highlight=False)
     console.print(f"{done}. {saved}.", soft_wrap=True, markup=False)
 
@@ -165,7 +166,7 @@ def _engine(options: RunOptions, stop: threading.Event) -> SparkEngine:
 
 @contextmanager
 def _logging_to(path: Path | None) -> Iterator[None]:
-    """While it lasts, what Muntin logs goes to the end of a file; without one nowhere, and not into what is shown on stderr."""
+    """Append log records to a file; without one, discard them to keep them off stderr."""
     handler = logging.NullHandler() if path is None else _log_file(path)
     log = logging.getLogger("muntin")
     level = log.level
@@ -180,13 +181,13 @@ def _logging_to(path: Path | None) -> Iterator[None]:
 
 
 def _log_file(path: Path) -> logging.Handler:
-    """Writes each line with its time in UTC."""
+    """Return a handler that writes each record with its time in UTC."""
     try:
         handler = logging.FileHandler(path, encoding="utf-8")
     except OSError as error:
         raise InputError(
             f"cannot write the log {str(path)!r}: {error.strerror}",
-            hint="Give a file in a folder that is there",
+            hint="Give a file in an existing folder",
         ) from error
     formatter = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
     formatter.converter = time.gmtime
@@ -196,9 +197,10 @@ def _log_file(path: Path) -> logging.Handler:
 
 @contextmanager
 def stopping() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set; a second Ctrl-C ends at once.
+    """Yield an event that Ctrl-C and SIGTERM set; a second Ctrl-C ends at once.
 
-    Spark's own handler would cancel its jobs in the middle of a batch. Only the main thread can have handlers.
+    Spark's handler would cancel its jobs in the middle of a batch. Only the main thread can have
+    handlers.
     """
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -220,14 +222,14 @@ def stopping() -> Iterator[threading.Event]:
 def watch(
     engine: SparkEngine, screen: Screen, stop: threading.Event, wait: Callable[[], object]
 ) -> None:
-    """Show an engine until ``wait`` returns or ``stop`` is set; raise what made it fail."""
+    """Show an engine until ``wait`` returns or ``stop`` is set; raise its error if it fails."""
     failures: list[BaseException] = []
     done = threading.Event()
 
     def waiting() -> None:
         try:
             wait()
-        except BaseException as error:  # noqa: BLE001 (raised again below, in the thread that has asked)
+        except BaseException as error:  # noqa: BLE001 (raised below, in the calling thread)
             failures.append(error)
         finally:
             done.set()
@@ -237,10 +239,10 @@ def watch(
         while not done.wait(_LOOK) and not stop.is_set():
             screen.update(engine.progress)
         screen.update(engine.progress, last=True)
-    told_to = stop.is_set() and not done.is_set()
+    stopped = stop.is_set() and not done.is_set()
     engine.stop()
-    if told_to and not done.wait(_END):  # it started after the stop
+    if stopped and not done.wait(_END):  # it had started after the stop
         engine.stop()
         done.wait(_END)
-    if failures and not told_to:
+    if failures and not stopped:
         raise failures[0]

@@ -1,4 +1,4 @@
-"""Reading a script without running it: what ``check`` and ``explain`` do, and ``run`` before it starts Spark."""
+"""Scripts read without running them: by ``check``, ``explain``, and ``run`` before Spark starts."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 from muntin.engine.script_check import Scope, ScriptCheck
 from muntin.errors import InputError, SqlError
 from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import PipelinePlan
+from muntin.plan.query_plan import QueryPlan
 
 _NO_FILES = Scope(files=False)
 
 
-class ScriptError(SqlError):
-    """All that is wrong with a script; its place is that of the first error."""
+class InvalidScriptError(SqlError):
+    """All errors of a script; the place is that of the first."""
 
     def __init__(self, errors: list[SqlError]) -> None:
         self.errors = errors
@@ -24,7 +24,7 @@ class ScriptError(SqlError):
 
 
 def read_text(path: Path) -> str:
-    """The text of a script."""
+    """Return the text of a script."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
@@ -36,14 +36,14 @@ def read_text(path: Path) -> str:
 
 
 def check_app(path: Path, scope: Scope) -> tuple[ScriptCheck, list[SqlError]]:
-    """Check a script; return what it declares and all its errors."""
+    """Check a script; return its declarations and all its errors."""
     check = ScriptCheck(scope)
     return check, check.read(read_text(path))
 
 
-def read_app(path: Path, scope: Scope = _NO_FILES) -> list[JoinPlan | PipelinePlan]:
-    """The plans of the queries that a script leaves registered, in order; raise all its errors at once."""
+def read_app(path: Path, scope: Scope = _NO_FILES) -> list[JoinPlan | QueryPlan]:
+    """Return the plans of the queries that a script leaves registered; raise all its errors."""
     check, errors = check_app(path, scope)
     if errors:
-        raise ScriptError(errors)
+        raise InvalidScriptError(errors)
     return list(check.plans.values())

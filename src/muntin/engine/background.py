@@ -14,15 +14,15 @@ from muntin.engine.delivery import Deliveries
 from muntin.engine.executor import Executor
 from muntin.engine.fair_lock import Turns
 from muntin.errors import CatalogError
-from muntin.operators.scheduled_join import Pace
+from muntin.operators.join.schedule import TurnPace
 from muntin.runtime.query_group import QueryGroup
 from muntin.runtime.query_groups import QueryGroups
 from muntin.runtime.running_join import RunningJoin
 from muntin.runtime.running_query import RunningQuery
 
-_TURN = Pace(first=400_000, longest=400_000, results=1 << 12)
+_TURN = TurnPace(first=400_000, longest=400_000, results=1 << 12)
 """A turn of the executor: less than half a millisecond of joining; what was found is handed out in other turns."""
-_LONG_TURN = Pace(first=50_000_000, longest=50_000_000)
+_LONG_TURN = TurnPace(first=50_000_000, longest=50_000_000)
 
 
 _PATIENCE = 1.0

@@ -21,10 +21,18 @@ from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.settings import Settings
 from muntin.model.statistics import declared_statistics, known_statistics
 from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import Pipeline, PipelinePlan
 from muntin.plan.query import Query
-from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
-from muntin.planner.join_planner import Knowledge, plan_join
+from muntin.plan.query_plan import QueryPlan
+from muntin.plan.statement import (
+    CreateQuery,
+    CreateStream,
+    CreateTable,
+    DropStatement,
+    Set,
+    Statement,
+)
+from muntin.planner.draft import Knowledge
+from muntin.planner.query_planner import plan_query
 from muntin.planner.window_memory import check_windows
 from muntin.sql.script import read_query, read_script
 
@@ -65,23 +73,15 @@ class Declarations:
         """What is known of the streams before any row has come."""
         return Knowledge(declared=known_statistics(self.catalog))
 
-    def planned(self, query: Query, settings: Settings | None = None) -> tuple[Settings, JoinPlan]:
-        """The settings and the plan of a query that is to be added; raises if its name is taken."""
-        assert not isinstance(query, Pipeline), "a pipeline is planned by planned_pipeline"
+    def planned(
+        self, query: Query, settings: Settings | None = None
+    ) -> tuple[Settings, JoinPlan | QueryPlan]:
+        """Return the settings and the plan of a query to be added; raise if its name is taken."""
         own = self._settings_of(query, settings)
-        check_windows(query, own, self.knowledge().declared)
-        return own, plan_join(query, own, self.knowledge())
-
-    def planned_pipeline(
-        self, query: Pipeline, settings: Settings | None = None
-    ) -> tuple[Settings, PipelinePlan]:
-        """The settings and the plans of the leaves of a pipeline that is to be added; raises if its name is taken."""
-        own = self._settings_of(query, settings)
-        for leaf in query.leaves:
-            check_windows(replace(leaf, name=query.name), own, self.knowledge().declared)
-        return own, PipelinePlan(
-            query, tuple(plan_join(leaf, own, self.knowledge()) for leaf in query.leaves)
-        )
+        known = self.knowledge()
+        for join in query.joins:
+            check_windows(replace(join, name=query.name), own, known.declared)
+        return own, plan_query(query, own, known)
 
     def _settings_of(self, query: Query, settings: Settings | None) -> Settings:
         if query.name.casefold() in self.queries or self.catalog.find(query.name):
@@ -197,7 +197,7 @@ class Actions(Generic[Handle]):
     add_stream: Callable[[Stream], object]
     add_table: Callable[[Table], object]
     add_query: Callable[[Query], Handle]
-    drop: Callable[[Drop], object]
+    drop: Callable[[DropStatement], object]
 
 
 def run_script(script: str, declared: Declarations, actions: Actions[Handle]) -> list[Handle]:
@@ -216,7 +216,7 @@ def run_script(script: str, declared: Declarations, actions: Actions[Handle]) ->
                     actions.add_table(table)
                 case CreateQuery(query):
                     handles.append(actions.add_query(query))
-                case Drop():
+                case DropStatement():
                     actions.drop(statement)
                 case Set(name, value):
                     declared.set(name, value)
@@ -229,7 +229,7 @@ def located(error: MuntinError, statement: Statement) -> SqlError:
     """Return an error with its place in the script: that of the option to blame, or of the statement."""
     if isinstance(error, SqlError):
         return error
-    places = {} if isinstance(statement, Drop | Set) else statement.options
+    places = {} if isinstance(statement, DropStatement | Set) else statement.options
     return SqlError(
         error.fact, place=places.get(error.option.lower(), statement.place), hint=error.hint
     )

@@ -38,13 +38,12 @@ from muntin.model.arguments import check_name, read_timeout
 from muntin.model.catalog import Stream, Table
 from muntin.model.clock import BEFORE_ALL, Instant, format_instant, parse_instant
 from muntin.model.settings import Settings
-from muntin.operators.scheduled_join import Pace
+from muntin.operators.join.schedule import TurnPace
 from muntin.operators.workspace import Workspace
-from muntin.plan.description import Node, draw, to_dict
-from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import Pipeline, PipelinePlan
+from muntin.plan.description import Description, draw, to_dict
 from muntin.plan.query import Emit, Query
-from muntin.plan.statement import Drop
+from muntin.plan.query_plan import QueryPlan
+from muntin.plan.statement import DropStatement
 from muntin.runtime.external_quota import Governed
 from muntin.runtime.metrics import ResponseTimes
 from muntin.runtime.query_group import QueryGroup, Running
@@ -155,7 +154,7 @@ class Engine:
                 Actions(self._add_stream, load, self._add_query, self._carry_out),
             )
 
-    def _carry_out(self, drop: Drop) -> None:
+    def _carry_out(self, drop: DropStatement) -> None:
         self._drop(drop.kind, drop.name, if_exists=drop.if_exists)
 
     def stream(
@@ -232,11 +231,11 @@ class Engine:
     def _add_query(self, query: Query, settings: Settings | None = None) -> StandingQuery:
         """Run a query. One with settings of its own may be told later which rows came before it, so it has no part in others."""
         self._declared.check_query(query)
-        own, plan = self._planned(query, settings)
+        own, plan = self._declared.planned(query, settings)
         self._prepare()
-        if query.emit is Emit.CHANGES or isinstance(plan, PipelinePlan):
+        if query.emit is Emit.CHANGES or isinstance(plan, QueryPlan):
             prepare_part("changes")
-        if isinstance(plan, PipelinePlan):
+        if isinstance(plan, QueryPlan):
             prepare_part("pipelines")
         group = self._groups.place(query)
         shared = Shared(
@@ -248,7 +247,7 @@ class Engine:
             self._groups.single,
         )
         try:
-            running = group.add(query, plan, shared, alone=settings is not None)
+            running = group.add(plan, shared, alone=settings is not None)
         except BaseException:
             self._groups.tidy()
             raise
@@ -256,13 +255,6 @@ class Engine:
         self._members[query.name.casefold()] = _Member(group, time.monotonic(), group.rows_late())
         self._declared.add_query(query)
         return StandingQuery(self, query.name)
-
-    def _planned(
-        self, query: Query, settings: Settings | None
-    ) -> tuple[Settings, JoinPlan | PipelinePlan]:
-        if isinstance(query, Pipeline):
-            return self._declared.planned_pipeline(query, settings)
-        return self._declared.planned(query, settings)
 
     def _prepare(self) -> None:
         """Make ready for a query that is to be added."""
@@ -510,7 +502,7 @@ class Engine:
         live = self._live.offer(group)
         if not live:
             for running, table in group.step_joins(
-                Pace() if on_release is not None else None, silent=silent
+                TurnPace() if on_release is not None else None, silent=silent
             ):
                 if on_release is not None:
                     on_release(running.query.name, table)
@@ -593,7 +585,7 @@ class Engine:
         with self._lock:
             return [to_dict(self._described(running)) for running in self._chosen(query)]
 
-    def _described(self, running: AnyQuery) -> Node:
+    def _described(self, running: AnyQuery) -> Description:
         """The plan of a query, and the stream it waits for; where it is the only one, there is nothing to say about sharing."""
         if isinstance(running, SuspendedQuery):
             return running.described

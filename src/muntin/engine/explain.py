@@ -1,4 +1,4 @@
-"""What there is to tell of a plan, and of a query that runs by it, as a tree of facts."""
+"""The description of a plan, and of a query that runs by it, as a tree of facts."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from muntin.engine.explain_overload import describe_overload
 from muntin.model.clock import format_instant, format_interval
-from muntin.plan.description import Fact, Node
-from muntin.plan.join import Check, CodeKind, Index, JoinPlan, Prediction, Step, TreePlan
-from muntin.plan.query import Expression, Query
+from muntin.plan.description import Description, Fact
+from muntin.plan.expression import Expression
+from muntin.plan.join import Check, CodeKind, Index, JoinPlan, JoinStep, Prediction, TreePlan
+from muntin.plan.query import Query
 from muntin.runtime.metrics import Measured
 from muntin.runtime.overload import Overload
 from muntin.runtime.running_query import RunningQuery
@@ -17,8 +18,11 @@ from muntin.runtime.running_query import RunningQuery
 _SECOND = 1_000_000
 
 
-def describe_query(running: RunningQuery, why: str) -> Node:
-    """The plan of a running query, why it shares its join or not, the rows it holds, and what was measured since it runs by this plan."""
+def describe_query(running: RunningQuery, why: str) -> Description:
+    """Describe the plan of a running query, its sharing group, its rows and its measurements.
+
+    ``why`` is the reason why it shares its join or not.
+    """
     node = describe_plan(running.plan, running.query)
     held = iter(running.join.state_rows().values())
     children = [
@@ -45,8 +49,11 @@ def describe_query(running: RunningQuery, why: str) -> Node:
     return replace(node, children=tuple(children))
 
 
-def describe_plan(plan: JoinPlan, shown: Query | None = None) -> Node:
-    """How a query will be run; ``shown`` is the query if the plan is that of a join which it shares."""
+def describe_plan(plan: JoinPlan, shown: Query | None = None) -> Description:
+    """Describe the plan of a query.
+
+    ``shown`` is the query if the plan is that of a join which it shares.
+    """
     query = shown or plan.query
     timing = f"every {format_interval(query.every)}" if query.every else "at every change"
     facts = (
@@ -56,18 +63,24 @@ def describe_plan(plan: JoinPlan, shown: Query | None = None) -> Node:
         *((Fact("pipeline", plan.strategy, plan.strategy),) if plan.strategy else ()),
     )
     children = [
-        Node("sharing_group", "sharing group", (Fact("queries", [query.name], "this query alone"),))
+        Description(
+            "sharing_group", "sharing group", (Fact("queries", [query.name], "this query alone"),)
+        )
     ]
     if len(plan.query.sources) > 1:
         children.append(_join(plan))
     children += [_source(plan, place) for place in range(len(plan.query.sources))]
     children += _residuals(plan)
     columns = [column.name for column in query.select]
-    children.append(Node("output", f"select {', '.join(columns)}", (Fact("columns", columns),)))
-    return Node("query", f"query {query.name}", facts, tuple(children), ("sources", "residuals"))
+    children.append(
+        Description("output", f"select {', '.join(columns)}", (Fact("columns", columns),))
+    )
+    return Description(
+        "query", f"query {query.name}", facts, tuple(children), ("sources", "residuals")
+    )
 
 
-def _join(plan: JoinPlan) -> Node:
+def _join(plan: JoinPlan) -> Description:
     method = _method(plan)
     facts = (
         Fact("method", method, method),
@@ -76,30 +89,34 @@ def _join(plan: JoinPlan) -> Node:
         Fact("expiry", str(plan.expiry), f"expiry {plan.expiry}"),
         Fact("expiry_interval_seconds", _seconds(plan.expiry_interval)),
     )
-    reasons = [Node("reasons[]", reason, (Fact("reason", reason),)) for reason in plan.reasons]
+    reasons = [
+        Description("reasons[]", reason, (Fact("reason", reason),)) for reason in plan.reasons
+    ]
     predictions = [_prediction(plan, plan.prediction)] if plan.prediction else []
-    return Node("join", "join", facts, (*reasons, *predictions), ("reasons",))
+    return Description("join", "join", facts, (*reasons, *predictions), ("reasons",))
 
 
-def _prediction(plan: JoinPlan, prediction: Prediction) -> Node:
+def _prediction(plan: JoinPlan, prediction: Prediction) -> Description:
     query, order = plan.query, prediction.order
     work = Fact("work", prediction.work, f"{prediction.work:.2g} seconds of work a second")
     others = [_alternative(query, place, cost) for cost, place in prediction.others]
     comparisons = f"{_number(prediction.cost)} comparisons per second predicted"
     if plan.tree is not None:
         without = [_alternative(query, order, prediction.cost)] if order else []
-        return Node("prediction", "predicted", (work,), (*without, *others), ("alternatives",))
+        return Description(
+            "prediction", "predicted", (work,), (*without, *others), ("alternatives",)
+        )
     label = (
         f"order {', '.join(_aliases(query, order))}"
         if order
         else "an order of its own for each origin"
     )
     facts = (*_predicted(query, order, prediction.cost, comparisons), work)
-    return Node("prediction", label, facts, tuple(others), ("alternatives",))
+    return Description("prediction", label, facts, tuple(others), ("alternatives",))
 
 
-def _alternative(query: Query, order: Sequence[int], cost: float) -> Node:
-    return Node(
+def _alternative(query: Query, order: Sequence[int], cost: float) -> Description:
+    return Description(
         "alternatives[]",
         f"instead of {', '.join(_aliases(query, order))}",
         _predicted(query, order, cost, _number(cost)),
@@ -114,7 +131,7 @@ def _predicted(
     )
 
 
-def _source(plan: JoinPlan, place: int) -> Node:
+def _source(plan: JoinPlan, place: int) -> Description:
     query = plan.query
     source, planned = query.sources[place], plan.sources[place]
     relation = (
@@ -128,13 +145,13 @@ def _source(plan: JoinPlan, place: int) -> Node:
     )
     filters = [_readable(query, expression) for expression in planned.filters]
     children = [
-        Node("filters[]", f"filter {condition}", (Fact("condition", condition),))
+        Description("filters[]", f"filter {condition}", (Fact("condition", condition),))
         for condition in filters
     ]
     children += [_index(plan, place, index) for index in planned.indexes]
     if len(query.sources) > 1 and not source.stored:
         children.append(_order(plan, place))
-    return Node(
+    return Description(
         "sources[]",
         f"source {relation} {source.window}",
         facts,
@@ -143,7 +160,7 @@ def _source(plan: JoinPlan, place: int) -> Node:
     )
 
 
-def _with_rows(source: Node, rows: int) -> Node:
+def _with_rows(source: Description, rows: int) -> Description:
     return replace(
         source,
         facts=(
@@ -153,10 +170,10 @@ def _with_rows(source: Node, rows: int) -> Node:
     )
 
 
-def _index(plan: JoinPlan, place: int, index: Index) -> Node:
+def _index(plan: JoinPlan, place: int, index: Index) -> Description:
     keys = _keys(plan, place, index)
     label = f"index on {', '.join(keys)} ({_buckets(index)})" if keys else "all rows in one chain"
-    return Node("indexes[]", label, (Fact("keys", keys), Fact("buckets", index.buckets)))
+    return Description("indexes[]", label, (Fact("keys", keys), Fact("buckets", index.buckets)))
 
 
 def _buckets(index: Index) -> str:
@@ -169,17 +186,20 @@ def _keys(plan: JoinPlan, place: int, index: Index) -> list[str]:
     return [_code(plan, place, code) for code in index.codes]
 
 
-def _order(plan: JoinPlan, origin: int) -> Node:
-    """Where a new row of a source looks, in order, and what it checks there besides the keys of an index."""
+def _order(plan: JoinPlan, origin: int) -> Description:
+    """Describe where a new row of a source looks, in order, and what it checks there.
+
+    Keys of an index are not repeated.
+    """
     if plan.tree is not None:
         return _way_up(plan, plan.tree, origin)
     ways = " > ".join(_way(plan, step, origin) for step in plan.orders[origin])
     steps = tuple(_step(plan, step, origin) for step in plan.orders[origin])
-    return Node("order", f"a new row looks into {ways}", (), steps, ("steps",))
+    return Description("order", f"a new row looks into {ways}", (), steps, ("steps",))
 
 
-def _way_up(plan: JoinPlan, tree: TreePlan, leaf: int) -> Node:
-    """The siblings that a new row and what it makes look into, up to the root."""
+def _way_up(plan: JoinPlan, tree: TreePlan, leaf: int) -> Description:
+    """Return the siblings that a new row and what it makes look into, up to the root."""
     aliases = [source.alias for source in plan.query.sources]
     steps = []
     for climb in tree.climbs[leaf]:
@@ -196,26 +216,29 @@ def _way_up(plan: JoinPlan, tree: TreePlan, leaf: int) -> Node:
         steps.append(
             (
                 f"{' with '.join(aliases[s] for s in members)} ({'index' if found else 'scan'})",
-                Node("steps[]", "", facts),
+                Description("steps[]", "", facts),
             )
         )
     ways = " > ".join(text for text, _ in steps)
-    return Node(
+    return Description(
         "order", f"a new row looks into {ways}", (), tuple(node for _, node in steps), ("steps",)
     )
 
 
-def _way(plan: JoinPlan, step: Step, origin: int) -> str:
+def _way(plan: JoinPlan, step: JoinStep, origin: int) -> str:
     alias = plan.query.sources[step.source].alias
     return f"({alias} new)" if step.source == origin else f"{alias} ({_access(plan, step)})"
 
 
-def _access(plan: JoinPlan, step: Step) -> str:
+def _access(plan: JoinPlan, step: JoinStep) -> str:
     return "index" if _step_keys(plan, step) else "scan"
 
 
-def _step_keys(plan: JoinPlan, step: Step) -> list[str]:
-    """The keys by which a step looks rows up; none where it looks at all rows of a window."""
+def _step_keys(plan: JoinPlan, step: JoinStep) -> list[str]:
+    """Return the keys by which a step looks rows up.
+
+    None where it looks at all rows of a window.
+    """
     return (
         []
         if step.index is None
@@ -223,7 +246,7 @@ def _step_keys(plan: JoinPlan, step: Step) -> list[str]:
     )
 
 
-def _step(plan: JoinPlan, step: Step, origin: int) -> Node:
+def _step(plan: JoinPlan, step: JoinStep, origin: int) -> Description:
     alias = plan.query.sources[step.source].alias
     checks = [_check(plan, step, check) for check in _further_checks(plan, step)]
     facts = (
@@ -232,11 +255,13 @@ def _step(plan: JoinPlan, step: Step, origin: int) -> Node:
         Fact("keys", _step_keys(plan, step)),
         Fact("checks", checks),
     )
-    return Node("steps[]", f"in {alias} checks {' and '.join(checks)}" if checks else "", facts)
+    return Description(
+        "steps[]", f"in {alias} checks {' and '.join(checks)}" if checks else "", facts
+    )
 
 
-def _further_checks(plan: JoinPlan, step: Step) -> list[Check]:
-    """The checks of a step without those that repeat the keys of its index."""
+def _further_checks(plan: JoinPlan, step: JoinStep) -> list[Check]:
+    """Return the checks of a step without those that repeat the keys of its index."""
     if step.index is None:
         return list(step.checks)
     codes = plan.sources[step.source].indexes[step.index].codes
@@ -248,7 +273,7 @@ def _further_checks(plan: JoinPlan, step: Step) -> list[Check]:
     ]
 
 
-def _check(plan: JoinPlan, step: Step, check: Check) -> str:
+def _check(plan: JoinPlan, step: JoinStep, check: Check) -> str:
     return f"{_code(plan, step.source, check.code)} {check.operator} {_code(plan, check.source, check.source_code)}"
 
 
@@ -256,8 +281,11 @@ def _code(plan: JoinPlan, source: int, code: int) -> str:
     return _readable(plan.query, plan.sources[source].codes[code].expression)
 
 
-def _residuals(plan: JoinPlan) -> list[Node]:
-    """The conditions that candidates still have to meet; keys that were compared by their hashes are among them."""
+def _residuals(plan: JoinPlan) -> list[Description]:
+    """Return the conditions that candidates still have to meet.
+
+    Keys that were compared by their hashes are among them.
+    """
     query = plan.query
     hashed = {
         code.expression.sql
@@ -276,13 +304,13 @@ def _residuals(plan: JoinPlan) -> list[Node]:
         fact = Fact("hashed_keys", repeated)
         label = f"then keep {_readable(query, residual)}{', hashed keys checked again' if repeated else ''}"
         nodes.append(
-            Node("residuals[]", label, (Fact("condition", _readable(query, residual)), fact))
+            Description("residuals[]", label, (Fact("condition", _readable(query, residual)), fact))
         )
     return nodes
 
 
-def _measured(measured: Measured, prediction: Prediction | None, *, tree: bool) -> Node:
-    """What was counted by this plan, the prediction beside it."""
+def _measured(measured: Measured, prediction: Prediction | None, *, tree: bool) -> Description:
+    """Describe what was measured under this plan, beside the prediction."""
     rate = measured.a_second("comparisons")
     facts = [
         Fact("since", format_instant(measured.since)),
@@ -302,7 +330,7 @@ def _measured(measured: Measured, prediction: Prediction | None, *, tree: bool) 
         for name, count in measured.counts.items()
     )
     label = f"measured since {format_instant(measured.since)}, {_number(measured.seconds)} seconds"
-    return Node("measured", label, tuple(facts), (Node("counts", "in all", counts),))
+    return Description("measured", label, tuple(facts), (Description("counts", "in all", counts),))
 
 
 def _method(plan: JoinPlan) -> str:
@@ -326,7 +354,7 @@ def _aliases(query: Query, order: Sequence[int]) -> list[str]:
 
 
 def _readable(query: Query, expression: Expression) -> str:
-    """The expression with columns as users write them."""
+    """Return the expression with columns as users write them."""
     text = expression.sql
     for reference in sorted(expression.references, reverse=True):
         text = text.replace(
@@ -340,5 +368,5 @@ def _seconds(micros: int | None) -> float | None:
 
 
 def _number(value: float) -> str:
-    """A number with three digits that count, or all before the point."""
+    """Return a number with three digits that count, or all before the point."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from muntin.model.clock import format_interval
-from muntin.plan.description import Fact, Node
+from muntin.plan.description import Description, Fact
 from muntin.runtime.overload import Overload
 
 
-def describe_overload(overload: Overload) -> Node:
-    """Whether a join is overloaded, who may probe then, and what was decided last."""
-    adapter, operator = overload.adapter, overload.operator
+def describe_overload(overload: Overload) -> Description:
+    """Return whether a join is overloaded, who may probe then, and what was decided last."""
+    adapter, limiter = overload.adapter, overload.limiter
     policy, period, stale = (
         adapter.config.policy,
-        operator.limiting.period,
-        operator.stale_results(),
+        limiter.limiting.period,
+        limiter.stale_results(),
     )
-    limit = operator.budgets.cap
+    limit = limiter.budgets.cap
     facts = [
         Fact("overloaded", adapter.overloaded),
         Fact(
@@ -30,7 +30,7 @@ def describe_overload(overload: Overload) -> Node:
     label = (
         "overload adapt: limited now" if adapter.overloaded else "overload adapt: not limited now"
     )
-    return Node(
+    return Description(
         "overload",
         label,
         tuple(facts),
@@ -39,12 +39,12 @@ def describe_overload(overload: Overload) -> Node:
     )
 
 
-def _budgets(overload: Overload) -> list[Node]:
+def _budgets(overload: Overload) -> list[Description]:
     nodes = []
     for name, rate in overload.budgets().items():
         text = "all" if rate is None else f"{rate:,.4g} a second"
         nodes.append(
-            Node(
+            Description(
                 "budgets[]",
                 f"{name}: {text}",
                 (Fact("half_way_join", name), Fact("probes_a_second", rate)),
@@ -53,13 +53,15 @@ def _budgets(overload: Overload) -> list[Node]:
     return nodes
 
 
-def _decisions(overload: Overload) -> list[Node]:
-    """The last decision."""
+def _decisions(overload: Overload) -> list[Description]:
+    """Return the last decision."""
     nodes = []
     for last in list(overload.adapter.decisions)[-1:]:
         told = {name: str(last[name]) for name in ("cycle", "decision", "reason")}
         label = f"decided after cycle {told['cycle']}: {told['decision']}, since {told['reason']}"
         nodes.append(
-            Node("decisions[]", label, tuple(Fact(name, text) for name, text in told.items()))
+            Description(
+                "decisions[]", label, tuple(Fact(name, text) for name, text in told.items())
+            )
         )
     return nodes

@@ -1,4 +1,7 @@
-"""What there is to tell of a pipeline: its operators as a tree, and below them the joins as :mod:`muntin.engine.explain` tells of them."""
+"""The description of a plan tree.
+
+Its operators as a tree, and below them the joins as :mod:`muntin.engine.explain` tells of them.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,10 @@ from dataclasses import dataclass, replace
 
 from muntin.engine.explain import describe_plan, describe_query
 from muntin.model.clock import format_interval
-from muntin.plan.description import Fact, Node
+from muntin.plan.description import Description, Fact
 from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import (
-    Combine,
-    Distinct,
-    GroupBy,
-    Leaf,
-    PipelinePlan,
-    SetOperation,
-    Stored,
-)
-from muntin.plan.pipeline import Node as PlanNode
-from muntin.plan.query import Expression
+from muntin.plan.node import Node
+from muntin.plan.query_plan import QueryPlan
 from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.running_query import RunningQuery
 
@@ -34,19 +28,24 @@ class Kept:
     shared: bool
 
 
-def describe_any(plan: JoinPlan | PipelinePlan) -> Node:
-    """How a query of either kind will be run."""
-    return describe_pipeline(plan) if isinstance(plan, PipelinePlan) else describe_plan(plan)
+def describe_any(plan: JoinPlan | QueryPlan) -> Description:
+    """Describe the plan of any query."""
+    return describe_pipeline(plan) if isinstance(plan, QueryPlan) else describe_plan(plan)
 
 
-def describe_pipeline(plan: PipelinePlan) -> Node:
-    """How a pipeline will be run."""
-    return _described(plan, iter([describe_plan(leaf) for leaf in plan.leaves]), iter(()))
+def describe_pipeline(plan: QueryPlan) -> Description:
+    """Describe the plan of a query with operators above its joins."""
+    return _described(plan, iter([describe_plan(leaf) for leaf in plan.joins]), iter(()))
 
 
-def describe_running_pipeline(running: RunningPipeline, why: Callable[[RunningQuery], str]) -> Node:
-    """The plan of a running pipeline, with what its operators keep; ``why`` tells of its leaves why they share their joins or not."""
-    plan = PipelinePlan(running.query, tuple(leaf.plan for leaf in running.leaves))
+def describe_running_pipeline(
+    running: RunningPipeline, why: Callable[[RunningQuery], str]
+) -> Description:
+    """Return the plan of a running pipeline, with what its operators keep.
+
+    ``why`` tells of its leaves why they share their joins or not.
+    """
+    plan = QueryPlan(running.query, tuple(leaf.plan for leaf in running.leaves))
     leaves = [describe_query(leaf, why(leaf)) for leaf in running.leaves]
     kept = [
         Kept(entries, shared)
@@ -55,7 +54,9 @@ def describe_running_pipeline(running: RunningPipeline, why: Callable[[RunningQu
     return _described(plan, iter(leaves), iter(kept))
 
 
-def _described(plan: PipelinePlan, leaves: Iterator[Node], entries: Iterator[Kept]) -> Node:
+def _described(
+    plan: QueryPlan, leaves: Iterator[Description], entries: Iterator[Kept]
+) -> Description:
     query = plan.query
     timing = f"every {format_interval(query.every)}" if query.every else "at every change"
     facts = (
@@ -63,90 +64,27 @@ def _described(plan: PipelinePlan, leaves: Iterator[Node], entries: Iterator[Kep
         Fact("emit", str(query.emit), f"emits {query.emit} {timing}"),
         Fact("every_seconds", query.every / _SECOND if query.every else None),
     )
-    return Node(
+    return Description(
         "query", f"query {query.name}", facts, (_node(query.root, leaves, entries),), ("operators",)
     )
 
 
-def _node(node: PlanNode, leaves: Iterator[Node], entries: Iterator[Kept]) -> Node:
-    """An operator with its inputs, which come first in what is told of them."""
+def _node(node: Node, leaves: Iterator[Description], entries: Iterator[Kept]) -> Description:
+    """Describe an operator and its inputs; ``leaves`` and ``entries`` have the inputs first."""
     inputs = tuple(_node(child, leaves, entries) for child in node.inputs)
-    if isinstance(node, Leaf):
-        leaf = next(leaves)
-        return replace(
-            leaf,
-            key="operators[]",
-            label="join below" if len(node.query.sources) > 1 else "rows below",
-        )
-    label, facts = _told(node)
-    if not isinstance(node, Stored):
-        kept = next(entries, None)
-        facts += (
-            ()
-            if kept is None
-            else (Fact("entries", kept.entries, f"{kept.entries:,} entries kept"),)
-        )
-        facts += (
-            (Fact("shared", True, "run once for all queries that have it"),)
-            if kept and kept.shared
-            else ()
-        )
-    return Node(
-        "operators[]",
-        label,
-        (Fact("operator", type(node).__name__), *facts),
-        inputs,
-        ("operators",),
-    )
+    if node.is_leaf:
+        return replace(next(leaves), key="operators[]", label=f"{node.label} below")
+    facts = (Fact("operator", type(node).__name__), *node.facts)
+    kept = None if node.is_table else next(entries, None)
+    if kept is not None:
+        facts += (Fact("entries", kept.entries, f"{kept.entries:,} entries kept"),)
+        if kept.shared:
+            facts += (Fact("shared", True, "run once for all queries that have it"),)
+    return Description("operators[]", node.label, facts, inputs, ("operators",))
 
 
-def describe_tree(node: PlanNode) -> str:
-    """The operators of a tree in one line, from the top down."""
-    match node:
-        case Leaf(query):
-            return (
-                "what buckets send"
-                if not query.sources
-                else "join"
-                if len(query.sources) > 1
-                else "rows"
-            )
-        case _:
-            label = _told(node)[0]
-            return (
-                f"{label} ({', '.join(describe_tree(child) for child in node.inputs)})"
-                if node.inputs
-                else label
-            )
-
-
-def _told(node: PlanNode) -> tuple[str, tuple[Fact, ...]]:
-    match node:
-        case Distinct():
-            return "distinct", ()
-        case SetOperation(operator):
-            return operator.value.lower(), ()
-        case Stored(source):
-            return f"table {source.relation}", (Fact("relation", source.relation),)
-        case GroupBy(child, keys, aggregates, having, select):
-            names = [aggregate.text for aggregate in aggregates]
-            shown = f"group by {keys} of the columns below" if keys else "one group"
-            facts = [
-                Fact("keys", [child.schema.names[place] for place in range(keys)]),
-                Fact("aggregates", names, ", ".join(names)),
-            ]
-            facts += [Fact("having", having.sql, f"having {_plain(having)}")] if having else []
-            return shown, (*facts, Fact("columns", [column.name for column in select]))
-        case Combine(_, predicates, select):
-            conditions = [_plain(predicate.expression) for predicate in predicates]
-            text = f"where {' and '.join(conditions)}" if conditions else ""
-            return "select over the inputs", (
-                Fact("conditions", conditions, text),
-                Fact("columns", [column.name for column in select]),
-            )
-        case Leaf():
-            raise AssertionError("told of by its join")
-
-
-def _plain(expression: Expression) -> str:
-    return expression.sql.replace('"', "")
+def describe_tree(node: Node) -> str:
+    """Return the operators of a tree in one line, from the top down."""
+    if not node.inputs:
+        return node.label
+    return f"{node.label} ({', '.join(describe_tree(child) for child in node.inputs)})"

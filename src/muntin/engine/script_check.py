@@ -11,8 +11,15 @@ from muntin.errors import MuntinError, SqlError
 from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.formats import is_foreign
 from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import Pipeline, PipelinePlan
-from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
+from muntin.plan.query_plan import QueryPlan
+from muntin.plan.statement import (
+    CreateQuery,
+    CreateStream,
+    CreateTable,
+    DropStatement,
+    Set,
+    Statement,
+)
 from muntin.sql.script import Mistakes, read_all
 
 
@@ -37,7 +44,7 @@ class ScriptCheck:
     """
 
     scope: Scope
-    plans: dict[str, JoinPlan | PipelinePlan] = field(default_factory=dict)
+    plans: dict[str, JoinPlan | QueryPlan] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -66,7 +73,7 @@ class ScriptCheck:
                 self._take_table(statement)
             case CreateQuery():
                 self._take_query(statement)
-            case Drop():
+            case DropStatement():
                 self._drop(statement)
             case Set(name, value):
                 self._declared.set(name, value)
@@ -100,16 +107,13 @@ class ScriptCheck:
         for mistake in mistakes:
             self._note(mistake, statement)
         try:
-            if isinstance(query, Pipeline):
-                _, self.plans[query.name] = self._declared.planned_pipeline(query)
-            else:
-                _, self.plans[query.name] = self._declared.planned(query)
+            _, self.plans[query.name] = self._declared.planned(query)
         except MuntinError:
             self._mistakes.broken.add(query.name.casefold())
             raise
         self._declared.add_query(query)
 
-    def _drop(self, statement: Drop) -> None:
+    def _drop(self, statement: DropStatement) -> None:
         if statement.name.casefold() in self._mistakes.broken:
             self._mistakes.broken.discard(statement.name.casefold())
         elif statement.kind != "query":

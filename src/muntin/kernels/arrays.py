@@ -20,6 +20,7 @@ HalfTable = Annotated[npt.NDArray[np.int32], 2]
 Octets = Annotated[npt.NDArray[np.int8], 1]
 RealTable = Annotated[npt.NDArray[np.float64], 2]
 Reals = Annotated[npt.NDArray[np.float64], 1]
+Flags = Annotated[npt.NDArray[np.bool_], 1]
 Table = Annotated[npt.NDArray[np.int64], 2]
 
 
@@ -117,6 +118,15 @@ class QueueArrays(NamedTuple):
     pairs: Table
 
 
+class SlotArrays(NamedTuple):
+    """A batch of changes by group; see :class:`muntin.state.group_table.Slots`."""
+
+    groups: Integers
+    run_rows: Integers
+    run_slots: Integers
+    slot_groups: Integers
+
+
 class Walk(NamedTuple):
     """Scratch of a walk along a join order, inside a kernel.
 
@@ -139,7 +149,10 @@ class Stamp(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """New rows of a store, ``low`` to ``high - 1``; ``events[first + seq - low]`` is a row's event."""
+    """New rows of a store, ``low`` to ``high - 1``.
+
+    ``events[first + seq - low]`` is a row's event.
+    """
 
     low: int
     high: int

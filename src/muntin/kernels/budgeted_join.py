@@ -1,4 +1,6 @@
-"""The tree join under probe budgets ([Mukherji11, sections 2 and 4]): all rows are stored, some probe.
+"""The tree join under probe budgets: all rows are stored, some probe.
+
+See [Mukherji11, sections 2 and 4].
 
 The join is that of :mod:`muntin.kernels.tree_join` under another policy. Before a row or partial
 match probes its sibling, :func:`may_probe` decides: a half join has a budget per cycle of event
@@ -84,14 +86,14 @@ from muntin.kernels.rows import mix, row_address
 from muntin.kernels.tree_join import Limits, Policy, make_tree_join
 
 EMPTY_CYCLES = 8
-"""Cycles without rows that get samples after one with rows: enough for averages to fall to nothing."""
+"""Empty cycles that get samples after one with rows: enough for averages to fall to nothing."""
 _RECOUNT = 8
-"""Partial matches are counted anew when the rows and partial matches that came since are an eighth of them ..."""
+"""Partial matches are counted again when as many rows and partial matches came as an eighth ..."""
 _AT_LEAST_EVERY = 64
-"""... or after so many cycles."""
+"""... or after this number of cycles."""
 
 
-# -- cycles --------------------------------------------------------------------------------------------
+# -- cycles ----------------------------------------------------------------------------------------
 
 
 @inline
@@ -224,7 +226,8 @@ def finish_cycles(arena, tree, budgets, now, samples, scratch):
 def begin_cycle(budgets, rates, now):
     """Set the budgets of the cycle of ``now``.
 
-    The rates of the half joins are followed by that of all together and its budget in the last cycle.
+    The rates of the half joins are followed by that of all together and its budget in the last
+    cycle.
     """
     half_joins, cycles = budgets.half_joins, budgets.cycles
     cycle = now // cycles[P_PERIOD]
@@ -234,7 +237,7 @@ def begin_cycle(budgets, rates, now):
     for h in range(joins):
         half_joins[h, H_EXPECTED] = half_joins[h, H_BEFORE] if last == cycle - 1 else np.int64(0)
         rate = rates[h]
-        # The whole part of what has come together until then, so that fractions are not lost.
+        # The integer part of what has accrued until then, so that fractions are not lost.
         half_joins[h, H_BUDGET] = (
             np.int64(-1)
             if rate < 0.0
@@ -297,7 +300,8 @@ def may_probe(budgets, h):
             if cycles[P_CHOICE] == NEWEST_FIRST and half_joins[h, H_ARRIVED] <= expected - budget:
                 return False
             if cycles[P_CHOICE] == RANDOMLY:
-                # By the number in the cycle: what came before it makes no difference, so a replay from any cycle draws the same.
+                # By the number in the cycle: what came before it makes no difference, so a replay
+                # from any cycle draws the same.
                 drawn = mix(
                     np.int64(
                         mix(np.int64(mix(np.int64(mix(cycles[P_SEED])) ^ h)) ^ cycles[P_CYCLE])

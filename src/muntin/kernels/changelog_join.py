@@ -1,6 +1,7 @@
-"""The join loop that also takes rows back: every row at the instant it leaves its window (EMIT CHANGES).
+"""The join loop that also retracts: for every row at the instant it leaves its window.
 
-Returns what the loops of :mod:`muntin.kernels.nway_join` return, and is called again in the same way.
+It runs EMIT CHANGES, returns what the loops of :mod:`muntin.kernels.nway_join` return, and is
+called again in the same way.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def retract(arena, program, s, seq, stamp, walk, output, count):
 
 @inline
 def expire_due(arena, program, event, now, walk, output, count):
-    """Retract for all rows of time windows that end at or before ``now``, in order of their ends."""
+    """Retract for all rows of time windows that end by ``now``, in order of their ends."""
     words, stores = arena.words, arena.stores
     while count <= output.out.shape[1]:
         due = now + 1

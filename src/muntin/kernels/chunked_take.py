@@ -1,8 +1,8 @@
 """Gathering values at many positions from a column in pieces.
 
-The pieces are Arrow buffers, known by their addresses. A coarse table leads from a position to the piece that holds
-it (or one shortly before), so a value costs two loads however many pieces there are, and the cache line of a later
-value is asked for meanwhile.
+The pieces are Arrow buffers, known by their addresses. A coarse table leads from a position to the
+piece that holds it (or one shortly before), so a value costs two loads however many pieces there
+are, and the cache line of a later value is asked for meanwhile.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _AHEAD = 16
 
 @inline
 def place_of(starts, table, rank):
-    """The piece in which a row stands, by its rank among all rows."""
+    """Return the piece in which a row stands, by its rank among all rows."""
     piece = table[rank >> BLOCK_BITS]
     while rank >= starts[piece + 1]:
         piece += 1
@@ -25,7 +25,10 @@ def place_of(starts, table, rank):
 
 @kernel("(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
 def gather_words(addresses, starts, table, ranks, out):
-    """Copy 64-bit values at ``ranks``; piece ``i`` begins at an address and holds ranks ``starts[i]`` to ``starts[i + 1] - 1``."""
+    """Copy 64-bit values at ``ranks``.
+
+    Piece ``i`` begins at an address and holds ranks ``starts[i]`` to ``starts[i + 1] - 1``.
+    """
     for i in range(ranks.shape[0]):
         if i + _AHEAD < ranks.shape[0]:
             later = ranks[i + _AHEAD]
@@ -38,7 +41,7 @@ def gather_words(addresses, starts, table, ranks, out):
 
 @kernel("(int64[::1], int64[::1], int64[::1], int64[::1], int32[::1])")
 def gather_halves(addresses, starts, table, ranks, out):
-    """The same for 32-bit values."""
+    """Return the same for 32-bit values."""
     for i in range(ranks.shape[0]):
         if i + _AHEAD < ranks.shape[0]:
             later = ranks[i + _AHEAD]

@@ -1,4 +1,7 @@
-"""The time, for kernels that run by the clock: the same monotonic clock that Python's ``time.monotonic_ns`` reads."""
+"""The time, for kernels that run by the clock.
+
+The same monotonic clock that Python's ``time.monotonic_ns`` reads.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,8 @@ def now_ns(typing_context: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         del context, signature, arguments
-        # libc's function by its name, so that compiled code can be cached: the address is found anew in every process.
+        # libc's function by its name, so that compiled code can be cached: the address is
+        # found again in every process.
         word, half = ir.IntType(64), ir.IntType(32)
         moment = ir.LiteralStructType([word, word])
         kind = ir.FunctionType(half, [half, moment.as_pointer()])

@@ -1,7 +1,10 @@
-"""What an operator that has every row once says about its rows, when each of them has an end of its own (paper 2, section 4.1)."""
+"""Changes of a result without duplicates whose rows have ends ([HammadTR, section 4.1])."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from muntin.kernels.arrays import Flags, Integers, SlotArrays
 from muntin.kernels.jit import inline, kernel
 
 UNSAID = -(2**63)
@@ -14,7 +17,7 @@ LEFT = 2
 
 @inline
 def end_of(rule, left, right):
-    """Until when a row is in the result as far as its duplicates tell, by the ends of those that stay longest on either side."""
+    """Return the end of a row in the result, from the last ends of duplicates on either side."""
     if rule == LEFT:
         return left
     if rule == LESSER:
@@ -22,21 +25,35 @@ def end_of(rule, left, right):
     return max(left, right)
 
 
-@kernel(
-    "(int64[::1], int64[::1], int64[::1], boolean[::1], int64[::1], int64[::1], int64[::1], int64[::1], boolean[::1], int64,"
-    " int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])",
-    part="pipelines",
-)
-def report_slots(
-    groups, signs, ends, lefts, times, run_rows, run_slots, slot_groups, present, rule, left_ends, right_ends, said, out_signs, out_ends
-):  # fmt: skip
-    """For each slot what is to be said after its run: +1 with an end, -1 with the end that is taken back, or nothing (0).
+class ChangeArrays(NamedTuple):
+    """Changes of rows: when, +1 or -1, until when, and whether each is of the left side."""
 
-    ``said`` has for each group the end that was said last. A row is said when it comes into the result, and again when the end
-    is reached that was said of it while a duplicate is still there. It is taken back when it is no longer in the result before that.
-    The greatest ends of duplicates may be those of rows that were taken back since. Then a row is said with too late an end and taken
-    back; the other way round cannot be.
+    times: Integers
+    signs: Integers
+    ends: Integers
+    lefts: Flags
+
+
+class EndArrays(NamedTuple):
+    """Per group the greatest ends of duplicates on either side, and the end reported last."""
+
+    left: Integers
+    right: Integers
+    said: Integers
+
+
+@kernel(SlotArrays, ChangeArrays, Flags, int, EndArrays, Integers, Integers, part="pipelines")
+def report_slots(slots, changes, present, rule, group_ends, out_signs, out_ends):
+    """Write what each slot reports after its run: +1 and an end, -1 and the end retracted, or 0.
+
+    A row is reported when it enters the result, and again when its reported end is reached while a
+    duplicate is still there. It is retracted when it leaves the result before that. The greatest
+    ends of duplicates may be those of rows that were retracted since. Then a row is reported with
+    too late an end and retracted; the opposite cannot happen.
     """
+    groups, run_rows, run_slots, slot_groups = slots
+    times, signs, ends, lefts = changes
+    left_ends, right_ends, said = group_ends
     for run in range(run_rows.shape[0] - 1):
         now = times[run_rows[run]]
         for i in range(run_rows[run], run_rows[run + 1]):

@@ -1,10 +1,10 @@
-"""The commonest join, written out: two windows, one equality on one code, every row as it comes.
+"""The most common join, specialized: two windows, one equality on one code, rows as they come.
 
-Does what :func:`muntin.kernels.nway_join.join_arrivals` does under our own expiry for such a plan, with the same
-results in the same order and the same counts, in about half the time: a row is hashed once, each side's numbers
-are at hand, and no program is read. Applies when both stores have rows of three words (coordinate, place,
-code) under one index on the code with heads side by side, neither window is partitioned, and the code's equality
-is the only check.
+Does what :func:`muntin.kernels.nway_join.join_arrivals` does under the engine's own expiry for that
+plan, with the same results in the same order and the same counts, in about half the time: a row is
+hashed once, each side's numbers are at hand, and no program is read. Applies when both stores have
+rows of three words (coordinate, place, code) under one index on the code with heads side by side,
+neither window is partitioned, and the code's equality is the only check.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _RING_AHEAD = 32 * _WIDTH
 
 @inline
 def limit_of(stores, s, time, counts, event):
-    """What a row of a store must be above to be inside its window at an event."""
+    """Return what a row of a store must be above to be inside its window at an event."""
     if stores[s, KIND] == TIME:
         return time - stores[s, SIZE]
     if stores[s, KIND] == COUNT:
@@ -81,7 +81,7 @@ def address_of(stores, s, seq):
 
 @inline
 def fetch(words, address):
-    """Ask for a row; its first word tells whether it is alive, its last whether it matches."""
+    """Prefetch a row: its first word shows whether it is alive, its last whether it matches."""
     prefetch(words, address)
     if (address & 7) > 8 - _WIDTH:
         prefetch(words, address + _WIDTH - 1)
@@ -181,7 +181,8 @@ def join_pair(arena, events, span, output):
             held = seq + 1 - stores[s, TAIL]
             if held > stores[s, PEAK]:
                 stores[s, PEAK] = held
-            # One row came, at most two old ones go; the ring is not empty, and its newest row is alive.
+            # One row came, at most two old ones go; the ring is not empty, and its newest row is
+            # alive.
             if stores[s, KIND] != STORED:
                 prefetch(words, stores[s, ROWS] + stores[s, TAIL_SLOT] * _WIDTH + _RING_AHEAD)
                 for _ in range(2):

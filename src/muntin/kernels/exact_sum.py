@@ -1,17 +1,20 @@
 """Sums that never lose a bit, so that what was added can be taken away again.
 
-Whole numbers are added up in three 64-bit words, which 2^63 numbers of 128 bits cannot overflow. Floating-point numbers are
-added up in fixed point: every limb holds 32 bits of the sum in a 64-bit integer, limb 0 begins at the power ``base`` of two.
-Adding touches three limbs and carries nothing; carries are worked off when a sum is read, which happens at the end of every
-run that touched it. The sum that is read is the exact one, rounded once.
+Whole numbers are added up in three 64-bit words, which 2^63 numbers of 128 bits cannot overflow.
+Floating-point numbers are added up in fixed point: every limb holds 32 bits of the sum in a 64-bit
+integer, limb 0 begins at the power ``base`` of two. Adding touches three limbs and carries nothing;
+carries are worked off when a sum is read, which happens at the end of every run that touched it.
+The sum that is read is the exact one, rounded once.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
+from muntin.kernels.arrays import Integers, RealTable, SlotArrays, Table
 from muntin.kernels.jit import inline, kernel
 
 LOW_BITS = np.int64(0xFFFFFFFF)
@@ -22,7 +25,7 @@ _TOP = np.int64(-0x8000000000000000)
 
 @inline
 def is_below(left, right):
-    """Whether a word is less than another, both without a sign."""
+    """Return whether a word is less than another, both without a sign."""
     return (left ^ _TOP) < (right ^ _TOP)
 
 
@@ -39,12 +42,13 @@ def add_word(sums, group, word, value):
             sums[group, word + 2] += 1
 
 
-@kernel(
-    "(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1])",
-    part="pipelines",
-)
-def sum_slots(groups, weights, low, high, run_rows, run_slots, slot_groups, sums, out):
-    """Add up numbers of 128 bits with weights +1, -1 and 0; ``out`` as in ``count_slots``, a row of three words each."""
+@kernel(SlotArrays, Integers, Integers, Integers, Table, Table, part="pipelines")
+def sum_slots(slots, weights, low, high, sums, out):
+    """Add up numbers of 128 bits with weights +1, -1 and 0.
+
+    ``out`` as in ``count_slots``, a row of three words each.
+    """
+    groups, run_rows, run_slots, slot_groups = slots
     for run in range(run_rows.shape[0] - 1):
         for slot in range(run_slots[run], run_slots[run + 1]):
             for word in range(3):
@@ -61,7 +65,8 @@ def sum_slots(groups, weights, low, high, run_rows, run_slots, slot_groups, sums
                     upper += 1
             add_word(sums, groups[i], 0, lower)
             add_word(sums, groups[i], 1, upper)
-            # The sign of the number fills the third word; -2^127 is the one number whose negative has another sign.
+            # The sign of the number fills the third word; -2^127 is the one number whose negative
+            # has another sign.
             extended = upper >> 63
             if weights[i] < 0 and high[i] == _TOP and low[i] == 0:
                 extended = 0
@@ -73,7 +78,10 @@ def sum_slots(groups, weights, low, high, run_rows, run_slots, slot_groups, sums
 
 @inline
 def add_scaled(limbs, group, sign, mantissa, offset):
-    """Add ``sign * mantissa * 2^offset``; the mantissa has up to 54 bits, the offset counts from the lowest bit of limb 0."""
+    """Add ``sign * mantissa * 2^offset``.
+
+    The mantissa has up to 54 bits, the offset counts from the lowest bit of limb 0.
+    """
     limb = offset >> 5
     shift = offset & 31
     lower = (mantissa & LOW_BITS) << shift
@@ -85,7 +93,10 @@ def add_scaled(limbs, group, sign, mantissa, offset):
 
 @inline
 def add_bits(limbs, specials, group, bits, weight, base):
-    """Add the floating-point number with these bits, or take it away; numbers that are not finite are counted apart."""
+    """Add the floating-point number with these bits, or take it away.
+
+    Numbers that are not finite are counted apart.
+    """
     exponent = (bits >> 52) & 0x7FF
     mantissa = bits & _MANTISSA
     if exponent == 0x7FF:
@@ -106,7 +117,7 @@ def add_bits(limbs, specials, group, bits, weight, base):
 
 @inline
 def bit_length(value):
-    """The number of bits of a number from 1 to 2^32 - 1."""
+    """Return the number of bits of a number from 1 to 2^32 - 1."""
     length = 0
     for step in (16, 8, 4, 2, 1):
         if value >> step:
@@ -117,7 +128,10 @@ def bit_length(value):
 
 @inline
 def round_sum(limbs, group, scratch, base):
-    """The sum of a group rounded to 53 bits: sign, mantissa, and the power of two of its lowest bit. Carries are worked off first."""
+    """Return the sum of a group rounded to 53 bits.
+
+    Sign, mantissa, and the power of two of its lowest bit. Carries are worked off first.
+    """
     count = limbs.shape[1]
     carry = np.int64(0)
     for limb in range(count - 1):
@@ -185,29 +199,23 @@ def read_sum(limbs, specials, group, scratch, base, out, row):
     add_scaled(limbs, group, sign, mantissa, offset)
 
 
-@kernel(
-    "(int64[::1], int64[::1], int64[::1], int64[::1], int64, int64[::1], int64[::1], int64[::1],"
-    " int64[:,::1], int64[:,::1], int64[::1], float64[:,::1])",
-    part="pipelines",
-)
-def real_slots(
-    groups,
-    weights,
-    bits,
-    more,
-    base,
-    run_rows,
-    run_slots,
-    slot_groups,
-    limbs,
-    specials,
-    scratch,
-    out,
-):
-    """Add up floating-point numbers, given by their bits; ``more`` has second parts of them, or nothing.
+class LimbArrays(NamedTuple):
+    """Sums of floating-point numbers: limbs and special values per group, and scratch of a sum."""
 
-    ``out`` as in ``count_slots``, a row of two numbers each. Every number fits between ``base`` and the second limb from the top.
+    limbs: Table
+    specials: Table
+    scratch: Integers
+
+
+@kernel(SlotArrays, Integers, Integers, Integers, int, LimbArrays, RealTable, part="pipelines")
+def real_slots(slots, weights, bits, more, base, sums, out):
+    """Add up floating-point numbers, given by their bits; ``more`` has second parts, or nothing.
+
+    ``out`` as in ``count_slots``, a row of two numbers each. Every number fits between ``base`` and
+    the second limb from the top.
     """
+    groups, run_rows, run_slots, slot_groups = slots
+    limbs, specials, scratch = sums
     for run in range(run_rows.shape[0] - 1):
         for slot in range(run_slots[run], run_slots[run + 1]):
             read_sum(limbs, specials, slot_groups[slot], scratch, base, out, 2 * slot)

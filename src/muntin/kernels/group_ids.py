@@ -1,14 +1,16 @@
 """Numbers for groups, and the order in which changes touch them.
 
-A group is known by two words. Groups with the same bucket are linked; a number that is given back is the next to be
-given out. Changes come sorted by time: those of one time are a *run*, and a group that a run touches is a *slot*. Whoever
-keeps something for each group writes down, for every slot, what it was before the run and what it is after it.
+A group is known by two words. Groups with the same bucket are linked; a number that is given back
+is the next to be given out. Changes come sorted by time: those of one time are a *run*, and a group
+that a run touches is a *slot*. Whoever keeps something for each group writes down, for every slot,
+what it was before the run and what it is after it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from muntin.kernels.arrays import Integers, SlotArrays
 from muntin.kernels.jit import inline, kernel
 from muntin.kernels.rows import mix
 
@@ -21,16 +23,20 @@ META = 3
 
 @inline
 def bucket_of(low, high, buckets):
-    """The bucket of a key; ``buckets`` is a power of two."""
+    """Return the bucket of a key; ``buckets`` is a power of two."""
     return np.int64(mix(low ^ np.int64(mix(high)))) & (buckets - 1)
 
 
 @kernel(
-    "(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])",
+    "(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1],"
+    " int64[::1])",
     part="pipelines",
 )
 def find_groups(low, high, heads, lows, highs, links, meta, numbers):
-    """The number of each key's group, given when it is new; there is room for as many new groups as there are keys."""
+    """Return the number of each key's group, given when it is new.
+
+    There is room for as many new groups as there are keys.
+    """
     for i in range(low.shape[0]):
         bucket = bucket_of(low[i], high[i], heads.shape[0])
         group = heads[bucket]
@@ -85,14 +91,16 @@ def move_groups(heads, larger, lows, highs, links):
 
 
 @kernel(
-    "UniTuple(int64, 2)(int64[::1], int64[::1], int64[::1], int64, int64[::1], int64[::1], int64[::1], int64[::1])",
+    "UniTuple(int64, 2)(int64[::1], int64[::1], int64[::1], int64, int64[::1], int64[::1],"
+    " int64[::1], int64[::1])",
     part="pipelines",
 )
 def touch_groups(groups, times, stamps, first, slot_groups, slot_rows, run_rows, run_slots):
     """Cut changes into runs, and find the slots of each; returns how many runs and slots there are.
 
-    ``stamps`` has for each group the last run that touched it; runs are numbered from ``first`` on. ``slot_rows`` is the first
-    change of each slot. ``run_rows`` and ``run_slots`` get where each run begins, and the ends of all.
+    ``stamps`` has for each group the last run that touched it; runs are numbered from ``first`` on.
+    ``slot_rows`` is the first change of each slot. ``run_rows`` and ``run_slots`` get where each
+    run begins, and the ends of all.
     """
     run = -1
     slots = 0
@@ -112,12 +120,10 @@ def touch_groups(groups, times, stamps, first, slot_groups, slot_rows, run_rows,
     return run + 1, slots
 
 
-@kernel(
-    "(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])",
-    part="pipelines",
-)
-def count_slots(groups, weights, run_rows, run_slots, slot_groups, counts, out):
-    """Add up weights for each group; ``out`` gets what each slot had before its run and has after it, side by side."""
+@kernel(SlotArrays, Integers, Integers, Integers, part="pipelines")
+def count_slots(slots, weights, counts, out):
+    """Add up weights per group; ``out`` gets what each slot had before its run and has after it."""
+    groups, run_rows, run_slots, slot_groups = slots
     for run in range(run_rows.shape[0] - 1):
         for slot in range(run_slots[run], run_slots[run + 1]):
             out[2 * slot] = counts[slot_groups[slot]]

@@ -1,4 +1,7 @@
-"""Rows under keys: chains that rows join and leave in O(1), and all rows of a chain for each of many keys."""
+"""Rows under keys.
+
+Chains that rows join and leave in O(1), and all rows of a chain for each of many keys.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def unchain_rows(rows, keys, heads, nexts, befores):
 
 @kernel("int64(int64[::1], int64[::1], int64[::1])", part="pipelines")
 def count_chained(keys, heads, nexts):
-    """How many rows the chains of keys have, taken together."""
+    """Return how many rows the chains of keys have, taken together."""
     count = 0
     for i in range(keys.shape[0]):
         row = heads[keys[i]]
@@ -49,7 +52,7 @@ def count_chained(keys, heads, nexts):
 
 @kernel("(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])", part="pipelines")
 def list_chained(keys, heads, nexts, places, rows):
-    """The rows of the chains of keys, each with the place of its key."""
+    """Return the rows of the chains of keys, each with the place of its key."""
     count = 0
     for i in range(keys.shape[0]):
         row = heads[keys[i]]

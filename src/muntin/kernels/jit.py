@@ -1,11 +1,11 @@
 """The one place that compiles: flags, caching, and the progress a first start shows.
 
-Kernels carry explicit signatures and are compiled when :func:`prepare` is called (or at their
-first call), never at import. Compiled code is kept in numba's cache beside the source, or in the
-user's cache folder when that is read-only, so only the first start on a machine pays for it.
+Kernels carry explicit signatures and are compiled when :func:`prepare` is called (or at their first
+call), never at import. Compiled code is kept in numba's cache beside the source, or in the user's
+cache folder when that is read-only, so only the first start on a machine pays for it.
 
-numba takes a cached kernel for fresh as long as the file that defines it has not changed, but most of
-a kernel is inlined from other files. So our stamp is the text of all of them.
+numba takes a cached kernel for fresh as long as the file that defines it has not changed, but most
+of a kernel is inlined from other files. So our stamp is the text of all of them.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ _FLAGS: dict[str, Any] = {
     "boundscheck": False,
     "_nrt": False,
 }
-# Without numba's runtime (_nrt) kernels cannot allocate, and no array is reference-counted: counting at
-# every call between kernels cost five times as much as the join itself. Callers pass scratch space in.
+# Without numba's runtime (_nrt) kernels cannot allocate, and no array is reference-counted:
+# counting at every call between kernels cost five times as much as the join itself. Callers pass
+# scratch space in.
 
 _kernels: list[Kernel] = []
 _parts: dict[str, list[Kernel]] = {}
 _prepared = False
-dispatching = False
-"""Whether kernels that are compiled from now on check the types of their arguments at every call."""
+checking = False
+"""Whether kernels that are compiled from now on check the types of their arguments."""
 
 
 def inline(function: Function) -> Function:
-    """Compile a small function that kernels call; it has no life of its own outside them."""
+    """Compile a small function that kernels call, and only they."""
     compiled: Any = numba.njit(forceinline=True, **_FLAGS)(function)
     return compiled  # type: ignore[no-any-return]
 
@@ -50,7 +51,9 @@ class Kernel:
 
     Dispatch looks up the type of every argument at every call, which takes microseconds for a
     named tuple. The compiled code itself checks only dimensions and sizes of items, so tests set
-    :data:`dispatching` before they compile anything, and an argument of another type is an error.
+    :data:`checking` before they compile anything: then an argument of another type, or an array
+    that is not contiguous, is an error. Kernels read some arrays that Arrow does not let them
+    write, so that is not checked.
     """
 
     def __init__(self, function: Callable[..., Any], types: Sequence[Any]) -> None:
@@ -59,9 +62,11 @@ class Kernel:
         self._entry: Callable[..., Any] | None = None
         try:
             self._compiled: Any = numba.njit(cache=True, **_FLAGS)(function)
-            self._compiled._cache._cache_file._source_stamp = _stamp()  # noqa: SLF001 (numba has no public way)
+            file = self._compiled._cache._cache_file  # noqa: SLF001 (numba has no public way)
+            file._source_stamp = _stamp_of(function)  # noqa: SLF001
         except RuntimeError:
-            # Neither the package's folder nor the user's cache folder can be written: compile at every start.
+            # Neither the package's folder nor the user's cache folder can be written: compile at
+            # every start.
             self._compiled = numba.njit(**_FLAGS)(function)
 
     def __call__(self, *arguments: Any) -> Any:
@@ -86,8 +91,20 @@ class Kernel:
                 self._compiled.compile(tuple(map(_type, self._types)))
                 self._compiled.disable_compile()
                 (compiled,) = self._compiled.overloads.values()
-                self._entry = self._compiled if dispatching else compiled.entry_point
+                self._entry = compiled.entry_point
+                if checking:
+                    self._entry = self._checked(compiled.entry_point)
         return not self._compiled.stats.cache_misses
+
+    def _checked(self, entry: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            pairs = zip(arguments, self._types, strict=True)
+            for place, (argument, declared) in enumerate(pairs):
+                if not _fits(argument, declared):
+                    raise TypeError(f"{self.name}: argument {place} is no {declared}: {argument!r}")
+            return entry(*arguments)
+
+        return call
 
 
 def kernel(*types: Any, part: str = "") -> Callable[[Function], Function]:
@@ -112,7 +129,7 @@ def _type(declared: Any) -> Any:
     if declared is float:
         return numba.float64
     if hasattr(declared, "_fields"):
-        fields = get_type_hints(declared, include_extras=True).values()
+        fields = _fields(declared)
         return numba.types.BaseTuple.from_types(tuple(map(_type, fields)), declared)
     array, dimensions = get_args(declared)
     (scalar,) = get_args(get_args(array)[1])
@@ -120,8 +137,39 @@ def _type(declared: Any) -> Any:
 
 
 @cache
+def _fields(declared: Any) -> tuple[Any, ...]:
+    """Return the declared types of the fields of a named tuple."""
+    return tuple(get_type_hints(declared, include_extras=True).values())
+
+
+def _fits(argument: Any, declared: Any) -> bool:
+    """Return whether an argument is of a declared type."""
+    if declared is int:
+        return isinstance(argument, int | np.integer)
+    if declared is float:
+        return isinstance(argument, float)
+    if hasattr(declared, "_fields"):
+        return isinstance(argument, declared) and all(map(_fits, argument, _fields(declared)))
+    array, dimensions = get_args(declared)
+    (scalar,) = get_args(get_args(array)[1])
+    return (
+        isinstance(argument, np.ndarray)
+        and argument.dtype == np.dtype(scalar)
+        and argument.ndim == dimensions
+        and argument.flags.c_contiguous
+    )
+
+
+def _stamp_of(function: Callable[..., Any]) -> str:
+    """Return the stamp of a kernel; one that is defined elsewhere also depends on its own file."""
+    source = Path(function.__code__.co_filename)
+    own = "" if source.parent == Path(__file__).parent else source.read_text()
+    return _stamp() + hashlib.sha256(own.encode()).hexdigest()
+
+
+@cache
 def _stamp() -> str:
-    """What compiled kernels depend on: the text of every kernel file."""
+    """Return what compiled kernels depend on: a hash of the text of every kernel file."""
     texts = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
     return hashlib.sha256(b"\0".join(texts)).hexdigest()
 
@@ -129,7 +177,7 @@ def _stamp() -> str:
 def prepare(report: Callable[[str], None] | None = None) -> float:
     """Make every registered kernel ready and return the seconds it took.
 
-    A warm cache takes well under a second and prints nothing. A cold one tells after each kernel,
+    A warm cache takes well under a second and prints nothing. A cold one reports after each kernel,
     on stderr unless ``report`` is given, how far it is.
     """
     global _prepared  # noqa: PLW0603 (compiled code is per process, and so is this flag)
@@ -142,7 +190,10 @@ def prepare(report: Callable[[str], None] | None = None) -> float:
 
 
 def prepare_part(part: str) -> None:
-    """Make the kernels of a part ready that not every query needs: so the first query on a machine does not wait for them."""
+    """Make the kernels of a part ready that not every query needs.
+
+    So the first query on a machine does not wait for them.
+    """
     _compile(_parts.pop(part, []), _to_stderr)
 
 

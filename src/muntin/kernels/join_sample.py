@@ -1,4 +1,7 @@
-"""How many pairs of rows have equal codes, counted on samples: a hash table of one sample, looked up by the other."""
+"""How many pairs of rows have equal codes, counted on samples.
+
+A hash table of one sample, looked up by the other.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from muntin.kernels.rows import mix
 
 @inline
 def place_of(code, values, counts):
-    """Where a code is in the table, or the free place where it would be."""
+    """Return where a code is in the table, or the free place where it would be."""
     mask = np.int64(values.shape[0] - 1)
     place = np.int64(mix(code)) & mask
     while counts[place] != 0 and values[place] != code:
@@ -20,7 +23,10 @@ def place_of(code, values, counts):
 
 @kernel("(int64[::1], int64[::1], int64[::1])")
 def count_values(codes, values, counts):
-    """Count every code in a table: a power of two of places, more than there are codes, with all counts 0 before."""
+    """Count every code in a table.
+
+    A power of two of places, more than there are codes, with all counts 0 before.
+    """
     for code in codes:
         place = place_of(code, values, counts)
         values[place] = code

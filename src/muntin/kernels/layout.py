@@ -1,4 +1,4 @@
-"""Where things stand in the flat arrays of a join's state.
+"""The numbers in the flat arrays of a join's state.
 
 The state of one join is an arena: one array of 64-bit words, also seen as an array of 32-bit
 halves. For every store (one per entry of FROM) it holds a ring of rows and the bucket heads of the
@@ -16,12 +16,14 @@ then    links of further indexes and the forward link, two to a word
 
 Rows have absolute sequence numbers; a ring holds ``TAIL <= seq < NEXT``, the row ``TAIL`` at slot
 ``TAIL_SLOT``. A link is the distance back to the previous row of the same bucket, 0 for none; a
-head is the low 31 bits of the newest row's sequence number plus one, 0 for none (a ring has fewer rows than that). Whatever leads below
-``TAIL`` is dead, which is why expiry deletes nothing: a link is only ever followed towards older
-rows, and a row that was overwritten has a sequence number below ``TAIL``.
+head is the low 31 bits of the newest row's sequence number plus one, 0 for none (a ring has fewer
+rows than that). Whatever leads below ``TAIL`` is dead, which is why expiry deletes nothing: a link
+is only followed towards older rows, and a row that was overwritten has a sequence number below
+``TAIL``.
 
-Heads of an index stand ``HEAD_STEP`` halves apart. When all stores have one index on the same key, the heads of a
-bucket stand side by side: a new row changes one and reads the others, and finds them in one cache line.
+Heads of an index are ``HEAD_STEP`` halves apart. When all stores have one index on the same key,
+the heads of a bucket are adjacent: a new row changes one, reads the others, and finds them in one
+cache line.
 """
 
 from __future__ import annotations
@@ -77,7 +79,8 @@ STEP_KEYS = 2
 STEP_CHECKS = 3
 STEP_SAME_LATER = 4
 STEP_ARGUMENTS = 5
-# Arguments: STEP_KEYS pairs (store, word), then STEP_CHECKS quadruples (operator, own word, store, word).
+# Arguments: STEP_KEYS pairs (store, word), then STEP_CHECKS quadruples (operator, own word, store,
+# word).
 
 EQ = 0
 NE = 1
@@ -86,18 +89,21 @@ LE = 3
 GT = 4
 GE = 5
 
-# A level of a climb through a tree (one row of the program of a leaf): the sibling (a store, or the number of stores plus a
-# node), its index if it is a store, who supplies each key, checks, and the node that keeps what was found (-1: a result).
+# A level of a climb through a tree (one row of the program of a leaf): the sibling (a store, or the
+# number of stores plus a node), its index if it is a store, who supplies each key, checks, and the
+# node that keeps what was found (-1: a result).
 CLIMB_NODE = 0
 CLIMB_INDEX = 1
 CLIMB_KEYS = 2
 CLIMB_CHECKS = 3
 CLIMB_PARENT = 4
 CLIMB_ARGUMENTS = 5
-# Arguments: CLIMB_KEYS pairs (store, word), then CLIMB_CHECKS quintuples (operator, own store, own word, store, word).
+# Arguments: CLIMB_KEYS pairs (store, word), then CLIMB_CHECKS quintuples (operator, own store, own
+# word, store, word).
 
-# Fields of a node that keeps partial matches. From NODE_SOURCES on: a place for each store of the tree, of which the first WIDTH
-# name the sources of a partial match's members; then KEY_COUNT pairs (member, word).
+# Fields of a node that keeps partial matches. From NODE_SOURCES on: a place for each store of the
+# tree, of which the first WIDTH name the sources of a partial match's members; then KEY_COUNT pairs
+# (member, word).
 NODE_MEMBERS = 0
 NODE_WIDTH = 1
 NODE_CAP = 2
@@ -108,9 +114,10 @@ NODE_BUCKETS = 6
 NODE_KEY_COUNT = 7
 NODE_SOURCES = 8
 
-# Fields of a half join under probe budgets (one row of their table): it is numbered by who probes, a store, or the number of
-# stores plus a node. Counts are those of the present cycle; BEFORE has the arrivals of the last one, EXPECTED those of the cycle
-# before this; INSIDE is the size of the prober's own state when it was last counted.
+# Fields of a half join under probe budgets (one row of their table): it is numbered by who probes,
+# a store, or the number of stores plus a node. Counts are those of the present cycle; BEFORE has
+# the arrivals of the last one, EXPECTED those of the cycle before this; INSIDE is the size of the
+# prober's own state when it was last counted.
 H_BUDGET = 0
 H_ARRIVED = 1
 H_PROBED = 2
@@ -123,10 +130,11 @@ H_ALL_PROBED = 8
 H_ALL_MATCHED = 9
 H_FIELDS = 10
 
-# Fields of the pace of a limited join: length of a cycle, who may probe, seed; then the cycle of the last row, the first one without a
-# sample, the one from which rates hold, probes of all in this cycle and the most of them (-1: any number); partial matches that a node keeps
-# (0: as the windows say), whether freshness is enforced, stale results; what came since nodes were counted, what there was then, and when
-# that was.
+# Fields of the pace of a limited join: length of a cycle, who may probe, seed; then the cycle of
+# the last row, the first one without a sample, the one from which rates hold, probes of all in this
+# cycle and the most of them (-1: any number); partial matches that a node keeps (0: as the windows
+# say), whether freshness is enforced, stale results; what came since nodes were counted, what there
+# was then, and when that was.
 P_PERIOD = 0
 P_CHOICE = 1
 P_SEED = 2
@@ -148,8 +156,9 @@ OLDEST_FIRST = 0
 NEWEST_FIRST = 1
 RANDOMLY = 2
 
-# What is known of each store's freshness (rows of a table with a column for each store): its size, where the engine is (a time or a
-# count of rows), what is to be kept whatever the windows say, the count at the last row, the greatest age of a result's row.
+# What is known of each store's freshness (rows of a table with a column for each store): its size,
+# where the engine is (a time or a count of rows), what is to be kept whatever the windows say, the
+# count at the last row, the greatest age of a result's row.
 F_SIZE = 0
 F_PRESENT = 1
 F_HOLD = 2
@@ -157,7 +166,8 @@ F_SEEN = 3
 F_AGE = 4
 F_FIELDS = 5
 
-# A sample: the number of the cycle, then for each half join its arrivals, probes, matches, and the size of its own state.
+# A sample: the number of the cycle, then for each half join its arrivals, probes, matches, and the
+# size of its own state.
 SAMPLE_FIELDS = 4
 
 # Expiry policies.
@@ -182,7 +192,8 @@ N_RETRACTED = 8
 N_PARTIAL_MATCHES = 9
 COUNTERS = 10
 
-# Scratch space of a kernel besides five numbers a store: two counts, the counters, the pipe of prefetches.
+# Scratch space of a kernel besides five numbers a store: two counts, the counters, the pipe of
+# prefetches.
 SCRATCH = 2 + COUNTERS + 128
 
 # Why a kernel returned.

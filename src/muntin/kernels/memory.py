@@ -52,7 +52,7 @@ def prefetch_address(typing_context: Any, address: Any) -> Any:
 
 @intrinsic
 def load_word(typing_context: Any, address: Any) -> Any:
-    """The 64-bit word at an address."""
+    """Return the 64-bit word at an address."""
     del typing_context
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -64,7 +64,7 @@ def load_word(typing_context: Any, address: Any) -> Any:
 
 @intrinsic
 def load_half(typing_context: Any, address: Any) -> Any:
-    """The 32-bit half at an address."""
+    """Return the 32-bit half at an address."""
     del typing_context
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

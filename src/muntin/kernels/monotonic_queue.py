@@ -1,20 +1,26 @@
-"""Least and greatest values of groups whose rows leave in the order in which they came, as the rows of one stream do.
+"""Least and greatest values of groups whose rows leave in the order in which they came.
 
-A row can be the least one only until a smaller or equal one comes, since that one stays longer. So a group keeps, oldest first, the
-values that are smaller than all that came after them: the first of them is the least. A row joins at the end and puts out those
-before it that it makes hopeless, so it costs O(1) amortised, and of n random values about ln(n) are kept.
+The rows of one stream do.
 
-A row is known by its number among the rows of its group. Rows that leave are only counted: after a run, those that have left
-are the oldest, whatever the order in which the run named them.
+A row can be the least one only until a smaller or equal one comes, since that one stays longer. So
+a group keeps, oldest first, the values that are smaller than all that came after them: the first of
+them is the least. A row is appended and removes those before it that it makes hopeless, so it costs
+O(1) amortized, and of n random values about ln(n) are kept.
 
-A queue is a ring in a block of memory. Blocks have sizes of powers of two; one that is outgrown is the next of its size to be
-given out. Greatest values are the least ones of their complements.
+A row is known by its number among the rows of its group. Rows that leave are only counted: after a
+run, those that have left are the oldest, whatever the order in which the run named them.
+
+A queue is a ring in a block of memory. Blocks have sizes of powers of two; one that is outgrown is
+the next of its size to be given out. Greatest values are the least ones of their complements.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from muntin.kernels.arrays import Integers, SlotArrays, Table
 from muntin.kernels.jit import inline, kernel
 from muntin.kernels.memory import prefetch
 from muntin.kernels.order_statistics import GREATEST, NONE, SIZES, SMALLEST, log_of
@@ -29,7 +35,7 @@ ROOM = 1
 FIRST = 2
 HELD = 3
 PER_QUEUE = 4
-"""Of a queue: where its block begins, how many values that has room for, where in it the first one is, and how many there are."""
+"""Of a queue: where its block begins, its room, where the first value is, how many it has."""
 
 _AHEAD = 8
 
@@ -102,32 +108,27 @@ def read_extremes(pool, group, kinds, out, place):
         out[question, place] = value
 
 
-@kernel(
-    "UniTuple(int64, 2)(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[:,::1],"
-    " int64[::1], int64, int64, int64[:,::1])",
-    part="pipelines",
-)
-def extreme_slots(
-    groups,
-    weights,
-    keys,
-    run_rows,
-    run_slots,
-    slot_groups,
-    pool,
-    sizes,
-    queues,
-    kinds,
-    first_run,
-    first_row,
-    out,
-):
-    """Let rows come (weight +1) or leave (-1); ``out`` as in ``count_slots``, a row a question.
+class ExtremeQueues(NamedTuple):
+    """Queues of candidates: their pool, its free blocks by size, and a row per group."""
 
-    Returns the run and the row at which the pool has become too small, or the number of runs; called again from there with a
-    larger pool, it goes on. The first call begins with the row -1: a run that goes on must not read again what was before
-    it, since values that the next row makes hopeless are gone by then.
+    pool: Table
+    sizes: Integers
+    queues: Table
+
+
+@kernel(SlotArrays, Integers, Integers, ExtremeQueues, Integers, int, int, Table, part="pipelines")
+def extreme_slots(slots, weights, keys, candidates, kinds, first_run, first_row, out):
+    """Add rows (weight +1) or remove the oldest (-1) of groups.
+
+    ``out`` as in ``count_slots``, a row per question.
+
+    Returns the run and the row at which the pool became too small, or the number of runs; the next
+    call resumes there with a larger pool. The first call begins with the row -1: a run that is
+    resumed must not read again what was before it, since values that the next row makes hopeless
+    are gone.
     """
+    groups, run_rows, run_slots, slot_groups = slots
+    pool, sizes, queues = candidates
     for run in range(first_run, run_rows.shape[0] - 1):
         start = first_row
         if run > first_run or first_row < 0:
@@ -141,7 +142,8 @@ def extreme_slots(
             if weights[i] < 0:
                 group[LEFT] += 1
             elif weights[i] > 0:
-                # First all that can fail, then all that changes something: so a row can be taken again.
+                # First all that can fail, then all that changes something: so a row can be taken
+                # again.
                 for question in range(kinds.shape[0]):
                     queue = PER_GROUP + question * PER_QUEUE
                     key = ~keys[i] if kinds[question] == GREATEST else keys[i]
@@ -151,7 +153,7 @@ def extreme_slots(
                         if group[queue + HELD] == group[queue + ROOM] and not enlarge_queue(
                             pool, sizes, group, queue
                         ):
-                            return run, i
+                            return np.int64(run), np.int64(i)
                 group[CAME] += 1
                 for question in range(kinds.shape[0]):
                     queue = PER_GROUP + question * PER_QUEUE
@@ -164,7 +166,7 @@ def extreme_slots(
                     group[queue + HELD] += 1
         for slot in range(run_slots[run], run_slots[run + 1]):
             read_extremes(pool, queues[slot_groups[slot]], kinds, out, 2 * slot + 1)
-    return run_rows.shape[0] - 1, 0
+    return np.int64(run_rows.shape[0] - 1), np.int64(0)
 
 
 @kernel("(int64[::1], int64[:,::1], int64[::1], int64[:,::1], int64)", part="pipelines")

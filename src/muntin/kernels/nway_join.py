@@ -1,15 +1,16 @@
 """The join loops: events in total order in, results out.
 
 :func:`join_arrivals` handles each row as it comes (EAGER, or NAIVE with the row at its place in the
-global order) under any expiry policy. :func:`join_interval` inserts all rows of an interval first and
-joins them afterwards (LAZY and GENERAL LAZY). :func:`join_snapshot` computes the whole answer of an instant. (EMIT
-CHANGES has its own loop in :mod:`muntin.kernels.changelog_join`.)
+global order) under any expiry policy. :func:`join_interval` inserts all rows of an interval first
+and joins them afterwards (LAZY and GENERAL LAZY). :func:`join_snapshot` computes the answer
+of an instant. (EMIT CHANGES has its own loop in :mod:`muntin.kernels.changelog_join`.)
 
-All return ``(status, event, count, need, resume)``: the first ``count`` columns of ``out`` are results,
-and the caller goes on from ``event``. FULL: enough results are waiting. GROW: the store of the event's
-row is full. OVERFLOW: the results of the next step do not fit; nothing of the step was kept, it needs
-``need`` columns, and ``resume`` (to be passed on) says whether the event's row is in its store already.
-``scratch`` has SCRATCH numbers and five a store; what it holds means nothing between calls.
+All return ``(status, event, count, need, resume)``: the first ``count`` columns of ``out`` are
+results, and the caller resumes from ``event``. FULL: enough results are waiting. GROW: the store of
+the event's row is full. OVERFLOW: the results of the next step do not fit; nothing of the step was
+kept, it needs ``need`` columns, and ``resume`` (to be passed on) says whether the event's row is in
+its store already. ``scratch`` has SCRATCH numbers and five a store; what it holds means nothing
+between calls.
 """
 
 from __future__ import annotations
@@ -255,7 +256,7 @@ def expire_all(arena, limits, policy, counters):
 
 @kernel(Arena, Program, int, Integers, Span, Output)
 def join_snapshot(arena, program, origin, limits, span, output):
-    """Join the rows inside ``limits`` with the rows ``start`` to ``stop - 1`` of the origin's store."""
+    """Join the rows inside ``limits`` with the rows of the span in the origin's store."""
     words, stores = arena.words, arena.stores
     walk = make_walk(stores, output.scratch, limits)
     bound, stamp = walk.bound, Stamp(np.int64(0), np.int64(0))

@@ -1,15 +1,19 @@
-"""The values of each group in order, with how often each is there: least, greatest, value of a rank.
+"""The values of each group in order and their counts: least, greatest, value of a rank.
 
-A group with few values has them in a sorted block of memory, where moving some of them costs less than following links. Blocks
-have sizes of powers of two; one that is outgrown is the next of its size to be given out. A group with many values has a
-treap, all of them in one pool of nodes. A node's priority is a hash of its number, so trees are as deep as random ones, O(log n),
-and the same input always gives the same trees. A group that has become a tree stays one until it is empty.
+A group with few values has them in a sorted block of memory, where moving some of them costs less
+than following links. Blocks have sizes of powers of two; one that is outgrown is the next of its
+size to be given out. A group with many values has a treap, all of them in one pool of nodes. A
+node's priority is a hash of its number, so trees are as deep as random ones, O(log n), and the same
+input always gives the same trees. A group that has become a tree stays one until it is empty.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from muntin.kernels.arrays import Integers, Reals, SlotArrays, Table
 from muntin.kernels.jit import inline, kernel
 from muntin.kernels.rows import mix
 
@@ -31,12 +35,12 @@ BLOCK = 0
 ROOM = 1
 HELD = 2
 BLOCK_FIELDS = 3
-"""Of each group: where its block begins, how many values that has room for (0: none; -1: it is a tree), and how many it has."""
+"""Of each group: where its block begins, its room (0: none; -1: it is a tree), how many it has."""
 
 SMALLEST = 2
 """The binary logarithm of the smallest block."""
 SIZES = 24
-"""Room for the heads of the lists of blocks that were given back, by the logarithm of their size; the last is the used length."""
+"""Heads of the lists of free blocks, by the logarithm of their size, and the used length."""
 
 DEEPEST = 1 << 12
 """Room for the way to a node: a treap so deep has no chance to come about."""
@@ -48,9 +52,39 @@ UPPER = 3
 DISCRETE = 4
 
 
+class ValueBlocks(NamedTuple):
+    """Values of small groups: the pool of blocks, its free blocks by size, a row per group.
+
+    A group of more than ``most`` values becomes a tree.
+    """
+
+    pool: Integers
+    sizes: Integers
+    blocks: Table
+    most: int
+
+
+class ValueTrees(NamedTuple):
+    """Values of large groups: nodes, the root and the number of values per group, and scratch."""
+
+    nodes: Table
+    roots: Integers
+    distinct: Integers
+    meta: Integers
+    path: Integers
+
+
+class Questions(NamedTuple):
+    """Questions about a group: their kinds, and for ranks the fraction, also as a ratio."""
+
+    kinds: Integers
+    fractions: Reals
+    ratios: Table
+
+
 @inline
 def goes_above(one, other):
-    """Whether a node has the higher priority."""
+    """Return whether a node has the higher priority."""
     first = np.int64(mix(one))
     second = np.int64(mix(other))
     return first > second or (first == second and one > other)
@@ -94,7 +128,8 @@ def insert_value(nodes, roots, distinct, meta, path, group, key):
     nodes[new, LEFT] = NONE
     nodes[new, RIGHT] = NONE
     while depth > 0 and goes_above(new, path[depth - 1]):
-        # The new node takes its parent's place; the parent takes the part of its tree that lies between them.
+        # The new node takes its parent's place; the parent takes the part of its tree that lies
+        # between them.
         depth -= 1
         parent = path[depth]
         if key < nodes[parent, KEY]:
@@ -164,7 +199,7 @@ def remove_value(nodes, roots, distinct, meta, group, key):
 
 @inline
 def value_of_rank(nodes, root, rank):
-    """The value with so many before it in the tree."""
+    """Return the value of a rank in the tree."""
     node = root
     while True:
         before = nodes[nodes[node, LEFT], SIZE] if nodes[node, LEFT] != NONE else 0
@@ -179,7 +214,7 @@ def value_of_rank(nodes, root, rank):
 
 @inline
 def log_of(room):
-    """The binary logarithm of the size of a block."""
+    """Return the binary logarithm of the size of a block."""
     size = SMALLEST
     while (1 << size) < room:
         size += 1
@@ -188,7 +223,7 @@ def log_of(room):
 
 @inline
 def place_of(pool, start, held, key):
-    """The first place in a sorted block whose value is not less than this one."""
+    """Return the first place in a sorted block whose value is not less than this one."""
     low = start
     high = start + held
     while low < high:
@@ -273,7 +308,7 @@ def make_tree(pool, sizes, blocks, nodes, roots, distinct, meta, path, group):
 
 @inline
 def rank_of(kind, count, fraction, numerator, denominator):
-    """The rank that a question is about, among so many values."""
+    """Return the rank that a question is about, among ``count`` values."""
     if kind == LEAST:
         return 0
     if kind == GREATEST:
@@ -285,8 +320,11 @@ def rank_of(kind, count, fraction, numerator, denominator):
 
 
 @inline
-def read_values(pool, blocks, nodes, roots, group, kinds, fractions, ratios, out, place):
-    """Write down what is asked about a group; 0 where it has no values."""
+def read_values(values, trees, group, questions, out, place):
+    """Write the answers to the questions about a group; 0 where it has no values."""
+    pool, blocks = values.pool, values.blocks
+    nodes, roots = trees.nodes, trees.roots
+    kinds, fractions, ratios = questions
     root = roots[group]
     held = blocks[group, HELD]
     for question in range(kinds.shape[0]):
@@ -305,38 +343,25 @@ def read_values(pool, blocks, nodes, roots, group, kinds, fractions, ratios, out
 
 
 @kernel(
-    "UniTuple(int64, 2)(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1],"
-    " int64, int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], float64[::1], int64[:,::1], int64, int64,"
-    " int64[:,::1])",
+    SlotArrays, Integers, Integers, ValueBlocks, ValueTrees, Questions, int, int, Table,
     part="pipelines",
-)
-def order_slots(
-    groups, weights, keys, run_rows, run_slots, slot_groups, pool, sizes, blocks,
-    most, nodes, roots, distinct, meta, path, kinds, fractions, ratios, first_run, first_row,
-    out,
-):  # fmt: skip
-    """Put values into their groups (weight +1) or take them out (-1); ``out`` as in ``count_slots``, a row a question.
+)  # fmt: skip
+def order_slots(slots, weights, keys, values, trees, questions, first_run, first_row, out):
+    """Add values to their groups (weight +1) or remove them (-1).
 
-    Groups with more than ``most`` values become trees, for which there are nodes enough. Returns the run and the row at which
-    the pool of blocks has become too small, or the number of runs; called again from there with a larger pool, it goes on.
+    ``out`` as in ``count_slots``, a row per question. Groups with more than ``most`` values become
+    trees, for which there are nodes enough. Returns the run and the row at which the pool of blocks
+    became too small, or the number of runs; the next call resumes there with a larger pool.
     """
+    groups, run_rows, run_slots, slot_groups = slots
+    pool, sizes, blocks, most = values
+    nodes, roots, distinct, meta, path = trees
     for run in range(first_run, run_rows.shape[0] - 1):
         start = first_row
         if run > first_run or first_row <= run_rows[run]:
             start = run_rows[run]
             for slot in range(run_slots[run], run_slots[run + 1]):
-                read_values(
-                    pool,
-                    blocks,
-                    nodes,
-                    roots,
-                    slot_groups[slot],
-                    kinds,
-                    fractions,
-                    ratios,
-                    out,
-                    2 * slot,
-                )
+                read_values(values, trees, slot_groups[slot], questions, out, 2 * slot)
         for i in range(start, run_rows[run + 1]):
             group = groups[i]
             if weights[i] > 0:
@@ -344,7 +369,7 @@ def order_slots(
                     if blocks[group, HELD] >= most:
                         make_tree(pool, sizes, blocks, nodes, roots, distinct, meta, path, group)
                     elif not enlarge_block(pool, sizes, blocks, group):
-                        return run, i
+                        return np.int64(run), np.int64(i)
                 if blocks[group, ROOM] < 0:
                     insert_value(nodes, roots, distinct, meta, path, group, keys[i])
                 else:
@@ -357,16 +382,5 @@ def order_slots(
                     if roots[group] == NONE:
                         blocks[group, ROOM] = 0
         for slot in range(run_slots[run], run_slots[run + 1]):
-            read_values(
-                pool,
-                blocks,
-                nodes,
-                roots,
-                slot_groups[slot],
-                kinds,
-                fractions,
-                ratios,
-                out,
-                2 * slot + 1,
-            )
-    return run_rows.shape[0] - 1, 0
+            read_values(values, trees, slot_groups[slot], questions, out, 2 * slot + 1)
+    return np.int64(run_rows.shape[0] - 1), np.int64(0)

@@ -1,8 +1,8 @@
 """The partial matches of a join tree: rows of row numbers, chained per bucket from new to old.
 
-A node is a segment of ``members``, its chains one of ``links``; a link or a head is a slot plus one,
-0 for none. :mod:`muntin.kernels.layout` defines the fields of a node. Storing and removing the last
-partial match are O(1); :func:`drop_dead` looks at all partial matches of a node.
+A node is a segment of ``members``, its chains one of ``links``; a link or a head is a slot plus
+one, 0 for none. :mod:`muntin.kernels.layout` defines the fields of a node. Storing and removing the
+last partial match are O(1); :func:`drop_dead` looks at all partial matches of a node.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
 """The last n rows of every partition, and which row a new row pushes out.
 
-A hash table with open addressing maps a partition's key (two words) to a block of the pool that holds
-the positions of its last rows as a ring. Blocks start small and double up to ``n``.
+A hash table with open addressing maps a partition's key (two words) to a block of the pool that
+holds the positions of its last rows as a ring. Blocks start small and double up to ``n``.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from muntin.kernels.arrays import Integers, Table
 from muntin.kernels.jit import inline, kernel
 from muntin.kernels.rows import mix
 
@@ -24,7 +27,7 @@ FIRST_ROOM = 4
 
 @inline
 def find_entry(table, low, high):
-    """The entry of a key, or the empty one where it belongs; the table is never full."""
+    """Return the entry of a key, or the empty one where it belongs; the table is never full."""
     mask = table.shape[0] - 1
     at = np.int64(mix(low ^ np.int64(mix(high)))) & mask
     while table[at, ROOM] != 0 and (table[at, KEY] != low or table[at, KEY_HIGH] != high):
@@ -32,22 +35,30 @@ def find_entry(table, low, high):
     return at
 
 
-@kernel(
-    "(int64[:,::1], int64[::1], int64[::1], int64, int64[::1], int64[::1], int64, int64[::1], int64[::1])"
-)
-def push_partitions(table, pool, sizes, rows, low, high, start, positions, pushed):
-    """Add rows ``start`` onwards to their partitions; ``pushed`` gets the position each one pushes out, or -1.
+class PartitionArrays(NamedTuple):
+    """Partitions of a window: a hash table, a pool of positions, and how much of each is used."""
 
-    ``sizes`` holds the partitions in the table and the used length of the pool. Returns the number of rows
-    done; fewer than all when the table or the pool is too small for the next one.
+    table: Table
+    pool: Integers
+    sizes: Integers
+
+
+@kernel(PartitionArrays, int, Integers, Integers, int, Integers, Integers)
+def push_partitions(partitions, rows, low, high, start, positions, pushed):
+    """Add rows from ``start`` on to their partitions, of at most ``rows`` rows each.
+
+    ``pushed`` gets the position that each one pushes out, or -1. ``sizes`` holds the partitions in
+    the table and the used length of the pool. Returns the number of rows done; fewer than all when
+    the table or the pool is too small for the next one.
     """
+    table, pool, sizes = partitions
     for i in range(start, low.shape[0]):
         at = find_entry(table, low[i], high[i])
         used = table[at, USED]
         room = table[at, ROOM]
         if used == room and room < rows:
-            # A new partition, or one whose block is full but not yet of full size: its ring has not turned, so the
-            # rows stand in order from the block's start.
+            # A new partition, or one whose block is full but not yet of full size: its ring has not
+            # turned, so the rows are in order from the block's start.
             larger = min(rows, max(FIRST_ROOM, 2 * room))
             if 2 * (sizes[0] + 1) > table.shape[0] or sizes[1] + larger > pool.shape[0]:
                 return i

@@ -1,8 +1,9 @@
-"""Asking the processor for memory before it is needed.
+"""Prefetching: loading memory before it is needed.
 
-A probe is a chain of dependent cache misses: bucket head, first row, second row. All are known some events
-ahead, so the join loop asks for them early, in three stages of a pipe that remembers what each stage found.
-Nothing depends on what the pipe holds: it may be out of date, and only the time of the join would change.
+A probe is a chain of dependent cache misses: bucket head, first row, second row. All are known some
+events ahead, so the join loop asks for them early, in three stages of a pipe that remembers what
+each stage found. Nothing depends on what the pipe holds: it may be out of date, and only the time
+of the join would change.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from muntin.kernels.rows import bucket_of, head_row, mix, row_address
 
 @inline
 def incoming_bucket(indexes, x, incoming, offset):
-    """The bucket of an index to which a row that has not come yet belongs."""
+    """Return the bucket of an index to which a row that has not come yet belongs."""
     hashed = np.uint64(0)
     code = np.int64(0)
     for c in range(indexes[x, KEY_COUNT]):
@@ -41,7 +42,7 @@ def incoming_bucket(indexes, x, incoming, offset):
 
 @inline
 def probed_bucket(indexes, flat, at, incoming, offset):
-    """The bucket into which a row that has not come yet will look first."""
+    """Return the bucket into which a row that has not come yet will look first."""
     x = flat[at + STEP_INDEX]
     hashed = np.uint64(0)
     code = np.int64(0)
@@ -53,7 +54,7 @@ def probed_bucket(indexes, flat, at, incoming, offset):
 
 @inline
 def fetch_heads(arena, flat, at, s, incoming, offset, pipe, place):
-    """Ask for the bucket heads that a coming row will read and change; note the one it reads."""
+    """Prefetch the bucket heads that a coming row will read and change; note the one it reads."""
     halves, indexes, first_index = arena.halves, arena.indexes, arena.first_index
     x = flat[at + STEP_INDEX]
     pipe[place] = -1
@@ -73,7 +74,7 @@ def fetch_heads(arena, flat, at, s, incoming, offset, pipe, place):
 
 @inline
 def fetch_first(arena, flat, at, pipe, place):
-    """Ask for the first row that a coming row will meet; note it instead of the head."""
+    """Prefetch the first row that a coming row will meet; note it instead of the head."""
     words, halves, stores = arena.words, arena.halves, arena.stores
     head = pipe[place]
     pipe[place] = -1
@@ -87,7 +88,7 @@ def fetch_first(arena, flat, at, pipe, place):
 
 @inline
 def fetch_second(arena, flat, at, pipe, place):
-    """Ask for the row behind the first one in its bucket."""
+    """Prefetch the row behind the first one in its bucket."""
     words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
     seq = pipe[place]
     s = flat[at + STEP_STORE]

@@ -1,14 +1,14 @@
 """Depth-first enumeration of the partners of bound rows, step by step along a join order.
 
-Two walks. :func:`probe` starts from one row that is already bound (the origin first, as in paper 3's
-EAGER and LAZY) and stops a chain at the first row outside its window. :func:`sweep` accepts an order
-in which the new rows stand anywhere (NAIVE and GENERAL LAZY): above them nothing is known about
-windows, so their step checks all rows bound before it.
+Two walks. :func:`probe` starts from one row that is already bound (the origin first, as in EAGER
+and LAZY of [Golab03]) and stops a chain at the first row outside its window. :func:`sweep` accepts
+an order in which the new rows are anywhere (NAIVE and GENERAL LAZY): above them nothing is known
+about windows, so their step checks all rows bound before it.
 
 Results are appended to ``out``: event (complemented for a retraction), time, and the position of
 every source's row. Both walks return the new count; when it exceeds the room in ``out`` the results
-beyond are lost, and the caller repeats the step with more room. (An array that could be replaced while
-it is filled would be reference-counted at every call, which costs more than the join.)
+beyond are lost, and the caller repeats the step with more room. (An array that could be replaced
+while it is filled would be reference-counted at every call, which costs more than the join.)
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from muntin.kernels.rows import (
 
 @inline
 def set_limits(stores, time, counts, event, limits):
-    """What a row must be above to be inside its window for a row of ``time`` at ``event``."""
+    """Set what a row must be above to be inside its window at an event."""
     for s in range(stores.shape[0]):
         kind = stores[s, KIND]
         if kind == TIME:
@@ -79,7 +79,7 @@ def set_limits(stores, time, counts, event, limits):
 
 @inline
 def step_bucket(words, indexes, flat, at, bound):
-    """The bucket that a step looks into, from the codes of rows bound before it."""
+    """Return the bucket that a step looks into, from the codes of rows bound before it."""
     x = flat[at + STEP_INDEX]
     hashed = np.uint64(0)
     code = np.int64(0)
@@ -92,7 +92,10 @@ def step_bucket(words, indexes, flat, at, bound):
 
 @inline
 def begin(arena, flat, at, bound, limits, policy, counters):
-    """Return the newest candidate of a step; the policies of [Kostowski06] clean its bucket first."""
+    """Return the newest candidate of a step.
+
+    The policies of [Kostowski06] clean its bucket first.
+    """
     words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
     s = flat[at + STEP_STORE]
     counters[N_PROBES] += 1
@@ -122,7 +125,7 @@ def begin_before(arena, flat, at, walk, policy, counters):
 
 @inline
 def matches(words, flat, at, address, bound):
-    """Whether a candidate's codes agree with those of the rows bound before it."""
+    """Return whether a candidate's codes agree with those of the rows bound before it."""
     argument = at + STEP_ARGUMENTS + 2 * flat[at + STEP_KEYS]
     for _ in range(flat[at + STEP_CHECKS]):
         other = words[bound[flat[argument + 2]] + flat[argument + 3]]
@@ -146,10 +149,11 @@ def emit(arena, bound, stamp, out, count):
 
 @inline
 def splice(arena, flat, at, bound, newer, older):
-    """Take dead rows out of a chain: let the row before them (or the bucket's head) lead to the one behind.
+    """Remove dead rows from a chain: link the row before them, or the head, to the one behind.
 
-    Rows die in the middle of a chain only in partitioned windows. They stay dead for all that comes, so each is met once;
-    without this a partition with many rows would leave a long trail of dead ones in its bucket.
+    Rows die in the middle of a chain only in partitioned windows. They stay dead for all that
+    comes, so each is met once; without this a partition with many rows would leave a long trail of
+    dead ones in its bucket.
     """
     words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
     s = flat[at + STEP_STORE]
@@ -237,7 +241,10 @@ def probe(arena, program, origin, walk, policy, stamp, output, count):
 
 @inline
 def precedes(stores, halves, s, address, bound_count):
-    """Whether a row stands among the first ``bound_count`` rows of its stream; those of a stored table always do."""
+    """Return whether a row is among the first ``bound_count`` rows of its stream.
+
+    Those of a stored table always do.
+    """
     return (
         stores[s, KIND] == STORED
         or full_position(stores, s, halves[2 * address + POSITION]) < bound_count

@@ -1,4 +1,7 @@
-"""The order of many instants: a radix sort, which takes a fraction of the time of a comparing one where they lie in a window."""
+"""The order of many instants.
+
+A radix sort, which takes a fraction of the time of a comparing one where they lie in a window.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,12 @@ BUCKETS = 1 << BITS
 
 @kernel("int64(int64[::1], int64, int64, int64[::1], int64[::1], int64[::1])", part="changes")
 def rank_instants(instants, least, span, order, spare, counts):
-    """Sort places by their instants, those of one instant in their order; returns whether the result is in ``spare``, not in ``order``.
+    """Sort places stably by their instants; return whether the result is in ``spare``.
 
-    All instants are at least ``least`` and at most ``span`` more, which is at least one. ``counts`` has room for the buckets.
+    Otherwise it is in ``order``.
+
+    All instants are at least ``least`` and at most ``span`` more, which is at least one. ``counts``
+    has room for the buckets.
     """
     n = instants.shape[0]
     for i in range(n):

@@ -51,7 +51,7 @@ def move_rows(arena, s, limit, target, counters):
 
 @kernel(Arena, int)
 def link_rows(arena, s):
-    """Chain all rows of a store, which were copied as they were, in indexes whose heads are empty."""
+    """Chain all rows of a store, which were copied, in indexes whose heads are empty."""
     words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
     for x in range(arena.first_index[s], arena.first_index[s + 1]):
         for seq in range(stores[s, TAIL], stores[s, NEXT]):
@@ -82,7 +82,10 @@ def count_inside(arena, s, limit):
 
 @kernel(Arena, int, int, Integers)
 def positions_inside(arena, s, limit, out):
-    """Write the low halves of the positions of a store's rows inside their window; return how many."""
+    """Write the low halves of the positions of a store's rows inside their window.
+
+    Return how many.
+    """
     words, halves, stores = arena.words, arena.halves, arena.stores
     inside = 0
     for seq in range(stores[s, TAIL], stores[s, NEXT]):
@@ -95,7 +98,10 @@ def positions_inside(arena, s, limit, out):
 
 @kernel(Arena, int, int, Bytes)
 def mark_codes(arena, s, word, marks):
-    """Mark the place of every row's code; return how many of the ``marks``, a power of two, are set."""
+    """Mark the place of every row's code.
+
+    Return how many of the ``marks``, a power of two, are set.
+    """
     words, stores = arena.words, arena.stores
     marked = 0
     for seq in range(stores[s, TAIL], stores[s, NEXT]):

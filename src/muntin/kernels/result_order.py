@@ -1,6 +1,7 @@
-"""Results in the ruled order: those of one event with their partners in FROM order, from most to least recent.
+"""Results of one event in order: by partner in FROM order, from most to least recent.
 
-Kernels make results event by event, so only runs of equal tags have to be sorted, and most runs are short or in order.
+Kernels make results event by event, so only runs of equal tags have to be sorted, and most runs are
+short or in order.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from muntin.kernels.jit import inline, kernel
 
 @inline
 def goes_before(out, one, other):
-    """Whether a result has a more recent partner in the first source in which the two differ."""
+    """Return whether a result has the more recent partner in the first source where two differ."""
     for row in range(2, out.shape[0]):
         if out[row, one] != out[row, other]:
             return out[row, one] > out[row, other]
@@ -19,7 +20,7 @@ def goes_before(out, one, other):
 
 @inline
 def sort_run(out, order, start, length):
-    """The places of a run in their order, by Shell's method, which is an insertion sort for short ones."""
+    """Order the places of a run by Shell's method, an insertion sort for short ones."""
     for place in range(length):
         order[place] = start + place
     gap = 1
@@ -48,7 +49,10 @@ def rearrange(out, order, moved, start, length):
 
 @kernel("(int64[:,:], int64[::1], int64[::1])")
 def sort_matches(out, order, moved):
-    """Bring the results of every event into their ruled order; ``order`` and ``moved`` are room for as many as there are."""
+    """Bring the results of every event into their ruled order.
+
+    ``order`` and ``moved`` are room for as many as there are.
+    """
     count = out.shape[1]
     start = 0
     for place in range(1, count + 1):

@@ -1,4 +1,7 @@
-"""The router of a scheduled join: results go to the levels that may have them, or wait; see :mod:`muntin.kernels.scheduler_state`."""
+"""The router of a scheduled join: results go to the levels that may have them, or wait.
+
+See :mod:`muntin.kernels.scheduler_state`.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +98,7 @@ def release(outer, pair, band, state, sizes, now, out, count):
 
 @inline
 def pair_after(pair, pairs):
-    """The place of the next pair of the same row, if it has one."""
+    """Return the place of the next pair of the same row, if it has one."""
     if pair % BLOCK == BLOCK - 2:
         return pairs[pair + 1, 0]
     return pair + 1
@@ -164,7 +167,7 @@ def give_held(outer, band, queues, sizes, now, out, count):
 
 @inline
 def is_given(row, level, given):
-    """Whether a level has got all that is held of its front row."""
+    """Return whether a level has got all that is held of its front row."""
     return given[level] == row[O_LAST]
 
 

@@ -1,4 +1,7 @@
-"""Steps on the rows of an arena that all join kernels share: address, hash, insert, walk, expire."""
+"""Steps on the rows of an arena that all join kernels share.
+
+Address, hash, insert, walk, expire.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,10 @@ def row_address(stores, s, seq):
 
 @inline
 def full_position(stores, s, low):
-    """The position in the stream from its low half: no row is 2**32 positions behind the last one."""
+    """Return the position in the stream from its low half.
+
+    No row is 2**32 positions behind the last one.
+    """
     last = stores[s, LAST]
     return last - ((last - np.int64(low)) & _LOW)
 
@@ -73,7 +79,10 @@ def mix(code):
 
 @inline
 def bucket_of(hashed, code, modular, buckets):
-    """The bucket of a key: by division where the user fixed the number, by multiplication otherwise."""
+    """Return the bucket of a key.
+
+    By division where the user fixed the number, by multiplication otherwise.
+    """
     if modular:
         return np.int64(np.uint64(code) % np.uint64(buckets))
     return np.int64(((hashed >> np.uint64(32)) * np.uint64(buckets)) >> np.uint64(32))
@@ -81,7 +90,7 @@ def bucket_of(hashed, code, modular, buckets):
 
 @inline
 def row_bucket(words, indexes, x, address):
-    """The bucket of a stored row under an index."""
+    """Return the bucket of a stored row under an index."""
     hashed = np.uint64(0)
     code = np.int64(0)
     for c in range(indexes[x, KEY_COUNT]):
@@ -92,7 +101,10 @@ def row_bucket(words, indexes, x, address):
 
 @inline
 def dead(words, stores, s, address, limit):
-    """Whether a row is outside its window; ``limit`` is a coordinate, or a stream count if partitioned."""
+    """Return whether a row is outside its window.
+
+    ``limit`` is a coordinate, or a stream count if partitioned.
+    """
     kind = stores[s, KIND]
     if kind == PARTITIONED:
         return words[address + stores[s, END]] <= limit
@@ -103,7 +115,7 @@ def dead(words, stores, s, address, limit):
 
 @inline
 def holds(operator, mine, other):
-    """Whether ``mine operator other``."""
+    """Return whether ``mine operator other``."""
     if operator == EQ:
         return mine == other
     if operator == LT:
@@ -128,7 +140,10 @@ def head_row(stores, s, head):
 
 @inline
 def head_of(seq):
-    """The bucket head that names a row: the low 31 bits of its number plus one, which is never 0."""
+    """Return the bucket head that names a row.
+
+    The low 31 bits of its number plus one, which is never 0.
+    """
     return np.int32((seq & _HEAD) + 1)
 
 
@@ -146,7 +161,8 @@ def insert(arena, s, incoming, offset, counters):
     # Positions only grow, so the full one is the next number after the last that ends in `low`.
     stores[s, LAST] = last + ((np.int64(low) - last) & _LOW)
     if stores[s, FORWARD] >= 0:
-        # A row that moves brings the link of its old ring, and the row it led to may have stayed behind.
+        # A row that moves brings the link of its old ring, and the row it led to may have stayed
+        # behind.
         halves[2 * address + stores[s, FORWARD]] = np.int32(0)
     for x in range(arena.first_index[s], arena.first_index[s + 1]):
         bucket = row_bucket(words, indexes, x, address)
@@ -177,7 +193,7 @@ def newest_in(halves, stores, s, indexes, x, bucket):
 
 @inline
 def expire_tail(words, stores, s, limit, counters):
-    """Move the tail past rows outside the window; links into them die by themselves."""
+    """Move the tail past rows outside the window; links into them are dead then."""
     if stores[s, KIND] == STORED:
         return
     tail = stores[s, TAIL]
@@ -204,7 +220,10 @@ def expire_tail(words, stores, s, limit, counters):
 
 @inline
 def expire_two(words, stores, s, limit, counters):
-    """Let at most two old rows go: one row comes, two may leave, so a ring never holds many that are dead."""
+    """Expire at most two old rows.
+
+    One row comes, two may leave, so a ring never holds many that are dead.
+    """
     if stores[s, KIND] == STORED:
         return
     for _ in range(2):
@@ -259,7 +278,7 @@ def clean_all(arena, x, limit, counters):
 
 @inline
 def free_cleaned(arena, s):
-    """Move the tail past rows that their buckets released, so that the ring can reuse their slots."""
+    """Move the tail past rows that their buckets released, so that their slots are reused."""
     words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
     x = stores[s, PRIMARY]
     while stores[s, TAIL] < stores[s, NEXT]:

@@ -1,4 +1,8 @@
-"""The queues of a scheduled join: which are not empty, and which of them SWF and MQT go on with; see :mod:`muntin.kernels.scheduler_state`."""
+"""The queues of a shared join: which are not empty, and which of them SWF and MQT serve next.
+
+:mod:`muntin.kernels.scheduler_state` defines the arrays. Serving the next queue costs O(1) under
+LWO and SWF; under MQT, O(queues that are not empty) unless the choice is remembered.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +37,7 @@ def leave_queue(state, links, queue):
 
 @inline
 def product_high(number, width):
-    """The upper part of a product of a number below 2**31 and a width below 2**63."""
+    """Return the upper part of a product of a number below 2**31 and a width below 2**63."""
     return number * (width >> np.uint64(32)) + (
         (number * (width & np.uint64(_LOW))) >> np.uint64(32)
     )
@@ -41,13 +45,16 @@ def product_high(number, width):
 
 @inline
 def product_low(number, width):
-    """The lower 32 bits of the same product."""
+    """Return the lower 32 bits of the same product."""
     return (number * (width & np.uint64(_LOW))) & np.uint64(_LOW)
 
 
 @inline
 def at_least(queries, width, other_queries, other_width):
-    """Whether ``queries / width`` is not less than the other ratio, exactly; a width of 0 makes a ratio infinite."""
+    """Return whether ``queries / width`` is not less than the other ratio, exactly.
+
+    A width of 0 makes a ratio infinite.
+    """
     one, other = np.uint64(queries), np.uint64(other_queries)
     wide, otherwise = np.uint64(width), np.uint64(other_width)
     left, right = product_high(one, otherwise), product_high(other, wide)
@@ -58,7 +65,10 @@ def at_least(queries, width, other_queries, other_width):
 
 @inline
 def ratio_of(table, queue, limit, reach, served, best):
-    """What the head of a queue can serve at best, behind a row that has finished ``limit`` levels: queries, and distance to look at."""
+    """Return the most that the head of a queue can serve: queries, and the distance to look at.
+
+    It is behind a row that has finished ``limit`` levels.
+    """
     until = np.int64(best[table, queue * reach.shape[1] + limit - 1])
     width = reach[table, until]
     if queue > 0:
@@ -67,11 +77,11 @@ def ratio_of(table, queue, limit, reach, served, best):
 
 
 @inline
-def choose(levels_of, queues):
+def choose(levels_in, queues):
     """Return the queue whose head scans next, -1 when all are empty."""
     state, done, links, outers = queues.state, queues.done, queues.links, queues.outers
-    tables, reach, served = levels_of.tables, levels_of.reach, levels_of.served
-    best, quotients, chosen_of = levels_of.best, levels_of.quotients, queues.chosen
+    tables, reach, served = levels_in.tables, levels_in.reach, levels_in.served
+    best, quotients, chosen_of = levels_in.best, levels_in.quotients, queues.chosen
     end = done.shape[0] - 1
     if links[0, end] == end:
         return np.int64(-1)

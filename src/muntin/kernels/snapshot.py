@@ -13,9 +13,10 @@ NEVER = 2**63 - 1
     part="pipelines",
 )
 def end_rows(numbers, signs, times, firsts, lasts, nexts, ends):
-    """When each row that comes has gone; changes of one number are of equal rows, of which the one goes first that came first.
+    """Write when each row that comes leaves; of equal rows, which share a number, the oldest first.
 
-    ``firsts`` and ``lasts`` are for each number the rows that are there, linked by ``nexts``; empty before, and again after it.
+    ``firsts`` and ``lasts`` are for each number the rows that are there, linked by ``nexts``; empty
+    before, and again after it.
     """
     for i in range(numbers.shape[0]):
         number = numbers[i]
@@ -38,7 +39,10 @@ def end_rows(numbers, signs, times, firsts, lasts, nexts, ends):
 
 @kernel("(int64[::1], int64[::1], int64[::1], int64[::1])", part="pipelines")
 def list_shown(begins, stops, places, rows):
-    """The rows of answers: each is in those numbered from ``begins`` up to ``stops``; ``places`` is where the rows of each answer go."""
+    """Return the rows of answers: each is in those numbered from ``begins`` up to ``stops``.
+
+    ``places`` is where the rows of each answer go.
+    """
     for i in range(begins.shape[0]):
         for answer in range(begins[i], stops[i]):
             rows[places[answer]] = i

@@ -1,8 +1,9 @@
-"""Matches that end by themselves: a wheel of slots, each with the matches whose ends fall into it, in the order in which they came.
+"""A timing wheel: slots of matches by the instants at which they end, in the order they came.
 
-An entry is the end of a match, the next entry of its slot, and the positions of its members; what is free is a list of its own. A slot is
-for all instants with the same bits above ``SHIFT``, and those that are a whole turn of the wheel apart. So a match
-comes and goes in O(1), as long as the wheel is as long as the windows and has about as many slots as there are matches.
+An entry is the end of a match, the next entry of its slot, and the positions of its members; free
+entries are a list. A slot is for all instants with the same bits above ``SHIFT``, and those that
+are a turn of the wheel apart. So a match comes and goes in O(1), as long as the wheel is as long as
+the windows and has about as many slots as there are matches.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ COUNT = 1
 FROM = 2
 SHIFT = 3
 META = 4
-"""The first free entry, how many there are in slots, an instant before which none ends, and the bits of an instant below its slot."""
+"""The first free entry, entries in slots, an instant before which none ends, bits below a slot."""
 
 NONE = -1
 NEVER = 2**63 - 1
@@ -50,13 +51,15 @@ def put_endings(entries, heads, tails, meta, ends, positions):
 
 
 @kernel(
-    "int64(int64[:,::1], int64[::1], int64[::1], int64[::1], int64, int64[::1], int64[:,::1], int64)",
+    "int64(int64[:,::1], int64[::1], int64[::1], int64[::1], int64, int64[::1], int64[:,::1],"
+    " int64)",
     part="changes",
 )
 def pop_endings(entries, heads, tails, meta, until, ends, positions, count):
-    """Let go of all that end up to an instant: ends and positions are written behind the ``count`` that are there; how many there are then.
+    """Remove all that end up to an instant, append their ends and positions; return the new count.
 
-    Those of one end come in the order in which they were taken. If the room is full, there may be more; the same call goes on.
+    Those of one end come in the order in which they were taken. If the room is full, there may be
+    more; the same call resumes.
     """
     shift = meta[SHIFT]
     slots = heads.shape[0]
@@ -97,7 +100,10 @@ def pop_endings(entries, heads, tails, meta, until, ends, positions, count):
     "(int64[:,::1], int64[::1], int64[:,::1], int64[::1], int64[::1], int64[::1])", part="changes"
 )
 def move_endings(entries, heads, to, to_heads, to_tails, meta):
-    """Move all entries into another wheel, which has room for them; ``SHIFT`` is that of the new one already."""
+    """Move all entries into another wheel, which has room for them.
+
+    ``SHIFT`` is that of the new one already.
+    """
     mask = to_heads.shape[0] - 1
     count = 0
     for slot in range(to_heads.shape[0]):

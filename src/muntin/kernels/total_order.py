@@ -1,35 +1,63 @@
 """Putting the new rows of several streams into their total order, as events for a join.
 
-Rows are ordered by (time, order of declaration of the stream, order in the stream). A row becomes one
-event for every source of FROM that reads its stream and wants it. Before those come its ticks: events
-without a row, which tell that a window has moved (a partitioned window pushed a row out, or, where
-retractions are wanted, a row came that nobody stores but that counts).
+Rows are ordered by (time, order of declaration of the stream, order in the stream). A row becomes
+one event for every source of FROM that reads its stream and wants it. Before those come its ticks:
+events without a row, which tell that a window has moved (a partitioned window pushed a row out, or,
+where retractions are wanted, a row came that nobody stores but that counts).
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from muntin.kernels.arrays import Bytes, EventArrays, Integers
 from muntin.kernels.jit import kernel
 
 
-@kernel(
-    "(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1], int64[::1],"
-    " int64[::1], int64[::1], uint8[::1], int64[::1],"
-    " int32[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1])"
-)
-def merge_events(
-    times, starts, first_source, sources, source_stream, wanted, wanted_start, offset, width, base,
-    pushed, pushed_start, tick_always, cursor,
-    out_source, out_offset, out_time, out_pushed, out_counts, out_row,
-):  # fmt: skip
+class Readers(NamedTuple):
+    """Who reads what: the sources of each stream, the stream and the row width of each source.
+
+    Streams are numbered in the order of declaration. ``tick_always``: whether a row of the stream
+    that nobody stores becomes an event.
+    """
+
+    first_source: Integers
+    sources: Integers
+    source_stream: Integers
+    width: Integers
+    tick_always: Bytes
+
+
+class StreamRows(NamedTuple):
+    """New rows: ``starts`` cuts ``times`` into streams, ``before`` counts the earlier rows of each.
+
+    Per source, from its start on: whether it wants each row, and which position the row pushes out
+    (no start: none). ``offset`` is where each source's next formatted row is.
+    """
+
+    times: Integers
+    starts: Integers
+    before: Integers
+    wanted: Bytes
+    wanted_start: Integers
+    offset: Integers
+    pushed: Integers
+    pushed_start: Integers
+
+
+@kernel(Readers, StreamRows, Integers, EventArrays, Integers)
+def merge_events(readers, rows, cursor, out, out_row):
     """Write the events of all rows in total order and return how many.
 
-    Streams are numbered in the order of declaration; ``starts`` cuts ``times`` (and ``wanted``, ``pushed``
-    per source) into them. ``offset`` is where each source's next formatted row stands, ``base`` how many
-    rows of each stream came before this batch. ``out_counts`` has one row an event, or none if nobody
-    needs counts; ``out_row`` is the row's place in ``times``.
+    ``cursor`` is scratch, a number per stream. ``out.counts`` has a row per event, or none if
+    nobody needs counts; ``out_row`` is the row's place in ``times``.
     """
+    first_source, sources, source_stream, width, tick_always = readers
+    times, starts, base, wanted, wanted_start, offset, pushed, pushed_start = rows
+    out_source, out_offset, out_time = out.sources, out.offsets, out.times
+    out_counts, out_pushed = out.counts, out.pushed
     streams = starts.shape[0] - 1
     counting = out_counts.shape[0] > 0
     for stream in range(streams):

@@ -99,7 +99,7 @@ class Limits(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """What differs between tree joins: inlined functions, called with the ``budgets`` of the kernel.
+    """What differs between tree joins: inlined functions, called with the kernel's ``budgets``.
 
     ``is_over(budgets, time)``: whether an event belongs to another cycle.
     ``make_limits(budgets, scratch, n)``: where the limits of ``n`` stores are.
@@ -127,7 +127,10 @@ class Policy(NamedTuple):
 
 @inline
 def begin_level(arena, flat, at, tree, bound, counters):
-    """Return the newest candidate of a sibling: a row number, or a partial match's slot plus one."""
+    """Return the newest candidate of a sibling.
+
+    A row number, or a partial match's slot plus one.
+    """
     counters[N_PROBES] += 1
     words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
     n = stores.shape[0]

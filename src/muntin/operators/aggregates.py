@@ -1,7 +1,7 @@
 """The state of aggregates over groups, kept up to date as rows come and go [HammadTR, section 4.2].
 
-All aggregates over one argument share what is kept for it; what that is, and how values follow from it,
-each function of :mod:`muntin.aggregates` declares. Results come for each slot twice: before its run and
+All aggregates over one argument share the state for it; each function of :mod:`muntin.aggregates`
+declares what that is and how values follow from it. Results come twice per slot: before its run and
 after.
 """
 
@@ -25,7 +25,7 @@ from muntin.operators.code_reader import whole_codes
 from muntin.operators.distinct_values import DistinctValues
 from muntin.operators.row_keys import decimal_words
 from muntin.operators.value_codes import value_codes
-from muntin.plan.pipeline import Aggregate
+from muntin.plan.nodes import Aggregate
 from muntin.state.group_extremes import GroupExtremes
 from muntin.state.group_sums import GroupCounts, PerGroup, RealSums, WholeSums
 from muntin.state.group_table import Slots
@@ -47,10 +47,10 @@ class ArgumentState(Protocol):
     """What is kept per group of an argument, for all aggregates over it."""
 
     def reserve(self, capacity: int) -> None:
-        """Make room for so many groups."""
+        """Make room for a number of groups."""
 
     def forget(self, groups: Integers) -> None:
-        """Make groups as if they had never been."""
+        """Reset groups."""
 
     def nbytes(self) -> int:
         """Return the bytes of all that is kept."""
@@ -118,12 +118,12 @@ class Argument:
         ]
 
     def reserve(self, capacity: int) -> None:
-        """Make room for so many groups."""
+        """Make room for a number of groups."""
         for part in self._parts:
             part.reserve(capacity)
 
     def forget(self, groups: Integers) -> None:
-        """Make groups as if they had never been."""
+        """Reset groups."""
         for part in self._parts:
             part.forget(groups)
 

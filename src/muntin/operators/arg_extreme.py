@@ -1,10 +1,12 @@
-"""ARG_MIN and ARG_MAX: the value of the row with the least or greatest key, the oldest among equals.
+"""ARG_MIN and ARG_MAX: the value of the row with the least or greatest key, the oldest of equals.
 
-Two levels of state: the keys of each group in order (:class:`muntin.state.group_values.GroupValues`), and
-for each pair of group and key its rows in the order of time (:class:`muntin.operators.first_last.FirstLast`).
-The first tells which key is the best before and after each run; the second is then asked for the oldest row
-of that key at that moment, by rows of weight 0 that touch the pair without changing it. State: key, value and
-number of every row. Cost: O(log n) per row for n rows of a group.
+Two levels of state: the keys of each group in order
+(:class:`muntin.state.group_values.GroupValues`), and for each pair of group and key its rows in the
+order of time (:class:`muntin.operators.first_last.FirstLast`). The first gives the best key before
+and after each run; the second then gives the oldest row of that key at that moment, through rows of
+weight 0 that touch the pair without changing it.
+
+State: key, value and number of every row. Cost: O(log n) per row for n rows of a group.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ _KINDS = {RankKind.LEAST: ordering.LEAST, RankKind.GREATEST: ordering.GREATEST}
 
 
 class ArgExtreme:
-    """Values of the rows with the least and greatest keys; the first column of the order is the key."""
+    """Values of the rows with extreme keys; the first column of the order is the key."""
 
     def __init__(
         self, kind: pa.DataType, key: pa.DataType, wanted: Sequence[Keyed], evaluator: Evaluator
@@ -46,12 +48,12 @@ class ArgExtreme:
         self._rows = FirstLast(kind, [Edge.OLDEST], evaluator)
 
     def reserve(self, capacity: int) -> None:
-        """Make room for so many groups."""
+        """Make room for a number of groups."""
         self._counts.reserve(capacity)
         self._keys.reserve(capacity)
 
     def forget(self, groups: Integers) -> None:
-        """Make groups as if they had never been."""
+        """Reset groups."""
         self._counts.forget(groups)
         self._keys.forget(groups)
 
@@ -82,7 +84,8 @@ class ArgExtreme:
             mask=np.arange(len(runs)) >= len(rows),
         )
         found, places = self._oldest(
-            runs, pa.table({"group": groups, "key": keys}), np.concatenate([weights[rows], np.zeros(len(probes), np.int64)]),
+            runs, pa.table({"group": groups, "key": keys}),
+            np.concatenate([weights[rows], np.zeros(len(probes), np.int64)]),
             column.take(sources), order.select(range(1, order.num_columns)).take(sources),
         )  # fmt: skip
         some = counts > 0
@@ -102,7 +105,10 @@ class ArgExtreme:
         column: pa.ChunkedArray,
         order: pa.Table,
     ) -> tuple[pa.Array, Integers]:
-        """Return the values of the oldest rows of touched pairs, before and after, and for each row which pair is its own."""
+        """Return the values of the oldest rows of touched pairs, before and after.
+
+        The last array has the pair of each row.
+        """
         by_run = np.argsort(runs, kind="stable")
         taken = pa.array(by_run)
         groups = self._pairs.find(*row_keys(pairs.take(taken), self._evaluator))

@@ -1,7 +1,8 @@
-"""From the values of a source's rows to the integers that a join works on.
+"""From the values of a source's rows to the integers that a join compares.
 
-Cost: one pass over the key columns of new rows. A row that fails a filter, or whose code is NULL, can be
-in no result (a comparison with NULL is never true) and is not wanted; it still counts in count windows.
+Cost: one pass over the key columns of new rows. A row that fails a filter, or whose code is NULL,
+can be in no result (a comparison with NULL is never true) and is not stored; it still counts in
+count windows.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class CodeReader:
         )
 
     def read(self, rows: pa.Table) -> tuple[Integers, Mask | None]:
-        """The codes of all rows (a row of the result each) and which rows are wanted; None: all of them."""
+        """Return the codes of all rows, one line per row, and which rows to store; None: all."""
         if not len(rows):
             return np.empty((0, len(self._plan.codes)), np.int64), None
         batch = self._flat(rows)
@@ -71,7 +72,10 @@ class CodeReader:
         return whole_codes(column), known
 
     def read_partitions(self, rows: pa.Table) -> tuple[Integers, Integers]:
-        """The two words of each row's partition key: the value itself if it is one number, else 128 bits of hash."""
+        """Return the two words of each row's partition key.
+
+        That is the value if it is one number, else 128 bits of hash.
+        """
         if not len(rows):
             return np.empty(0, np.int64), np.empty(0, np.int64)
         batch = self._flat(rows)
@@ -96,14 +100,14 @@ def _is_whole(kind: pa.DataType) -> bool:
 
 
 def _partition_text(name: str, kind: pa.DataType) -> str:
-    """SQL for a JSON text that is equal for equal values; zero has one sign, and there is one NaN."""
+    """Return SQL for a JSON text that is equal for equal values: one zero and one NaN."""
     if pa.types.is_floating(kind):
         return f"to_json(CASE WHEN isnan({name}) THEN 'nan' ELSE ({name} + 0)::VARCHAR END)"
     return f"to_json({name})"
 
 
 def whole_codes(column: pa.ChunkedArray) -> Integers:
-    """Codes of values that are whole numbers underneath: integers, booleans, dates, times; NULL as 0."""
+    """Return codes of integers, booleans, dates and times; NULL as 0."""
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     elif pa.types.is_date32(column.type):
@@ -119,7 +123,7 @@ def whole_codes(column: pa.ChunkedArray) -> Integers:
 
 
 def real_codes(column: pa.ChunkedArray) -> Integers:
-    """Codes of floating-point values that keep their order: no negative zero, one NaN, above infinity."""
+    """Return codes of floating-point values in their order: one zero, one NaN above infinity."""
     values = column.cast(pa.float64(), safe=False)
     if values.null_count:
         values = pc.fill_null(values, 0.0)

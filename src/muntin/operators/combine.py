@@ -1,8 +1,9 @@
 """A select over sub-selects, on signed rows.
 
-One input: conditions and the select list, row by row, nothing is kept. Several: joins of two, one after the other, each by the equalities
-between what has been joined and the next input (:mod:`muntin.operators.pair_join`). Conditions are checked as soon as all that they
-read is there. Of the changes that come out, those of one time that cancel out are taken away.
+One input: conditions and the select list, row by row; nothing is kept. Several: binary joins, one
+after the other, each by the equalities between what has been joined and the next input
+(:mod:`muntin.operators.pair_join`). Conditions are checked as soon as all that they read is there.
+Changes of one time that cancel out are removed.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from muntin.expressions.evaluator import Evaluator
 from muntin.operators.pair_join import Key, PairJoin, key_type
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import Changes
-from muntin.plan.pipeline import Combine
-from muntin.plan.query import ColumnRef, Comparison, Expression
+from muntin.plan.expression import ColumnRef, Comparison, Expression
+from muntin.plan.nodes import Join, Project
 from muntin.state.group_table import GroupTable
 
 
@@ -26,27 +27,28 @@ class ProjectOperator:
     """A select over one sub-select."""
 
     tidy = False
+    keeps_rows = False
 
-    def __init__(self, node: Combine, evaluator: Evaluator) -> None:
+    def __init__(self, node: Project, evaluator: Evaluator) -> None:
         self._node = node
         self._evaluator = evaluator
-        self._flat = [ColumnRef(0, name).flat for name in node.inputs[0].schema.names]
+        self._flat = [ColumnRef(0, name).flat for name in node.input.schema.names]
 
     def begin(self, inputs: Sequence[Changes]) -> Changes:
-        """The changes before any row has come."""
+        """Return the changes before the first row."""
         return self.run(inputs)
 
     def run(self, inputs: Sequence[Changes]) -> Changes:
-        """The changes that pass, with the select list for their columns."""
+        """Return the changes that pass, with the columns of the select list."""
         node = self._node
         (changes,) = inputs
         if not len(changes):
             return Changes.none(node.schema)
         changes = changes.with_columns(changes.columns.rename_columns(self._flat))
-        if node.predicates:
+        if node.where:
             changes = changes.where(
                 self._evaluator.holds(
-                    [predicate.expression for predicate in node.predicates], changes.columns
+                    [predicate.expression for predicate in node.where], changes.columns
                 )
             )
         columns = self._evaluator.columns(
@@ -55,17 +57,17 @@ class ProjectOperator:
         return changes.with_columns(pa.table(columns, schema=node.schema))
 
     def groups(self) -> int:
-        """None."""
+        """Return 0: it keeps nothing."""
         return 0
 
     def nbytes(self) -> int:
-        """Bytes of state."""
+        """Return the bytes of state."""
         return 0
 
 
 @dataclass(frozen=True)
 class _Stage:
-    """The next input of a join, how it is joined with those before it, and the conditions that can be checked then."""
+    """The next input, how it is joined with those before, and the conditions to check then."""
 
     place: int
     join: PairJoin | None
@@ -73,28 +75,32 @@ class _Stage:
 
 
 class CombineOperator:
-    """A select over several inputs, at least one of them a sub-select; ``ending``: rows may have ends."""
+    """A select over several inputs, at least one a sub-select; ``ending``: rows may have ends."""
 
-    def __init__(self, node: Combine, evaluator: Evaluator, *, ending: bool = False) -> None:
+    def __init__(self, node: Join, evaluator: Evaluator, *, ending: bool = False) -> None:
         self.tidy = not ending
+        self.keeps_rows = False
         self._node = node
         self._evaluator = evaluator
         self._ending = ending
         self._flat = [
             [ColumnRef(place, name).flat for name in child.schema.names]
-            for place, child in enumerate(node.inputs)
+            for place, child in enumerate(node.sources)
         ]
         conditions = [predicate.expression for predicate in node.predicates]
         self._alone = [
             [one for one in conditions if one.sources == {place}]
-            for place in range(len(node.inputs))
+            for place in range(len(node.sources))
         ]
         self._constant = [one for one in conditions if not one.sources]
         self._stages = self._plan()
 
     def _plan(self) -> list[_Stage]:
-        """Inputs in the order in which they are joined: next is one that an equality ties to those before it, if there is one."""
-        left = list(range(len(self._node.inputs)))
+        """Return the inputs in the order in which they are joined.
+
+        The next one is tied to those before it by an equality, if there is one.
+        """
+        left = list(range(len(self._node.sources)))
         done = {left.pop(0)}
         stages = [_Stage(0, None, [])]
         schema = self._named_schema(0)
@@ -122,22 +128,22 @@ class CombineOperator:
         return stages
 
     def _named_schema(self, place: int) -> pa.Schema:
-        schema = self._node.inputs[place].schema
+        schema = self._node.sources[place].schema
         return pa.schema(
             [field.with_name(flat) for field, flat in zip(schema, self._flat[place], strict=True)]
         )
 
     def _keys(self, done: set[int], place: int) -> list[Key]:
-        """The equalities between an input and those that are joined already."""
+        """Return the equalities between an input and those that are joined already."""
         found = [_key(predicate.comparison, done, place) for predicate in self._node.predicates]
         return [key for key in found if key is not None]
 
     def begin(self, inputs: Sequence[Changes]) -> Changes:
-        """The changes before any row has come."""
+        """Return the changes before the first row."""
         return self.run(inputs)
 
     def run(self, inputs: Sequence[Changes]) -> Changes:
-        """The changes of the join that changes of the inputs make, those of one time put together."""
+        """Return the changes of the join, those of one time put together."""
         if not any(len(changes) for changes in inputs):
             return Changes.none(self._node.schema)
         found = self._own(0, inputs[0])
@@ -152,7 +158,7 @@ class CombineOperator:
         return self._net(found.with_columns(pa.table(columns, schema=self._node.schema)))
 
     def _own(self, place: int, changes: Changes) -> Changes:
-        """The changes of one input under the names that expressions know, those that can be in a result."""
+        """Return the changes of one input that can be in a result, under flat names."""
         named = changes.with_columns(changes.columns.rename_columns(self._flat[place]))
         return self._where(named, [*self._alone[place], *self._constant])
 
@@ -164,7 +170,7 @@ class CombineOperator:
         )
 
     def _net(self, changes: Changes) -> Changes:
-        """Equal rows of one time put together, and none where nothing is left of them."""
+        """Return equal rows of one time as one, without those that cancel out."""
         if not len(changes):
             return Changes.none(self._node.schema)
         named = changes.columns
@@ -186,16 +192,16 @@ class CombineOperator:
         )
 
     def groups(self) -> int:
-        """Rows that are kept of all inputs, and of what is joined on the way."""
+        """Return the number of rows kept of all inputs and of intermediate joins."""
         return sum(stage.join.rows() for stage in self._stages if stage.join is not None)
 
     def nbytes(self) -> int:
-        """Bytes of state."""
+        """Return the bytes of state."""
         return sum(stage.join.nbytes() for stage in self._stages if stage.join is not None)
 
 
 def _key(comparison: Comparison | None, done: set[int], place: int) -> Key | None:
-    """A comparison as an equality between inputs that are joined already and the next one, if it is such a one."""
+    """Return a comparison as an equality between joined inputs and the next one, if it is one."""
     if comparison is None or comparison.operator != "=":
         return None
     for left, right in ((comparison.left, comparison.right), (comparison.right, comparison.left)):

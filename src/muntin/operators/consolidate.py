@@ -1,7 +1,7 @@
 """Consolidating changes: at one instant no equal row is both removed and added.
 
-Equal means equal in every selected value, NULL equal to NULL, as in DISTINCT. Instants at which rows only
-come or only go are left alone, which is nearly all of them.
+Equal means equal in every selected value, NULL equal to NULL, as in DISTINCT. Instants at which
+rows only come or only go, which is nearly all of them, stay as they are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def consolidate(changes: pa.Table, duck: Duck) -> pa.Table:
-    """The net changes of each instant, by time, otherwise in the order they were in."""
+    """Return the net changes of each instant, by time, otherwise in their order."""
     times = changes.column("_ts").cast(pa.int64()).to_numpy()
     if len(times) > 1 and (times[1:] < times[:-1]).any():
         order = np.argsort(times, kind="stable")
@@ -49,7 +49,10 @@ def consolidate(changes: pa.Table, duck: Duck) -> pa.Table:
 
 
 def _uncancelled(rows: pa.Table, leaving: Mask, duck: Duck) -> Integers:
-    """The places of changes that no other cancels out: of equal rows the first so many of either sign go, as both signs have."""
+    """Return the places of changes that no other change cancels out.
+
+    Of equal rows, the first of either sign cancel, as many as both signs have.
+    """
     low, high = row_keys(rows, Evaluator(duck))
     order = np.lexsort((high, low))  # stable: equal rows stay in their order
     low, high, minus = low[order], high[order], leaving[order]
@@ -63,7 +66,7 @@ def _uncancelled(rows: pa.Table, leaving: Mask, duck: Duck) -> Integers:
 
 
 def _numbered(which: Mask, starts: Integers, lengths: Integers) -> Integers:
-    """Some rows numbered within their groups, from 1."""
+    """Return the numbers of rows within their groups, from 1."""
     counted = np.cumsum(which)
     before: Integers = np.repeat(counted[starts] - which[starts], lengths)
     numbers: Integers = counted - before

@@ -1,7 +1,7 @@
-"""The different values of groups, for aggregates with DISTINCT: a value counts once, however often a group has it.
+"""The distinct values of groups, for aggregates with DISTINCT: a value counts once per group.
 
-Of every value of a group it is known how often it is there. In a run in which it comes for the first time it counts as one row
-that comes, and as one that leaves when the last of its rows has gone. O(1) a row.
+A value comes with its first row and goes with its last. State: a count per group and value. Cost:
+O(1) per row.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ Integers = npt.NDArray[np.int64]
 
 
 class DistinctValues:
-    """Turns the weights of rows into those of different values."""
+    """Turns the weights of rows into those of distinct values."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self._table = GroupTable()
         self._evaluator = evaluator
 
     def weights(self, slots: Slots, weights: Integers, column: pa.ChunkedArray) -> Integers:
-        """For each row +1 or -1 if it stands for a value that has come or has gone in its run; rows of weight 0 are not looked at."""
+        """Return +1 or -1 for rows whose value came or went in their run, else 0.
+
+        Rows of weight 0 are ignored.
+        """
         found = np.zeros(len(weights), np.int64)
         rows = np.flatnonzero(weights)
         if len(rows):
@@ -44,5 +47,5 @@ class DistinctValues:
         return found
 
     def nbytes(self) -> int:
-        """Bytes of state."""
+        """Return the bytes of state."""
         return self._table.nbytes()

@@ -1,8 +1,8 @@
-"""W-Expire (paper 2, section 3.2): rows that end by themselves in, signed rows out.
+"""W-Expire ([HammadTR, section 3.2]): rows with ends in, signed rows out.
 
-What ends is remembered until then and goes as a negative row, at its end. State: the rows in runs that are sorted by their ends. A batch
-makes a run; runs of about the same size are merged when there are several, so there are few, and a row is copied a few times
-in its life: O(log n). What is due is the head of every run.
+A row is kept until its end and then goes as a negative row, at its end. State: the rows in runs
+sorted by their ends. Each batch makes a run; several runs of about the same size are merged, so
+there are few runs and a row is copied O(log n) times. What is due is the head of every run.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from muntin.operators.signed import NEVER, Changes, Integers, merged
 from muntin.state.columns import take_rows
 
 _TOGETHER = 8
-"""So many runs of about the same size become one."""
+"""Runs of about the same size that are merged into one."""
 
 
 @dataclass(frozen=True)
 class _Run:
-    """Rows sorted by their ends, with the signs they go with; at one end rows come before others go."""
+    """Rows sorted by their ends, with the signs they go with; at one end, +1 stands before -1."""
 
     rows: pa.Table
     ends: Integers
@@ -38,7 +38,7 @@ class _Run:
 
     @classmethod
     def of(cls, runs: list[_Run]) -> _Run:
-        """All rows of several runs."""
+        """Return several runs as one."""
         if len(runs) == 1:
             return runs[0]
         rows = pa.concat_tables([run.rows for run in runs])
@@ -49,7 +49,7 @@ class _Run:
         )
 
     def cut(self, place: int) -> tuple[_Run, _Run]:
-        """What is before a place, and the rest."""
+        """Return the rows before a place, and the rest."""
         head = _Run(self.rows.slice(0, place), self.ends[:place], self.signs[:place])
         return head, _Run(self.rows.slice(place), self.ends[place:], self.signs[place:])
 
@@ -58,7 +58,7 @@ class _Run:
 
 
 class Expire:
-    """Remembers rows with their ends, and takes them back when these are due."""
+    """Keeps rows with their ends, and retracts them when these are due."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
@@ -66,14 +66,14 @@ class Expire:
         self._next = NEVER
 
     def run(self, rows: Changes, until: int) -> Changes:
-        """Rows as they come, and those that end up to an instant; what goes at an instant goes before others come."""
+        """Return rows as they come and those that end up to an instant; at one time -1 first."""
         self.take(rows)
         return merged(
             [self.due(until), Changes(rows.columns, rows.times, rows.signs)], self._schema
         )
 
     def take(self, rows: Changes) -> None:
-        """Remember rows that have an end."""
+        """Keep rows that have an end."""
         if rows.ends is None or not len(rows):
             return
         rows = rows.where(rows.ends < NEVER)
@@ -91,7 +91,7 @@ class Expire:
         self._merge()
 
     def _merge(self) -> None:
-        """Put the last runs together while there are many that are not larger than the last."""
+        """Merge the last runs while there are many that are not larger than the last."""
         while True:
             level = self._runs[-1].level()
             alike = 0
@@ -102,7 +102,7 @@ class Expire:
             self._runs[-alike:] = [_Run.of(self._runs[-alike:])]
 
     def due(self, until: int) -> Changes:
-        """What ends up to an instant, and is then forgotten."""
+        """Return what ends up to an instant, and drop it."""
         if self._next > until:
             return Changes.none(self._schema)
         heads, rest = [], []
@@ -119,5 +119,5 @@ class Expire:
         return sum(len(run.ends) for run in self._runs)
 
     def nbytes(self) -> int:
-        """Bytes of the rows that are remembered."""
+        """Return the bytes of the rows that are kept."""
         return sum(run.rows.nbytes + run.ends.nbytes + run.signs.nbytes for run in self._runs)

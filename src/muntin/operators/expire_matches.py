@@ -1,8 +1,9 @@
-"""W-Expire right above a join (paper 2, section 3.2): matches that end by themselves in, signed matches out.
+"""W-Expire right above a join ([HammadTR, section 3.2]): matches with ends in, signed matches out.
 
-A match is remembered by the positions of its members, so its row is made when it comes and once more when it goes, with those of the
-other matches of the batch. The rows are still in the logs then: a match ends when the first of its members leaves its window, and what was
-inside a window at the last call is let go of after this one. State: :mod:`muntin.state.expiring_matches`.
+A match is kept as the positions of its members. Its row is made when it comes and again when it
+goes, together with those of the other matches of the batch. The rows are still in the logs then: a
+match ends when the first of its members leaves its window, and logs are trimmed only after what was
+inside at the last call has gone. State: :mod:`muntin.state.expiring_matches`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from muntin.state.expiring_matches import Endings
 
 
 class ExpireMatches:
-    """Remembers the matches of a join over so many ``sources`` until their ends, at most about ``horizon`` after their times."""
+    """Keeps matches over ``sources`` sources until their ends, about ``horizon`` away at most."""
 
     def __init__(self, sources: int, horizon: int) -> None:
         self._endings = Endings(sources, horizon)
@@ -30,7 +31,7 @@ class ExpireMatches:
         self._endings.put(ends, positions)
 
     def run(self, until: int) -> Matches:
-        """What has come since the last call and what goes up to an instant, by time; what goes at one goes before others come."""
+        """Return what came since the last call and what goes up to an instant; at one, -1 first."""
         ends, gone = self._endings.pop(until)
         times = np.concatenate([ends, *self._times])
         positions = np.concatenate([gone, *self._positions], axis=1)
@@ -47,5 +48,5 @@ class ExpireMatches:
         return len(self._endings)
 
     def nbytes(self) -> int:
-        """Bytes of what is remembered."""
+        """Return the bytes of what is kept."""
         return self._endings.nbytes()

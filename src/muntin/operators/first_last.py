@@ -1,10 +1,13 @@
 """FIRST and LAST: the value of the oldest and of the newest row of a group, NULLs aside.
 
-The time of a row of a join is that of its newest member; among rows of one time those stand first whose members came first, the
-members compared in the order of FROM. Rows are numbered in this order as they come, since later batches are later in time. A
-row that leaves is known by its value and the places of its members in their streams; where rows come from several buckets these may be
-the same for two rows, which then have one number. State: value and number of every row inside the
-windows. Cost: O(log n) a row for n rows of a group.
+The time of a row of a join is that of its newest member. Among rows of one time, those stand first
+whose members came first, the members compared in the order of FROM. Rows are numbered in this order
+as they come, since later batches are later in time. A row that leaves is identified by its value
+and the positions of its members in their streams; where rows come from several partitions, two rows
+may have the same positions and then share a number.
+
+State: value and number of every row inside the windows. Cost: O(log n) per row for n rows of a
+group.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ Integers = npt.NDArray[np.int64]
 _KINDS = {Edge.OLDEST: ordering.LEAST, Edge.NEWEST: ordering.GREATEST}
 _LEAST = 1 << 10
 _PIECES = 64
-"""So many pieces of the log are put together: looking something up takes the longer the more there are."""
+"""Pieces of the log that are merged into one: lookups take longer with more pieces."""
 
 
 class FirstLast:
@@ -45,17 +48,17 @@ class FirstLast:
         self._log = pa.chunked_array([], kind)
 
     def reserve(self, capacity: int) -> None:
-        """Make room for so many groups."""
+        """Make room for a number of groups."""
         self._counts.reserve(capacity)
         self._numbers.reserve(capacity)
 
     def forget(self, groups: Integers) -> None:
-        """Make groups as if they had never been."""
+        """Reset groups."""
         self._counts.forget(groups)
         self._numbers.forget(groups)
 
     def nbytes(self) -> int:
-        """Bytes of state."""
+        """Return the bytes of state."""
         return (
             self._counts.nbytes()
             + self._numbers.nbytes()
@@ -85,7 +88,7 @@ class FirstLast:
         return ArgumentSummary(counts, picked=found)
 
     def _numbered(self, weights: Integers, column: pa.ChunkedArray, order: pa.Table) -> Integers:
-        """The numbers of rows, given to those that come; anything where the weight is 0."""
+        """Return the numbers of rows; new rows get one, rows of weight 0 any."""
         numbers = np.zeros(len(weights), np.int64)
         rows = np.flatnonzero(weights)
         if not len(rows):
@@ -112,7 +115,7 @@ class FirstLast:
         return numbers
 
     def _clean(self) -> None:
-        """Forget the values of rows that have left, once they are the most."""
+        """Drop the values of rows that have left, once those are the majority."""
         if len(self._log) < 2 * len(self._rows) + _LEAST:
             return
         there = self._numbers.known()

@@ -1,9 +1,11 @@
-"""GROUP BY, HAVING and aggregates on signed rows (paper 2, section 4.2, in the form for negative rows).
+"""GROUP BY, HAVING and aggregates on signed rows ([HammadTR, section 4.2], for negative tuples).
 
-Computes at every instant what SQL makes of the rows then there. Changes of one instant are taken together: of a group that they
-touch, its old row goes and its new row comes, unless they are equal. A group without rows has no row; the one group of a
-query without keys always has one. State: the groups, and what aggregates keep for each. Cost: O(1) a row for counts and sums,
-O(log n) for what needs the order of n values.
+Computes at every instant what SQL computes from the rows that are there. Changes of one instant are
+taken together: the old row of a group that they touch goes and its new row comes, unless they are
+equal. A group without rows has no row; the one group of a query without keys always has one.
+
+State: the groups, and what aggregates keep for each. Cost: O(1) per row for counts and sums, O(log
+n) for what needs the order of n values.
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ from muntin.operators.distinct_values import DistinctValues
 from muntin.operators.first_last import FirstLast
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import BEGINNING, Changes
-from muntin.plan.pipeline import Aggregate, GroupBy, leave_in_order
-from muntin.plan.query import ColumnRef
+from muntin.plan.expression import ColumnRef
+from muntin.plan.nodes import Aggregate, GroupBy
 from muntin.state.group_table import GroupTable, Slots
 
 _Over: TypeAlias = tuple[int | None, bool, tuple[int, ...]]
-"""What aggregates are over: a column, its different values only or all, and the columns that order rows."""
+"""What aggregates are over: a column, only its distinct values or all, and an order of rows."""
 
 _ZERO = np.zeros(1, np.int64)
 _NONE = np.empty(0, np.int64)
@@ -58,7 +60,9 @@ class GroupByOperator:
             column.expression.column.flat for column in node.select if column.expression.column
         }
         plain = all(column.expression.column for column in node.select)
-        # Rows of different groups differ in a key, and old and new rows of a group in an aggregate: nothing can cancel out.
+        # Rows of different groups differ in a key, and old and new rows of a group in an
+        # aggregate: nothing can cancel out.
+        self.keeps_rows = True
         self.tidy = plain and node.having is None and shown == set(flat)
         self._only_group: int | None = None
 
@@ -73,10 +77,10 @@ class GroupByOperator:
                 kind, self._node.input.schema.field(order[0]).type, keyed, self._evaluator
             )
         values = DistinctValues(self._evaluator) if distinct else None
-        return Argument(kind, needs, values, in_order=leave_in_order(self._node.input))
+        return Argument(kind, needs, values, in_order=self._node.input.expires_in_order)
 
     def begin(self, inputs: Sequence[Changes]) -> Changes:
-        """The changes before any row has come: a query without keys has a row over no rows."""
+        """Return the changes before the first row: without keys there is a row over no rows."""
         if self._node.keys:
             return self.run(inputs)
         (self._only_group,) = self._table.find(_ZERO, _ZERO)
@@ -97,7 +101,7 @@ class GroupByOperator:
         )
 
     def run(self, inputs: Sequence[Changes]) -> Changes:
-        """The changes of groups that changes of rows make."""
+        """Return the changes of groups that changes of rows make."""
         (changes,) = inputs
         if not len(changes):
             return Changes.none(self._node.schema)
@@ -146,7 +150,7 @@ class GroupByOperator:
         return [found[over][number] for over, number in self._places]
 
     def _above(self, groups: Changes) -> Changes:
-        """HAVING and the select list."""
+        """Return the rows that pass HAVING, with the columns of the select list."""
         node = self._node
         if node.having is not None and len(groups):
             groups = groups.where(self._evaluator.holds([node.having], groups.columns))
@@ -156,11 +160,11 @@ class GroupByOperator:
         return groups.with_columns(pa.table(columns, schema=node.schema))
 
     def groups(self) -> int:
-        """Groups that are kept."""
+        """Return the number of groups."""
         return len(self._table)
 
     def nbytes(self) -> int:
-        """Bytes of state."""
+        """Return the bytes of state."""
         return self._table.nbytes() + sum(
             argument.nbytes() for argument in self._arguments.values()
         )

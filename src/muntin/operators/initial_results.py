@@ -1,4 +1,4 @@
-"""Results that exist before any row has come, such as a COUNT of 0: held until the first instant is known.
+"""Results before the first row, such as a COUNT of 0, held until the first instant is known.
 
 SQL gives an aggregate without GROUP BY a row over no rows, but no instant at which that row
 begins. It takes effect at the first instant that the query has seen, together with the other
@@ -16,7 +16,7 @@ from muntin.operators.signed import BEGINNING
 
 
 class Beginning:
-    """The results of a query at ``BEGINNING``, up to the moment when its first instant is known."""
+    """The results of a query at ``BEGINNING``, until its first instant is known."""
 
     def __init__(self, duck: Duck) -> None:
         self._duck = duck

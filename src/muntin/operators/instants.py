@@ -11,7 +11,7 @@ Integers = npt.NDArray[np.int64]
 
 
 def order_of(instants: Integers) -> Integers | None:
-    """The places of instants by time, those of one time as they stand; None if they are in order.
+    """Return the places of instants by time, stable; None if they are in order.
 
     >>> order_of(np.array([3, 1, 3, 2])).tolist()
     [1, 3, 0, 2]

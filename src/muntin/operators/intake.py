@@ -1,7 +1,8 @@
-"""What comes to an operator from one input: rows wait until its clock has come to them, and those with an end leave by that clock.
+"""One input of an operator: rows wait for its clock, and rows with an end leave by that clock.
 
-So an operator that knows signs only is window-aware (paper 2, section 3.1): in front of it everything that ends is remembered, and it sees
-what ends as negative rows. Without ends in the input nothing is remembered and nothing waits.
+This makes any operator on signs window-aware ([HammadTR, section 3.1]): rows that end are kept in
+front of it, and it receives their ends as negative rows. Where the input has no ends, nothing is
+kept and nothing waits.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from muntin.operators.signed import Changes, merged
 
 
 class Intake:
-    """One input of an operator; ``expires``: the operator keeps rows, so what ends is taken back from it."""
+    """One input of an operator; ``expires``: the operator keeps rows, so ends retract rows."""
 
     def __init__(self, schema: pa.Schema, *, expires: bool) -> None:
         self._schema = schema
@@ -32,7 +33,7 @@ class Intake:
             self._waiting = merged([self._waiting, changes], self._schema)
 
     def take(self, clock: int) -> Changes:
-        """What has come and what ends up to an instant; rows keep their ends, since some operators ask for them."""
+        """Return what has come and what ends up to an instant; rows keep their ends."""
         ready, self._waiting = self._waiting.until(clock)
         if self.expire is None:
             return ready

@@ -1,4 +1,4 @@
-"""What is left of changes: of equal rows as many as came more often than they went, those that came last, in the order they were in."""
+"""The rows that are left of changes: of equal rows the last ones, as many as did not go."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Integers = npt.NDArray[np.int64]
 
 
 def left_of(changes: Changes, evaluator: Evaluator) -> Integers:
-    """The places of the rows that are left of changes, whatever their times."""
+    """Return the places of the rows that are left of changes, whatever their times."""
     if not (changes.signs < 0).any():
         return np.arange(len(changes))
     low, high = row_keys(changes.columns, evaluator)

@@ -1,9 +1,12 @@
 """A join of two inputs on signed rows, by equalities where there are some.
 
-With weights a join is linear in each input. So the changes of the join are those of the left with what the right had, those of the right
-with what the left had, and those of both with each other: with the product of their weights, at the later of their times. Where rows have
-ends, a combination ends with the first of them, and is none if that is before both have come. State: the different rows of both sides
-under their keys. A batch costs its rows and what they are combined with.
+With weights a join is linear in each input. So the changes of the join are those of the left with
+what the right had, those of the right with what the left had, and those of both with each other:
+with the product of their weights, at the later of their times. Where rows have ends, a combination
+ends with the first of them, and there is none if that is before both have come.
+
+State: the distinct rows of both sides under their keys. Cost: the rows of a batch and what they are
+combined with.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ _SMALL = (pa.uint64(), pa.float32())
 
 
 def key_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type in which values of two types are equal exactly if SQL says so; None if that takes more than a cast."""
+    """Return the type in which values compare as in SQL; None if that takes more than a cast."""
     if left == right:
         return left
     if any(kind in _SMALL for kind in (left, right)):
@@ -43,7 +46,7 @@ def key_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 @dataclass(frozen=True)
 class Key:
-    """An equality between two inputs: one expression over each, and the type in which they are compared."""
+    """An equality between two inputs: an expression over each, and the type to compare in."""
 
     left: Expression
     right: Expression
@@ -52,14 +55,14 @@ class Key:
 
 @dataclass(frozen=True)
 class _Side:
-    """New changes of one side, those whose key is known, with the numbers of their keys."""
+    """New changes of one side whose key is not NULL, with the numbers of their keys."""
 
     changes: Changes
     keys: Integers
 
 
 class PairJoin:
-    """Joins two inputs; ``schemas`` are those of their columns, all under names of their own."""
+    """Joins two inputs; ``schemas`` are those of their columns, all under different names."""
 
     def __init__(
         self,
@@ -78,7 +81,7 @@ class PairJoin:
         self._schema = pa.schema([*schemas[0], *schemas[1]])
 
     def run(self, left: Changes, right: Changes) -> Changes:
-        """The combinations that changes of both sides make, sorted by time; their signs are weights."""
+        """Return the combinations that changes of both sides make, by time; signs are weights."""
         sides = [self._side(place, changes) for place, changes in enumerate((left, right))]
         for rows in self._rows:
             rows.reserve(self._keys.capacity)
@@ -105,7 +108,7 @@ class PairJoin:
         )
 
     def _side(self, place: int, changes: Changes) -> _Side:
-        """Without rows whose key is NULL, which is equal to nothing."""
+        """Return changes without rows whose key is NULL, which is equal to nothing."""
         if not len(changes):
             return _Side(changes, np.empty(0, np.int64))
         if not self._types:
@@ -123,7 +126,7 @@ class PairJoin:
         return _Side(changes, self._keys.find(*row_keys(table, self._evaluator)))
 
     def _with_kept(self, place: int, new: _Side) -> list[Changes]:
-        """New rows of one side with the kept ones of the other."""
+        """Return combinations of new rows of one side with kept rows of the other."""
         others = self._rows[1 - place]
         if not len(new.keys) or not len(others):
             return []
@@ -143,7 +146,7 @@ class PairJoin:
         ]
 
     def _with_new(self, left: _Side, right: _Side) -> list[Changes]:
-        """New rows of both sides with each other."""
+        """Return combinations of new rows of both sides."""
         if not len(left.keys) or not len(right.keys):
             return []
         order = np.argsort(right.keys, kind="stable")
@@ -170,7 +173,7 @@ class PairJoin:
         return pa.table([*left.columns, *right.columns], schema=self._schema)
 
     def _keep(self, sides: Sequence[_Side]) -> None:
-        """Let new rows be old ones from now on; keys without rows are forgotten."""
+        """Add new rows to the kept ones, and drop keys without rows."""
         more, less = [], []
         for rows, side in zip(self._rows, sides, strict=True):
             if not len(side.keys):
@@ -192,9 +195,9 @@ class PairJoin:
         self._keys.release(slots)
 
     def rows(self) -> int:
-        """Different rows that are kept of both sides."""
+        """Return the number of distinct rows kept of both sides."""
         return sum(map(len, self._rows))
 
     def nbytes(self) -> int:
-        """Bytes of state."""
+        """Return the bytes of state."""
         return self._keys.nbytes() + sum(rows.nbytes() for rows in self._rows)

@@ -1,39 +1,26 @@
-"""The operators of a pipeline as one: changes of the leaves in, changes of the result out."""
+"""The operators above joins as one: changes of the leaves in, changes of the result out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.settings import Strategy
-from muntin.operators.combine import CombineOperator, ProjectOperator
-from muntin.operators.group_by import GroupByOperator
-from muntin.operators.intake import Intake
-from muntin.operators.set_operation import CountingOperator, UnionAllOperator
+from muntin.operators.expiry_strategy import STRATEGIES
+from muntin.operators.registry import Build, make_operator
 from muntin.operators.signed import BEGINNING, NEVER, Changes
-from muntin.operators.steps import Operator, Step, Steps, what_it_does
-from muntin.operators.windowed import OnceOperator, has_ends
-from muntin.plan.pipeline import (
-    Combine,
-    Distinct,
-    GroupBy,
-    Leaf,
-    Node,
-    Pipeline,
-    SetOperation,
-    SetOperator,
-    Stored,
-)
+from muntin.operators.steps import Operator, Step, Steps
+from muntin.plan.node import Node
+from muntin.plan.nodes import Scan
+from muntin.plan.query import Query
 
 
 @dataclass(frozen=True)
 class Drive:
-    """How a pipeline is driven, and with which others: the ``steps`` that it may have in common with them, and names of its leaves."""
+    """How a plan tree is driven: strategy, the pool of steps to share, keys of its leaves."""
 
     strategy: Strategy = Strategy.NEGATIVE
     steps: Steps | None = None
@@ -42,65 +29,50 @@ class Drive:
 
 @dataclass(frozen=True)
 class _Place:
-    """A step, and where among the steps of the pipeline its inputs are."""
+    """A step, and where among the steps of the plan tree its inputs are."""
 
     step: Step
     inputs: tuple[int, ...]
 
 
 class PipelineOperator:
-    """All operators of a pipeline, run one after the other, inputs first.
+    """All operators above the joins of a query, run one after the other, inputs first.
 
-    By ``strategy`` NEGATIVE and HYBRID leaves send signed rows. By PROBING and INPUT they may send rows with ends, and every operator that
-    keeps rows lets go of them by its own clock (paper 2, section 3.1). That is the least of the clocks of its inputs, asked one level
-    down. By INPUT nobody is asked: the clock of an operator is the least, over its inputs, of the time of the last row that came
-    from it; leaves send on what they have up to the last row that has come, and take nothing back after it.
-
-    Steps that pipelines have in common are run once in a round.
+    The strategy decides how operators learn that rows have left their windows.
+    Steps that plan trees have in common run once per round.
     """
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        query: Query,
         tables: Mapping[str, pa.Table],
         evaluator: Evaluator,
         drive: Drive | None = None,
     ) -> None:
         drive = drive or Drive()
         strategy, self._pool = drive.strategy, drive.steps or Steps()
-        leaves = iter(drive.leaves or range(len(pipeline.leaves)))
+        leaves = iter(drive.leaves or range(len(query.leaves)))
         self._tables = tables
-        self._windowed = strategy in {Strategy.PROBING, Strategy.INPUT}
-        self.is_triggered = strategy is Strategy.INPUT
-        """Whether results come only when rows reach the operators."""
+        self._strategy = STRATEGIES[strategy](query.root.schema)
         self._places: list[_Place] = []
-        self._build(
-            pipeline.root, leaves, partial(_operator, evaluator=evaluator, windowed=self._windowed)
-        )
-        self._shown = Intake(pipeline.root.schema, expires=True)
+        self._build(query.root, leaves, Build(evaluator, self._strategy.sends_ends))
 
-    def _build(
-        self, node: Node, leaves: Iterator[Hashable], make: Callable[[Node], Operator | None]
-    ) -> int:
-        inputs = tuple(self._build(child, leaves, make) for child in node.inputs)
+    def _build(self, node: Node, leaves: Iterator[Hashable], build: Build) -> int:
+        inputs = tuple(self._build(child, leaves, build) for child in node.inputs)
         below = tuple(id(self._places[place].step) for place in inputs)
-        key = what_it_does(node), below, next(leaves) if isinstance(node, Leaf) else None
+        key = (None, next(leaves)) if node.is_leaf else (node.parameters, below)
         self._places.append(
-            _Place(self._pool.get(key, lambda: self._make(node, make(node))), inputs)
+            _Place(
+                self._pool.get(key, lambda: self._make(node, make_operator(node, build))), inputs
+            )
         )
         return len(self._places) - 1
 
     def _make(self, node: Node, operator: Operator | None) -> Step:
-        expires = isinstance(operator, GroupByOperator | CountingOperator | OnceOperator)
-        children = node.inputs or (node,)
-        return Step(
-            node,
-            operator,
-            [Intake(child.schema, expires=expires) for child in children] if self._windowed else [],
-        )
+        return Step(node, operator, self._strategy.intakes(node, operator))
 
     def let_go(self) -> None:
-        """Be no more: steps that no other pipeline has go too."""
+        """Drop the steps that no other plan tree has."""
         for place in reversed(self._places):
             self._pool.let_go(place.step)
 
@@ -116,26 +88,29 @@ class PipelineOperator:
     @property
     def clock(self) -> int:
         """The instant up to which all results are out; only where operators go by clocks."""
-        return self._shown.newest if self.is_triggered else self._root.clock
+        return self._strategy.clock(self._root)
 
     @property
     def is_probing(self) -> bool:
         """Whether it is to be run when time passes although nothing comes."""
-        return self._windowed and not self.is_triggered
+        return self._strategy.probes
+
+    @property
+    def is_triggered(self) -> bool:
+        """Whether results come only when rows reach the operators."""
+        return self._strategy.is_triggered
 
     def begin(self) -> Changes:
-        """The changes before any row has come: rows of stored tables, and aggregates over nothing."""
+        """Return the changes before the first row: of stored tables and aggregates over nothing."""
         for place in self._places:
             step = place.step
             if step.begun is not None:
                 continue
             if step.operator is not None:
                 step.begun = step.operator.begin([self._begun(below) for below in place.inputs])
-            elif isinstance(step.node, Stored):
-                step.begun = Changes.coming(
-                    self._tables[step.node.source.relation].select(step.node.schema.names),
-                    BEGINNING,
-                )
+            elif isinstance(step.node, Scan):
+                rows = self._tables[step.node.relation].select(step.node.schema.names)
+                step.begun = Changes.coming(rows, BEGINNING)
             else:
                 step.begun = Changes.none(step.node.schema)
         return self._begun(-1)
@@ -146,14 +121,14 @@ class PipelineOperator:
         return begun
 
     def run(self, leaves: Sequence[Changes], now: int = NEVER, turn: int = -1) -> Changes:
-        """The changes that those of the leaves make; leaves in the order of the query, which have all come to ``now``.
+        """Return the changes that those of the leaves make, which have all come to ``now``.
 
-        In one ``turn`` a step is run for the first pipeline that has it.
+        In one ``turn`` a step is run for the first plan tree that has it.
         """
         following = iter(leaves)
         for place in self._places:
             step = place.step
-            own = next(following) if isinstance(step.node, Leaf) else None
+            own = next(following) if step.node.is_leaf else None
             if step.failure is not None:
                 raise step.failure
             if step.turn == turn >= 0:
@@ -164,7 +139,7 @@ class PipelineOperator:
             except Exception as error:
                 step.failure = error
                 raise
-        found = self._show(self._root.found) if self._windowed else self._root.found
+        found = self._strategy.show(self._root)
         for place in self._places:
             if place.step.users == 1:
                 place.step.found = place.step.nothing
@@ -174,45 +149,12 @@ class PipelineOperator:
         """Return the changes that a step makes in a turn; ``own`` are those of a leaf."""
         step = place.step
         if step.operator is None:
-            own = own or step.nothing
-            return self._of_leaf(step, own, now) if self._windowed else own
-        if self._windowed:
-            return step.operator.run(self._of_inputs(place))
-        return step.operator.run([self._places[below].step.found for below in place.inputs])
-
-    def _of_leaf(self, step: Step, changes: Changes, now: int) -> Changes:
-        """What a leaf sends on, and its clock: that of the engine, or with INPUT the time of the last row that came."""
-        (intake,) = step.intakes
-        if isinstance(step.node, Stored) or not self.is_triggered:
-            step.clock = NEVER if isinstance(step.node, Stored) else now
-            return changes
-        intake.put(changes)
-        coming = np.flatnonzero(changes.signs > 0)
-        if len(coming):
-            step.clock = int(changes.times[coming[-1]])
-        return intake.take(step.clock)
-
-    def _of_inputs(self, place: _Place) -> list[Changes]:
-        """What an operator takes from its inputs now: all up to its clock."""
-        step, clocks = place.step, []
-        for intake, below in zip(step.intakes, place.inputs, strict=True):
-            child = self._places[below].step
-            intake.put(child.found)
-            clocks.append(
-                intake.newest
-                if self.is_triggered and not isinstance(child.node, Stored)
-                else child.clock
-            )
-        step.clock = max(step.clock, min(clocks))
-        return [intake.take(step.clock) for intake in step.intakes]
-
-    def _show(self, changes: Changes) -> Changes:
-        """The result as signed rows: what ends is said to whoever reads it."""
-        self._shown.put(changes)
-        return replace(self._shown.take(self.clock), ends=None, numbers=None)
+            return self._strategy.of_leaf(step, own or step.nothing, now)
+        inputs = [self._places[below].step for below in place.inputs]
+        return step.operator.run(self._strategy.of_inputs(step, inputs))
 
     def state(self) -> list[tuple[Node, int, int]]:
-        """For each node that keeps something: how many entries, and how many bytes."""
+        """Return the number of entries and the bytes of each node with an operator."""
         steps = [place.step for place in self._places]
         return [
             (step.node, step.operator.groups(), step.nbytes())
@@ -221,32 +163,11 @@ class PipelineOperator:
         ]
 
     def shared(self) -> list[bool]:
-        """For each node that keeps something whether other pipelines have it too."""
+        """Return for each node with an operator whether other plan trees have it too."""
         return [place.step.users > 1 for place in self._places if place.step.operator is not None]
 
     def nbytes(self) -> int:
-        """Bytes of all steps, of those that others have too a part."""
-        shown = self._shown.expire.nbytes() if self._shown.expire else 0
-        return shown + sum(place.step.nbytes() // place.step.users for place in self._places)
-
-
-def _operator(node: Node, *, evaluator: Evaluator, windowed: bool) -> Operator | None:
-    match node:
-        case GroupBy():
-            return GroupByOperator(node, evaluator)
-        case SetOperation(SetOperator.UNION_ALL):
-            return UnionAllOperator(node)
-        case Distinct() | SetOperation():
-            return (
-                OnceOperator(node, evaluator)
-                if windowed and has_ends(node)
-                else CountingOperator(node, evaluator)
-            )
-        case Combine():
-            return (
-                ProjectOperator(node, evaluator)
-                if len(node.inputs) == 1
-                else CombineOperator(node, evaluator, ending=windowed)
-            )
-        case _:
-            return None
+        """Return the bytes of all steps; of shared steps a part."""
+        return self._strategy.nbytes() + sum(
+            place.step.nbytes() // place.step.users for place in self._places
+        )

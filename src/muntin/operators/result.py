@@ -1,7 +1,7 @@
 """From matches to result rows: residual predicates, then the select list, gathered once and late.
 
-Only the columns that residuals read are gathered for all candidates; the rest only for those that pass.
-Plain columns go straight from the stream log to the result; expressions are computed by DuckDB.
+Only the columns that residuals read are gathered for all candidates; the others only for those that
+pass. Plain columns go straight from the stream log to the result; DuckDB computes expressions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Gatherer(Protocol):
     """Where the rows of a source are: a stream log or a stored table."""
 
     def gather(self, positions: Integers, columns: Sequence[str]) -> list[pa.ChunkedArray]:
-        """Values of columns at positions."""
+        """Return the values of columns at positions."""
 
 
 class StoredRows:
@@ -35,12 +35,15 @@ class StoredRows:
         self._table = table
 
     def gather(self, positions: Integers, columns: Sequence[str]) -> list[pa.ChunkedArray]:
-        """Values of columns at row numbers."""
+        """Return the values of columns at row numbers."""
         return [take(self._table.column(name), positions) for name in columns]
 
 
 class ResultMaker:
-    """Makes the result rows of one query; ``select`` and ``residuals`` read the sources of the join, whose ``rows`` these are."""
+    """Makes the result rows of one query.
+
+    ``select`` and ``residuals`` read the sources of the join, whose ``rows`` these are.
+    """
 
     def __init__(
         self,
@@ -61,14 +64,14 @@ class ResultMaker:
         self._evaluator = evaluator
 
     def make(self, matches: Matches) -> pa.Table:
-        """The result rows of matches that pass, in their order."""
+        """Return the result rows of matches that pass, in their order."""
         times = (
             matches.times if self._every is None else -(-matches.times // self._every) * self._every
         )
         return self._table(matches.signs, times, self._values(matches))
 
     def table(self, signs: Integers, times: Integers, rows: pa.Table) -> pa.Table:
-        """The result rows of changes of rows."""
+        """Return the result rows of changes of rows."""
         return self._table(signs.astype(np.int8), times, rows.columns)
 
     def _table(
@@ -79,15 +82,15 @@ class ResultMaker:
         )
 
     def select(self, matches: Matches) -> pa.Table:
-        """The select list alone, of matches that pass."""
+        """Return the columns of the select list, of matches that pass."""
         return pa.table(self._values(matches), schema=self._columns)
 
     def empty(self) -> pa.Table:
-        """No result rows."""
+        """Return no result rows."""
         return self._schema.empty_table()
 
     def passing(self, matches: Matches) -> Matches:
-        """The matches that satisfy the residual predicates."""
+        """Return the matches that satisfy the residual predicates."""
         if not self._residuals:
             return matches
         keep = self._evaluator.holds(self._residuals, self._gather(self._tested, matches))
@@ -97,7 +100,7 @@ class ResultMaker:
         return self._evaluator.columns(self._select, self._gather(self._selected, matches))
 
     def _gather(self, by_source: Mapping[int, Sequence[ColumnRef]], matches: Matches) -> pa.Table:
-        """Columns of each source, under their flat names."""
+        """Return columns of each source under their flat names."""
         columns: dict[str, pa.ChunkedArray] = {}
         for source, wanted in by_source.items():
             positions = matches.positions[source]
@@ -114,7 +117,7 @@ class ResultMaker:
 
 
 def _by_source(expressions: Iterable[Expression]) -> dict[int, list[ColumnRef]]:
-    """The columns that expressions read, source by source."""
+    """Return the columns that expressions read, source by source."""
     by_source: dict[int, list[ColumnRef]] = {}
     for reference in sorted(
         {reference for expression in expressions for reference in expression.references}
@@ -124,7 +127,7 @@ def _by_source(expressions: Iterable[Expression]) -> dict[int, list[ColumnRef]]:
 
 
 def sign_column(signs: npt.NDArray[np.int8] | None, count: int) -> pa.Array:
-    """``'+'`` and ``'-'`` as an Arrow column, without a Python object a row."""
+    """Return ``'+'`` and ``'-'`` as an Arrow column, without a Python object per row."""
     text = (
         np.full(count, ord("+"), np.uint8)
         if signs is None
@@ -135,5 +138,5 @@ def sign_column(signs: npt.NDArray[np.int8] | None, count: int) -> pa.Array:
 
 
 def time_column(times: Integers) -> pa.Array:
-    """Instants as an Arrow column; the numbers are copied, since kernels reuse their buffers."""
+    """Return instants as an Arrow column; a copy, since kernels reuse their buffers."""
     return pa.array(np.array(times)).view(pa.timestamp("us"))

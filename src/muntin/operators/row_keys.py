@@ -1,7 +1,7 @@
-"""Two words for each row that are equal exactly for rows with equal values, NULL equal to NULL.
+"""Two words per row that are equal exactly for rows with equal values, NULL equal to NULL.
 
-One column of numbers or times is its own key. Texts and everything else become 128 bits of a hash, and so do the words of
-several columns: so many that two different rows with the same key need not be expected.
+One column of numbers or times is the key itself. Texts, other types and several columns become 128
+bits of hash, enough that two different rows never share a key in practice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SEEDS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
 
 
 def row_keys(columns: pa.Table, evaluator: Evaluator) -> tuple[Integers, Integers]:
-    """The two words of each row."""
+    """Return the two words of each row."""
     words = [_words(column, evaluator) for column in columns.columns]
     if len(words) == 1:
         return words[0]
@@ -36,7 +36,7 @@ def row_keys(columns: pa.Table, evaluator: Evaluator) -> tuple[Integers, Integer
 
 
 def decimal_words(column: pa.ChunkedArray) -> tuple[Integers, Integers]:
-    """The low and high halves of decimals of 128 bits; 0 for NULL."""
+    """Return the low and high halves of 128-bit decimals; 0 for NULL."""
     parts = [
         np.frombuffer(chunk.buffers()[1], np.int64)[
             2 * chunk.offset : 2 * (chunk.offset + len(chunk))
@@ -74,7 +74,7 @@ def _words(column: pa.ChunkedArray, evaluator: Evaluator) -> tuple[Integers, Int
 
 
 def _hashed(column: pa.ChunkedArray, evaluator: Evaluator) -> tuple[Integers, Integers]:
-    """Hashes of values; every different value is hashed once."""
+    """Return hashes of values; each distinct value is hashed once."""
     places = None
     if pat.is_string(column.type) or pat.is_large_string(column.type) or pat.is_binary(column.type):
         encoded = pc.dictionary_encode(
@@ -96,7 +96,7 @@ def _hashed(column: pa.ChunkedArray, evaluator: Evaluator) -> tuple[Integers, In
 
 
 def _mix(words: Words) -> Words:
-    """A hash of 64 bits that loses nothing (the finisher of SplitMix64)."""
+    """Return a 64-bit hash that is a bijection (the finisher of SplitMix64)."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed: Words = words ^ (words >> np.uint64(31))

@@ -1,11 +1,11 @@
-"""DISTINCT, UNION, INTERSECT, EXCEPT and MINUS on signed rows (paper 2, sections 4.1 and 4.3, in the form for negative rows).
+"""DISTINCT, UNION, INTERSECT, EXCEPT and MINUS on signed rows ([HammadTR, sections 4.1 and 4.3]).
 
-Of every different row it is known how often it is there on the left and on the right; how often it is in the result follows
-from these two numbers. Changes of one instant are taken together, and what is sent out is the difference. State: two counts
-for each different row. O(1) a row.
+The number of times a row is in the result follows from the numbers of times it is on the left and
+on the right. Changes of one instant are taken together, and the difference is sent: a row when the
+first of its duplicates comes, its retraction when the last one goes. The window-aware forms, which
+send the ends of rows instead, are in :mod:`muntin.operators.windowed`.
 
-A row is sent when the first of its duplicates comes and taken back when the last one has gone. The window-aware forms, which say the
-ends of rows instead, are in :mod:`muntin.operators.windowed`.
+State: two counts per distinct row. Cost: O(1) per row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import Changes, merged
-from muntin.plan.pipeline import Distinct, SetOperation, SetOperator
+from muntin.plan.nodes import Distinct, SetOperation, SetOperator
 from muntin.state.group_sums import GroupCounts
 from muntin.state.group_table import GroupTable
 
@@ -40,6 +40,7 @@ class CountingOperator:
     """Runs one set operator, or DISTINCT, which is a UNION with nothing."""
 
     tidy = True
+    keeps_rows = True
 
     def __init__(self, node: SetOperation | Distinct, evaluator: Evaluator) -> None:
         self._schema = node.schema
@@ -49,11 +50,11 @@ class CountingOperator:
         self._left = GroupCounts()
 
     def begin(self, inputs: Sequence[Changes]) -> Changes:
-        """The changes before any row has come."""
+        """Return the changes before the first row."""
         return self.run(inputs)
 
     def run(self, inputs: Sequence[Changes]) -> Changes:
-        """The changes of the result that changes of the inputs make."""
+        """Return the changes of the result that changes of the inputs make."""
         changes = merged(inputs, self._schema)
         if not len(changes):
             return Changes.none(self._schema)
@@ -75,11 +76,11 @@ class CountingOperator:
         return Changes(changes.columns.take(pa.array(rows)), changes.times[rows], signs)
 
     def groups(self) -> int:
-        """Different rows that are kept."""
+        """Return the number of distinct rows."""
         return len(self._table)
 
     def nbytes(self) -> int:
-        """Bytes of state."""
+        """Return the bytes of state."""
         return self._table.nbytes() + self._left.nbytes()
 
 
@@ -87,29 +88,30 @@ class UnionAllOperator:
     """UNION ALL keeps nothing: the changes of both inputs are those of the result."""
 
     tidy = False
+    keeps_rows = False
 
     def __init__(self, node: SetOperation) -> None:
         self._schema = node.schema
 
     def begin(self, inputs: Sequence[Changes]) -> Changes:
-        """The changes before any row has come."""
+        """Return the changes before the first row."""
         return self.run(inputs)
 
     def run(self, inputs: Sequence[Changes]) -> Changes:
-        """The changes of both inputs in the order of time."""
+        """Return the changes of both inputs in the order of time."""
         return merged(inputs, self._schema)
 
     def groups(self) -> int:
-        """None."""
+        """Return 0: it keeps nothing."""
         return 0
 
     def nbytes(self) -> int:
-        """Bytes of state."""
+        """Return the bytes of state."""
         return 0
 
 
 def of_left(inputs: Sequence[Changes]) -> npt.NDArray[np.bool_]:
-    """Which of the merged changes came from the left; the order is that of :func:`muntin.operators.signed.merged`."""
+    """Return which changes came from the left, in the order of ``signed.merged``."""
     sides = np.repeat(np.arange(len(inputs)) == 0, [len(part) for part in inputs])
     times = np.concatenate([part.times for part in inputs])
     return sides[np.argsort(times, kind="stable")]

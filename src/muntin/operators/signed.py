@@ -1,4 +1,4 @@
-"""Changes of rows: columns, the time at which each change takes effect, its sign, and for some the time at which it ends by itself."""
+"""Signed rows: columns, the time and the sign of each change, and the end of some."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 BEGINNING = -62_135_596_800_000_000
-"""The instant of changes that were there before any row came: 0001-01-01, the first that calendars know."""
+"""The instant of changes before the first row: 0001-01-01, the first day of calendars."""
 
 NEVER = 2**63 - 1
-"""The end of a row that stays until it is taken back."""
+"""The end of a row that stays until it is retracted."""
 
 
 @dataclass(frozen=True)
 class Changes:
     """Rows that come (+1) and go (-1), sorted by time; a row goes only after an equal one has come.
 
-    Without ``ends`` every row stays until it is taken back. With them, a row that comes is there from its time up to its end, where it goes
-    by itself, unsaid. A row that is taken back earlier goes with the end of the one that came: what both would have said at that end
-    cancels out. With ``numbers``, a row that goes has that of the one that came, and no other row that is there has it.
+    Without ``ends`` every row stays until it is retracted. With them, a row that comes is there
+    from its time up to its end, at which it goes without a negative row. A row that is retracted
+    earlier goes with the end of the one that came, so that the two cancel out at that end. With
+    ``numbers``, a row that goes has the number of the one that came, and no other row present has
+    it.
     """
 
     columns: pa.Table
@@ -41,7 +43,7 @@ class Changes:
         return len(self.times)
 
     def where(self, mask: Mask) -> Changes:
-        """Some of them."""
+        """Return the changes of a mask."""
         if mask.all():
             return self
         ends = None if self.ends is None else self.ends[mask]
@@ -51,11 +53,11 @@ class Changes:
         )
 
     def with_columns(self, columns: pa.Table) -> Changes:
-        """The same changes of other rows."""
+        """Return the same changes of other rows."""
         return replace(self, columns=columns)
 
     def until(self, instant: int) -> tuple[Changes, Changes]:
-        """Those up to an instant, and those after it."""
+        """Return the changes up to an instant, and those after it."""
         count = int(np.searchsorted(self.times, instant, side="right"))
         return self._slice(0, count), self._slice(count, len(self))
 
@@ -69,27 +71,27 @@ class Changes:
         )
 
     def explicit_ends(self) -> Integers:
-        """The ends, of rows that stay too."""
+        """Return the ends, ``NEVER`` for rows that stay."""
         return np.full(len(self), NEVER, np.int64) if self.ends is None else self.ends
 
     @classmethod
     def none(cls, schema: pa.Schema) -> Changes:
-        """No changes."""
+        """Return no changes."""
         return cls(schema.empty_table(), np.empty(0, np.int64), np.empty(0, np.int64))
 
     @classmethod
     def coming(cls, rows: pa.Table, at: int) -> Changes:
-        """Rows that all come at one instant."""
+        """Return rows that all come at one instant."""
         return cls(rows, np.full(len(rows), at, np.int64), np.ones(len(rows), np.int64))
 
 
 def _named(columns: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns under the names of a schema."""
+    """Return the columns under the names of a schema."""
     return columns if columns.column_names == schema.names else columns.rename_columns(schema.names)
 
 
 def merged(parts: Sequence[Changes], schema: pa.Schema) -> Changes:
-    """Changes put together in the order of time, without numbers; those of one time stay in the order of the parts."""
+    """Return changes merged by time, without numbers; at one time in the order of the parts."""
     parts = [part for part in parts if len(part)]
     if not parts:
         return Changes.none(schema)

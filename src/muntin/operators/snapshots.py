@@ -1,8 +1,9 @@
-"""EMIT SNAPSHOT: from changes to the whole answer at every instant of EVERY.
+"""EMIT SNAPSHOT: from changes to the complete answer at every instant of EVERY.
 
-A row is in the answers from when it comes until it goes. So all answers that are due are listed at once, and their rows taken
-together. What goes is found by numbers: those of groups, where the operator below tells them, otherwise one for each different row.
-State: the rows of the last answer, and changes after it. Cost: O(1) a change, and a row of an answer.
+A row is in the answers from when it comes until it goes, so all answers that are due are listed at
+once and their rows taken together. A row that goes is found by its number: that of its group, where
+the operator below gives one, otherwise one per distinct row. State: the rows of the last answer,
+and later changes. Cost: O(1) per change and per row of an answer.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from muntin.state.group_table import GroupTable
 Integers = npt.NDArray[np.int64]
 
 _AT_ONCE = 1 << 20
-"""So many rows of answers are listed at once, at least one answer."""
+"""Rows of answers that are listed at once; at least one answer is."""
 
 
 class Snapshots:
@@ -58,7 +59,7 @@ class Snapshots:
         return numbers
 
     def show(self, first: int, every: int, until: int) -> Iterator[tuple[pa.Table, Integers]]:
-        """The answers at ``first`` and all multiples of ``every`` after it up to an instant: their rows, and the instant of each.
+        """Yield the rows of the answers from ``first`` on, every ``every``, with their instants.
 
         Instants at which the answer is empty cost nothing, however many there are. The answers
         come in pieces of about ``_AT_ONCE`` rows.
@@ -91,7 +92,7 @@ class Snapshots:
     def _list(
         changes: Changes, begins: Integers, stops: Integers, instants: Integers
     ) -> tuple[pa.Table, Integers]:
-        """Return the rows of the answers at some instants: each row is in those from its begin up to its stop."""
+        """Return the rows of answers; each row is in those from its begin up to its stop."""
         count = len(instants)
         shown = begins < stops
         added = np.bincount(begins[shown], minlength=count + 1) - np.bincount(
@@ -103,7 +104,7 @@ class Snapshots:
         return take_rows(changes.columns, rows), np.repeat(instants, sizes)
 
     def _changes(self) -> Changes:
-        """All that is kept, as one."""
+        """Return all that is kept, as one."""
         if len(self._parts) != 1:
             parts = self._parts or [
                 Changes(self._schema.empty_table(), *(np.empty(0, np.int64) for _ in range(2)))
@@ -122,7 +123,7 @@ class Snapshots:
         return self._parts[0]
 
     def _ends(self, changes: Changes) -> Integers:
-        """When each row that comes has gone; never, as far as is known, if it has not."""
+        """Return when each row that came has gone; ``NEVER`` if it has not."""
         assert changes.numbers is not None, "given when they were taken"
         most = int(changes.numbers.max(initial=-1)) + 1
         if most > len(self._firsts):
@@ -134,6 +135,6 @@ class Snapshots:
         return ends
 
     def nbytes(self) -> int:
-        """Bytes of the answer and of changes that are not shown yet."""
+        """Return the bytes of the answer and of changes that are not shown yet."""
         kept = sum(part.columns.nbytes + 3 * part.times.nbytes for part in self._parts)
         return int(kept) + self._table.nbytes() + self._firsts.nbytes + self._lasts.nbytes

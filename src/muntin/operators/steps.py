@@ -1,7 +1,8 @@
-"""The steps of running pipelines: an operator, what has come to it, and whether several pipelines run it together.
+"""The steps of running plan trees: an operator, what has come to it, and who runs it.
 
-Steps are the same when they compute the same from the same steps, so sub-plans are recognised from the leaves up. Leaves are the
-same when whoever runs them says so, which they do only before a row has come: then everything above is still as at its beginning.
+Two steps are the same when they compute the same from the same steps, so common sub-plans are
+recognized from the leaves up. Leaves are the same if their owner gives them the same key, which it
+does only before a row has come: everything above is then still as at its beginning.
 """
 
 from __future__ import annotations
@@ -12,35 +13,40 @@ from typing import Protocol
 
 from muntin.operators.intake import Intake
 from muntin.operators.signed import BEGINNING, Changes
-from muntin.plan.pipeline import Combine, Distinct, GroupBy, Leaf, Node, SetOperation, Stored
+from muntin.plan.node import Node
 
 
 class Operator(Protocol):
     """An operator on signed rows."""
 
     @property
+    def keeps_rows(self) -> bool:
+        """Whether it keeps rows of its inputs, whose ends then have to reach it as retractions."""
+
+    @property
     def tidy(self) -> bool:
         """Whether, at one instant, no equal row both comes and goes."""
 
     def begin(self, inputs: Sequence[Changes]) -> Changes:
-        """The changes before any row has come, given those of the inputs; called once, first."""
+        """Return the changes before the first row, given those of the inputs; called first."""
 
     def run(self, inputs: Sequence[Changes]) -> Changes:
-        """The changes of the result, given those of the inputs."""
+        """Return the changes of the result, given those of the inputs."""
 
     def groups(self) -> int:
-        """Entries of its state."""
+        """Return the number of entries of its state."""
 
     def nbytes(self) -> int:
-        """Bytes of its state."""
+        """Return the bytes of its state."""
 
 
 @dataclass
 class Step:
-    """A node, its operator, and what has come from its inputs; ``clock`` is how far it has come.
+    """A node, its operator, and what has come from its inputs up to ``clock``.
 
-    ``begun`` is what it had before any row came, ``found`` what it made in the turn ``turn``, for the other pipelines that have it.
-    ``failure`` is what its operator raised: then its state is no longer sound, for none of these pipelines.
+    ``begun`` are the changes before the first row, ``found`` those of the turn ``turn``, for the
+    other plan trees that have it. ``failure`` is what its operator raised: its state is then
+    unusable for all of them.
     """
 
     node: Node
@@ -59,19 +65,19 @@ class Step:
         self.found = self.nothing = Changes.none(self.node.schema)
 
     def nbytes(self) -> int:
-        """Bytes of the operator and of what stands in front of it."""
+        """Return the bytes of the operator and of what waits in front of it."""
         remembered = sum(intake.expire.nbytes() for intake in self.intakes if intake.expire)
         return remembered + (self.operator.nbytes() if self.operator else 0)
 
 
 class Steps:
-    """The steps of all pipelines of an engine."""
+    """The steps of all plan trees of an engine."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Step] = {}
 
     def get(self, key: Hashable, make: Callable[[], Step]) -> Step:
-        """The step of a key, for one pipeline more."""
+        """Return the step of a key, for one more plan tree."""
         if key not in self._known:
             self._known[key] = make()
             self._known[key].key = key
@@ -80,24 +86,7 @@ class Steps:
         return step
 
     def let_go(self, step: Step) -> None:
-        """One pipeline less has a step."""
+        """Remove a plan tree from a step."""
         step.users -= 1
         if not step.users:
             del self._known[step.key]
-
-
-def what_it_does(node: Node) -> Hashable:
-    """All that a node says beside its inputs."""
-    match node:
-        case GroupBy():
-            return GroupBy, node.keys, node.aggregates, node.having, node.select
-        case Combine():
-            return Combine, node.predicates, node.select
-        case SetOperation():
-            return SetOperation, node.operator
-        case Distinct():
-            return Distinct
-        case Stored():
-            return Stored, node.source.relation, tuple(node.source.schema.names)
-        case Leaf():
-            return Leaf

@@ -24,24 +24,24 @@ class KeptValues(Protocol):
     def __len__(self) -> int: ...
 
     def known(self) -> Integers:
-        """All codes that are kept, ascending."""
+        """Return all codes that are kept, ascending."""
 
     def rename(self, before: Integers, after: Integers) -> None:
-        """Let other codes stand for the same values, in the same order."""
+        """Use other codes for the same values, in the same order."""
 
 
 class ValueCodes(Protocol):
     """From values to integers and back."""
 
     def encode(self, column: pa.ChunkedArray, values: KeptValues) -> Integers:
-        """The codes of a column; anything for NULL. ``values`` holds codes given before, and is told when they change."""
+        """Return the codes of a column, any for NULL; replace codes in ``values`` if needed."""
 
     def decode(self, codes: Integers) -> pa.Array:
-        """The values of codes; anything where a code stands for none."""
+        """Return the values of codes; any value where a code has none."""
 
 
 def value_codes(kind: pa.DataType) -> ValueCodes:
-    """The way for values of a type."""
+    """Return the conversion for values of a type."""
     if pat.is_floating(kind):
         return RealCodes(kind)
     fixed = (
@@ -56,18 +56,18 @@ def value_codes(kind: pa.DataType) -> ValueCodes:
 
 
 class WholeCodes:
-    """Values that are whole numbers underneath."""
+    """Values that are stored as integers."""
 
     def __init__(self, kind: pa.DataType) -> None:
         self._kind = kind
 
     def encode(self, column: pa.ChunkedArray, values: KeptValues) -> Integers:
-        """The numbers themselves."""
+        """Return the integers."""
         del values
         return whole_codes(column)
 
     def decode(self, codes: Integers) -> pa.Array:
-        """The values."""
+        """Return the values."""
         numbers = pa.array(codes)
         if pat.is_boolean(self._kind):
             return pc.not_equal(numbers, 0)
@@ -83,20 +83,21 @@ class RealCodes:
         self._kind = kind
 
     def encode(self, column: pa.ChunkedArray, values: KeptValues) -> Integers:
-        """Bits in an order that integers keep."""
+        """Return bits in the order of the values."""
         del values
         return real_codes(column)
 
     def decode(self, codes: Integers) -> pa.Array:
-        """The values."""
+        """Return the values."""
         bits = codes ^ ((codes >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
         return pa.array(bits.view(np.float64)).cast(self._kind)
 
 
 class Labels:
-    """Values of any ordered type, such as texts: each different one has a label with gaps between them for values to come.
+    """Values of any ordered type, such as texts: labels with gaps between them for new values.
 
-    Cost: a batch with new values sorts all known ones. Values that are no longer there are forgotten from time to time.
+    Cost: a batch with new values sorts all known ones. Values that are no longer there are dropped
+    from time to time.
     """
 
     def __init__(self, kind: pa.DataType) -> None:
@@ -104,7 +105,7 @@ class Labels:
         self._labels = np.empty(0, np.int64)
 
     def encode(self, column: pa.ChunkedArray, values: KeptValues) -> Integers:
-        """Labels, given to values that are new."""
+        """Return labels; new values get one."""
         encoded = pc.dictionary_encode(column.combine_chunks())
         found = encoded.dictionary
         new = found.filter(pc.is_null(pc.index_in(found, self._known)))
@@ -117,7 +118,7 @@ class Labels:
         return labels[places] if len(labels) else np.zeros(len(column), np.int64)
 
     def decode(self, codes: Integers) -> pa.Array:
-        """The values of labels."""
+        """Return the values of labels."""
         if not len(self._known):
             return pa.nulls(len(codes), self._known.type)
         places = np.minimum(np.searchsorted(self._labels, codes), len(self._labels) - 1)
@@ -128,7 +129,7 @@ class Labels:
         self._known, self._labels = self._known.filter(pa.array(there)), self._labels[there]
 
     def _add(self, new: pa.Array, values: KeptValues) -> None:
-        """Put new values between the known ones; where no gap is left, all labels are given anew."""
+        """Put new values between known ones; where no gap is left, label all values again."""
         both = pa.concat_arrays([self._known, new])
         order = pc.sort_indices(both).to_numpy()
         labels = np.concatenate([self._labels, np.zeros(len(new), np.int64)])[order]

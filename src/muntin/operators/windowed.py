@@ -1,10 +1,13 @@
-"""W-DISTINCT, W-UNION, W-INTERSECT and W-EXCEPT (paper 2, sections 4.1 and 4.3): every row once, said with its end.
+"""W-DISTINCT, W-UNION, W-INTERSECT, W-EXCEPT ([HammadTR, sections 4.1, 4.3]): rows with ends.
 
-The input is signed rows, what ends among them; rows that come have their ends with them. A row that comes into the result is sent with the
-end of the duplicate that stays longest. Nothing is sent when it ends. If a duplicate is then still there, which has come since, the
-row is sent again with the end of the one that stays longest now: paper 2's replacement. A row that goes before its end, since another
-one came on the right or one was taken back, is invalidated: sent with sign minus and the end that was said. State: counts and
-ends for each different row. O(1) a row.
+The inputs are signed rows, among them the ends of rows; rows that come carry their ends. A row that
+comes into the result is sent with the end of the duplicate that stays longest, and nothing is sent
+when it ends. If a duplicate that has come since is still there, the row is sent again with the end
+of the one that stays longest now: a replacement in the paper's terms. A row that goes before its
+end, because one came on the right or was retracted, is invalidated: sent with sign minus and the
+end that was sent before.
+
+State: counts and ends per distinct row. Cost: O(1) per row.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from muntin.kernels.distinct_changes import GREATER, LEFT, LESSER
 from muntin.operators.row_keys import row_keys
 from muntin.operators.set_operation import TIMES, of_left
 from muntin.operators.signed import Changes, merged
-from muntin.plan.pipeline import Distinct, SetOperation, SetOperator
+from muntin.plan.nodes import Distinct, SetOperation, SetOperator
 from muntin.state.group_ends import GroupEnds
 from muntin.state.group_sums import GroupCounts
 from muntin.state.group_table import GroupTable
@@ -28,14 +31,15 @@ _RULES = {SetOperator.UNION: GREATER, SetOperator.INTERSECT: LESSER, SetOperator
 
 
 def has_ends(node: SetOperation | Distinct) -> bool:
-    """Whether the rows of a node can be said with their ends: those that it has once."""
+    """Return whether rows of a node can be sent with their ends: each is there once."""
     return isinstance(node, Distinct) or node.operator in _RULES
 
 
 class OnceOperator:
-    """Runs one such operator; DISTINCT is a UNION with nothing."""
+    """Runs one of these operators; DISTINCT is a UNION with nothing."""
 
     tidy = False
+    keeps_rows = True
 
     def __init__(self, node: SetOperation | Distinct, evaluator: Evaluator) -> None:
         operator = node.operator if isinstance(node, SetOperation) else SetOperator.UNION
@@ -47,11 +51,11 @@ class OnceOperator:
         self._ends = GroupEnds(_RULES[operator])
 
     def begin(self, inputs: Sequence[Changes]) -> Changes:
-        """The changes before any row has come."""
+        """Return the changes before the first row."""
         return self.run(inputs)
 
     def run(self, inputs: Sequence[Changes]) -> Changes:
-        """What is to be said of the result, given the changes of the inputs."""
+        """Return what to send of the result, given the changes of the inputs."""
         changes = merged(inputs, self._schema)
         if not len(changes):
             return Changes.none(self._schema)
@@ -77,9 +81,9 @@ class OnceOperator:
         )
 
     def groups(self) -> int:
-        """Different rows that are kept."""
+        """Return the number of distinct rows."""
         return len(self._table)
 
     def nbytes(self) -> int:
-        """Bytes of state."""
+        """Return the bytes of state."""
         return self._table.nbytes() + self._left.nbytes() + self._ends.nbytes()

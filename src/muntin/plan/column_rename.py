@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from muntin.plan.query import ColumnRef, Expression, Predicate, quote
+from muntin.plan.expression import ColumnRef, Expression, Predicate, quote
 
 _TOKEN = re.compile(
     r"[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\w*)\$.*?\$\1\$|\s+|\w+|.",
@@ -15,12 +15,15 @@ _TOKEN = re.compile(
 
 
 def pieces_of(sql: str) -> Iterator[str]:
-    """The text in pieces: spaces, words, texts and names in quotes, single signs."""
+    """Return the text in pieces: spaces, words, texts and names in quotes, single signs."""
     return (match.group() for match in _TOKEN.finditer(sql))
 
 
 def renamed(expression: Expression, names: Mapping[ColumnRef, ColumnRef]) -> Expression:
-    """The expression over the columns that stand for its own; those that nothing is said of stay."""
+    """Return the expression over the columns that stand for its own.
+
+    Those that nothing is said of stay.
+    """
     references = tuple(names.get(reference, reference) for reference in expression.references)
     texts = {
         quote(old.flat): quote(new.flat)
@@ -34,7 +37,7 @@ def renamed(expression: Expression, names: Mapping[ColumnRef, ColumnRef]) -> Exp
 
 
 def renamed_predicate(predicate: Predicate, names: Mapping[ColumnRef, ColumnRef]) -> Predicate:
-    """The same for a condition, and for both sides of a comparison."""
+    """Return the same for a condition, and for both sides of a comparison."""
     comparison = predicate.comparison
     if comparison is not None:
         comparison = replace(

@@ -1,7 +1,9 @@
-"""A plan as a tree of labelled facts, and its two printers: lines for people, nested objects for machines.
+"""A plan as a tree of labeled facts, and its two printers.
 
-Whoever describes something builds :class:`Node` and never formats lines or objects; whoever adds a fact adds one line
-there, and both printers show it.
+Lines for people, nested objects for machines.
+
+Whoever describes something builds :class:`Description` and never formats lines or objects; whoever
+adds a fact adds one line there, and both printers show it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ _LIST = "[]"
 
 @dataclass(frozen=True)
 class Fact:
-    """A value under its name for machines; ``text`` says it to people, empty where the label or another fact already does."""
+    """A value under its name for machines.
+
+    ``text`` says it to people, empty where the label or another fact already does.
+    """
 
     name: str
     value: Value
@@ -27,25 +32,26 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Node:
+class Description:
     """Something with facts and parts.
 
-    ``key`` is its place in the object of its parent, with ``[]`` at the end where the parent has a list of them;
-    ``lists`` names those lists, so that machines find them also when they are empty. A node without a label is for
-    machines only.
+    ``key`` is its place in the object of its parent, with ``[]`` at the end where the parent has a
+    list of them; ``lists`` names those lists, so that machines find them also when they are empty.
+    A node without a label is for machines only.
     """
 
     key: str
     label: str
     facts: tuple[Fact, ...] = ()
-    children: tuple[Node, ...] = ()
+    children: tuple[Description, ...] = ()
     lists: tuple[str, ...] = ()
 
 
-def draw(node: Node) -> str:
-    """The tree for people, a line for each node.
+def draw(node: Description) -> str:
+    """Return the tree for people, a line for each node.
 
-    >>> print(draw(Node("query", "query q", (), (Node("join", "join", (Fact("method", "hash", "hash"),)), Node("select", "select k")))))
+    >>> join = Description("join", "join", (Fact("method", "hash", "hash"),))
+    >>> print(draw(Description("query", "query q", (), (join, Description("select", "select k")))))
     query q
     ├─ join: hash
     └─ select k
@@ -53,7 +59,7 @@ def draw(node: Node) -> str:
     return "\n".join(_lines(node))
 
 
-def _lines(node: Node) -> Iterator[str]:
+def _lines(node: Description) -> Iterator[str]:
     said = ", ".join(fact.text for fact in node.facts if fact.text)
     yield printable(f"{node.label}: {said}" if said else node.label)
     shown = [child for child in node.children if child.label]
@@ -64,10 +70,11 @@ def _lines(node: Node) -> Iterator[str]:
         yield from (below + line for line in rest)
 
 
-def to_dict(node: Node) -> dict[str, object]:
-    """The tree for machines: the facts by name, and the parts by key.
+def to_dict(node: Description) -> dict[str, object]:
+    """Return the tree for machines: the facts by name, and the parts by key.
 
-    >>> to_dict(Node("query", "query q", (Fact("query", "q"),), (Node("filters[]", "filter a", (Fact("condition", "a"),)),), ("filters",)))
+    >>> filters = Description("filters[]", "filter a", (Fact("condition", "a"),))
+    >>> to_dict(Description("query", "", (Fact("query", "q"),), (filters,), ("filters",)))
     {'query': 'q', 'filters': [{'condition': 'a'}]}
     """
     lists: dict[str, list[object]] = {name: [] for name in node.lists}

@@ -1,8 +1,8 @@
 """The physical plan of a window join: what is stored of each source, and the order of looking.
 
 A *code* is an integer that stands for the value of an expression over one source: equal values have
-equal codes, and for kinds other than HASH equal codes mean equal values and order is kept. Codes are all
-a join kernel sees of a row besides its time and position.
+equal codes, and for kinds other than HASH equal codes mean equal values and order is kept. Codes
+are all a join kernel sees of a row besides its time and position.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from enum import StrEnum
 from functools import cached_property
 
 from muntin.model.settings import Algorithm, Expiry
+from muntin.plan.expression import Expression
 from muntin.plan.probe_limits import Limiting
-from muntin.plan.query import Expression, Query
+from muntin.plan.query import Query
 
 
 class CodeKind(StrEnum):
@@ -60,11 +61,11 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Step:
+class JoinStep:
     """One source in a join order: look into its window, by an index or all of it.
 
-    ``keys`` tells, for each code of the index, which bound source supplies it; every candidate then has to
-    pass ``checks`` (the keys among them: rows of one bucket may differ).
+    ``keys`` tells, for each code of the index, which bound source supplies it; every candidate then
+    has to pass ``checks`` (the keys among them: rows of one bucket may differ).
     """
 
     source: int
@@ -75,7 +76,10 @@ class Step:
 
 @dataclass(frozen=True)
 class TreeNode:
-    """An inner node below the root: the sources of its partial matches, and by which codes its sibling looks them up."""
+    """An inner node below the root.
+
+    The sources of its partial matches, and by which codes its sibling looks them up.
+    """
 
     sources: tuple[int, ...]
     key: tuple[tuple[int, int], ...]
@@ -92,7 +96,9 @@ class TreeCheck:
 
 @dataclass(frozen=True)
 class Climb:
-    """One level of the way from a leaf to the root: look into the sibling, keep what is found in the parent.
+    """One level of the way from a leaf to the root.
+
+    Look into the sibling, keep what is found in the parent.
 
     ``source`` or ``node`` is the sibling; ``parent`` is None at the root.
     """
@@ -107,7 +113,10 @@ class Climb:
 
 @dataclass(frozen=True)
 class TreePlan:
-    """A binary tree over the sources that keeps its intermediate results; ``climbs`` has the way up for each source."""
+    """A binary tree over the sources that keeps its intermediate results.
+
+    ``climbs`` has the way up for each source.
+    """
 
     text: str
     nodes: tuple[TreeNode, ...]
@@ -118,8 +127,9 @@ class TreePlan:
 class Prediction:
     """What a plan is expected to cost.
 
-    ``cost`` is rows looked at per second (for nested loops: paper 3's comparisons) and ``work`` seconds of work a second, under
-    ``orders`` (by origin); ``others`` are the next best global orders with the rows they look at.
+    ``cost`` is rows looked at per second (for nested loops: [Golab03]'s comparisons) and ``work``
+    seconds of work per second, under ``orders`` (by origin); ``others`` are the next best global
+    orders with the rows they look at.
     """
 
     cost: float
@@ -129,7 +139,10 @@ class Prediction:
 
     @cached_property
     def order(self) -> tuple[int, ...] | None:
-        """The one order that all origins follow, each put first; None when they go their own ways."""
+        """The one order that all origins follow, each put first.
+
+        None when they go their own ways.
+        """
         every = self.orders[0]
         for place in range(len(every)):
             order = (*every[1 : 1 + place], every[0], *every[1 + place :])
@@ -145,19 +158,21 @@ class Prediction:
 class JoinPlan:
     """How a query's join is run.
 
-    ``orders`` has, for each source as origin of new rows, the steps to take. Under EAGER the new row is bound
-    first and the steps are the other sources; under the other algorithms the origin is among the steps, at
-    the place where its new rows come in. ``snapshot`` computes the whole answer from one origin. ``equal`` has the codes, as
-    (source, number), that the query forces to be equal; ``reasons`` say why the plan is as it is. A join that is ``retracting`` takes
-    back what leaves; with changes and without that, it makes inserts only and what ends is taken back above it. ``strategy`` tells in
-    words how that is done. A tree that is ``limiting`` can be told how many rows may probe.
+    ``orders`` has, for each source as origin of new rows, the steps to take. Under EAGER the new
+    row is bound first and the steps are the other sources; under the other algorithms the origin is
+    among the steps, at the place where its new rows come in. ``snapshot`` computes the whole answer
+    from one origin. ``equal`` has the codes, as (source, number), that the query forces to be
+    equal; ``reasons`` say why the plan is as it is. A join that is ``retracting`` takes back what
+    leaves; with changes and without that, it makes inserts only and what ends is taken back above
+    it. ``strategy`` tells in words how that is done. A tree that is ``limiting`` can be told how
+    many rows may probe.
     """
 
     query: Query
     sources: tuple[SourcePlan, ...]
-    orders: tuple[tuple[Step, ...], ...]
+    orders: tuple[tuple[JoinStep, ...], ...]
     residuals: tuple[Expression, ...]
-    snapshot: tuple[int, tuple[Step, ...]]
+    snapshot: tuple[int, tuple[JoinStep, ...]]
     algorithm: Algorithm = Algorithm.EAGER
     expiry: Expiry = Expiry.OWN
     expiry_interval: int | None = None

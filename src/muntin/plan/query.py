@@ -1,8 +1,8 @@
-"""A bound select-project-join query: what the user asked, with every name resolved."""
+"""A standing query: a plan tree with its name and clauses."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -10,90 +10,29 @@ import pyarrow as pa
 
 from muntin.errors import Place
 from muntin.model.window import Window
+from muntin.plan.expression import (
+    POSITION,
+    ColumnRef,
+    Comparison,
+    Expression,
+    OutputColumn,
+    Predicate,
+    quote,
+)
+from muntin.plan.node import Node
+from muntin.plan.nodes import Join, Scan
 
-POSITION = "#row"
-"""A column that every source has beside its own: the place of a row among all rows of its stream or table."""
-
-
-@dataclass(frozen=True, order=True)
-class ColumnRef:
-    """A column of one source of the query, the source named by its place in FROM (from 0)."""
-
-    source: int
-    column: str
-
-    @property
-    def flat(self) -> str:
-        """The name under which expressions and batches know the column, e.g. ``0.LocationId``."""
-        return f"{self.source}.{self.column}"
-
-
-@dataclass(frozen=True)
-class Expression:
-    """A scalar expression in DuckDB's SQL, columns written as quoted flat names.
-
-    ``A.Value + 1`` over the first source of FROM has the text ``"0.Value" + 1``.
-    """
-
-    sql: str
-    references: tuple[ColumnRef, ...]
-    type: pa.DataType
-
-    @cached_property
-    def sources(self) -> frozenset[int]:
-        """The places in FROM of the sources it reads."""
-        return frozenset(reference.source for reference in self.references)
-
-    @cached_property
-    def column(self) -> ColumnRef | None:
-        """The column, when the expression is nothing but a column."""
-        if len(self.references) == 1 and self.sql == quote(self.references[0].flat):
-            return self.references[0]
-        return None
-
-    def __str__(self) -> str:
-        return self.sql
-
-
-def quote(name: str) -> str:
-    """The name as a quoted SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """``left operator right`` with operator one of ``= <> < <= > >=``."""
-
-    operator: str
-    left: Expression
-    right: Expression
-
-
-@dataclass(frozen=True)
-class Predicate:
-    """One conjunct of WHERE and ON; ``comparison`` when it is a comparison of two expressions."""
-
-    expression: Expression
-    comparison: Comparison | None = None
-
-
-@dataclass(frozen=True)
-class Source:
-    """One entry of FROM: a stream under its window, or a stored table."""
-
-    alias: str
-    relation: str
-    stored: bool
-    window: Window
-    schema: pa.Schema
-
-
-@dataclass(frozen=True)
-class OutputColumn:
-    """One entry of the select list."""
-
-    name: str
-    expression: Expression
+__all__ = [
+    "POSITION",
+    "ColumnRef",
+    "Comparison",
+    "Emit",
+    "Expression",
+    "OutputColumn",
+    "Predicate",
+    "Query",
+    "quote",
+]
 
 
 class Emit(StrEnum):
@@ -109,13 +48,11 @@ _START = Place(1, 1)
 
 @dataclass(frozen=True)
 class Query:
-    """A standing query; ``every`` is its interval of re-evaluation in microseconds, if it has one."""
+    """A standing query; ``every`` is its re-evaluation interval in microseconds, if it has one."""
 
     name: str
     text: str
-    sources: tuple[Source, ...]
-    predicates: tuple[Predicate, ...]
-    select: tuple[OutputColumn, ...]
+    root: Node
     emit: Emit = Emit.INSERTS
     every: int | None = None
     freshness: tuple[tuple[int, Window], ...] = ()
@@ -124,8 +61,56 @@ class Query:
 
     @cached_property
     def output_schema(self) -> pa.Schema:
-        """The schema of the results: ``_op``, ``_ts``, then the select list."""
+        """The schema of the results: ``_op``, ``_ts``, then the columns of the root."""
         fields = [pa.field("_op", pa.string()), pa.field("_ts", pa.timestamp("us"))]
-        return pa.schema(
-            fields + [pa.field(column.name, column.expression.type) for column in self.select]
-        )
+        return pa.schema([*fields, *self.root.schema])
+
+    @cached_property
+    def sources(self) -> tuple[Scan, ...]:
+        """All entries of FROM that are streams or tables."""
+        return tuple(node for node in self.root.walk() if isinstance(node, Scan))
+
+    @cached_property
+    def leaves(self) -> tuple[Node, ...]:
+        """The nodes whose changes come from outside the operators above joins."""
+        return tuple(node for node in self.root.dataflow() if node.is_leaf)
+
+    @cached_property
+    def is_join(self) -> bool:
+        """Whether it is a window join alone, without operators above it."""
+        return isinstance(self.root, Join) and self.root.is_leaf and not self.root.name
+
+    @property
+    def join(self) -> Join:
+        """The window join, if the query is one alone."""
+        assert isinstance(self.root, Join), "asked of window joins"
+        return self.root
+
+    @cached_property
+    def joins(self) -> tuple[Query, ...]:
+        """The window joins of the tree, each as a query; those below operators emit changes."""
+        if self.is_join:
+            return (self,)
+        joins = [node for node in self.leaves if isinstance(node, Join)]
+        return tuple(
+            Query(
+                join.name, self.text, replace(join, name=""), Emit.CHANGES, self.every,
+                place=self.place,
+            )
+            for join in joins
+        )  # fmt: skip
+
+    @property
+    def predicates(self) -> tuple[Predicate, ...]:
+        """The conditions of the window join, if the query is one alone."""
+        return self.join.predicates
+
+    @property
+    def select(self) -> tuple[OutputColumn, ...]:
+        """The select list of the window join, if the query is one alone."""
+        return self.join.select
+
+    @cached_property
+    def has_beginning(self) -> bool:
+        """Whether it may have results before any row arrives: aggregates over nothing, tables."""
+        return any(node.begins for node in self.root.dataflow())

@@ -40,7 +40,7 @@ class CreateQuery:
 
 
 @dataclass(frozen=True)
-class Drop:
+class DropStatement:
     """``DROP STREAM | TABLE | QUERY [IF EXISTS] name``; ``kind`` is the lower-case word."""
 
     kind: str
@@ -58,4 +58,4 @@ class Set:
     place: Place
 
 
-Statement: TypeAlias = CreateStream | CreateTable | CreateQuery | Drop | Set
+Statement: TypeAlias = CreateStream | CreateTable | CreateQuery | DropStatement | Set

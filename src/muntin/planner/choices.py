@@ -1,6 +1,6 @@
-"""The choices that predicted cost decides: join orders, indexes and buckets, tree or no tree, expiry.
+"""Choices by predicted cost: join orders, indexes and buckets, and whether to use a tree.
 
-What a user sets is kept; the rest is what the models say is cheapest. Nothing here changes results.
+Settings are kept; the cost model decides the rest. No choice changes results.
 """
 
 from __future__ import annotations
@@ -8,49 +8,57 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from math import sqrt
 
-from muntin.model.settings import Expiry, Settings
 from muntin.plan.join import Prediction
 from muntin.planner.index_choice import within_memory, without_needless
 from muntin.planner.join_graph import JoinGraph
-from muntin.planner.local_orders import JoinCost, Order, along, best_orders, join_cost
-from muntin.planner.tree_choice import Shape, TreeCost, Worth, best_tree, tree_cost
+from muntin.planner.local_orders import JoinCost, along, best_orders, join_cost
+from muntin.planner.orders import Order
+from muntin.planner.tree_choice import TreeCost, TreeShape, Worth, best_tree, tree_cost
 from muntin.planner.unit_costs import UnitCosts
 
 MOST_ALTERNATIVES = 4
 """Up to so many sources all global orders are priced, to show the next best."""
 _TREE_PAYS = 0.7
-"""A tree is chosen when its predicted time is at most this share of the join's without: it also takes memory."""
+"""A tree is chosen when its predicted time is at most this share of the join's without: it also
+takes memory."""
 _TREE_KEEPS = 20.0
 """It may keep so many combinations for each row inside the windows, no more."""
 _NANO = 1e-9
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What was chosen: orders by origin, buckets by source (0 own choice, 1 none), the shape of a tree or None."""
+class CostChoice:
+    """What was chosen.
+
+    Orders by origin, buckets by source (0 own choice, 1 none), the shape of a tree or None.
+    """
 
     orders: tuple[Order, ...]
     buckets: tuple[int, ...]
-    shape: Shape | None
+    shape: TreeShape | None
     prediction: Prediction
     reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What the choice must keep to: orders that were given, memory of buckets in bytes, whether a tree is possible."""
+class ChoiceLimits:
+    """What the choice must keep to.
+
+    Orders that were given, memory of buckets in bytes, whether a tree is possible.
+    """
 
     orders: tuple[Order, ...] | None = None
     memory: int | None = None
     scan_allowed: bool = True
-    tree: Shape | None = None
+    tree: TreeShape | None = None
     tree_allowed: bool = False
 
 
-def choose(graph: JoinGraph, limits: Limits, costs: UnitCosts, aliases: Sequence[str]) -> Choice:
-    """The cheapest way that keeps to the limits."""
+def choose(
+    graph: JoinGraph, limits: ChoiceLimits, costs: UnitCosts, aliases: Sequence[str]
+) -> CostChoice:
+    """Return the cheapest way that keeps to the limits."""
     indexed = _indexed(graph, limits, costs)
     cost = (
         join_cost(indexed, limits.orders, costs) if limits.orders else best_orders(indexed, costs)
@@ -65,11 +73,14 @@ def choose(graph: JoinGraph, limits: Limits, costs: UnitCosts, aliases: Sequence
     shape = tree.shape if tree else limits.tree
     time = tree_cost(indexed, shape, costs).time if shape is not None else cost.time
     prediction = Prediction(cost.looked, time * _NANO, cost.orders, _others(indexed, cost, costs))
-    return Choice(cost.orders, indexed.buckets, shape, prediction, tuple(filter(None, reasons)))
+    return CostChoice(cost.orders, indexed.buckets, shape, prediction, tuple(filter(None, reasons)))
 
 
-def least_work(graph: JoinGraph, limits: Limits, costs: UnitCosts) -> float:
-    """Predicted seconds of work a second of what :func:`choose` would choose, in less time: without reasons and alternatives."""
+def least_work(graph: JoinGraph, limits: ChoiceLimits, costs: UnitCosts) -> float:
+    """Predicted seconds of work per second of what :func:`choose` would choose, in less time.
+
+    Without reasons and alternatives.
+    """
     indexed = _indexed(graph, limits, costs)
     if limits.tree is not None:
         return tree_cost(indexed, limits.tree, costs).time * _NANO
@@ -80,25 +91,28 @@ def least_work(graph: JoinGraph, limits: Limits, costs: UnitCosts) -> float:
     return (tree.time if tree else cost.time) * _NANO
 
 
-def _indexed(graph: JoinGraph, limits: Limits, costs: UnitCosts) -> JoinGraph:
-    """The graph with the indexes that pay, or that there is memory for."""
+def _indexed(graph: JoinGraph, limits: ChoiceLimits, costs: UnitCosts) -> JoinGraph:
+    """Return the graph with the indexes that pay, or that there is memory for."""
     if limits.memory is not None:
         return within_memory(graph, costs, limits.memory)
     return without_needless(graph, costs) if limits.scan_allowed else graph
 
 
 def _cheaper_tree(
-    graph: JoinGraph, limits: Limits, cost: JoinCost, costs: UnitCosts
+    graph: JoinGraph, limits: ChoiceLimits, cost: JoinCost, costs: UnitCosts
 ) -> TreeCost | None:
-    """The cheapest tree, if one may be chosen and is so much cheaper than the join without that it pays."""
+    """Return the cheapest tree, if one may be chosen and is cheap enough to pay."""
     if not _tree_may_pay(graph, limits, cost, costs):
         return None
     rows = sum(graph.rows(source) for source in range(graph.count))
     return best_tree(graph, costs, Worth(_TREE_PAYS * cost.time, _TREE_KEEPS * rows))
 
 
-def _tree_may_pay(graph: JoinGraph, limits: Limits, cost: JoinCost, costs: UnitCosts) -> bool:
-    """Whether a tree could be so much cheaper: in any tree a new row looks at least into one other side."""
+def _tree_may_pay(graph: JoinGraph, limits: ChoiceLimits, cost: JoinCost, costs: UnitCosts) -> bool:
+    """Return whether a tree could be so much cheaper.
+
+    In any tree a new row looks at least into one other side.
+    """
     least = sum(graph.rate(source) for source in range(graph.count)) * costs.probe
     return (
         limits.tree_allowed
@@ -117,7 +131,11 @@ class Priced:
 
 
 def _index_reason(
-    before: JoinGraph, after: JoinGraph, limits: Limits, priced: Priced, aliases: Sequence[str]
+    before: JoinGraph,
+    after: JoinGraph,
+    limits: ChoiceLimits,
+    priced: Priced,
+    aliases: Sequence[str],
 ) -> str:
     none = (
         join_cost(before.having([1] * before.count), priced.cost.orders, priced.units).time * _NANO
@@ -147,7 +165,7 @@ def _tree_reason(tree: TreeCost, cost: JoinCost, *, chosen: bool) -> str:
 def _others(
     graph: JoinGraph, chosen: JoinCost, costs: UnitCosts
 ) -> tuple[tuple[float, Order], ...]:
-    """The next best global orders with the rows they look at."""
+    """Return the next best global orders with the rows they look at."""
     if not 3 <= graph.count <= MOST_ALTERNATIVES:
         return ()
     priced = [along(graph, order, costs) for order in permutations(range(graph.count))]
@@ -157,31 +175,3 @@ def _others(
     }
     rest.pop(chosen.orders, None)
     return tuple((looked, order) for _, looked, order in sorted(rest.values())[:3])
-
-
-def choose_expiry(
-    graph: JoinGraph, settings: Settings, lengths: Sequence[int | None], costs: UnitCosts
-) -> tuple[Expiry, int | None, str]:
-    """The expiry policy, its interval if it is lazy, and why; ``lengths`` are the time windows in microseconds.
-
-    Letting go with each arrival costs a look at one row; eager expiry a look at every window; lazy expiry a pass over the windows
-    now and then, and in between every chain may end at a stale row.
-    """
-    rate = sum(graph.rate(source) for source in range(graph.count))
-    length = min((micros for micros in lengths if micros), default=1_000_000) / 1e6
-    looks = rate * max(graph.count - 1, 1) * costs.chained
-    interval = min(max(sqrt(graph.count * costs.probe * length / max(looks, 1e-9)), 1e-3), length)
-    times = {
-        Expiry.OWN: rate * costs.expire,
-        Expiry.EAGER: rate * (costs.expire + graph.count * costs.scanned),
-        Expiry.LAZY: rate * costs.expire
-        + graph.count * costs.probe / interval
-        + looks * interval / (length + interval),
-    }
-    if settings.expiry.policy is None:
-        policy = min(times, key=lambda known: (times[known], list(times).index(known)))
-    else:
-        policy = settings.expiry.policy
-    said = ", ".join(f"{known} {time * _NANO:.2g}" for known, time in times.items())
-    micros = settings.expiry.interval or (round(interval * 1e6) if policy is Expiry.LAZY else None)
-    return policy, micros, f"expiry {policy}; seconds of work a second predicted: {said}"

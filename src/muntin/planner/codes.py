@@ -1,9 +1,9 @@
 """Which comparisons a join can make on integers: the choice of codes.
 
 Sound because a code keeps exactly what the comparison asks of the values: for WHOLE and REAL both
-equality and order as DuckDB defines them on the type in which it compares the two sides; for HASH equality
-one way only, so such comparisons are made again on the real values. A pair of types for which neither
-holds gets no code, and the comparison is evaluated by DuckDB on the candidates.
+equality and order as DuckDB defines them on the type in which it compares the two sides; for HASH
+equality one way only, so such comparisons are made again on the real values. A pair of types for
+which neither holds gets no code, and the comparison is evaluated by DuckDB on the candidates.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _is_string_view(kind: pa.DataType) -> bool:
 
 
 def code_kind(left: pa.DataType, right: pa.DataType, operator: str) -> CodeKind | None:
-    """The kind of code on which ``left operator right`` can be decided, or None."""
+    """Return the kind of code on which ``left operator right`` can be decided, or None."""
     if (_is_whole(left) and _is_whole(right)) or (left == right and _is_fixed(left)):
         return CodeKind.WHOLE
     if all(pat.is_floating(kind) and kind.bit_width > 16 for kind in (left, right)):

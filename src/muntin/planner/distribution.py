@@ -1,186 +1,153 @@
-"""How the rows of a query are spread over partitions so that every result is made exactly once.
+"""How a query is distributed over partitions: the largest part of its tree that they can compute.
 
-Rows with equal join keys meet in one partition, their *home*: the sources of the equality that covers most of them are spread by
-it, the others go to every partition, and stored tables are everywhere anyway. A query without such an equality spreads its first
-stream by time. A result is made in the home of its spread rows, which is one partition: their keys are equal.
+The ways to partition the streams (:mod:`muntin.planner.partitioning_rules`) are compared by how
+much of the tree is local; a window join always is. The operators above the largest local sub-trees
+are the *global stage*: it takes the changes of those sub-trees from all partitions.
 
-Some streams go to every partition although they are spread, each row marked as at home there or not: those that the query also
-reads in another role, and those whose windows count rows, since every row has to be counted wherever it may push another out.
-A spread source takes only rows that are at home (the predicate on :data:`OWN`), after its window has counted them all.
+A stream has one key in the query. A window join that needs another key uses the given one: any key
+is correct for a window join.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice, product
 
-import pyarrow as pa
-
-from muntin.model.window import PartitionedWindow, RowsWindow
-from muntin.plan.join import Code
-from muntin.plan.query import ColumnRef, Expression, Predicate, Query, Source, quote
-from muntin.planner.classes import Node, equality_classes
-from muntin.planner.predicates import SortedPredicates, sort_predicates
-
-OWN = "_own"
-"""The column that marks rows at home, in streams that go everywhere."""
-
-
-@dataclass(frozen=True)
-class Route:
-    """Where rows of a stream go: to the partition of ``key`` (a code over source 0; None: of their time), or everywhere.
-
-    ``counted``: rows that are not at home are only counted there, so nothing but their time is sent.
-    """
-
-    stream: str
-    key: Code | None
-    everywhere: bool = False
-    counted: bool = False
-
-    def __str__(self) -> str:
-        by = (
-            self.key.expression.sql.replace('"0.', f'"{self.stream}.').replace('"', "")
-            if self.key
-            else f"the time of {self.stream}"
-        )
-        if not self.everywhere:
-            return f"by {by}"
-        return f"{self.stream} {'counted' if self.counted else 'sent'} everywhere, at home by {by}"
+from muntin.plan.node import Node
+from muntin.plan.nodes import Exchange, GroupBy, Join
+from muntin.plan.query import Emit, Query
+from muntin.planner.column_lineage import column_of
+from muntin.planner.node_costs import operator_work
+from muntin.planner.partial_aggregates import combined_groups, counted_apart, partial_groups
+from muntin.planner.partitioning import Partitioning, local_join, routes_of
+from muntin.planner.partitioning_rules import MOST, NOTHING, Spread, shows_key, ways, ways_by
+from muntin.planner.rewrite import rewrite
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """The routes of a query's streams, and which of its sources take only rows that are at home."""
+    """The routes of a query's streams, the parts that partitions run, and the rest.
 
-    routes: tuple[Route, ...]
-    spread: frozenset[int]
+    ``last`` is the global stage, if one is needed. ``apart``: rows of different partitions are
+    never equal.
+    """
 
-    def route(self, stream: str) -> Route:
-        """The route of a stream."""
-        return next(route for route in self.routes if route.stream == stream)
+    routes: tuple[Partitioning, ...]
+    parts: tuple[Query, ...]
+    last: Query | None = None
+    apart: bool = False
 
-    def parts(self, query: Query) -> tuple[Query, ...]:
-        """The query as a partition runs it: over streams that have the mark where they go everywhere."""
-        return (local_join(query, self.routes, self.spread),)
+
+def distribution_of(query: Query) -> Distribution:
+    """Return how to distribute a query."""
+    query = rewrite(query)
+    choices = _local_choices(query.root) if query.is_join else _choices(query.root)
+    choice = max(choices, key=lambda choice: choice.worth)
+    spread = choice.spread
+    joins = [node for node in query.leaves if isinstance(node, Join)]
+    routes = routes_of(
+        [
+            (source, (join.name, place) in spread.keys)
+            for join in joins
+            for place, source in enumerate(join.scans)
+        ],
+        spread.streams,
+    )
+
+    def local(root: Node) -> Node:
+        return root.transform(lambda node: _local(node, routes, spread))
+
+    if choice.roots[0] is query.root:
+        # Changes of one instant may cancel out across partitions: only their sum has inserts.
+        gathers = query.emit is Emit.INSERTS and not query.is_join
+        part = replace(query, root=local(query.root), emit=Emit.CHANGES if gathers else query.emit)
+        return Distribution(routes, (part,), apart=shows_key(part.root))
+    parts: list[Query] = []
+
+    def sent(root: Node) -> Exchange:
+        """Add a part that partitions compute, and return the node for it in the global stage."""
+        name = f"{query.name}\x1f{len(parts)}"  # no query of a user has such a name
+        parts.append(replace(query, name=name, root=local(root), emit=Emit.CHANGES))
+        return Exchange(name, root.schema)
+
+    last = _above(query.root, choice.roots, sent)
+    return Distribution(routes, tuple(parts), replace(query, root=last))
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """A way to partition the streams below a node, and the largest sub-trees that are local."""
+
+    spread: Spread
+    roots: tuple[Node, ...]
 
     @property
-    def apart(self) -> bool:
-        """Whether rows of different partitions are never equal: nobody has looked."""
-        return False
-
-    @property
-    def last(self) -> None:
-        """Nothing is left to do where the partitions' results come together."""
+    def worth(self) -> tuple[float, int]:
+        """The work that is local, then how many sources are hashed."""
+        return sum(operator_work(root) for root in self.roots), len(self.spread.keys)
 
 
-def local_join(query: Query, routes: Iterable[Route], spread: AbstractSet[int]) -> Query:
-    """A join as a partition runs it; sources that are ``spread`` take only rows at home."""
-    everywhere = {route.stream for route in routes if route.everywhere}
-    sources, predicates = [], list(query.predicates)
-    for place, source in enumerate(query.sources):
-        if source.stored or source.relation not in everywhere:
-            sources.append(source)
+def _local_choices(node: Node) -> list[_Choice]:
+    """Return the choices in which a sub-tree is local."""
+    return [_Choice(spread, (node,)) for spread in ways(node)]
+
+
+def _choices(node: Node) -> list[_Choice]:
+    """Return some choices for a sub-tree; the last one has no keys, so it fits any other."""
+    found = _local_choices(node)
+    if not node.is_leaf:
+        found += _below(node)
+    best = sorted(found, key=lambda choice: choice.worth, reverse=True)
+    free = next(choice for choice in best if not choice.spread.streams)
+    return [*[choice for choice in best if choice is not free][: MOST - 1], free]
+
+
+def _below(node: Node) -> Iterator[_Choice]:
+    """Yield the choices in which a node is not local; a grouping may still begin in partitions."""
+    if isinstance(node, GroupBy):
+        yield from (_Choice(spread, (partial,)) for spread, partial, _ in _partials(node))
+    inputs = [_choices(child) for child in node.inputs if not child.is_table]
+    # All combinations of the best few, and of the last, which fit each other.
+    for chosen in [*islice(product(*inputs), MOST * MOST), tuple(some[-1] for some in inputs)]:
+        spread: Spread | None = NOTHING
+        for choice in chosen:
+            spread = spread.with_(choice.spread) if spread is not None else None
+        if spread is not None:
+            yield _Choice(spread, tuple(root for choice in chosen for root in choice.roots))
+
+
+def _partials(node: GroupBy) -> Iterator[tuple[Spread, GroupBy, int | None]]:
+    """Yield the ways in which a grouping can begin in partitions, and what they compute then.
+
+    The third value is the column by which rows must be hashed, if that matters.
+    """
+    for key in (None, *counted_apart(node)):
+        partial = partial_groups(node, key)
+        if partial is None:
             continue
-        sources.append(replace(source, schema=marked(source.schema)))
-        if place in spread:
-            reference = ColumnRef(place, OWN)
-            predicates.append(
-                Predicate(Expression(quote(reference.flat), (reference,), pa.bool_()))
-            )
-    return replace(query, sources=tuple(sources), predicates=tuple(predicates))
+        column = None if key is None else column_of(node.input, key)
+        for spread in ways(node.input) if key is None else ways_by(node.input, column):
+            yield spread, partial, key
 
 
-def marked(schema: pa.Schema) -> pa.Schema:
-    """The schema of a stream that goes everywhere."""
-    return schema.append(pa.field(OWN, pa.bool_()))
+def _local(node: Node, routes: tuple[Partitioning, ...], spread: Spread) -> Node:
+    """Return a node as partitions run it: over streams that are marked where they are broadcast."""
+    if not (isinstance(node, Join) and node.is_leaf):
+        return node
+    places = {place for name, place in spread.keys if name == node.name}
+    return local_join(node, routes, places)
 
 
-def distribute(query: Query) -> Distribution:
-    """How to spread a join."""
-    tied = home_keys(query)
-    first = next(place for place, source in enumerate(query.sources) if not source.stored)
-    keys: Mapping[int, Code | None] = max(tied, key=len) if tied else {first: None}
-    homes = {query.sources[place].relation: key for place, key in keys.items()}
-    return Distribution(
-        routes_of([(source, place in keys) for place, source in enumerate(query.sources)], homes),
-        frozenset(keys),
-    )
+def _above(node: Node, roots: tuple[Node, ...], sent: Callable[[Node], Exchange]) -> Node:
+    """Return the tree above the local sub-trees, with an exchange for each of them.
 
-
-def home_keys(query: Query) -> list[dict[int, Code]]:
-    """For each equality class the sources that can be spread by it, each with the code that tells its home."""
-    parts = sort_predicates(query)
-    classes = sorted(set(equality_classes(parts.equalities).values()), key=sorted)
-    found = [_consistent(query, parts, sorted(members)) for members in classes]
-    return [keys for keys in found if keys]
-
-
-def _consistent(query: Query, parts: SortedPredicates, members: list[Node]) -> dict[int, Code]:
-    """The stream sources of a class; of a stream that occurs twice, those with the key that comes first."""
-    keys: dict[int, Code] = {}
-    homes: dict[str, Code] = {}
-    for source, number in members:
-        relation = query.sources[source]
-        if relation.stored or source in keys:
-            continue
-        code = over_first(source, parts.codes.codes[source][number])
-        if homes.setdefault(relation.relation, code) == code:
-            keys[source] = code
-    return keys
-
-
-def over_first(source: int, code: Code) -> Code:
-    """A code as if its source were the first one, so that codes of different sources can be compared."""
-    sql = code.expression.sql
-    references = []
-    for reference in code.expression.references:
-        moved = ColumnRef(0, reference.column)
-        sql = sql.replace(quote(reference.flat), quote(moved.flat))
-        references.append(moved)
-    assert all(reference.source == source for reference in code.expression.references), (
-        "a code is over one source"
-    )
-    return Code(Expression(sql, tuple(references), code.expression.type), code.kind)
-
-
-def routes_of(
-    sources: Sequence[tuple[Source, bool]], keys: Mapping[str, Code | None]
-) -> tuple[Route, ...]:
-    """The routes of all streams, given their sources, each with whether it is spread, and by what; streams without a key by time."""
-    streams = dict.fromkeys(source.relation for source, _ in sources if not source.stored)
-    return tuple(
-        _route(
-            stream,
-            [(source, spread) for source, spread in sources if source.relation == stream],
-            keys.get(stream),
-        )
-        for stream in streams
-    )
-
-
-def _route(stream: str, readers: Sequence[tuple[Source, bool]], key: Code | None) -> Route:
-    elsewhere = not all(spread for _, spread in readers)
-    counting = any(_counts_rows(source, key) for source, _ in readers)
-    whole = any(isinstance(source.window, PartitionedWindow) for source, _ in readers)
-    return Route(
-        stream,
-        key,
-        everywhere=elsewhere or counting,
-        counted=counting and not elsewhere and not whole,
-    )
-
-
-def _counts_rows(source: Source, key: Code | None) -> bool:
-    """Whether the window has to see rows of other homes: it counts all rows, or rows of partitions that homes cut apart."""
-    if isinstance(source.window, PartitionedWindow):
-        column = key.expression.column if key else None
-        return column is None or column.column not in source.window.columns
-    return isinstance(source.window, RowsWindow)
-
-
-def home_text(code: Code) -> str:
-    """SQL for a whole number that decides the home of a hashed key: equal for equal keys, in every process and version."""
-    text = code.expression.sql
-    return f"CASE WHEN ({text}) IS NOT NULL THEN ('0x' || substr(md5(({text})::VARCHAR), 1, 15))::BIGINT END"
+    Roots are compared by identity: the partial form of a grouping may be equal to the grouping.
+    """
+    if any(node is root for root in roots):
+        return sent(node)
+    if isinstance(node, GroupBy):
+        for _, partial, key in _partials(node):
+            if partial in roots:
+                return combined_groups(node, sent(partial), key)
+    return node.with_children(tuple(_above(child, roots, sent) for child in node.children))

@@ -1,9 +1,9 @@
-"""Which windows get an index, and how many buckets (paper 3, sections 5.4 and 6.5).
+"""Which windows get an index, and how many buckets [Golab03, sections 5.4 and 6.5].
 
-Without a limit every window that an equality can look up has an index with two buckets a row, unless the window is so small
-that scanning it is cheaper. Under a limit buckets go where they save most: beginning without any index, buckets are added by
-the quarter to one window at a time, always where the predicted saving for each byte is largest. So fast streams with large
-windows get more.
+Without a limit every window that an equality can look up has an index with two buckets a row,
+unless the window is so small that scanning it is cheaper. Under a limit buckets go where they save
+most: beginning without any index, buckets are added by the quarter to one window at a time, always
+where the predicted saving for each byte is largest. So fast streams with large windows get more.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from muntin.planner.unit_costs import UnitCosts
 BUCKET_BYTES = 4
 _GROWTH = 1.25
 _LOOK_AGAIN = 8
-"""Orders are chosen anew after so many rounds: the best ones change rarely while buckets grow."""
+"""Orders are chosen again after so many rounds: the best ones change rarely while buckets grow."""
 _SMALL = 8.0
 """Windows of more rows are never cheaper to scan than to look up."""
 _CLEARLY = 0.8
@@ -26,7 +26,7 @@ _CLEARLY = 0.8
 
 
 def without_needless(graph: JoinGraph, costs: UnitCosts) -> JoinGraph:
-    """The graph without indexes of windows that are cheaper to scan."""
+    """Return the graph without indexes of windows that are cheaper to scan."""
     small = [
         source
         for source in range(graph.count)
@@ -46,7 +46,10 @@ def without_needless(graph: JoinGraph, costs: UnitCosts) -> JoinGraph:
 
 
 def within_memory(graph: JoinGraph, costs: UnitCosts, limit: int) -> JoinGraph:
-    """The graph with as many buckets as fit into ``limit`` bytes, where they save most; none where it may have none."""
+    """Return the graph with as many buckets as fit into ``limit`` bytes, where they save most.
+
+    None where it may have none.
+    """
     may = [source for source in range(graph.count) if graph.buckets[source] != 1]
     wanted = {source: max(2, round(OWN_BUCKETS * graph.rows(source))) for source in may}
     if sum(wanted.values()) * BUCKET_BYTES <= limit:

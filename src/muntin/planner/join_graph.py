@@ -1,11 +1,13 @@
-"""What joins with what, how selective it is, and so what each step of a join order meets.
+"""The join graph with its selectivities, and the estimates of the steps of a join order.
 
-Generalises paper 3's estimate to joins on different attributes: a row that reaches a window is looked up by every equality
-with the sources bound before, each of which lets through one row in as many as there are different values on the side that
-has more of them (or the share that was measured); of several bound sources with one common value, the least selective
-counts, which is the one with the fewest values. For a join on one common attribute this is the paper's formula.
+Generalizes [Golab03]'s estimate to joins on different attributes: a row that reaches a window is
+looked up by every equality with the sources bound before, each of which lets through one row in as
+many as there are different values on the side that has more of them (or the share that was
+measured); of several bound sources with one common value, the least selective counts, which is the
+one with the fewest values. For a join on one common attribute this is the paper's formula.
 
-Absurd statistics are taken for the nearest that make sense, so no estimate is ever negative, infinite or undefined.
+Absurd statistics are taken for the nearest that make sense, so no estimate is ever negative,
+infinite or undefined.
 """
 
 from __future__ import annotations
@@ -16,26 +18,30 @@ from functools import cached_property
 from math import isnan
 
 from muntin.model.statistics import JoinStatistics, SourceStatistics
-from muntin.planner.classes import Node
+from muntin.planner.classes import CodeRef
 
 _LEAST, _MOST = 1e-6, 1e12
 _THETA = {"<": 1 / 3, "<=": 1 / 3, ">": 1 / 3, ">=": 1 / 3}
 """Share of pairs that a comparison lets through when nothing is known: the customary third."""
 
 OWN_BUCKETS = 2.5
-"""Buckets a row that an index of our own choice has: two for each place of a ring, of which some are free."""
+"""Buckets a row that an index of our own choice has: two for each place of a ring, of which some
+are free."""
 _LEAST_PLACES = 205.0
 """Rows of a window for which the smallest ring there is would be made."""
 
 
 def sane(number: float, least: float = _LEAST) -> float:
-    """A number that can be calculated with."""
+    """Return a number that can be calculated with."""
     return least if isnan(number) else min(max(number, least), _MOST)
 
 
 @dataclass(frozen=True)
-class Step:
-    """What one partial result meets in a window: rows looked at, rows that match, codes compared with each, whether by an index."""
+class StepEstimate:
+    """What one partial result meets in a window.
+
+    Rows looked at, rows that match, codes compared with each, whether by an index.
+    """
 
     looked: float
     matched: float
@@ -45,7 +51,7 @@ class Step:
 
 @dataclass(frozen=True)
 class _Known:
-    steps: dict[tuple[frozenset[int], int], Step]
+    steps: dict[tuple[frozenset[int], int], StepEstimate]
     sizes: dict[frozenset[int], float]
     births: dict[frozenset[int], float]
 
@@ -54,12 +60,13 @@ class _Known:
 class JoinGraph:
     """The predicates of a join that codes decide, with the statistics of its sources.
 
-    ``buckets`` has for each source the number of its index's buckets: 0 for an index of our own choice, 1 for none.
+    ``buckets`` has for each source the number of its index's buckets: 0 for an index of our own
+    choice, 1 for none.
     """
 
     statistics: JoinStatistics
-    classes: tuple[frozenset[Node], ...]
-    comparisons: tuple[tuple[Node, str, Node], ...]
+    classes: tuple[frozenset[CodeRef], ...]
+    comparisons: tuple[tuple[CodeRef, str, CodeRef], ...]
     buckets: tuple[int, ...]
 
     @property
@@ -68,7 +75,7 @@ class JoinGraph:
         return len(self.statistics.sources)
 
     def having(self, buckets: Sequence[int]) -> JoinGraph:
-        """The same join with other indexes."""
+        """Return the same join with other indexes."""
         if tuple(buckets) == self.buckets:
             return self
         return JoinGraph(self.statistics, self.classes, self.comparisons, tuple(buckets))
@@ -80,7 +87,7 @@ class JoinGraph:
         )
 
     def rate(self, source: int) -> float:
-        """New rows per second; 0 for a stored table."""
+        """Return new rows per second; 0 for a stored table."""
         return self._rates[source]
 
     @cached_property
@@ -88,21 +95,24 @@ class JoinGraph:
         return tuple(sane(source.rows) for source in self.statistics.sources)
 
     def rows(self, source: int) -> float:
-        """Rows in the window."""
+        """Return the number of rows in the window."""
         return self._rows[source]
 
-    def distinct(self, node: Node) -> float:
+    def distinct(self, node: CodeRef) -> float:
         """Different values of a code; never more than there are rows."""
         known: SourceStatistics = self.statistics.sources[node[0]]
         values = known.distinct[node[1]] if node[1] < len(known.distinct) else known.rows
         return sane(values, 1.0)
 
     @cached_property
-    def _edges(self) -> Mapping[tuple[Node, Node], float]:
+    def _edges(self) -> Mapping[tuple[CodeRef, CodeRef], float]:
         return dict(self.statistics.edges)
 
-    def selectivity(self, one: Node, other: Node, operator: str = "=") -> float:
-        """The share of pairs of rows that a predicate between two codes lets through: measured, or estimated."""
+    def selectivity(self, one: CodeRef, other: CodeRef, operator: str = "=") -> float:
+        """Return the share of pairs of rows that a predicate between two codes lets through.
+
+        Measured, or estimated.
+        """
         pair = (one, other) if one < other else (other, one)
         measured = self._edges.get(pair)
         if measured is not None and operator == "=":
@@ -120,7 +130,10 @@ class JoinGraph:
         )
 
     def linked(self, sources: frozenset[int]) -> frozenset[int]:
-        """All sources that an equality lets one of these look up; these may be among them."""
+        """Return all sources that an equality lets one of these look up.
+
+        These may be among them.
+        """
         return frozenset().union(*(self._linked[source] for source in sources))
 
     @cached_property
@@ -137,15 +150,15 @@ class JoinGraph:
         """Estimates made before: searches ask for the same ones over and over."""
         return _Known({}, {}, {})
 
-    def step(self, bound: frozenset[int], source: int) -> Step:
-        """What a combination of rows of the bound sources meets in the window of ``source``."""
+    def step(self, bound: frozenset[int], source: int) -> StepEstimate:
+        """Return the estimate of a step from the bound sources to the window of ``source``."""
         near = bound & self._near[source]
         found = self._known.steps.get((near, source))
         if found is None:
             found = self._known.steps[near, source] = self._step(near, source)
         return found
 
-    def _step(self, bound: frozenset[int], source: int) -> Step:
+    def _step(self, bound: frozenset[int], source: int) -> StepEstimate:
         equal, checks, keyed = 1.0, 0, False
         for members in self.classes:
             others = [node for node in members if node[0] in bound]
@@ -163,17 +176,20 @@ class JoinGraph:
                 checks += 1
         rows, buckets = self.rows(source), self.buckets[source]
         if not keyed or buckets == 1:
-            return Step(rows, rows * passing, max(checks, 1), indexed=False)
+            return StepEstimate(rows, rows * passing, max(checks, 1), indexed=False)
         # Rows of one value stay together, however many buckets there are.
         share = (
             max(equal, 1 / buckets)
             if buckets
             else min(1.0, equal + 1 / (OWN_BUCKETS * max(rows, _LEAST_PLACES)))
         )
-        return Step(rows * share, rows * passing, max(checks, 1), indexed=True)
+        return StepEstimate(rows * share, rows * passing, max(checks, 1), indexed=True)
 
     def size(self, sources: frozenset[int]) -> float:
-        """Combinations of rows of these sources, inside their windows, that match: what a tree would keep for them."""
+        """Return combinations of rows of these sources, inside their windows, that match.
+
+        What a tree would keep for them.
+        """
         found = self._known.sizes.get(sources)
         if found is None:
             found = self._known.sizes[sources] = self._size(sources)
@@ -188,7 +204,7 @@ class JoinGraph:
         )
 
     def _last(self, sources: frozenset[int]) -> int:
-        """The last of these sources, if one goes from the first one always to the first that is connected."""
+        """Return the source that is last if the next one is always the first connected one."""
         rest = sorted(sources)
         last = rest.pop(0)
         reached = self._linked[last]
@@ -199,7 +215,7 @@ class JoinGraph:
         return last
 
     def birth_rate(self, sources: frozenset[int]) -> float:
-        """Combinations of these sources that are made a second."""
+        """Return combinations of these sources that are made per second."""
         found = self._known.births.get(sources)
         if found is None:
             size = self.size(sources)

@@ -1,9 +1,11 @@
 """The cheapest order for every origin, on any join graph.
 
-Under the eager algorithm the new row is bound first and each origin may go its own way, so the orders are found one by one.
-How many combinations are alive after some sources are bound does not depend on the order in which that happened, so the
-cheapest way to a set of sources extends the cheapest way to a smaller one: all sets are looked at once (up to MOST_EXACT
-sources), instead of all orders. Beyond that the next source is always the one that passes on the least, connected ones first.
+Under the eager algorithm the new row is bound first and each origin may go its own way, so the
+orders are found one by one. How many combinations are alive after some sources are bound does not
+depend on the order in which that happened, so the cheapest way to a set of sources extends the
+cheapest way to a smaller one: all sets are looked at once (up to MOST_EXACT sources), instead of
+all orders. Beyond that the next source is always the one that passes on the least, connected ones
+first.
 """
 
 from __future__ import annotations
@@ -12,33 +14,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from muntin.planner.join_graph import JoinGraph, Step
+from muntin.planner.join_graph import JoinGraph, StepEstimate
+from muntin.planner.orders import Order
 from muntin.planner.unit_costs import UnitCosts
 
 MOST_EXACT = 10
 _SAME = 1e-9
-"""Times that differ by no more than this share are the same, whatever was added up in which order."""
-
-Order = tuple[int, ...]
+"""Times that differ by no more than this share are the same, whatever was added up in which order.
+"""
 
 
 @dataclass(frozen=True)
 class OrderCost:
-    """An order (origin first) and what one new row of the origin costs: nanoseconds, and rows looked at."""
+    """An order (origin first) and what one new row of the origin costs.
+
+    Nanoseconds, and rows looked at.
+    """
 
     order: Order
     time: float
     looked: float
 
 
-def step_time(step: Step, costs: UnitCosts) -> float:
-    """Nanoseconds that one partial result spends in a window."""
+def step_time(step: StepEstimate, costs: UnitCosts) -> float:
+    """Return nanoseconds that one partial result spends in a window."""
     a_row = (costs.chained if step.indexed else costs.scanned) + (step.checks - 1) * costs.check
     return costs.probe * (1.0 if step.indexed else 0.3) + step.looked * a_row
 
 
 def order_cost(graph: JoinGraph, order: Sequence[int], costs: UnitCosts) -> OrderCost:
-    """What one new row of the first source of an order costs."""
+    """Return what one new row of the first source of an order costs."""
     partial, time, looked = 1.0, 0.0, 0.0
     for place, source in enumerate(order[1:], 1):
         step = graph.step(frozenset(order[:place]), source)
@@ -51,17 +56,20 @@ def order_cost(graph: JoinGraph, order: Sequence[int], costs: UnitCosts) -> Orde
 
 
 def sorting_time(results: float, costs: UnitCosts) -> float:
-    """Nanoseconds to sort so many results of a new row, on average: where it has one, there is nothing to sort."""
+    """Return nanoseconds to sort so many results of a new row, on average.
+
+    Where it has one, there is nothing to sort.
+    """
     return results * costs.sort * results / (1 + results)
 
 
 def in_from_order(order: Sequence[int]) -> bool:
-    """Whether results come out in their ruled order, so that they need not be sorted."""
+    """Return whether results come out in their ruled order, so that they need not be sorted."""
     return all(one < other for one, other in pairwise(order[1:]))
 
 
 def best_order(graph: JoinGraph, origin: int, costs: UnitCosts) -> OrderCost:
-    """The cheapest order that begins with an origin."""
+    """Return the cheapest order that begins with an origin."""
     found = order_cost(
         graph,
         _greedy(graph, origin) if graph.count > MOST_EXACT else _exact(graph, origin, costs),
@@ -74,7 +82,7 @@ def best_order(graph: JoinGraph, origin: int, costs: UnitCosts) -> OrderCost:
 
 
 def _exact(graph: JoinGraph, origin: int, costs: UnitCosts) -> Order:
-    """The order that does the least work until results are found, by all sets of bound sources."""
+    """Return the order with the least work until results are found, by all sets of sources."""
     # For every set of bound sources: time, combinations alive, order. Ties go to the order of FROM.
     best: dict[frozenset[int], tuple[float, float, Order]] = {
         frozenset({origin}): (0.0, 1.0, (origin,))
@@ -125,7 +133,10 @@ def _greedy(graph: JoinGraph, origin: int) -> Order:
 
 @dataclass(frozen=True)
 class JoinCost:
-    """Orders for all origins, and what they cost a second: nanoseconds of work, and rows looked at."""
+    """Orders for all origins, and what they cost per second.
+
+    Nanoseconds of work, and rows looked at.
+    """
 
     orders: tuple[Order, ...]
     time: float
@@ -133,7 +144,7 @@ class JoinCost:
 
 
 def join_cost(graph: JoinGraph, orders: Sequence[Sequence[int]], costs: UnitCosts) -> JoinCost:
-    """What a join costs a second under given orders, one for each origin and beginning with it."""
+    """Return the cost of a join under given orders, one for each origin and beginning with it."""
     found = [order_cost(graph, order, costs) for order in orders]
     time = sum(graph.rate(origin) * cost.time for origin, cost in enumerate(found))
     looked = sum(graph.rate(origin) * cost.looked for origin, cost in enumerate(found))
@@ -141,14 +152,14 @@ def join_cost(graph: JoinGraph, orders: Sequence[Sequence[int]], costs: UnitCost
 
 
 def best_orders(graph: JoinGraph, costs: UnitCosts) -> JoinCost:
-    """The cheapest order of every origin, and what the join then costs a second."""
+    """Return the cheapest order of every origin, and what the join then costs per second."""
     return join_cost(
         graph, [best_order(graph, origin, costs).order for origin in range(graph.count)], costs
     )
 
 
 def along(graph: JoinGraph, order: Sequence[int], costs: UnitCosts) -> JoinCost:
-    """What a global order costs: every origin first, then the others in that order."""
+    """Return what a global order costs: every origin first, then the others in that order."""
     return join_cost(
         graph,
         [(origin, *(s for s in order if s != origin)) for origin in range(graph.count)],

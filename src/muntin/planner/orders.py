@@ -1,4 +1,4 @@
-"""Join orders: what the user gave, the cheapest that was found, or along the join graph in FROM order."""
+"""Join orders: given by the user, the cheapest found, or along the join graph in FROM order."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ Connected = Callable[[int, int], bool]
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """Where orders may come from: the user, else the cheapest ones found (by origin), else the graph."""
+class OrderSources:
+    """Where orders may come from.
+
+    The user, else the cheapest ones found (by origin), else the graph.
+    """
 
     given: Sequence[GivenOrder]
     cheapest: Sequence[Order] | None
     connected: Connected
 
 
-def choose_orders(query: Query, wishes: Wishes, algorithm: Algorithm) -> list[Order]:
-    """For each source as origin, the sources in the order in which they are bound, the origin included."""
+def choose_orders(query: Query, sources: OrderSources, algorithm: Algorithm) -> list[Order]:
+    """Return for each origin the order in which the sources are bound, the origin included."""
     count = len(query.sources)
-    given = resolve_orders(query, wishes.given)
-    if not given and wishes.cheapest is not None:
-        return list(wishes.cheapest)
+    given = resolve_orders(query, sources.given)
+    if not given and sources.cheapest is not None:
+        return list(sources.cheapest)
     orders = []
     for origin in range(count):
         order = given.get(origin) or given.get(None)
         if order is None:
-            order = along_graph(count, origin, wishes.connected)
+            order = along_graph(count, origin, sources.connected)
         elif algorithm in {Algorithm.EAGER, Algorithm.LAZY} or origin not in order:
             order = (origin, *(source for source in order if source != origin))
         orders.append(order)
@@ -41,7 +44,7 @@ def choose_orders(query: Query, wishes: Wishes, algorithm: Algorithm) -> list[Or
 
 
 def along_graph(count: int, origin: int, connected: Connected) -> Order:
-    """The origin, then always the first source in FROM order that a bound one can look up."""
+    """Return the origin, then always the first source in FROM that a bound one can look up."""
     order = [origin]
     while len(order) < count:
         rest = [source for source in range(count) if source not in order]

@@ -1,4 +1,4 @@
-"""Plans for overload (paper 5): every join whose work can be limited runs as a tree, whose half joins are told how many may probe.
+"""Plans for overload [Mukherji11]: joins that can be limited are trees with probe budgets.
 
 What cannot be limited runs as without ``overload = 'adapt'``, and ``explain`` says why.
 """
@@ -21,17 +21,17 @@ from muntin.plan.query import Emit, Query
 from muntin.planner.join_graph import JoinGraph
 from muntin.planner.sharing_groups import window_size
 from muntin.planner.strategies import choose_strategy, retracts
-from muntin.planner.tree_choice import Shape, best_tree
+from muntin.planner.tree_choice import TreeShape, best_tree
 from muntin.planner.unit_costs import UnitCosts
 
 
 def is_adapting(settings: Settings) -> bool:
-    """Whether joins are to be limited."""
+    """Return whether joins are to be limited."""
     return settings.overload.mode is OverloadMode.ADAPT
 
 
 def not_limited(query: Query, settings: Settings, algorithm: Algorithm) -> str:
-    """Why the join of a query cannot be limited; empty if it can."""
+    """Return why the join of a query cannot be limited; empty if it can."""
     expiry = settings.expiry.policy or Expiry.OWN
     if len(query.sources) < 2:
         return "one source has nothing to join with"
@@ -55,7 +55,10 @@ def not_limited(query: Query, settings: Settings, algorithm: Algorithm) -> str:
 
 
 def fresh_sizes(query: Query) -> tuple[int, ...]:
-    """How old the rows of each source may be in a result, in microseconds or rows; FRESHNESS, or the window; 0 for tables."""
+    """Return how old the rows of each source may be in a result, in microseconds or rows.
+
+    FRESHNESS, or the window; 0 for tables.
+    """
     given = dict(query.freshness)
     return tuple(
         window_size(given.get(place, source.window)) for place, source in enumerate(query.sources)
@@ -63,7 +66,7 @@ def fresh_sizes(query: Query) -> tuple[int, ...]:
 
 
 def plan_limiting(query: Query, settings: Settings) -> Limiting:
-    """How a query's join is limited."""
+    """Return how a query's join is limited."""
     return Limiting(
         period=settings.overload.monitoring,
         freshness=fresh_sizes(query),
@@ -76,14 +79,17 @@ def plan_limiting(query: Query, settings: Settings) -> Limiting:
 
 def choose_shape(
     order: Sequence[int], graph: JoinGraph | None, costs: UnitCosts
-) -> tuple[Shape, str]:
-    """The tree to limit, and why this one: the cheapest, or one source after the other along ``order`` where nothing is known."""
+) -> tuple[TreeShape, str]:
+    """Return the tree to limit, and why this one.
+
+    The cheapest, or one source after the other along ``order`` where nothing is known.
+    """
     if len(order) == 2:
         return (0, 1), "two sources have no other"
     found = best_tree(graph, costs) if graph is not None else None
     if found is not None:
         return found.shape, "it is predicted to be the cheapest"
-    shape: Shape = order[0]
+    shape: TreeShape = order[0]
     for source in order[1:]:
         shape = (shape, source)
     why = (

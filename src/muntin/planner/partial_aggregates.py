@@ -1,8 +1,9 @@
-"""A grouping in two: partitions group what they have, the last stage puts the groups of all partitions together.
+"""A grouping in two: partitions group their rows, the global stage merges their groups.
 
-Sound for aggregates that can be told from those of parts without rounding: counts, sums and means of whole numbers, sums of short
-decimals, least and greatest values; and distinct counts of what the rows are spread by. For others (floating sums, which are exact
-only as long as they are not rounded; medians) the rows themselves have to come together, and the grouping is left as it is.
+Sound for aggregates that can be told from those of parts without rounding: counts, sums and means
+of whole numbers, sums of short decimals, least and greatest values; and distinct counts of what the
+rows are spread by. For others (floating sums, which are exact only as long as they are not rounded;
+medians) the rows themselves have to come together, and the grouping is left as it is.
 """
 
 from __future__ import annotations
@@ -12,38 +13,43 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from muntin.aggregates import aggregate_functions
-from muntin.plan.pipeline import Aggregate, Combine, GroupBy, Node
-from muntin.plan.query import ColumnRef, Expression, OutputColumn, Predicate, quote
+from muntin.plan.expression import ColumnRef, Expression, OutputColumn, Predicate, quote, select_all
+from muntin.plan.node import Node
+from muntin.plan.nodes import Aggregate, GroupBy, Project
 
 _SUM = pa.decimal128(38, 0)
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """How an aggregate is told from partial ones: these, and how their combinations, in ``form`` as {0}, {1}, are put together."""
+    """How an aggregate is told from partial ones.
+
+    These, and how their combinations, in ``form`` as {0}, {1}, are put together.
+    """
 
     partial: tuple[Aggregate, ...]
     form: str = "{0}"
 
 
 def partial_groups(node: GroupBy, home: int | None = None) -> GroupBy | None:
-    """What partitions compute of a grouping, if that is enough; ``home`` is the column of its input by which rows are spread."""
+    """Return what partitions compute of a grouping, if that is enough.
+
+    ``home`` is the column of its input by which rows are spread.
+    """
     rules = _rules(node, home)
     if rules is None:
         return None
     aggregates = tuple(aggregate for rule in rules for aggregate in rule.partial)
     bare = GroupBy(node.input, node.keys, aggregates, None, ())
-    return GroupBy(
-        node.input, node.keys, aggregates, None, tuple(_plain(field) for field in bare.groups)
-    )
+    return GroupBy(node.input, node.keys, aggregates, None, select_all(bare.groups))
 
 
-def combined_groups(node: GroupBy, partial: Node, home: int | None = None) -> Combine:
-    """The rows of a grouping from the partial groups of all partitions."""
+def combined_groups(node: GroupBy, partial: Node, home: int | None = None) -> Project:
+    """Return the rows of a grouping from the partial groups of all partitions."""
     rules = _rules(node, home)
     assert rules is not None, "there are partial groups"
     together: list[Aggregate] = []
-    select = [_plain(partial.schema.field(place)) for place in range(node.keys)]
+    select = list(select_all(partial.schema)[: node.keys])
     for number, (aggregate, rule) in enumerate(zip(node.aggregates, rules, strict=True)):
         names = []
         for part in rule.partial:
@@ -53,11 +59,14 @@ def combined_groups(node: GroupBy, partial: Node, home: int | None = None) -> Co
         sql = rule.form.format(*(quote(name.flat) for name in names))
         select.append(OutputColumn(f"a{number}", Expression(sql, tuple(names), aggregate.type)))
     whole = GroupBy(partial, node.keys, tuple(together), None, tuple(select))
-    return Combine((whole,), (Predicate(node.having),) if node.having else (), node.select)
+    return Project(whole, (Predicate(node.having),) if node.having else (), node.select)
 
 
 def counted_apart(node: GroupBy) -> list[int]:
-    """The columns of the input whose different values are counted: none or one of them can be what rows are spread by."""
+    """Return the columns of the input whose different values are counted.
+
+    None or one of them can be what rows are spread by.
+    """
     return sorted(
         {
             aggregate.argument
@@ -81,7 +90,10 @@ def _rules(node: GroupBy, home: int | None) -> list[_Rule] | None:
 
 
 def _rule(aggregate: Aggregate, kind: pa.DataType | None, *, apart: bool) -> _Rule | None:
-    """Return the rule of an aggregate over values of a type; ``apart``: no value is in two partitions."""
+    """Return the rule of an aggregate over values of a type.
+
+    ``apart``: no value is in two partitions.
+    """
     function = aggregate_functions()[aggregate.function]
     if aggregate.distinct and not (apart and function.adds_up_distinct):
         return None
@@ -99,8 +111,3 @@ def _combining(part: Aggregate, place: int) -> Aggregate:
     merging = aggregate_functions()[part.function].merged_by
     kind = part.type if merging == part.function else _SUM
     return Aggregate(merging, place, kind, text=f"{merging} of {part.text or part.function}")
-
-
-def _plain(column: pa.Field) -> OutputColumn:
-    reference = ColumnRef(0, column.name)
-    return OutputColumn(column.name, Expression(quote(reference.flat), (reference,), column.type))

@@ -1,33 +1,35 @@
-"""Every predicate in its place: filters on one source, equalities and comparisons on codes, residuals that DuckDB decides.
+"""Predicates sorted into filters of one source, comparisons of codes, and residuals.
 
-Sound because a conjunction may be tested in any order, and a comparison of hashed codes is also kept as a residual.
+Sound because a conjunction may be tested in any order, and a comparison of hashed codes is also
+kept as a residual.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from muntin.plan.expression import Expression
 from muntin.plan.join import Code, CodeKind
-from muntin.plan.query import Expression, Query
-from muntin.planner.classes import CodeTable, Node
+from muntin.plan.nodes import Join
+from muntin.planner.classes import CodeRef, CodeTable
 from muntin.planner.codes import code_kind
 
 
 @dataclass
 class SortedPredicates:
-    """The predicates of a query, each in its place."""
+    """The predicates of a window join, each in its place."""
 
     filters: list[list[Expression]]
     codes: CodeTable
-    equalities: list[tuple[Node, Node]] = field(default_factory=list)
-    comparisons: list[tuple[Node, str, Node]] = field(default_factory=list)
+    equalities: list[tuple[CodeRef, CodeRef]] = field(default_factory=list)
+    comparisons: list[tuple[CodeRef, str, CodeRef]] = field(default_factory=list)
     residuals: list[Expression] = field(default_factory=list)
 
 
-def sort_predicates(query: Query) -> SortedPredicates:
-    """Sort the predicates of a query."""
-    parts = SortedPredicates([[] for _ in query.sources], CodeTable([[] for _ in query.sources]))
-    for predicate in query.predicates:
+def sort_predicates(join: Join) -> SortedPredicates:
+    """Sort the predicates of a window join."""
+    parts = SortedPredicates([[] for _ in join.sources], CodeTable([[] for _ in join.sources]))
+    for predicate in join.predicates:
         expression = predicate.expression
         if len(expression.sources) <= 1:
             parts.filters[min(expression.sources, default=0)].append(expression)

@@ -1,17 +1,20 @@
-"""Sharing groups: which queries run over one join, and what each of them still has to do by itself (paper 1, sections 1 and 2.2).
+"""Sharing groups: queries over one join, and the rest of each [Hammad03, sections 1 and 2.2].
 
-Queries with one signature (:mod:`muntin.planner.signature`) share a join. It is an ordinary query, :attr:`SharingGroup.join`, with the
-sources of the query that founded the group, for each source the largest window of all members, and the conditions that every member has.
-Conditions over one source that all members have are filters below the join. Of those that differ, each member keeps its own above the
-join, and their disjunction is pushed below: a row that no member wants is never stored. Row windows count rows before any condition, so
-filters below the join move nothing out of a window.
+Queries with one signature (:mod:`muntin.planner.signature`) share a join. It is an ordinary query,
+:attr:`SharingGroup.join`, with the sources of the query that founded the group, for each source the
+largest window of all members, and the conditions that every member has. Conditions over one source
+that all members have are filters below the join. Of those that differ, each member keeps its own
+above the join, and their disjunction is pushed below: a row that no member wants is never stored.
+Row windows count rows before any condition, so filters below the join move nothing out of a window.
 
-A combination of rows that the shared join finds is a result of a member iff every row of it is inside the member's window when the newest
-arrives (:attr:`Member.windows`) and the member's residuals hold. Sound because windows of one kind contain each other, and because
-a conjunction may be tested in any order. The select list, EMIT and EVERY are applied to what is left.
+A combination of rows that the shared join finds is a result of a member iff every row of it is
+inside the member's window when the newest arrives (:attr:`Member.windows`) and the member's
+residuals hold. Sound because windows of one kind contain each other, and because a conjunction may
+be tested in any order. The select list, EMIT and EVERY are applied to what is left.
 
-Members that wrote their sources in another order get the same results; when :attr:`Member.keeps_order` is false, the results of one newest
-row come in another order than the member's own, and have to be sorted by it.
+Members that wrote their sources in another order get the same results; when
+:attr:`Member.keeps_order` is false, the results of one newest row come in another order than the
+member's own, and have to be sorted by it.
 """
 
 from __future__ import annotations
@@ -26,17 +29,9 @@ import pyarrow as pa
 
 from muntin.model.settings import DECLARATIONS
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Window
-from muntin.plan.query import (
-    POSITION,
-    ColumnRef,
-    Emit,
-    Expression,
-    OutputColumn,
-    Predicate,
-    Query,
-    Source,
-    quote,
-)
+from muntin.plan.expression import POSITION, ColumnRef, Expression, OutputColumn, Predicate, quote
+from muntin.plan.nodes import Join, Scan
+from muntin.plan.query import Emit, Query
 from muntin.planner.signature import (
     Places,
     Signature,
@@ -49,7 +44,8 @@ from muntin.planner.signature import (
 )
 
 MOST_ALTERNATIVES = 64
-"""A disjunction of more alternatives is not pushed below the join: testing them costs more than storing the row."""
+"""A disjunction of more alternatives is not pushed below the join: testing them costs more than
+storing the row."""
 
 _SHOWN = 3
 """Names that a reason lists before it only counts."""
@@ -65,10 +61,12 @@ Value = TypeVar("Value")
 class Member:
     """A query of a sharing group.
 
-    Everything but ``query`` is in terms of the group's sources: ``places`` has the group's source for each of the query's, ``windows`` the
-    query's window for each of the group's sources; ``selections`` (each with a text that is the same however it is spaced), ``residuals``
-    and ``select`` read the group's columns. ``residuals`` are the selections that are left to test above the join. ``freshness`` has,
-    where it counts, how old the rows of each source may be in a result.
+    Everything but ``query`` is in terms of the group's sources: ``places`` has the group's source
+    for each of the query's, ``windows`` the query's window for each of the group's sources;
+    ``selections`` (each with a text that is the same however it is spaced), ``residuals`` and
+    ``select`` read the group's columns. ``residuals`` are the selections that are left to test
+    above the join. ``freshness`` has, where it counts, how old the rows of each source may be in a
+    result.
     """
 
     query: Query
@@ -90,12 +88,13 @@ class Member:
 class SharingGroup:
     """Queries that share a join; a query that shares with nobody is a group of one.
 
-    The sources are those of the query that founded the group, under the largest windows of the members, and stay in this order also when
-    that query is dropped. ``filters`` has for each source the conditions that its rows must meet below the join.
+    The sources are those of the query that founded the group, under the largest windows of the
+    members, and stay in this order also when that query is dropped. ``filters`` has for each source
+    the conditions that its rows must meet below the join.
     """
 
     name: str
-    sources: tuple[Source, ...]
+    sources: tuple[Scan, ...]
     conditions: tuple[Predicate, ...]
     options: Options
     filters: tuple[tuple[Expression, ...], ...]
@@ -103,7 +102,10 @@ class SharingGroup:
 
     @property
     def freshness(self) -> tuple[int, ...]:
-        """How old the rows of each source may be in a result, where that counts: the same for all members."""
+        """How old the rows of each source may be in a result, where that counts.
+
+        The same for all members.
+        """
         return self.members[0].freshness
 
     @cached_property
@@ -113,9 +115,7 @@ class SharingGroup:
         return Query(
             name=self.name,
             text=f"the join of {_named([member.query for member in self.members])}",
-            sources=self.sources,
-            predicates=(*self.conditions, *filters),
-            select=self._needed(),
+            root=Join(self.sources, (), (*self.conditions, *filters), self._needed()),
             emit=_common([member.query.emit for member in self.members], Emit.INSERTS),
             every=_common([member.query.every for member in self.members], None),
             freshness=tuple(
@@ -149,14 +149,14 @@ class SharingGroup:
     @cached_property
     def signature(self) -> Signature:
         """The signature that all members have."""
-        return signature_of(Query(self.name, "", self.sources, self.conditions, ()))
+        return signature_of(Join(self.sources, (), self.conditions, ()))
 
     @cached_property
     def levels(self) -> tuple[tuple[int, ...], ...]:
-        """The different windows of the members, as lengths for each source, in the order in which a scheduler works them off.
+        """The different windows of the members, as lengths per source, in scheduling order.
 
-        By the sum of the lengths: windows that contain others come after them, and a window that is added or dropped leaves the
-        order of the others as it is.
+        By the sum of the lengths: windows that contain others come after them, and a window that is
+        added or dropped leaves the order of the others as it is.
         """
         return tuple(
             sorted({member.sizes for member in self.members}, key=lambda sizes: (sum(sizes), sizes))
@@ -164,11 +164,11 @@ class SharingGroup:
 
     @cached_property
     def edges(self) -> tuple[tuple[int, ...], ...]:
-        """For each level how far into each source a row must have looked to have finished it and all levels before it."""
+        """How far a row must have looked into each source to finish each level and those before it."""
         return tuple(accumulate(self.levels, lambda edge, level: tuple(map(max, edge, level))))
 
     def member(self, name: str) -> Member:
-        """The member of this name."""
+        """Return the member of this name."""
         return self._by_name[name]
 
     @cached_property
@@ -177,12 +177,15 @@ class SharingGroup:
 
 
 def share(queries: Iterable[Query]) -> tuple[SharingGroup, ...]:
-    """The sharing groups of queries, in the order of the queries that found them; members keep their order too."""
+    """Return the sharing groups of queries, in the order of the queries that found them.
+
+    Members keep their order too.
+    """
     founded: list[SharingGroup] = []
     members: list[list[Member]] = []
     similar: dict[tuple[str, Options], list[int]] = {}
     for query in queries:
-        signature = signature_of(query)
+        signature = signature_of(query.join)
         numbers = similar.setdefault((signature.key, join_options(query)), [])
         found = _seat(query, signature, [founded[number] for number in numbers])
         if found is None:
@@ -200,11 +203,14 @@ def share(queries: Iterable[Query]) -> tuple[SharingGroup, ...]:
 def add_query(
     groups: Sequence[SharingGroup], query: Query, freshness: tuple[int, ...] = ()
 ) -> tuple[SharingGroup, ...]:
-    """The groups with one more query: in the first group that it can share with, or in a new one at the end.
+    """Return the groups with one more query.
 
-    ``freshness`` has how old the rows of the query's sources may be in a result, where that counts: those who share have the same.
+    In the first group that it can share with, or in a new one at the end.
+
+    ``freshness`` has how old the rows of the query's sources may be in a result, where that counts:
+    those who share have the same.
     """
-    found = _seat(query, signature_of(query), groups, freshness)
+    found = _seat(query, signature_of(query.join), groups, freshness)
     if found is None:
         return (*groups, _found(query, freshness))
     number, member = found
@@ -216,7 +222,7 @@ def add_query(
 
 
 def drop_query(groups: Sequence[SharingGroup], name: str) -> tuple[SharingGroup, ...]:
-    """The groups without the query of this name; a group that nobody is left in goes too."""
+    """Return the groups without the query of this name; a group that nobody is left in goes too."""
     left = []
     for group in groups:
         members = [member for member in group.members if member.query.name != name]
@@ -227,7 +233,7 @@ def drop_query(groups: Sequence[SharingGroup], name: str) -> tuple[SharingGroup,
     return tuple(left)
 
 
-# -- a group -------------------------------------------------------------------------------------------
+# -- a group -------------------------------------------------------------------------------------
 
 
 def _seat(
@@ -236,7 +242,7 @@ def _seat(
     groups: Sequence[SharingGroup],
     freshness: tuple[int, ...] = (),
 ) -> tuple[int, Member] | None:
-    """The first group that a query can share with, and the member it becomes there."""
+    """Return the first group that a query can share with, and the member it becomes there."""
     if len(query.sources) < 2:
         return None
     for number, group in enumerate(groups):
@@ -249,7 +255,7 @@ def _seat(
 
 
 def _found(query: Query, freshness: tuple[int, ...] = ()) -> SharingGroup:
-    """The group of a query that shares with nobody yet."""
+    """Return the group of a query that shares with nobody yet."""
     member = _member(query, tuple(range(len(query.sources))), freshness)
     conditions = tuple(predicate for predicate in query.predicates if not is_selection(predicate))
     return _with_members(
@@ -283,7 +289,7 @@ def _member(query: Query, places: Places, freshness: tuple[int, ...]) -> Member:
 
 
 def _with_members(group: SharingGroup, members: Sequence[Member]) -> SharingGroup:
-    """The group with these members instead of its own."""
+    """Return the group with these members instead of its own."""
     largest = [
         max((member.windows[place] for member in members), key=window_size)
         for place in range(len(group.sources))
@@ -306,7 +312,7 @@ def _with_residuals(member: Member, common: set[str]) -> Member:
 
 
 def _filters(members: Sequence[Member], common: set[str], place: int) -> tuple[Expression, ...]:
-    """What all members ask of a source's rows, and the disjunction of what each asks beyond that.
+    """Return the filters of a source: those of all members, and the disjunction of the others.
 
     A condition that reads no source at all is a filter of the first one when all have it.
     """
@@ -327,7 +333,10 @@ def _filters(members: Sequence[Member], common: set[str], place: int) -> tuple[E
 
 
 def _disjunction(alternatives: Sequence[Mapping[str, Expression]]) -> tuple[Expression, ...]:
-    """``a AND b OR c ...`` over the different alternatives; nothing when a member asks nothing, or when they are too many."""
+    """``a AND b OR c ...`` over the different alternatives.
+
+    Nothing when a member asks nothing, or when they are too many.
+    """
     different = {frozenset(mine): tuple(mine.values()) for mine in alternatives}
     if frozenset() in different or len(different) > MOST_ALTERNATIVES:
         return ()
@@ -342,11 +351,12 @@ def _disjunction(alternatives: Sequence[Mapping[str, Expression]]) -> tuple[Expr
     return (Expression(text, tuple(references), pa.bool_()),)
 
 
-def _keeps_order(sources: Sequence[Source], places: Places) -> bool:
-    """Whether results in the order of the group's FROM are also in that of the query's.
+def _keeps_order(sources: Sequence[Scan], places: Places) -> bool:
+    """Return whether results in the order of the group's FROM are also in that of the query's.
 
-    Results of one newest row come by the source it stands in, the last one where it stands in several, then by the other sources in order
-    of FROM, newest rows first. So two sources may change places only if one of them always has the newest row.
+    Results of one newest row come by the source it stands in, the last one where it stands in
+    several, then by the other sources in order of FROM, newest rows first. So two sources may
+    change places only if one of them always has the newest row.
     """
     swapped = [
         (left, right)
@@ -356,8 +366,11 @@ def _keeps_order(sources: Sequence[Source], places: Places) -> bool:
     return all(_may_swap(sources, pair) for pair in swapped)
 
 
-def _may_swap(sources: Sequence[Source], pair: tuple[int, int]) -> bool:
-    """Whether one of these two always has the newest row: they are no self-join, and all other sources are tables."""
+def _may_swap(sources: Sequence[Scan], pair: tuple[int, int]) -> bool:
+    """Return whether one of these two always has the newest row.
+
+    They are no self-join, and all other sources are tables.
+    """
     others = [source for place, source in enumerate(sources) if place not in pair]
     return sources[pair[0]].relation != sources[pair[1]].relation and all(
         source.stored for source in others
@@ -365,15 +378,17 @@ def _may_swap(sources: Sequence[Source], pair: tuple[int, int]) -> bool:
 
 
 def _common(values: Sequence[Value], otherwise: Value) -> Value:
-    """The one value that all have."""
+    """Return the one value that all have."""
     return values[0] if all(value == values[0] for value in values) else otherwise
 
 
-# -- windows and options -------------------------------------------------------------------------------
+# -- windows and options -------------------------------------------------------------------------
 
 
 def window_size(window: Window) -> int:
-    """The length of a window in microseconds or rows; of windows of one kind the longer contains the shorter.
+    """Return the length of a window in microseconds or rows.
+
+    Of windows of one kind the longer contains the shorter.
 
     >>> window_size(TimeWindow(5)), window_size(RowsWindow(3))
     (5, 3)
@@ -388,12 +403,15 @@ def window_size(window: Window) -> int:
 
 
 def _resized(window: Window, size: int) -> Window:
-    """A window of the same kind, of another size."""
+    """Return a window of the same kind, of another size."""
     return TimeWindow(size) if isinstance(window, TimeWindow) else RowsWindow(size)
 
 
 def join_options(query: Query) -> Options:
-    """The options of a query that say how its join is run; where its results go is its own business."""
+    """Return the options of a query that say how its join is run.
+
+    Where its results go is its own business.
+    """
     return tuple(
         sorted(
             (name.lower(), value) for name, value in query.options if name.lower() in DECLARATIONS
@@ -401,11 +419,11 @@ def join_options(query: Query) -> Options:
     )
 
 
-# -- reasons -------------------------------------------------------------------------------------------
+# -- reasons -------------------------------------------------------------------------------------
 
 
 def reasons(groups: Sequence[SharingGroup]) -> dict[str, str]:
-    """For each query, in words, why it shares its join with others or with nobody."""
+    """Return for each query, in words, why it shares its join with others or with nobody."""
     near: dict[tuple[str, ...], list[SharingGroup]] = {}
     for group in groups:
         near.setdefault(_relations(group), []).append(group)
@@ -427,7 +445,7 @@ def _why_shared(group: SharingGroup, member: Member) -> str:
 
 
 def _why_alone(group: SharingGroup, others: Sequence[SharingGroup]) -> str:
-    """What is in the way of sharing with the query that comes nearest."""
+    """Return what is in the way of sharing with the query that comes nearest."""
     if len(group.sources) == 1:
         return "reads one source, so there is no join to share"
     if not others:
@@ -436,7 +454,7 @@ def _why_alone(group: SharingGroup, others: Sequence[SharingGroup]) -> str:
 
 
 def _obstacle(group: SharingGroup, other: SharingGroup) -> tuple[int, str]:
-    """How far from sharing two joins of the same streams are, and why they do not share."""
+    """Return how far from sharing two joins of the same streams are, and why they do not share."""
     mine, theirs, name = group.join, other.join, other.members[0].query.name
     if sorted(group.signature.sources) != sorted(other.signature.sources):
         return (

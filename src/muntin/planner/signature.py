@@ -1,13 +1,15 @@
 """Signatures: what two queries must have in common to share one join, however they are written.
 
-A signature has the sources of a query with the kinds of their windows, and the conditions that join them. The order of sources and of
-conditions, the sides of a comparison, aliases and the case of keywords do not count; ``A.k = B.k AND B.k = C.k`` is the same as
-``A.k = C.k AND C.k = B.k``, since equality of codes of one kind is transitive (:mod:`muntin.planner.classes`). Conditions over one
+A signature has the sources of a query with the kinds of their windows, and the conditions that join
+them. The order of sources and of conditions, the sides of a comparison, aliases and the case of
+keywords do not count; ``A.k = B.k AND B.k = C.k`` is the same as ``A.k = C.k AND C.k = B.k``, since
+equality of codes of one kind is transitive (:mod:`muntin.planner.classes`). Conditions over one
 source are no part of it, nor are the lengths of windows.
 
-Which source stands for which is clear when all streams differ. In a self-join it has to be found: sources get colours by the conditions
-they take part in and by the colours of their neighbours there, until nothing changes; where several have the same colour one is singled
-out and the rest follows. A mapping is taken only if the conditions are then the same, letter by letter.
+Which source stands for which is clear when all streams differ. In a self-join it has to be found:
+sources get colors by the conditions they take part in and by the colors of their neighbours
+there, until nothing changes; where several have the same color one is singled out and the rest
+follows. A mapping is taken only if the conditions are then the same, letter by letter.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ from typing import TypeAlias
 
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Window
 from muntin.plan.column_rename import pieces_of, renamed
+from muntin.plan.expression import ColumnRef, Expression, Predicate, quote
 from muntin.plan.join import CodeKind
-from muntin.plan.query import ColumnRef, Expression, Predicate, Query, quote
+from muntin.plan.nodes import Join
 from muntin.planner.classes import equality_classes
 from muntin.planner.codes import code_kind
 from muntin.planner.steps import FLIPPED
@@ -41,7 +44,7 @@ class Text:
     pieces: tuple[str | tuple[int, str], ...]
 
     def show(self, names: Sequence[str]) -> str:
-        """The text, sources called by these names."""
+        """Return the text, sources called by these names."""
         return "".join(
             piece if isinstance(piece, str) else f"{names[piece[0]]}.{quote(piece[1])}"
             for piece in self.pieces
@@ -55,7 +58,10 @@ class Equal:
     members: frozenset[tuple[Text, CodeKind]]
 
     def show(self, names: Sequence[str]) -> str:
-        """The condition, sources called by these names; the same for every way to write it."""
+        """Return the condition, sources called by these names.
+
+        The same for every way to write it.
+        """
         return " = ".join(sorted(f"{text.show(names)}:{kind}" for text, kind in self.members))
 
 
@@ -68,7 +74,10 @@ class Compared:
     right: Text
 
     def show(self, names: Sequence[str]) -> str:
-        """The condition, sources called by these names; the same whichever side stands first."""
+        """Return the condition, sources called by these names.
+
+        The same whichever side stands first.
+        """
         left, right, operator = self.left.show(names), self.right.show(names), self.operator
         if operator in {">", ">="} or (FLIPPED[operator] == operator and right < left):
             left, right, operator = right, left, FLIPPED[operator]
@@ -82,11 +91,11 @@ class Other:
     text: Text
 
     def show(self, names: Sequence[str]) -> str:
-        """The condition, sources called by these names."""
+        """Return the condition, sources called by these names."""
         return self.text.show(names)
 
 
-Condition: TypeAlias = Equal | Compared | Other
+JoinCondition: TypeAlias = Equal | Compared | Other
 
 
 @dataclass(frozen=True)
@@ -94,20 +103,26 @@ class Signature:
     """Sources as (relation, kind of window), and the conditions that join them."""
 
     sources: tuple[tuple[str, str], ...]
-    conditions: frozenset[Condition]
+    conditions: frozenset[JoinCondition]
 
     @cached_property
     def key(self) -> str:
-        """The same for queries with the same signature; different ones may agree in it, which :func:`find_places` then sees."""
+        """The same for queries with the same signature.
+
+        Different ones may agree in it, which :func:`find_places` then sees.
+        """
         return _digest(*sorted(self.colours(())))
 
     def written(self, places: Places) -> frozenset[str]:
-        """The conditions with each source called by its place."""
+        """Return the conditions with each source called by its place."""
         names = [str(place) for place in places]
         return frozenset(condition.show(names) for condition in self.conditions)
 
     def colours(self, marked: Places) -> tuple[str, ...]:
-        """A colour for each source; those that conditions tell apart differ, and so do the marked ones."""
+        """Return a color for each source.
+
+        Those that conditions tell apart differ, and so do the marked ones.
+        """
         marks = {place: str(number) for number, place in enumerate(marked)}
         colours = [
             _digest(*source, marks.get(place, "")) for place, source in enumerate(self.sources)
@@ -127,11 +142,11 @@ class Signature:
         return (condition.show(names) for condition in self.conditions)
 
 
-def signature_of(query: Query) -> Signature:
-    """The signature of a query."""
+def signature_of(join: Join) -> Signature:
+    """Return the signature of a window join."""
     equalities: list[tuple[tuple[Text, CodeKind], tuple[Text, CodeKind]]] = []
-    conditions: list[Condition] = []
-    for predicate in query.predicates:
+    conditions: list[JoinCondition] = []
+    for predicate in join.predicates:
         if is_selection(predicate):
             continue
         comparison = predicate.comparison
@@ -153,21 +168,24 @@ def signature_of(query: Query) -> Signature:
     conditions += [
         Equal(frozenset(nodes[number] for number in members)) for members in set(classes.values())
     ]
-    names = [str(place) for place in range(len(query.sources))]
+    names = [str(place) for place in range(len(join.sources))]
     different = {condition.show(names): condition for condition in conditions}
     return Signature(
-        tuple((source.relation, window_kind(source.window)) for source in query.sources),
+        tuple((source.relation, window_kind(source.window)) for source in join.scans),
         frozenset(different.values()),
     )
 
 
 def is_selection(predicate: Predicate) -> bool:
-    """Whether the condition reads one source at most, so that it is not part of the join."""
+    """Return whether the condition reads one source at most, so that it is not part of the join."""
     return len(predicate.expression.sources) <= 1
 
 
 def _equality_kind(predicate: Predicate) -> CodeKind | None:
-    """The kind of codes on which an equality of two sources is decided; None for conditions of other forms."""
+    """Return the kind of codes on which an equality of two sources is decided.
+
+    None for conditions of other forms.
+    """
     comparison = predicate.comparison
     if (
         comparison is None
@@ -179,7 +197,9 @@ def _equality_kind(predicate: Predicate) -> CodeKind | None:
 
 
 def window_kind(window: Window) -> str:
-    """What windows must have in common to share a store; of partitioned windows everything, of the others all but their length.
+    """Return what windows must have in common to share a store.
+
+    Of partitioned windows everything, of the others all but their length.
 
     >>> window_kind(TimeWindow(5)), window_kind(RowsWindow(5))
     ('time', 'rows')
@@ -196,7 +216,10 @@ def window_kind(window: Window) -> str:
 
 
 def text_of(expression: Expression) -> Text:
-    """The expression in pieces: even spaces, lower case but for texts and names in quotes, columns apart."""
+    """Return the expression in pieces.
+
+    Even spaces, lower case but for texts and names in quotes, columns apart.
+    """
     columns: dict[str, str | tuple[int, str]] = {
         quote(known.flat): (known.source, known.column) for known in expression.references
     }
@@ -210,7 +233,7 @@ def _plain(token: str) -> str:
 
 
 def moved(expression: Expression, places: Places) -> Expression:
-    """The expression over other places: its source ``i`` is ``places[i]`` there."""
+    """Return the expression over other places: its source ``i`` is ``places[i]`` there."""
     return renamed(
         expression,
         {known: ColumnRef(places[known.source], known.column) for known in expression.references},
@@ -218,7 +241,7 @@ def moved(expression: Expression, places: Places) -> Expression:
 
 
 def readable(expression: Expression, aliases: Sequence[str]) -> str:
-    """The expression with columns as users write them."""
+    """Return the expression with columns as users write them."""
     names = {
         quote(known.flat): f"{aliases[known.source]}.{known.column}"
         for known in expression.references
@@ -227,7 +250,10 @@ def readable(expression: Expression, aliases: Sequence[str]) -> str:
 
 
 def find_places(mine: Signature, theirs: Signature) -> Places | None:
-    """For each of my sources the place of the one of theirs that it corresponds to; None when the signatures differ."""
+    """Return for each of my sources the place of the one of theirs that it corresponds to.
+
+    None when the signatures differ.
+    """
     same = tuple(range(len(mine.sources)))
     if mine.sources == theirs.sources and mine.written(same) == theirs.written(same):
         return same
@@ -239,7 +265,10 @@ def find_places(mine: Signature, theirs: Signature) -> Places | None:
 
 
 def _candidates(mine: Signature, theirs: Signature, own: Places, other: Places) -> Iterator[Places]:
-    """Ways to map the sources that agree in all colours, once those in ``own`` are mapped to those in ``other``."""
+    """Yield the ways to map the sources that agree in all colors.
+
+    The sources in ``own`` are already mapped to those in ``other``.
+    """
     left, right = mine.colours(own), theirs.colours(other)
     if sorted(left) != sorted(right):
         return

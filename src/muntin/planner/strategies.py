@@ -1,9 +1,10 @@
-"""How rows that expire are told of above a join: the four strategies of paper 2, section 3, and which of them a plan can have.
+"""The strategies of [HammadTR, section 3] for expired rows above a join, and their choice.
 
-A join that *retracts* looks a row up once more when it leaves, and sends what it finds as negative rows (Negative Tuple). The other
-strategies know in advance when a result ends, namely when the first of its rows leaves. So they need windows in time: a window in rows
-ends when other rows come. The join then makes inserts only, and what ends is taken back above it: by one W-Expire (Hybrid), or by every
-operator for itself (Time Probing, Input Triggered).
+A join that *retracts* looks a row up once more when it leaves, and sends what it finds as negative
+rows (Negative Tuple). The other strategies know in advance when a result ends, namely when the
+first of its rows leaves. So they need windows in time: a window in rows ends when other rows come.
+The join then makes inserts only, and what ends is taken back above it: by one W-Expire (Hybrid), or
+by every operator for itself (Time Probing, Input Triggered).
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ _WORDS = {
 
 
 def choose_strategy(query: Query, settings: Settings) -> tuple[Strategy, str]:
-    """The strategy for a join with changes, and in words which one it is and why.
+    """Return the strategy for a join with changes, and in words which one it is and why.
 
-    Under ``auto`` it is the one that is measured to be fastest: Hybrid where a join can say when results end. Where nothing says which
-    rows belong together, there are too many results to remember them all.
+    Under ``auto`` it is the one that is measured to be fastest: Hybrid where a join can say when
+    results end. Where nothing says which rows belong together, there are too many results to
+    remember them all.
     """
     streams = [source for source in query.sources if not source.stored]
     if not all(isinstance(source.window, TimeWindow) for source in streams):
@@ -56,7 +58,7 @@ def choose_strategy(query: Query, settings: Settings) -> tuple[Strategy, str]:
 
 
 def retracts(query: Query, settings: Settings) -> bool:
-    """Whether the join of a query takes back what ends itself."""
+    """Return whether the join of a query takes back what ends itself."""
     return query.emit is Emit.CHANGES and choose_strategy(query, settings)[0] is Strategy.NEGATIVE
 
 
@@ -65,7 +67,7 @@ def _told(strategy: Strategy, why: str) -> tuple[Strategy, str]:
 
 
 def _equalities(query: Query) -> int:
-    """How many sources are tied to others by equalities, counted by the conditions that do."""
+    """Return how many equalities tie sources to each other."""
     comparisons = [
         predicate.comparison
         for predicate in query.predicates
@@ -75,7 +77,10 @@ def _equalities(query: Query) -> int:
 
 
 def drive_strategy(settings: Settings) -> Strategy:
-    """The strategy by which the operators above joins are run; where joins are Hybrid or take back themselves, they see signed rows."""
+    """Return the strategy by which the operators above joins are run.
+
+    Where joins are Hybrid or take back themselves, they see signed rows.
+    """
     return (
         settings.changes.strategy
         if settings.changes.strategy in {Strategy.PROBING, Strategy.INPUT}

@@ -1,8 +1,9 @@
-"""Whether to keep intermediate results, and in which tree (paper 5's plans; paper 3 keeps none).
+"""The choice of a tree that keeps intermediate results [Mukherji11]; [Golab03] keeps none.
 
-A new row of a tree finds combinations of the sources on the other side ready made, but every combination has to be made and
-stored first. The cheapest tree over a set of sources consists of the cheapest trees over its two halves, so all trees (linear,
-semi-bushy, bushy) are looked at by looking at all sets.
+A new row of a tree finds combinations of the sources on the other side ready made, but every
+combination has to be made and stored first. The cheapest tree over a set of sources consists of the
+cheapest trees over its two halves, so all trees (linear, semi-bushy, bushy) are looked at by
+looking at all sets.
 """
 
 from __future__ import annotations
@@ -18,26 +19,29 @@ from muntin.planner.unit_costs import UnitCosts
 
 MOST_SOURCES = 6
 
-Shape = int | tuple["Shape", "Shape"]
+TreeShape = int | tuple["TreeShape", "TreeShape"]
 """A source, or two shapes."""
 
 
 @dataclass(frozen=True)
 class TreeCost:
-    """A tree, its work in nanoseconds a second, and how many combinations it keeps."""
+    """A tree, its work in nanoseconds per second, and how many combinations it keeps."""
 
-    shape: Shape
+    shape: TreeShape
     time: float
     kept: float
 
 
-def sources_of(shape: Shape) -> tuple[int, ...]:
-    """The sources of a shape from left to right."""
+def sources_of(shape: TreeShape) -> tuple[int, ...]:
+    """Return the sources of a shape from left to right."""
     return (shape,) if isinstance(shape, int) else sources_of(shape[0]) + sources_of(shape[1])
 
 
-def tree_cost(graph: JoinGraph, shape: Shape, costs: UnitCosts) -> TreeCost:
-    """What a tree costs a second: every new combination of one side looks into the other, and is kept unless it is a result."""
+def tree_cost(graph: JoinGraph, shape: TreeShape, costs: UnitCosts) -> TreeCost:
+    """Return what a tree costs per second.
+
+    Every new combination of one side looks into the other, and is kept unless it is a result.
+    """
     if isinstance(shape, int):
         return TreeCost(shape, 0.0, 0.0)
     left, right = (tree_cost(graph, side, costs) for side in shape)
@@ -66,7 +70,7 @@ def _joined(graph: JoinGraph, left: TreeCost, right: TreeCost, costs: UnitCosts)
 def _looking(
     graph: JoinGraph, mine: frozenset[int], others: frozenset[int], costs: UnitCosts
 ) -> float:
-    """Nanoseconds a second in which new combinations of one side look into the other."""
+    """Return nanoseconds per second in which new combinations of one side look into the other."""
     births = graph.birth_rate(mine)
     if len(others) == 1:
         (source,) = others
@@ -80,18 +84,24 @@ def _looking(
 
 @dataclass(frozen=True)
 class Worth:
-    """What a tree may cost: nanoseconds a second and combinations kept; one that goes beyond either need not be found."""
+    """What a tree may cost: nanoseconds per second and combinations kept.
+
+    One that goes beyond either need not be found.
+    """
 
     time: float = inf
     kept: float = inf
 
     def allows(self, tree: TreeCost) -> bool:
-        """Whether a tree, or a part of one, is within it."""
+        """Return whether a tree, or a part of one, is within it."""
         return tree.time <= self.time and tree.kept <= self.kept
 
 
 def best_tree(graph: JoinGraph, costs: UnitCosts, worth: Worth | None = None) -> TreeCost | None:
-    """The cheapest tree; None for fewer than three or too many sources, or when none is worth it."""
+    """Return the cheapest tree.
+
+    None for fewer than three or too many sources, or when none is worth it.
+    """
     if not 3 <= graph.count <= MOST_SOURCES:
         return None
     worth = worth or Worth()
@@ -117,7 +127,7 @@ def best_tree(graph: JoinGraph, costs: UnitCosts, worth: Worth | None = None) ->
 
 
 def _halves(members: tuple[int, ...]) -> Iterator[frozenset[int]]:
-    """The halves with the first member, one of each way to divide them."""
+    """Yield the halves with the first member, one of each way to divide them."""
     for count in range(len(members) - 1):
         for others in combinations(members[1:], count):
             yield frozenset({members[0], *others})

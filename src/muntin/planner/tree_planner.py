@@ -1,22 +1,23 @@
-"""A shape turned into a tree plan: who looks into whom by which codes, from every leaf up to the root."""
+"""The tree plan of a shape: by which codes siblings look each other up, from leaf to root."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from muntin.errors import SettingError
 from muntin.plan.join import Climb, TreeCheck, TreeNode, TreePlan
 from muntin.plan.query import Query
-from muntin.planner.classes import Node
+from muntin.planner.classes import CodeRef
 from muntin.planner.predicates import SortedPredicates
 from muntin.planner.steps import FLIPPED, make_step
-from muntin.planner.tree_choice import Shape, sources_of
+from muntin.planner.tree_choice import TreeShape, sources_of
 
 Indexes = list[list[tuple[int, ...]]]
 
 
-def shape_text(shape: Shape, aliases: Sequence[str]) -> str:
-    """A shape as users write it.
+def shape_text(shape: TreeShape, aliases: Sequence[str]) -> str:
+    """Return a shape as users write it.
 
     >>> shape_text(((0, 2), 1), ["A", "B", "C"])
     '((A, C), B)'
@@ -26,8 +27,11 @@ def shape_text(shape: Shape, aliases: Sequence[str]) -> str:
     return f"({shape_text(shape[0], aliases)}, {shape_text(shape[1], aliases)})"
 
 
-def parse_shape(text: str, query: Query) -> Shape:
-    """The shape that the setting ``tree`` describes; every source once, two in each pair of brackets."""
+def parse_shape(text: str, query: Query) -> TreeShape:
+    """Return the shape that the setting ``tree`` describes.
+
+    Every source once, two in each pair of brackets.
+    """
     aliases = [source.alias for source in query.sources]
     names = {alias.casefold(): place for place, alias in enumerate(aliases)}
     hint = f"Write pairs in brackets, every source once, for example {shape_text(_left_deep(len(aliases)), aliases)}"
@@ -44,7 +48,7 @@ def parse_shape(text: str, query: Query) -> Shape:
             )
         return tokens.pop(0)
 
-    def read(depth: int) -> Shape:
+    def read(depth: int) -> TreeShape:
         if depth > len(aliases):
             raise fail("has too many brackets")
         word = take()
@@ -66,8 +70,8 @@ def parse_shape(text: str, query: Query) -> Shape:
     return shape
 
 
-def _left_deep(count: int) -> Shape:
-    shape: Shape = 0
+def _left_deep(count: int) -> TreeShape:
+    shape: TreeShape = 0
     for source in range(1, count):
         shape = (shape, source)
     return shape
@@ -79,9 +83,9 @@ class TreePlanner:
     def __init__(
         self,
         parts: SortedPredicates,
-        classes: Mapping[Node, frozenset[Node]],
+        classes: Mapping[CodeRef, frozenset[CodeRef]],
         indexes: Indexes,
-        indexed: set[int],
+        indexed: AbstractSet[int],
     ) -> None:
         self._parts = parts
         self._classes = classes
@@ -90,8 +94,8 @@ class TreePlanner:
         self._nodes: list[TreeNode] = []
         self._climbs: list[list[Climb]] = []
 
-    def plan(self, shape: Shape, aliases: Sequence[str]) -> TreePlan:
-        """The plan of a shape over all sources."""
+    def plan(self, shape: TreeShape, aliases: Sequence[str]) -> TreePlan:
+        """Return the plan of a shape over all sources."""
         self._climbs = [[] for _ in aliases]
         self._build(shape, root=True)
         return TreePlan(
@@ -100,8 +104,11 @@ class TreePlanner:
             tuple(tuple(path) for path in self._climbs),
         )
 
-    def _build(self, shape: Shape, *, root: bool = False) -> int:
-        """Plan a shape from below and return its number: of the source, or of the node (-1 for the root)."""
+    def _build(self, shape: TreeShape, *, root: bool = False) -> int:
+        """Plan a shape from below and return its number.
+
+        Of the source, or of the node (-1 for the root).
+        """
         if isinstance(shape, int):
             return shape
         sides = [(side, self._build(side)) for side in shape]
@@ -119,7 +126,7 @@ class TreePlanner:
         return len(self._nodes) - 1
 
     def _climb(
-        self, sibling: tuple[Shape, int], bound: tuple[int, ...], parent: int | None
+        self, sibling: tuple[TreeShape, int], bound: tuple[int, ...], parent: int | None
     ) -> Climb:
         shape, number = sibling
         if isinstance(shape, int):
@@ -143,7 +150,7 @@ class TreePlanner:
 
     def _equalities(
         self, own: tuple[int, ...], bound: tuple[int, ...]
-    ) -> tuple[list[Node], list[Node], list[TreeCheck]]:
+    ) -> tuple[list[CodeRef], list[CodeRef], list[TreeCheck]]:
         key, keys, checks = [], [], []
         for members in sorted(set(self._classes.values()), key=sorted):
             mine = sorted(node for node in members if node[0] in own)
@@ -152,7 +159,8 @@ class TreePlanner:
                 continue
             key.append(mine[0])
             keys.append(others[0])
-            # Members of one side are equal to each other already, unless one source has two of them.
+            # Members of one side are equal to each other already, unless one source has two of
+            # them.
             several = len({node[0] for node in members}) != len(members)
             pairs = [(a, b) for a in mine for b in others] if several else [(mine[0], others[0])]
             checks += [TreeCheck("=", a, b) for a, b in pairs]

@@ -1,7 +1,8 @@
 """What the single steps of a join cost in time, to compare plans that do different things.
 
-The numbers are nanoseconds on the machine of `docs/design/join-orders.md`; `muntin.runtime.calibration` measures those of the
-machine at hand. Plans depend on their ratios only.
+The numbers are nanoseconds on the machine of `docs/design/join-orders.md`;
+`muntin.runtime.calibration` measures those of the machine at hand. Plans depend on their ratios
+only.
 """
 
 from __future__ import annotations
@@ -11,9 +12,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class UnitCosts:
-    """Nanoseconds of each step: finding a bucket, a row of a chain, a row of a scan, storing and letting go, a link, a partial match.
+    """Nanoseconds of each step.
 
-    ``check`` is one more code compared with a row, ``sort`` a result that has to be put into its ruled order.
+    Finding a bucket, a row of a chain, a row of a scan, storing and letting go, a link, a partial
+    match.
+
+    ``check`` is one more code compared with a row, ``sort`` a result that has to be put into its
+    ruled order, ``operator`` a row that passes an operator above joins.
     """
 
     probe: float = 25.0
@@ -25,6 +30,7 @@ class UnitCosts:
     partial_match: float = 40.0
     check: float = 0.5
     sort: float = 30.0
+    operator: float = 100.0
 
 
 DEFAULT_COSTS = UnitCosts()

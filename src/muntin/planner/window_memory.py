@@ -1,4 +1,4 @@
-"""Whether the windows of a query fit into memory, as far as that can be told before any row has come."""
+"""Check whether the windows of a query fit into memory, as far as declared rates tell."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from muntin.errors import InputError
 from muntin.model.settings import Settings
 from muntin.model.statistics import StreamStatistics
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
-from muntin.plan.query import Query, Source
+from muntin.plan.nodes import Scan
+from muntin.plan.query import Query
 
 _STATE = 40
 """Bytes of a row in the store and its index; ``python -m benchmarks join`` measures them."""
@@ -27,8 +28,8 @@ def check_windows(
 ) -> None:
     """Raise when the windows of a query surely take more memory than there is.
 
-    Counted are windows in rows, and windows in time over streams that are declared with a rate. Windows per partition are not: nobody
-    knows the number of partitions.
+    Counted are windows in rows, and windows in time over streams that are declared with a rate.
+    Windows per partition are not: nobody knows the number of partitions.
     """
     limit = settings.join.window_memory or _machine()
     sizes = {
@@ -49,7 +50,7 @@ def check_windows(
         )
 
 
-def _rows(source: Source, declared: Mapping[str, StreamStatistics]) -> float:
+def _rows(source: Scan, declared: Mapping[str, StreamStatistics]) -> float:
     match source.window:
         case RowsWindow(rows):
             return float(rows)
@@ -60,7 +61,7 @@ def _rows(source: Source, declared: Mapping[str, StreamStatistics]) -> float:
             return 0.0
 
 
-def _row_bytes(source: Source) -> float:
+def _row_bytes(source: Scan) -> float:
     return _STATE + sum(_width(field.type) for field in source.schema)
 
 

@@ -22,8 +22,7 @@ from muntin.kernels.jit import prepare
 from muntin.kernels.result_order import sort_matches
 from muntin.model.catalog import Catalog
 from muntin.model.settings import Settings
-from muntin.operators.events import NewRows
-from muntin.operators.join import JoinOperator, Tools
+from muntin.operators.join import JoinOperator, NewRows, Tools
 from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
 from muntin.planner.join_planner import plan_join

@@ -1,69 +1,73 @@
-"""A limited join whose probe budgets come from outside: in a partition, which sees its own share of the streams only."""
+"""Probe budgets that come from outside: a partition sees only its part of the streams."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from muntin.kernels import layout
-from muntin.operators.budgeted_tree import Budgets, CycleSample, LimitedTree
+from muntin.operators.join.probe_limiter import Budgets, CycleSample, ProbeLimiter
 from muntin.plan.join import JoinPlan
+from muntin.runtime.log_cursors import LogCursors
+from muntin.runtime.overload_control import OverloadControl, same_half_joins
 
 
 @dataclass(frozen=True)
 class LimitState:
-    """What decides which rows of the next ones may probe: probe budgets, and the counts of the cycle that is under way."""
+    """What decides which rows probe next: the budgets, and the counts of the cycle so far."""
 
     budgets: Budgets
     counts: Sequence[npt.NDArray[Any]]
 
 
-class Governed:
-    """Counts what a limited join does, and lets it do what it is told."""
+class Governed(OverloadControl):
+    """Counts what a limited join does, and sets the budgets that it is given."""
+
+    mode = "adapt"
 
     def __init__(self, plan: JoinPlan) -> None:
-        assert plan.limiting is not None, "the plan says how it is limited"
+        assert plan.limiting is not None, "only limited joins are governed"
         self.plan = plan
         self._joins = 2 * len(plan.query.sources) - 2
 
-    def attach(self, operator: LimitedTree) -> None:
-        """Govern this operator."""
-        self.operator = operator
+    def controls(self, plan: JoinPlan) -> bool:
+        """Return whether it can continue with a plan."""
+        return same_half_joins(self.plan, plan)
+
+    def attach(self, limiter: ProbeLimiter) -> None:
+        """Govern this limiter from now on."""
+        self._limiter = limiter
 
     def be_live(self, *, live: bool) -> None:
-        """Partitions never run by themselves."""
-        assert not live, "somebody else governs"
-
-    @contextmanager
-    def working(self) -> Iterator[None]:
-        """Time is measured by who governs."""
-        yield
+        """Do nothing: partitions never work in the background."""
+        assert not live, "the join is governed from outside"
 
     @property
     def is_limited(self) -> bool:
-        """Whether not everything may probe."""
-        budgets = self.operator.budgets
+        """Whether some rows may not probe."""
+        budgets = self._limiter.budgets
         return budgets.cap is not None or any(rate is not None for rate in budgets.rates)
 
     def limit(self, rates: Sequence[float | None], cap: float | None) -> None:
-        """Let so many probe from the next cycle on."""
-        self.operator.set_budgets(Budgets(tuple(rates), cap))
+        """Limit probes from the next cycle on."""
+        self._limiter.set_budgets(Budgets(tuple(rates), cap))
 
-    def see(self, now: int, counts: Sequence[int]) -> None:
-        """Freshness counts from ``now`` while there are limits; without them results are complete, however late a batch is."""
+    def see(self, frontier: int, cursors: LogCursors) -> None:
+        """Measure freshness from the frontier while there are limits.
+
+        Without limits results are complete, however late a batch is.
+        """
         if self.is_limited:
-            self.operator.see(now, counts)
+            self._limiter.see(frontier, cursors.counts())
         else:
-            self.operator.see(layout.EVER, [layout.EVER] * len(counts))
+            self._limiter.see_nothing()
 
     def take(self) -> dict[str, Any]:
-        """What was counted in the cycles that have ended since this was last asked."""
-        samples = self.operator.samples()
+        """Return what was counted in the cycles that have ended since the last call."""
+        samples = self._limiter.samples()
         totals = {
             what: np.sum([getattr(sample, what) for sample in samples], axis=0).tolist()
             if samples
@@ -71,24 +75,24 @@ class Governed:
             for what in ("arrivals", "probes", "matches")
         }
         states = samples[-1].states if samples else (0,) * self._joins
-        operator = self.operator
-        aged = {"stale": operator.stale_results(), "oldest": list(operator.oldest_rows())}
+        limiter = self._limiter
+        aged = {"stale": limiter.stale_results(), "oldest": list(limiter.oldest_rows())}
         return {"cycles": _cycles(samples), **totals, "states": list(states), **aged}
 
     def state(self) -> LimitState:
-        """What has to be kept to make the same choices again."""
-        return LimitState(self.operator.budgets, self.operator.counts())
+        """Return what has to be kept to make the same choices again."""
+        return LimitState(self._limiter.budgets, self._limiter.counts())
 
     def load(self, state: LimitState) -> None:
-        """Go on from there."""
-        self.operator.budgets = state.budgets
-        self.operator.load_counts(state.counts)
+        """Continue from a state."""
+        self._limiter.budgets = state.budgets
+        self._limiter.load_counts(state.counts)
 
     def stats(self) -> dict[str, object]:
-        """Who governs tells more."""
-        return {"stale_results": self.operator.stale_results()}
+        """Return what a partition counts; the driver of the partitions counts the rest."""
+        return {"stale_results": self._limiter.stale_results()}
 
 
 def _cycles(samples: Sequence[CycleSample]) -> int:
-    """How many cycles of event time samples stand for, those between them included."""
+    """Return how many cycles of event time samples span, those between them included."""
     return samples[-1].cycle - samples[0].cycle + 1 if samples else 0

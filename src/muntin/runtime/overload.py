@@ -1,12 +1,14 @@
-"""Overload in process (paper 5, section 4.4): every finished cycle of a limited join is monitored, analysed, and acted upon.
+"""Overload in process ([Mukherji11, section 4.4]): monitor, analyze and act after every cycle.
 
-While an engine is pushed and advanced, an analysis is made at once, between two cycles: the same rows give the same results, however they
-are cut. In an engine that runs by itself it is made in a thread, and what it recommends holds from the first cycle that ends after it is
-done; the join never waits.
+While an engine is pushed and advanced, an analysis is made at once, between two cycles: the same
+rows give the same results, however they are cut into batches. In an engine that works in the
+background a thread makes it, and its recommendation holds from the first cycle that ends after it
+is done; the join never waits.
 
-Resources are probes per second of event time. Where the user gives none and the engine runs by itself, they are derived: the probes that
-the join manages in a second of work, with all that belongs to them, times the share of the time it may work. That takes a second
-of event time for a second of the clock, as it is with streams that come as they happen.
+Resources are probes per second of event time. Where the user gives none and the engine works in the
+background, they are derived: the probes that the join makes per second of work, including all that
+belongs to them, times the share of the time that it may work. This takes a second of event time for
+a second of the clock, as with streams that come as they happen.
 """
 
 from __future__ import annotations
@@ -19,36 +21,39 @@ from functools import cache
 from time import perf_counter
 
 from muntin.adapt import Adapter, AdapterConfig, Recommendation, Sample, TreeShape, analyze
-from muntin.kernels import layout
 from muntin.model.clock import format_interval
 from muntin.model.settings import Settings
 from muntin.model.window import TimeWindow
-from muntin.operators.budgeted_tree import Budgets, CycleSample, LimitedTree
+from muntin.operators.join.probe_limiter import Budgets, CycleSample, ProbeLimiter
 from muntin.plan.join import JoinPlan, TreePlan
+from muntin.runtime.log_cursors import LogCursors
+from muntin.runtime.overload_control import OverloadControl, same_half_joins
 
 _log = logging.getLogger("muntin")
 
 _SECOND = 1_000_000
 _SHARE_OF_TIME = 0.5
-"""The share of the time that a join may work: the rest is for other joins, for results, and for bursts."""
+"""The share of the time that a join may work; the rest is for other joins, results and bursts."""
 _LEAST_PROBES = 2_000
-"""Probes before their cost is taken for measured."""
+"""Probes after which their cost counts as measured."""
 _FORGETTING = 0.5
-"""What was measured counts so much less with each cycle that has probes enough."""
+"""The factor by which older measurements count less after each cycle with enough probes."""
 
 
 @cache
 def _analysts() -> ThreadPoolExecutor:
-    """The thread for analyses of all joins; each takes milliseconds."""
+    """Return the thread for the analyses of all joins; each takes milliseconds."""
     return ThreadPoolExecutor(1, thread_name_prefix="muntin-analysis")
 
 
-class Overload:
-    """Controls one limited join for as long as it runs, also where its operator is exchanged."""
+class Overload(OverloadControl):
+    """Controls one limited join for as long as it runs, even when its operator is replaced."""
+
+    mode = "adapt"
 
     def __init__(self, plan: JoinPlan, settings: Settings, *, live: bool) -> None:
         assert plan.tree is not None, "only trees are limited"
-        assert plan.limiting is not None, "the plan says how it is limited"
+        assert plan.limiting is not None, "a limited plan has limits"
         self.plan, self._limiting, self._tree = plan, plan.limiting, plan.tree
         self._given = settings.overload.resources
         self._seconds = self._limiting.period / _SECOND
@@ -59,49 +64,55 @@ class Overload:
         self._probed_before = 0
         self._rates: tuple[float | None, ...] = (None,) * self.adapter.shape.count
 
-    def attach(self, operator: LimitedTree) -> None:
-        """Control this operator from now on."""
-        self.operator = operator
-        operator.on_sample = self._on_sample
+    def controls(self, plan: JoinPlan) -> bool:
+        """Return whether it can continue with a plan."""
+        return same_half_joins(self.plan, plan)
+
+    def attach(self, limiter: ProbeLimiter) -> None:
+        """Control this limiter from now on."""
+        self.limiter = limiter
+        limiter.on_sample = self._on_sample
         self.be_live(live=self._live)
         self._probed_before = 0
         self._set()
 
     def be_live(self, *, live: bool) -> None:
-        """Whether the engine runs by itself: then analyses have a thread, and resources may be derived."""
+        """Note whether the engine works in the background.
+
+        Then a thread makes the analyses, and resources may be derived.
+        """
         self._live = live
         if not live:
             self._take(wait=True)
-            self._see_nothing()
+            self.limiter.see_nothing()
 
-    def see(self, now: int, counts: Sequence[int]) -> None:
-        """Freshness counts from ``now`` while there is overload; without it results are complete, however many rows come at once."""
+    def see(self, frontier: int, cursors: LogCursors) -> None:
+        """Measure freshness from the newest final row during overload.
+
+        Without overload results are complete, however many rows come at once.
+        """
+        if not self._live:
+            return
         if self.adapter.overloaded:
-            self.operator.see(now, counts)
+            self.limiter.see(min(cursors.newest(), frontier), cursors.counts())
         else:
-            self._see_nothing()
-
-    def _see_nothing(self) -> None:
-        self.operator.see(
-            layout.EVER,
-            [layout.EVER] * (1 + max(spec.stream for spec in self.operator.state.specs)),
-        )
+            self.limiter.see_nothing()
 
     # -- resources ---------------------------------------------------------------------------------
 
     @property
     def resources(self) -> float | None:
-        """Probes a second that are to be had; None: no limit."""
+        """Probes per second that are available; None: no limit."""
         if self._given is not None or not self._live or self._probes < _LEAST_PROBES:
             return self._given
         return _SHARE_OF_TIME * self._probes / self._work
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Count the time of some work of the join."""
+        """Measure the time of some work of the join."""
         begin = perf_counter()
         yield
-        probed = sum(self.operator.totals().probes)
+        probed = sum(self.limiter.totals().probes)
         fresh = probed - self._probed_before
         if self._live and fresh:
             keep = _FORGETTING if fresh >= _LEAST_PROBES else 1.0
@@ -119,7 +130,7 @@ class Overload:
         )
         if calm and (resources is None or not any(sample.arrivals)):
             self._set()
-            return  # nothing to divide: streams of a row now and then have more cycles than rows
+            return  # nothing to divide: slow streams have more cycles than rows
         request = self.adapter.observe(
             Sample(
                 sample.cycle,
@@ -138,7 +149,7 @@ class Overload:
         self._set()
 
     def _take(self, *, wait: bool) -> None:
-        """Act upon an analysis that is done, if there is one."""
+        """Act on an analysis that is done, if there is one."""
         pending = self._pending
         if pending is None or not (wait or pending.done()):
             return
@@ -162,39 +173,39 @@ class Overload:
 
     def _set(self) -> None:
         budgets = Budgets(self._rates, self.resources)
-        if budgets != self.operator.budgets:
-            self.operator.set_budgets(budgets)
+        if budgets != self.limiter.budgets:
+            self.limiter.set_budgets(budgets)
 
-    # -- looking -----------------------------------------------------------------------------------
+    # -- reports -----------------------------------------------------------------------------------
 
     def budgets(self) -> dict[str, float | None]:
-        """Probes a second of each half join in words, None: all; nothing while it is not overloaded."""
-        names = half_way_names(self.plan, self._tree)
+        """Return probes per second by half join, None: no limit; empty while not overloaded."""
+        names = half_join_names(self.plan, self._tree)
         return (
-            dict(zip(names, self.operator.budgets.rates, strict=True))
+            dict(zip(names, self.limiter.budgets.rates, strict=True))
             if self.adapter.overloaded
             else {}
         )
 
     def stats(self) -> dict[str, object]:
-        """What it measured and decided."""
-        operator, names = self.operator, half_way_names(self.plan, self._tree)
-        totals = operator.totals()
+        """Return what was measured and decided."""
+        limiter, names = self.limiter, half_join_names(self.plan, self._tree)
+        totals = limiter.totals()
         return {
             **self.adapter.report(),
-            "resources": operator.budgets.cap,
+            "resources": limiter.budgets.cap,
             "budgets": self.budgets(),
             "arrivals": dict(zip(names, totals.arrivals, strict=True)),
             "probes": dict(zip(names, totals.probes, strict=True)),
             "matches": dict(zip(names, totals.matches, strict=True)),
-            "stale_results": operator.stale_results(),
-            "oldest_rows": ages_in_words(self.plan, operator.oldest_rows()),
+            "stale_results": limiter.stale_results(),
+            "oldest_rows": ages_in_words(self.plan, limiter.oldest_rows()),
         }
 
 
 def control_of(plan: JoinPlan, settings: Settings) -> AdapterConfig:
-    """What a controller is told about a plan."""
-    assert plan.limiting is not None, "the plan says how it is limited"
+    """Return what a controller has to know about a plan."""
+    assert plan.limiting is not None, "a limited plan has limits"
     fresh = dict(plan.query.freshness)
     windows = tuple(source.window for source in plan.query.sources)
     return AdapterConfig(
@@ -209,7 +220,7 @@ def control_of(plan: JoinPlan, settings: Settings) -> AdapterConfig:
 
 
 def ages_in_words(plan: JoinPlan, ages: Sequence[int]) -> dict[str, str]:
-    """How old rows in results were, by alias: a time or rows, as the window is."""
+    """Return how old rows in results were, by alias: a time or rows, as the window is."""
     return {
         source.alias: format_interval(age)
         if isinstance(source.window, TimeWindow)
@@ -218,8 +229,8 @@ def ages_in_words(plan: JoinPlan, ages: Sequence[int]) -> dict[str, str]:
     }
 
 
-def half_way_names(plan: JoinPlan, tree: TreePlan) -> list[str]:
-    """The half joins in words, by number: who looks into whose state.
+def half_join_names(plan: JoinPlan, tree: TreePlan) -> list[str]:
+    """Return the half joins in words, by number: who probes whose state.
 
     The order is that of the sources, then of the tree's inner nodes.
     """

@@ -29,7 +29,7 @@ def join_totals(query: str, leaves: Sequence[RunningQuery]) -> dict[str, Any]:
     ``measured``, the last one counts.
     """
     joins = list({id(leaf.join): leaf.join for leaf in leaves}.values())
-    told: list[dict[str, Any]] = [join.stats() for join in joins]
+    told: list[dict[str, Any]] = [join.metrics.stats() for join in joins]
     reached = min((join.now for join in joins), default=BEFORE_ALL)
     rows = sum(sum(one["state_rows"].values()) for one in told)
     totals: dict[str, Any] = {key: sum(one[key] for one in told) for key in _SUMS}

@@ -22,11 +22,11 @@ import pyarrow as pa
 from muntin.expressions.duck import Duck
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
+from muntin.operators.join.schedule import TurnPace
 from muntin.operators.pipeline import Drive
-from muntin.operators.scheduled_join import Pace
 from muntin.plan.join import JoinPlan
-from muntin.plan.pipeline import PipelinePlan
-from muntin.plan.query import Query, Source
+from muntin.plan.nodes import Scan
+from muntin.plan.query_plan import QueryPlan
 from muntin.planner.strategies import drive_strategy
 from muntin.runtime.fault_isolation import Guard
 from muntin.runtime.join_registry import Joins
@@ -133,7 +133,7 @@ class QueryGroup:
         """How many rows were late for this group."""
         return sum(each.rows_late for each in self.inputs.values())
 
-    def lacks(self, source: Source, other: StreamInput) -> bool:
+    def lacks(self, source: Scan, other: StreamInput) -> bool:
         """Whether another group holds more of the rows that the window of a new query's source reaches."""
         own, window = self.inputs[source.relation], source.window
         if isinstance(window, TimeWindow):
@@ -147,23 +147,21 @@ class QueryGroup:
     def trim(self, *, exactly: bool = False) -> None:
         """Let go of rows that no window reaches any more: sooner or later, or ``exactly`` now."""
         for each in self.inputs.values():
-            readers = [join for join in self.joins.running if join.reads(each)]
-            first = min((join.needs(each) for join in readers), default=each.log.next)
-            keepers = [(join, source) for join in readers for source in join.keeps(each)]
+            readers = [join for join in self.joins.running if join.retention.reads(each)]
+            first = min((join.retention.needs(each) for join in readers), default=each.log.next)
+            keepers = [(join, source) for join in readers for source in join.retention.keeps(each)]
             each.log.trim(
                 first, partial(_kept_positions, keepers) if keepers else None, exactly=exactly
             )
 
     # -- queries -----------------------------------------------------------------------------------
 
-    def add(
-        self, query: Query, plan: JoinPlan | PipelinePlan, shared: Shared, *, alone: bool = False
-    ) -> Running:
+    def add(self, plan: JoinPlan | QueryPlan, shared: Shared, *, alone: bool = False) -> Running:
         """Run a query from the frontier on; ``alone``: it has no part in others."""
-        if isinstance(plan, PipelinePlan):
+        if isinstance(plan, QueryPlan):
             return self._add_pipeline(plan, shared, alone=alone)
         return self.joins.add(
-            query, shared.settings, partial(self._make_join, plan, shared), RunningQuery
+            plan.query, shared.settings, partial(self._make_join, plan, shared), RunningQuery
         )
 
     def _make_join(self, plan: JoinPlan, shared: Shared) -> RunningJoin:
@@ -176,9 +174,9 @@ class QueryGroup:
         join.begin(self.frontier[0])
         return join
 
-    def _add_pipeline(self, plan: PipelinePlan, shared: Shared, *, alone: bool) -> RunningPipeline:
+    def _add_pipeline(self, plan: QueryPlan, shared: Shared, *, alone: bool) -> RunningPipeline:
         leaves, settings = [], shared.settings
-        for leaf in plan.leaves:
+        for leaf in plan.joins:
             make = partial(
                 self.joins.add,
                 leaf.query,
@@ -223,12 +221,12 @@ class QueryGroup:
 
     # -- stepping ----------------------------------------------------------------------------------
 
-    def step_joins(self, pace: Pace | None = None, *, silent: bool = False) -> Results:
+    def step_joins(self, pace: TurnPace | None = None, *, silent: bool = False) -> Results:
         """Let the joins process all that is final, and yield results; ``silent``: results are known, so none are made."""
         for join in list(self.joins.running):
             yield from self.guard.join(join, self._step_join(join, pace, silent=silent))
 
-    def _step_join(self, join: RunningJoin, pace: Pace | None, *, silent: bool) -> Results:
+    def _step_join(self, join: RunningJoin, pace: TurnPace | None, *, silent: bool) -> Results:
         instant, closed = self.frontier[0], self.closed
         if not silent:
             yield from join.catch_up(instant, closed, pace)
@@ -259,4 +257,4 @@ class QueryGroup:
 
 def _kept_positions(keepers: list[tuple[RunningJoin, int]]) -> npt.NDArray[np.int64]:
     """The positions that partitioned windows keep."""
-    return np.concatenate([join.kept(source) for join, source in keepers])
+    return np.concatenate([join.retention.kept(source) for join, source in keepers])

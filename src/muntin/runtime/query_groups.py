@@ -16,7 +16,8 @@ import pyarrow as pa
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
 from muntin.model.clock import BEFORE_ALL
-from muntin.plan.query import Query, Source
+from muntin.plan.nodes import Scan
+from muntin.plan.query import Query
 from muntin.runtime.query_group import NOWHERE, Promise, QueryGroup
 from muntin.runtime.stream_clock import Place, StreamState, least_watermark
 from muntin.runtime.stream_input import StreamInput
@@ -143,7 +144,7 @@ class QueryGroups:
         self._settle_idle()
         return group
 
-    def _lacks(self, group: QueryGroup, source: Source) -> bool:
+    def _lacks(self, group: QueryGroup, source: Scan) -> bool:
         own = group.inputs[source.relation]
         return any(
             group.lacks(source, other) for other in self.inputs(source.relation) if other is not own

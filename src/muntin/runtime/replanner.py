@@ -1,8 +1,8 @@
-"""Plans that follow the streams: when to look again, and when to switch (paper 3, section 5.4).
+"""Plans that follow the streams: when to search again, and when to switch ([Golab03, section 5.4]).
 
-No I/O and no clock: measured statistics in, a better plan out, or None. A search is made when a statistic has left the
-band around the value it had at the last search; a switch when the plan in use is predicted to cost a good deal more than the
-best. Results do not depend on the plan.
+No I/O and no clock: measured statistics in, a better plan out, or None. A search is made when a
+statistic has left the band around its value at the last search; a switch when the plan in use is
+predicted to cost a good deal more than the best. Results do not depend on the plan.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from muntin.model.clock import format_instant
 from muntin.model.settings import Algorithm, Settings
 from muntin.model.statistics import JoinStatistics, StreamStatistics
 from muntin.plan.join import JoinPlan
-from muntin.planner.join_planner import Knowledge, compare_work, plan_join
+from muntin.planner.draft import Knowledge
+from muntin.planner.join_planner import compare_work, plan_join
 from muntin.planner.unit_costs import UnitCosts
 from muntin.runtime.calibration import calibrated_costs
 
 _FEW = 16.0
-"""So many rows or values more or less are no change."""
+"""Differences in rows or values up to this count as no change."""
 _SCATTER = 3.0
-"""A share of equal pairs, found among n rows, is off by chance by up to this over the root of n."""
+"""A share of equal pairs among n rows is off by chance by up to this over the root of n."""
 
 
 @dataclass(frozen=True)
 class Switch:
-    """A change of plan: when, from what to what, and the predicted seconds of work a second."""
+    """A change of plan: when, from what to what, and predicted seconds of work per second."""
 
     at: int
     before: tuple[str, ...]
@@ -36,7 +37,7 @@ class Switch:
     work_after: float
 
     def to_dict(self) -> dict[str, object]:
-        """For ``stats``."""
+        """Return the change for ``stats``."""
         return {
             "at": format_instant(self.at),
             "from": list(self.before),
@@ -55,23 +56,27 @@ class Overruled:
     measured: float
 
     def __str__(self) -> str:
-        return f"{self.statistic} of stream {self.stream}: declared {self.declared:,.4g}, measured {self.measured:,.4g}, which counts"
+        return (
+            f"{self.statistic} of stream {self.stream}: declared {self.declared:,.4g}, "
+            f"measured {self.measured:,.4g}, which counts"
+        )
 
 
 def plan_words(plan: JoinPlan) -> tuple[str, ...]:
-    """A plan's way through its sources in words: the tree, or the order of each origin."""
+    """Return a plan's path through its sources in words: the tree, or the order by origin."""
     aliases = [source.alias for source in plan.query.sources]
     if plan.tree is not None:
         return (plan.tree.text,)
     return tuple(
-        f"{aliases[origin]}: {', '.join(aliases[step.source] for step in steps if step.source != origin)}"
+        f"{aliases[origin]}: "
+        + ", ".join(aliases[step.source] for step in steps if step.source != origin)
         for origin, steps in enumerate(plan.orders)
     )
 
 
 @dataclass
 class Replanner:
-    """Decides for one query; ``searches``, ``switches`` and ``overruled`` tell what it did."""
+    """Decides for one query; ``searches``, ``switches`` and ``overruled`` record what it did."""
 
     settings: Settings
     declared: Mapping[str, StreamStatistics] = field(default_factory=dict)
@@ -83,7 +88,7 @@ class Replanner:
 
     @classmethod
     def of(cls, plan: JoinPlan, settings: Settings, known: Knowledge) -> Replanner | None:
-        """A replanner, where there is something to choose and it is ours to choose."""
+        """Return a replanner if there is a choice and the user leaves it to the planner."""
         if (
             not settings.replan.enabled
             or settings.join.order
@@ -96,7 +101,7 @@ class Replanner:
         return cls(settings, known.declared or {})
 
     def consider(self, plan: JoinPlan, measured: JoinStatistics, at: int) -> JoinPlan | None:
-        """A plan to go on with, if the measured statistics make it worth while."""
+        """Return a plan to continue with, if the measured statistics make it worthwhile."""
         if self.last is None:
             self.overruled = list(self._contradictions(plan, measured))
         elif not self._differs(self.last, measured):
@@ -114,7 +119,7 @@ class Replanner:
         return found
 
     def has_changed(self, rates: Sequence[float] | None) -> bool:
-        """Whether a rate is no longer what it was at the last search."""
+        """Return whether a rate differs from that at the last search."""
         if rates is None or self.last is None:
             return False
         return any(
@@ -124,7 +129,7 @@ class Replanner:
         )
 
     def _differs(self, before: JoinStatistics, after: JoinStatistics) -> bool:
-        """Whether any statistic has changed; numbers of values of small windows vary from one moment to the next."""
+        """Return whether any statistic has changed; numbers of values of small windows vary."""
         for old, new in zip(before.sources, after.sources, strict=True):
             if self._apart(old.rate, new.rate) and (old.rate or new.rate):
                 return True
@@ -141,11 +146,11 @@ class Replanner:
         return False
 
     def _apart(self, old: float, new: float, chance: float = 1.0) -> bool:
-        """Whether two numbers differ by the factor that counts, and by more than chance."""
+        """Return whether two numbers differ by the factor that counts, and by more than chance."""
         return max(old, new) >= chance * self.settings.replan.change * min(old, new)
 
     def _contradictions(self, plan: JoinPlan, measured: JoinStatistics) -> Iterator[Overruled]:
-        """Declared statistics that are off by more than a change that would count; filters make a rate smaller rightly."""
+        """Yield declared statistics that are off by more than a change; filters lower rates."""
         for source, planned, found in zip(
             plan.query.sources, plan.sources, measured.sources, strict=True
         ):

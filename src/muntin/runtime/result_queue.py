@@ -1,80 +1,77 @@
-"""Results that a join has released while the engine runs by itself, on their way to the queries.
+"""Matches that a join has released in the background, on their way to the queries.
 
-Making the rows of results takes about as long as finding them. So that a row that arrives never waits for both, released results are
-put aside, and handed out in turns of their own, one query's at a time.
+Making the rows of results takes about as long as finding the matches. So that a row that arrives
+never waits for both, released matches are queued and handed out in separate turns, the results of
+one query at a time.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-import pyarrow as pa
-
-from muntin.operators.scheduled_join import Released
-
-if TYPE_CHECKING:
-    from muntin.runtime.running_query import RunningQuery
-
-Handed = Iterator[tuple["RunningQuery", pa.Table]]
+from muntin.operators.join.released import ReleasedMatches
+from muntin.runtime.match_router import Results
 
 _MANY = 1 << 13
-"""Results that are handed out however little time was spent on finding them."""
+"""Matches that are handed out however little time was spent on finding them."""
 _PIECE = 1 << 12
-"""Results whose rows are made in a turn, about: so a turn of handing out takes no longer than one of joining."""
+"""About as many matches become rows in a turn: it takes no longer than a turn of joining."""
 
 
-class InFlight:
-    """Keeps what was released, in order, and says when it is worth handing out; ``hand`` makes the tables of the queries."""
+class ResultQueue:
+    """Keeps released matches in order until they are due; ``route`` makes the results."""
 
-    def __init__(self, hand: Callable[[Released], Handed]) -> None:
-        self._hand = hand
-        self._aside: deque[Released] = deque()
-        self._handing: Handed | None = None
-        self._results = 0
+    def __init__(self, route: Callable[[ReleasedMatches], Results]) -> None:
+        self._route = route
+        self._queued: deque[ReleasedMatches] = deque()
+        self._routing: Results | None = None
+        self._matches = 0
         self._worked = 0
         self._cost = self._last_cost = 0
 
     def __bool__(self) -> bool:
         """Whether anything is on its way."""
-        return bool(self._aside) or self._handing is not None
+        return bool(self._queued) or self._routing is not None
 
-    def put(self, released: Released | None, worked: int = 0) -> None:
-        """Put results aside that took so many nanoseconds to find."""
+    def put(self, released: ReleasedMatches | None, worked: int = 0) -> None:
+        """Queue matches that took ``worked`` nanoseconds to find."""
         self._worked += worked
         if released is not None:
-            self._aside.append(released.kept())
-            self._results += released.count
+            self._queued.append(released.copy())
+            self._matches += released.count
 
     def is_due(self) -> bool:
-        """Whether to hand out now: as long was spent on finding as handing out took last, or there are many."""
-        return self._handing is not None or (
-            bool(self._aside) and (self._worked >= self._last_cost or self._results >= _MANY)
+        """Return whether to hand out now.
+
+        That is when finding took as long as handing out did last, or when there are many matches.
+        """
+        return self._routing is not None or (
+            bool(self._queued) and (self._worked >= self._last_cost or self._matches >= _MANY)
         )
 
-    def next(self) -> Handed:
-        """Hand out the results of one query, if there are any."""
+    def next(self) -> Results:
+        """Yield the results of one query, if there are any."""
         begin = time.monotonic_ns()
-        if self._handing is None and self._aside:
-            self._handing = self._all()
+        if self._routing is None and self._queued:
+            self._routing = self._all()
             self._worked = self._cost = 0
-        if self._handing is not None:
-            piece = next(self._handing, None)
+        if self._routing is not None:
+            results = next(self._routing, None)
             self._cost += time.monotonic_ns() - begin
-            if piece is None:
-                self._handing = None
+            if results is None:
+                self._routing = None
                 self._last_cost = self._cost
             else:
-                yield piece
+                yield results
 
-    def _all(self) -> Handed:
-        """All there is now, put together up to a size."""
-        pieces, self._results = deque(self._aside), 0
-        self._aside.clear()
+    def _all(self) -> Results:
+        """Yield the results of all that is queued now, in pieces of a limited size."""
+        pieces, self._matches = deque(self._queued), 0
+        self._queued.clear()
         while pieces:
             some = [pieces.popleft()]
             while pieces and sum(one.count for one in some) + pieces[0].count <= _PIECE:
                 some.append(pieces.popleft())
-            yield from self._hand(Released.together(some))
+            yield from self._route(ReleasedMatches.concatenate(some))

@@ -16,7 +16,6 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.clock import BEFORE_ALL
 from muntin.operators.consolidate import consolidate
-from muntin.operators.expire_matches import ExpireMatches
 from muntin.operators.initial_results import Beginning
 from muntin.operators.join import Matches
 from muntin.operators.net_changes import left_of
@@ -24,10 +23,10 @@ from muntin.operators.pipeline import Drive, PipelineOperator
 from muntin.operators.result import sign_column, time_column
 from muntin.operators.signed import Changes, merged
 from muntin.operators.snapshots import Snapshots
-from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit, Query
 from muntin.runtime.metrics import BUFFERS, ResponseTimes
 from muntin.runtime.plan_stats import join_totals
+from muntin.runtime.result_expiry import signed_rows
 from muntin.runtime.running_join import RunningJoin
 from muntin.runtime.running_query import RunningQuery
 
@@ -68,10 +67,10 @@ class RunningLeaf(RunningQuery):
         matches = self._maker.passing(self._since_registered(matches))
         if len(matches):
             self._note_arrivals(matches)
-            if matches.signs is None:
-                self._remember(matches)
+            if self._expiry is not None:
+                self._remember(self._expiry, matches)
             else:
-                self._waiting.append(self._every(self._signed(matches)))
+                self._waiting.append(signed_rows(matches, self._maker.select, self.query.every))
         return None
 
     def _note_arrivals(self, matches: Matches) -> None:
@@ -89,19 +88,9 @@ class RunningLeaf(RunningQuery):
 
     def changes(self) -> pa.Table | None:
         """Nothing: the pipeline takes them by :meth:`take`."""
-        if isinstance(self._expire, ExpireMatches):
-            found = self._expire.run(self.join.now)
-            if len(found):
-                self._waiting.append(self._signed(found))
-        elif self._expire is not None:
-            self._waiting.append(self._take_came())
+        if self._expiry is not None:
+            self._waiting.append(self._expiry.rows(self.join.now, self._maker.select))
         return None
-
-    def _signed(self, matches: Matches) -> Changes:
-        assert matches.signs is not None, "they come and go"
-        return Changes(
-            self._maker.select(matches), np.array(matches.times), matches.signs.astype(np.int64)
-        )
 
     def take(self, turn: int) -> tuple[Changes, list[Arrivals]]:
         """The changes since the turn before, when the rows behind them came, and how many they were; once and for all in a turn."""
@@ -132,7 +121,7 @@ class RunningPipeline:
 
     def __init__(  # noqa: PLR0913 - what it reads, what it shares, and whether it is whole
         self,
-        query: Pipeline,
+        query: Query,
         leaves: Sequence[RunningLeaf],
         tables: Mapping[str, pa.Table],
         duck: Duck,

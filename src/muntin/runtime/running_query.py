@@ -1,32 +1,28 @@
-"""A query while it runs: what of its join's matches it takes, how it shows them, and results not yet taken."""
+"""A query while it runs: the matches it takes of its join, and its results not yet taken."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from muntin.expressions.duck import Duck
-from muntin.model.settings import Strategy
 from muntin.operators.consolidate import consolidate
-from muntin.operators.expire import Expire
-from muntin.operators.expire_matches import ExpireMatches
 from muntin.operators.join import Matches
 from muntin.operators.result import ResultMaker
-from muntin.operators.signed import Changes, merged
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit, Query
 from muntin.planner.sharing_groups import Member, window_size
 from muntin.planner.strategies import drive_strategy
 from muntin.runtime.metrics import Measured, ResponseTimes
+from muntin.runtime.result_expiry import EXPIRIES, ResultExpiry
 from muntin.runtime.running_join import RunningJoin
 
 
 class RunningQuery:
-    """A query over a join that it has for itself or shares; it can run once it has been told its place by :meth:`sit`."""
+    """A query over a join that it may share; it can run once it is bound by :meth:`sit`."""
 
     def __init__(self, query: Query, join: RunningJoin, duck: Duck) -> None:
         self.query = query
@@ -38,22 +34,18 @@ class RunningQuery:
         self.failure: Exception | None = None
         """Why it makes no more results, until the engine suspends it."""
         self._duck = duck
-        self._since = {state: state.log.next for state, _ in join.read_so_far()}
+        self._since = {state: state.log.next for state, _ in join.cursors.positions()}
         self._results: list[pa.Table] = []
         self._changes: list[pa.Table] = []
         self._columns = pa.schema(list(query.output_schema)[2:])
-        self._came: list[Changes] = []
-        self._expire: Expire | ExpireMatches | None = None
+        self._expiry: ResultExpiry | None = None
+        """How results end, where the join does not retract them."""
         if query.emit is Emit.CHANGES and not join.plan.retracting:
-            horizon = max(window_size(source.window) for source in query.sources)
-            by_rows = drive_strategy(join.settings) is not Strategy.NEGATIVE
-            self._expire = (
-                Expire(self._columns) if by_rows else ExpireMatches(len(query.sources), horizon)
-            )
+            self._expiry = EXPIRIES[drive_strategy(join.settings)](query)
         self._seat: tuple[object, ...] = ()
 
     def sit(self, member: Member | None) -> None:
-        """Take the place of a member of the join's group as it is now; None: the join is for this query alone."""
+        """Bind to a member of the join's group as it is now; None: the join has no other query."""
         join = self.join
         residuals = (
             join.plan.residuals if member is None else (*join.plan.residuals, *member.residuals)
@@ -94,13 +86,13 @@ class RunningQuery:
     # -- results -----------------------------------------------------------------------------------
 
     def taken(self, matches: Matches) -> pa.Table | None:
-        """The results of matches inside the windows, if there are any now; changes are put together first, see :meth:`changes`."""
+        """Return the results of matches inside the windows; changes wait for :meth:`changes`."""
         if self.query.emit is Emit.CHANGES:
             matches = self._since_registered(matches)
         matches = self._maker.passing(matches)
         self._note_response(matches)
-        if self._expire is not None:
-            self._remember(matches)
+        if self._expiry is not None:
+            self._remember(self._expiry, matches)
             return None
         table = self._maker.make(matches)
         if self.query.emit is Emit.CHANGES:
@@ -109,24 +101,11 @@ class RunningQuery:
         return self._kept(table)
 
     def changes(self) -> pa.Table | None:
-        """The changes since the last call, without those that cancel out."""
-        if isinstance(self._expire, ExpireMatches):
-            found = self._expire.run(self.join.now)
-            self._changes += [self._maker.make(found)] if len(found) else []
-        elif self._expire is not None:
-            came = self._take_came()
-            if drive_strategy(self.join.settings) is Strategy.INPUT:
-                if not len(came):
-                    return None  # what ends waits until a row comes
-                until = int(came.times[-1])
-            else:
-                until = self.join.now
-            changes = self._expire.run(came, until)
-            self._changes += (
-                [self._maker.table(changes.signs, changes.times, changes.columns)]
-                if len(changes)
-                else []
-            )
+        """Return the changes since the last call, without those that cancel out."""
+        if self._expiry is not None:
+            found = self._expiry.changes(self.join.now, self._maker.select)
+            if len(found):
+                self._changes.append(self._maker.table(found.signs, found.times, found.columns))
         if not self._changes:
             return None
         table = consolidate(pa.concat_tables(self._changes), self._duck)
@@ -135,54 +114,24 @@ class RunningQuery:
 
     @property
     def remembers(self) -> bool:
-        """Whether what it keeps depends on rows that are in no window's store: then they cannot be taken silently."""
-        return self._expire is not None
+        """Whether it keeps results, so that rows cannot be stored without making them."""
+        return self._expiry is not None
 
     def remembered_bytes(self) -> int:
-        """Bytes of the results that are kept until they end."""
-        return self._expire.nbytes() if self._expire else 0
+        """Return the bytes of the results that are kept until they end."""
+        return self._expiry.nbytes() if self._expiry is not None else 0
 
     def remembered_results(self) -> int:
-        """How many results are kept until they end."""
-        return len(self._expire) if self._expire else 0
+        """Return how many results are kept until they end."""
+        return len(self._expiry) if self._expiry is not None else 0
 
-    def _remember(self, matches: Matches) -> None:
+    def _remember(self, expiry: ResultExpiry, matches: Matches) -> None:
         """Keep matches, with their ends, for the next call of :meth:`changes`."""
         sizes = self.sizes or [window_size(source.window) for source in self.query.sources]
-        ends = self.join.ends(matches, sizes)
-        if not isinstance(self._expire, ExpireMatches):
-            ones = np.ones(len(matches), np.int64)
-            self._came.append(
-                Changes(self._maker.select(matches), np.array(matches.times), ones, ends)
-            )
-            return
-        times, positions, every = matches.times, matches.positions, self.query.every
-        if every is not None:
-            times, ends = -(-times // every) * every, -(-ends // every) * every
-            shown = np.flatnonzero(ends > times)  # what ends before it is shown is never there
-            times, ends, positions = times[shown], ends[shown], positions.take(shown, axis=1)
-        self._expire.take(times, ends, positions)
-
-    def _take_came(self) -> Changes:
-        """What has come since the last call, at the instants at which it is shown and is no longer."""
-        came, self._came = self._came, []
-        return self._every(merged(came, self._columns))
-
-    def _every(self, changes: Changes) -> Changes:
-        """Changes at the instants at which the query shows them."""
-        every = self.query.every
-        if every is None:
-            return changes
-        times = -(-changes.times // every) * every
-        if changes.ends is None:
-            return replace(changes, times=times)
-        ends = -(-changes.ends // every) * every
-        return replace(changes, times=times, ends=ends).where(
-            ends > times
-        )  # what ends before it is shown is never there
+        expiry.take(matches, self.join.distances.ends(matches, sizes), self._maker.select)
 
     def take_back(self, table: pa.Table) -> None:
-        """Let go of results that were just made and are known already."""
+        """Drop results that were just made and are known already."""
         self.rows_out -= len(table)
         if self.keeps:
             self._results.pop()
@@ -196,7 +145,7 @@ class RunningQuery:
         return table
 
     def _note_response(self, matches: Matches) -> None:
-        """Count how long results took; a retraction is caused by time, not by a row that waits for it."""
+        """Measure how long results took; retractions are caused by time, not by a row."""
         arrivals, count = matches.arrivals, len(matches)
         if matches.signs is not None:
             added = matches.signs > 0
@@ -205,7 +154,7 @@ class RunningQuery:
         self.response.add(time.monotonic(), arrivals, count)
 
     def _since_registered(self, matches: Matches) -> Matches:
-        """Without results whose rows all came before the query: they were never produced for it."""
+        """Return matches with a row that came after the query was registered."""
         if not any(self._since.values()):
             return matches
         since = {state.stream.name: position for state, position in self._since.items()}
@@ -216,50 +165,48 @@ class RunningQuery:
         return matches if new.all() else matches.where(new)
 
     def poll(self) -> pa.Table:
-        """The results since the last poll."""
+        """Return the results since the last poll."""
         results, self._results = self._results, []
         return pa.concat_tables(results) if results else self._maker.empty()
 
     def put_back(self, polled: pa.Table) -> None:
-        """Keep results that :meth:`poll` took but nobody got."""
+        """Keep results that :meth:`poll` took but nobody received."""
         self._results.insert(0, polled)
 
     def answer(self) -> pa.Table:
-        """The select list over the rows inside their windows now."""
+        """Return the select list over the rows inside their windows now."""
         parts = [
-            self._maker.select(
-                self._maker.passing(self._since_registered(found.inside(self.narrow)))
-            )
-            for found in self.join.answer()
+            self._maker.select(self._maker.passing(self._since_registered(found)))
+            for found in self.join.answer(self.narrow)
         ]
         return pa.concat_tables([self._columns.empty_table(), *parts])
 
     # -- what came before it -----------------------------------------------------------------------
 
     def came_before(self) -> dict[str, int]:
-        """How many of the rows that are held came before the query, for each stream it reads."""
+        """Return by stream how many of the rows that are held came before the query."""
         return {state.stream.name: state.log.rank(since) for state, since in self._since.items()}
 
     def let_come_before(self, counts: Mapping[str, int]) -> None:
-        """Let so many rows of each stream count as older than the query; none has come yet."""
+        """Treat the next rows of each stream as older than the query; none has come yet."""
         self._since = {state: counts[state.stream.name] for state in self._since}
 
-    # -- looking -----------------------------------------------------------------------------------
+    # -- reports -----------------------------------------------------------------------------------
 
     def shares_with(self) -> Sequence[str]:
-        """The names of the queries of its join, its own included."""
+        """Return the names of the queries of its join, including this one."""
         return [member.query.name for member in self.join.members]
 
     def take_response_times(self) -> ResponseTimes:
-        """The response times since the last call; those of :meth:`stats` begin anew."""
+        """Return the response times since the last call; those of :meth:`stats` begin again."""
         taken, self.response = self.response, ResponseTimes()
         return taken
 
     def buffers(self) -> dict[str, int]:
-        """Paper 1's buffers, in rows: waiting for their turn, inside the windows, held back for older ones; and what is not polled yet."""
-        work_queue = self.join.work_queue()
+        """Return the buffers of [Hammad03] in rows: waiting, in windows, held back, not polled."""
+        work_queue = self.join.operator.tactic.stats().work_queue
         return {
-            "input": sum(state.waiting() for state, _ in self.join.read_so_far())
+            "input": sum(state.waiting() for state, _ in self.join.cursors.positions())
             + work_queue["rows_waiting"],
             "most_input": work_queue["most_rows_waiting"],
             "join": sum(self.join.state_rows().values()),
@@ -269,13 +216,14 @@ class RunningQuery:
         }
 
     def measured(self) -> Measured | None:
-        """The work of its join since that runs by its present plan; None while no event time has passed."""
-        return self.join.measured()
+        """Return the work of its join under the present plan; None while no time has passed."""
+        return self.join.metrics.measured()
 
     def stats(self) -> dict[str, object]:
-        """Everything it counts; what its join counts is that of all queries that share it.
+        """Return everything it counts; the counts of its join are those of all its queries.
 
-        Pipelines have the same keys: ``operators`` and ``leaves`` are empty where there is nothing above the join.
+        Queries with operators above joins have the same keys; here ``operators`` and ``leaves`` are
+        empty.
         """
         return {
             "query": self.query.name,
@@ -287,5 +235,5 @@ class RunningQuery:
             "buffers": self.buffers(),
             "operators": [],
             "leaves": [],
-            **self.join.stats(),
+            **self.join.metrics.stats(),
         }

@@ -56,4 +56,5 @@ class SubPlans:
 def _nameless(query: Query) -> Query:
     """A query without what is of no matter for its rows."""
     sources = tuple(replace(source, alias="") for source in query.sources)
-    return replace(query, name="", text="", place=Place(1, 1), sources=sources)
+    root = replace(query.join, sources=sources)
+    return replace(query, name="", text="", place=Place(1, 1), root=root)

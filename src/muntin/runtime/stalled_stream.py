@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from muntin.model.clock import BEFORE_ALL, format_instant
-from muntin.plan.description import Fact, Node
+from muntin.plan.description import Description, Fact
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Waiting:
         }
 
 
-def describe_waiting(waiting: Waiting) -> Node:
+def describe_waiting(waiting: Waiting) -> Description:
     """A line of ``explain``.
 
     >>> describe_waiting(Waiting("B", BEFORE_ALL, 12.3)).label
@@ -43,6 +43,6 @@ def describe_waiting(waiting: Waiting) -> Node:
     """
     newest = "no rows yet" if waiting.newest_text is None else f"newest row {waiting.newest_text}"
     label = f"waiting for stream {waiting.stream}: {newest} (since {waiting.since_seconds:.0f} s)"
-    return Node(
+    return Description(
         "waiting_for", label, tuple(Fact(name, value) for name, value in waiting.to_dict().items())
     )

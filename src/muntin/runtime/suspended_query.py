@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from muntin.errors import MuntinError, QuerySuspendedError
 from muntin.expressions.salvage import first_line
-from muntin.plan.description import Fact, Node
+from muntin.plan.description import Description, Fact
 from muntin.plan.query import Query
 from muntin.runtime.metrics import ResponseTimes
 from muntin.runtime.running_pipeline import RunningPipeline
@@ -24,7 +24,10 @@ class SuspendedQuery:
     """A query in the place of the running one that failed; made while that one can still be read."""
 
     def __init__(
-        self, running: RunningQuery | RunningPipeline, described: Node, stats: Mapping[str, object]
+        self,
+        running: RunningQuery | RunningPipeline,
+        described: Description,
+        stats: Mapping[str, object],
     ) -> None:
         failure = running.failure
         assert failure is not None, "only queries that failed are suspended"

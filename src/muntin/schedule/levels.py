@@ -1,11 +1,14 @@
-"""The windows of queries that share a join as levels, and what MQT wants to know of them (paper 1, section 3.3).
+"""The windows of queries that share a join, as levels, and the tables of MQT.
 
-A level is what queries with the same windows have in common. Levels are ordered so that windows come after those they contain. The *edge*
-of a level is how far a row must have looked to have finished it and all before it.
+A level is what queries with the same windows have in common. Levels are ordered so that windows
+come after those they contain. The *edge* of a level is how far a row must have looked to have
+finished it and all before it.
 
-MaxQT(i, j), for a row that has finished ``i`` levels behind one that has finished ``j``, is the largest ratio of queries served to
-distance looked at among the ways to go on to one of the levels up to ``j``. It depends on windows and numbers of queries only, so which
-way that is stands in a table that is made when a query comes or goes. Ratios are compared as products of whole numbers.
+MaxQT(i, j) ([Hammad03, section 3.3]), for a row that has finished ``i`` levels behind one that has
+finished ``j``, is the largest ratio of queries served to distance looked at among the ways to
+continue to one of the levels up to ``j``. It depends only on windows and numbers of queries, so the
+best ways are in a table that is made when a query is added or removed. Ratios are compared as
+products of integers.
 """
 
 from __future__ import annotations
@@ -30,13 +33,13 @@ class Levels:
     Parameters
     ----------
     sizes : tuple of tuple of int
-        For each level the length of its window over each source; anything positive for a stored table.
+        For each level the length of its window over each source; any positive number for a table.
     queries : tuple of int
         For each level how many queries it has.
     looks : tuple of int
-        For each source as origin of a row: the source whose window tells what a scan costs.
+        For each source as origin of a row: the source whose window determines the cost of a scan.
     weights : tuple of int
-        For each source how many rows a unit of its windows stands for, relative to the others.
+        For each source how many rows a unit of its windows has, relative to the others.
     """
 
     sizes: tuple[tuple[int, ...], ...]
@@ -54,10 +57,10 @@ class Levels:
         queries: Sequence[int],
         weights: tuple[int, int] = (1, 1),
     ) -> Levels:
-        """The levels of a join of two sources, each of which looks into the other.
+        """Return the levels of a join of two sources, each of which looks into the other.
 
-        >>> Levels.of_two([(2, 2), (3, 3), (6, 6)], [1, 1, 1]).ratios(0)
-        [[(1, 2), (2, 3), (2, 3)], [None, (1, 1), (1, 1)], [None, None, (1, 3)]]
+        >>> Levels.of_two([(2, 2), (3, 3), (6, 6)], [1, 1, 1]).ratios(0) [[(1, 2), (2, 3), (2, 3)],
+        [None, (1, 1), (1, 1)], [None, None, (1, 3)]]
         """
         return cls(tuple(sizes), tuple(queries), (1, 0), weights)
 
@@ -100,9 +103,10 @@ class Levels:
 
     @cached_property
     def best(self) -> npt.NDArray[np.int32]:
-        """For each table and, at ``level * levels + limit - 1``, level to go on with and number of levels not to go beyond: the best way.
+        """The last level of the best way, for each table.
 
-        It is told by its last level.
+        At ``level * levels + limit - 1`` for the way that continues at ``level`` within ``limit``
+        levels.
         """
         return np.array([_best_ways(self.served, reach) for reach in self.reach], np.int32).reshape(
             len(self.reach), -1
@@ -110,7 +114,10 @@ class Levels:
 
     @cached_property
     def quotients(self) -> npt.NDArray[np.float64]:
-        """The ratios of the best ways, where these stand in :attr:`best`, rounded: close ones have to be compared exactly."""
+        """The ratios of the best ways, where these stand in :attr:`best`, rounded.
+
+        Close ones have to be compared exactly.
+        """
         count = len(self)
         done = np.repeat(np.arange(count), count)
         until = np.maximum(self.best, done)
@@ -121,7 +128,7 @@ class Levels:
         return found
 
     def ratios(self, origin: int) -> list[list[tuple[int, int] | None]]:
-        """The matrix MaxQT for rows of an origin, as pairs of queries and distance in lowest terms."""
+        """Return the matrix MaxQT for rows of an origin, as ratios of queries to distance."""
         table, count = int(self.tables[origin]), len(self)
         best = self.best[table].reshape(count, count)
         return [
@@ -140,7 +147,10 @@ class Levels:
 
 
 def _best_ways(served: Integers, reach: Integers) -> npt.NDArray[np.int32]:
-    """For each number of levels done and each limit the last level of the way with the largest ratio, the shortest of several."""
+    """Return the last level of the way with the largest ratio, the shortest of several.
+
+    A row per number of levels done, a column per limit.
+    """
     count = len(reach)
     exact = np.int64 if int(served[-1]) * int(reach[-1]) < _SAFE else object
     before = np.concatenate([[0], reach[:-1]]).astype(exact)

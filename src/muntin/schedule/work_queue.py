@@ -1,7 +1,8 @@
-"""What a scheduled join has to do: the rows that look for partners, how far they are, and results that nobody may have yet.
+"""The work queue of a shared join: rows that look for partners, and results that are held back.
 
-Flat arrays that :mod:`muntin.kernels.shared_join` works on; :mod:`muntin.kernels.scheduler_state` says where things stand. Invariant: an outer row
-has a place in the ring from when it is taken until it has finished the last level, a pair in the pool until its outer row has.
+Flat arrays on which :mod:`muntin.kernels.shared_join` works; :mod:`muntin.kernels.scheduler_state`
+defines their contents. Invariant: an outer row has a place in the ring from when it is taken until
+it has finished the last level, a pair has one in the pool until its outer row has.
 """
 
 from __future__ import annotations
@@ -22,19 +23,17 @@ _NO_LIMIT = (1 << 62) - 1
 
 
 class WorkQueue:
-    """The work queue of one join of ``sources`` sources; ``counting`` when a window of it counts rows."""
+    """The work queue of one join of ``sources`` sources.
+
+    ``counting`` when a window of it counts rows.
+    """
 
     def __init__(self, levels: Levels, scheduler: str, sources: int, *, counting: bool) -> None:
         self._counting = counting
         self._sources = sources
         queues = 1 if scheduler == "lwo" else len(levels)
-        self.state = np.zeros(at.DESK, np.int64)
-        self.state[[at.SCHEDULER, at.FREE, at.SLICE, at.UNTIL]] = (
-            SCHEDULERS[scheduler],
-            -1,
-            _NO_LIMIT,
-            _NO_LIMIT,
-        )
+        self.state = np.zeros(at.STATE_FIELDS, np.int64)
+        self.state[[at.SCHEDULER, at.FREE, at.UNTIL]] = SCHEDULERS[scheduler], -1, _NO_LIMIT
         self.state[at.CONTAINED] = levels.contained
         self.done = np.zeros(queues + 1, np.int64)
         self.links = np.full((2, queues + 1), queues, np.int64)
@@ -59,7 +58,7 @@ class WorkQueue:
         self.bounds = np.zeros((rows if self._sources > 2 else 1, self._sources), np.int64)
 
     def reserve(self, rows: int) -> None:
-        """Make sure that so many more rows can wait."""
+        """Make room for ``rows`` more rows to wait."""
         wanted = self.waiting() + rows
         if wanted <= len(self.outers):
             return
@@ -71,11 +70,11 @@ class WorkQueue:
                 new[numbers & len(new) - 1] = old[numbers & len(old) - 1]
 
     def widen(self) -> None:
-        """Twice as much room for pairs."""
+        """Double the room for pairs."""
         self.pairs = np.concatenate([self.pairs, np.zeros_like(self.pairs)])
 
     def shrink(self) -> None:
-        """Give back room when nothing waits; what is held then is nothing, too."""
+        """Release memory when nothing waits; then nothing is held either."""
         assert not self.waiting(), "rows are still waiting"
         if len(self.outers) > _LEAST_ROWS:
             self._make_ring(_LEAST_ROWS)
@@ -84,11 +83,11 @@ class WorkQueue:
             self.state[[at.FREE, at.USED]] = -1, 0
 
     def waiting(self) -> int:
-        """Rows that were taken and have not finished the last level."""
+        """Return the number of rows that were taken and have not finished the last level."""
         return int(self.done[0] - self.done[-1])
 
     def nbytes(self) -> int:
-        """Bytes of all of it."""
+        """Return the bytes of all arrays."""
         return sum(
             array.nbytes
             for array in (
@@ -105,7 +104,7 @@ class WorkQueue:
 
     @staticmethod
     def nothing() -> dict[str, int]:
-        """The :meth:`stats` of a join that has no work queue."""
+        """Return the :meth:`stats` of a join that has no work queue."""
         return {
             "rows_waiting": 0,
             "most_rows_waiting": 0,
@@ -114,7 +113,7 @@ class WorkQueue:
         }
 
     def stats(self) -> dict[str, int]:
-        """Rows that wait and results that are held, now and at most so far."""
+        """Return the rows that wait and the results that are held, now and at most so far."""
         return {
             "rows_waiting": self.waiting(),
             "most_rows_waiting": int(self.state[at.MOST_WAITING]),

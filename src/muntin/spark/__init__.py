@@ -1,6 +1,8 @@
-"""Muntin on Spark: sources, partitions, durable state, sinks and progress; the only home of pyspark.
+"""Muntin on Spark: sources, partitions, durable state, sinks and progress.
 
-Here is how rows reach the partitions and results the sinks. What happens inside a partition is the in-process api.
+``api`` is the user's engine. ``driver`` runs the streaming query, ``partition`` applies batches to
+the state of a partition, ``exchange`` defines what travels between them. Imports go only in that
+direction. This is the only package that imports pyspark.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from muntin.engine.subscription import Subscription
     from muntin.spark.api import SparkEngine
-    from muntin.spark.driver.subscriptions import Mark, Once
+    from muntin.spark.exchange.marks import Mark, Once
     from muntin.spark.session import local_session
     from muntin.spark.standing_query import SparkQuery
 
@@ -18,16 +20,16 @@ __all__ = ["Mark", "Once", "SparkEngine", "SparkQuery", "Subscription", "local_s
 
 
 def __getattr__(name: str) -> object:
-    """Import the engine when it is asked for: the processes of partitions do without pyspark."""
+    """Import the engine on first use, because the state servers run without pyspark."""
     if name in __all__:
         try:
             from muntin.spark import api  # noqa: PLC0415
-            from muntin.spark.driver import subscriptions  # noqa: PLC0415
+            from muntin.spark.exchange import marks  # noqa: PLC0415
         except ModuleNotFoundError as error:
             if error.name not in {"pyspark", "pandas"}:
                 raise
             fact = f"Muntin on Spark needs {error.name}. Run: pip install 'muntin[spark]'"
             raise ModuleNotFoundError(fact, name=error.name) from error
 
-        return getattr(subscriptions if hasattr(subscriptions, name) else api, name)
+        return getattr(marks if name in {"Mark", "Once"} else api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

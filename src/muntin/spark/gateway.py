@@ -1,8 +1,8 @@
-"""Start Java in a session of its own, and end it however this process is interrupted.
+"""Start Java in a separate session, and end it however this process is interrupted.
 
-PySpark starts Java in the terminal's process group and loses it when Ctrl-C arrives meanwhile. Here, signals
-of the terminal reach neither Java nor the Python workers it starts, and whoever starts Java can end all of
-them as one process group.
+PySpark starts Java in the terminal's process group and loses it when Ctrl-C arrives meanwhile.
+Here, signals of the terminal reach neither Java nor the Python workers it starts, and whoever
+starts Java can end all of them as one process group.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from pyspark.serializers import UTF8Deserializer, read_int
 
 _GLANCE = 0.05
 _START = 180.0
-"""Seconds within which Java has to be ready."""
+"""Seconds in which Java has to be ready."""
 
 
 class Java:
-    """A Java process for Spark; ``interrupted`` tells whether nobody waits for it any more."""
+    """A Java process for Spark; ``interrupted`` returns whether the start is to be abandoned."""
 
     def __init__(self, conf: SparkConf, log: int, interrupted: Callable[[], bool]) -> None:
         self._conf = conf
@@ -56,7 +56,8 @@ class Java:
             except BaseException as error:  # noqa: BLE001 (raised again below)
                 failures.append(error)
 
-        # In a thread: only in the main one does Spark replace the handler of SIGINT by one that cancels batches.
+        # In a thread, because in the main one Spark would install a SIGINT handler that cancels
+        # batches.
         thread = threading.Thread(target=start, name="muntin-java", daemon=True)
         thread.start()
         try:
@@ -80,22 +81,23 @@ class Java:
 
     def _gateway(self) -> Any:
         with tempfile.TemporaryDirectory(prefix="muntin-java-") as folder:
-            told = Path(folder) / "port"
-            process = self._process = self._launched(told)
+            info = Path(folder) / "port"
+            process = self._process = self._launched(info)
             if self._abandoned:
                 self._kill()
-            while process.poll() is None and not told.is_file():
+            while process.poll() is None and not info.is_file():
                 time.sleep(_GLANCE)
-            if not told.is_file():
+            if not info.is_file():
                 raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
-            with told.open("rb") as file:
-                port, secret = read_int(file), UTF8Deserializer().loads(file)  # type: ignore[no-untyped-call]
+            with info.open("rb") as file:
+                port = read_int(file)  # type: ignore[no-untyped-call]
+                secret = UTF8Deserializer().loads(file)  # type: ignore[no-untyped-call]
         with _environment(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret):
             gateway = launch_gateway(self._conf)  # type: ignore[no-untyped-call]
         gateway.proc = process  # Java ends when its standard input is closed
         return gateway
 
-    def _launched(self, told: Path) -> subprocess.Popen[bytes]:
+    def _launched(self, info: Path) -> subprocess.Popen[bytes]:
         command = [str(Path(_find_spark_home()) / "bin" / "spark-submit")]
         for name, value in self._conf.getAll():
             command += ["--conf", f"{name}={value}"]
@@ -103,7 +105,7 @@ class Java:
         environment = {
             **os.environ,
             "SPARK_CONNECT_MODE": "0",
-            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info),
         }
         return subprocess.Popen(  # noqa: S603
             command,
@@ -114,7 +116,7 @@ class Java:
         )
 
     def _kill(self) -> None:
-        """Kill Java and what it has started, at once."""
+        """Kill Java and all processes it has started."""
         if self._process is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -122,8 +124,8 @@ class Java:
 
 
 def _forget_context() -> None:
-    """Let a later session start another Java."""
-    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 (PySpark has no other way)
+    """Make PySpark forget this Java, so that a later session can start another."""
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 (no public way)
     SparkContext._active_spark_context = None  # noqa: SLF001
 
 

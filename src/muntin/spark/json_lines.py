@@ -1,7 +1,8 @@
-"""Rows as lines of JSON, made by DuckDB column by column; no row is a Python object on the way.
+"""Write rows as lines of JSON, made by DuckDB column by column, without Python objects per row.
 
-What JSON has no word for is written as Spark writes and reads it: times and dates as text, binary values as base64, NaN and the
-infinities as the texts ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``, maps as objects. Numbers have all their digits.
+What JSON cannot express is written as Spark writes and reads it: times and dates as text, binary
+values as base64, NaN and the infinities as the texts ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``,
+maps as objects. Numbers have all their digits.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from muntin.expressions.duck import Duck
 
 
 def write_json(rows: pa.Table, file: IO[bytes]) -> None:
-    """Write one object a row, each on a line of its own."""
+    """Write one object per row, each on one line."""
     if not len(rows):
         return
     # Columns under numbers: names that differ only in case are one name to DuckDB.
@@ -32,14 +33,14 @@ def write_json(rows: pa.Table, file: IO[bytes]) -> None:
         .column("line")
     )
     for chunk in lines.cast(pa.large_string()).chunks:
-        # The texts of an Arrow array lie one behind the other.
+        # The texts of an Arrow array are contiguous.
         _, offsets, texts = chunk.buffers()
         places = np.frombuffer(offsets, np.int64)[chunk.offset : chunk.offset + len(chunk) + 1]
         file.write(texts.slice(places[0], places[-1] - places[0]))
 
 
 def _object(fields: list[tuple[str, str, pa.DataType]]) -> str:
-    """SQL for the text of an object; ``fields`` are keys, SQL of the values, and their types."""
+    """Return SQL for the text of an object; ``fields`` are keys, SQL of the values, and types."""
     pieces = [
         f"to_json({_quoted(key)}) || ':' || {_text(value, kind)}" for key, value, kind in fields
     ]
@@ -47,7 +48,7 @@ def _object(fields: list[tuple[str, str, pa.DataType]]) -> str:
 
 
 def _text(value: str, kind: pa.DataType, depth: int = 0) -> str:
-    """SQL for a value's text; NULL is null."""
+    """Return SQL for the text of a value; NULL becomes null."""
     return f"coalesce(CAST({_known(value, kind, depth)} AS VARCHAR), 'null')"
 
 
@@ -55,7 +56,11 @@ def _known(value: str, kind: pa.DataType, depth: int) -> str:
     if pa.types.is_decimal(kind):
         return value
     if pa.types.is_floating(kind):
-        return f"CASE WHEN isfinite({value}) THEN CAST(to_json({value}) AS VARCHAR) ELSE '\"' || to_json({value}) || '\"' END"
+        text = f"to_json({value})"
+        return (
+            f"CASE WHEN isfinite({value}) THEN CAST({text} AS VARCHAR) "
+            f"ELSE '\"' || {text} || '\"' END"
+        )
     if (
         pa.types.is_binary(kind)
         or pa.types.is_large_binary(kind)
@@ -70,7 +75,8 @@ def _known(value: str, kind: pa.DataType, depth: int) -> str:
         return f"CASE WHEN {value} IS NOT NULL THEN {_object(fields)} END"
     inner = f"e{depth}"
     if pa.types.is_map(kind):
-        entry = f"to_json(CAST({inner}.key AS VARCHAR)) || ':' || {_text(f'{inner}.value', kind.item_type, depth + 1)}"
+        text = _text(f"{inner}.value", kind.item_type, depth + 1)
+        entry = f"to_json(CAST({inner}.key AS VARCHAR)) || ':' || {text}"
         return _joined(f"map_entries({value})", inner, entry, "{}")
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return _joined(value, inner, _text(inner, kind.value_type, depth + 1), "[]")

@@ -1,7 +1,8 @@
-"""A Spark session that is set up right, the Java it needs, and the file that takes what Java has to say.
+"""Start a Spark session with the right settings, check Java, and keep Java's messages in a file.
 
-Spark, its Python workers and the residents write to the standard error of Java's process, many lines of it about nothing. In
-sessions of ours that goes to a file, which is removed at the end unless an error has named it.
+Spark, its Python workers and the state servers write to the standard error of Java's process,
+mostly noise. In sessions started here that goes to a file, which is removed at the end unless an
+error has named it.
 """
 
 from __future__ import annotations
@@ -46,21 +47,23 @@ _SETTINGS = {
 }
 
 STREAMING = {
-    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
-"""What every session needs that runs our pipeline."""
+"""The settings that every session needs to run our streaming query."""
 
 _LOCAL_FILES = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
-"""For local disks: Spark's default forks a process for every file it makes, about 65 a micro-batch; this one about 14."""
+"""For local disks: Spark's default forks about 65 processes per micro-batch, this about 14."""
 
 
 _POLLING = "spark.sql.streaming.pollingDelay"
 _POLLING_DEFAULT = 10
 _POLLING_OURS = "200ms"
-"""How often a query without input looks for some: Spark's default takes half a core for that."""
+"""The interval at which an idle query looks for input; Spark's default costs half a core."""
 
 
 class JavaError(RunError):
@@ -68,22 +71,22 @@ class JavaError(RunError):
 
 
 class JavaLog:
-    """Where Java's messages go; ``path`` is None while there is no session of ours."""
+    """The file of Java's messages; ``path`` is None until a session is started here."""
 
     def __init__(self) -> None:
         self.path: Path | None = None
 
     def begin(self) -> int:
-        """Make the file and open it for Java."""
+        """Create the file and open it for Java."""
         descriptor, name = tempfile.mkstemp(prefix="muntin-spark-", suffix=".log")
         self.path = Path(name)
-        # Java inherits the lock with the descriptor: without one, the log is a leftover, see sweep().
+        # Java inherits the lock with the descriptor: a log without one is a leftover.
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         atexit.register(self._remove)
         return descriptor
 
     def keep(self) -> str:
-        """Words for an error about where to read on; from then on the file stays."""
+        """Return a sentence for an error that names the file; from then on the file stays."""
         if self.path is None:
             return ""
         atexit.unregister(self._remove)
@@ -104,9 +107,10 @@ def local_session(
     master: str | None = None,
     interrupted: Callable[[], bool] = lambda: False,
 ) -> SparkSession:
-    """The session of this process: the one there is, or a new one; local with as many threads as there are cores, unless told.
+    """Return the active session, or start one: local with one thread per core, by default.
 
-    Raises KeyboardInterrupt, and leaves no Java behind, when ``interrupted`` says so while Java starts.
+    Raises KeyboardInterrupt, and leaves no Java behind, if ``interrupted`` returns True while Java
+    starts.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -116,7 +120,7 @@ def local_session(
     if master is None or master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     cores = max(os.cpu_count() or 1, 2)
-    # A task that fails (a worker was killed) is tried again; plain local[n] would give up at once.
+    # A task that fails, because a worker was killed, is retried; plain local[n] would give up.
     conf = SparkConf().setMaster(master or f"local[{cores},{_RETRIES}]").setAppName("muntin")
     wanted = {
         **_SETTINGS,
@@ -133,7 +137,10 @@ def local_session(
 
 
 def _own_files(master: str | None) -> dict[str, str]:
-    """Where a local Spark puts its temporary files, unless the user has said: what a killed one leaves there is swept later."""
+    """Return the folder of a local Spark's temporary files, unless the user has set one.
+
+    The files that a killed process leaves there are swept later.
+    """
     if (master is not None and not master.startswith("local")) or "SPARK_LOCAL_DIRS" in os.environ:
         return {}
     return {"spark.local.dir": str(_files().path)}
@@ -141,12 +148,13 @@ def _own_files(master: str | None) -> dict[str, str]:
 
 @cache
 def _files() -> HeldFolder:
-    """Return the folder of this process for Spark's files; sessions one after the other share it."""
+    """Return the folder of this process for Spark's files; consecutive sessions share it."""
     return HeldFolder("spark")
 
 
 def _quiet_session(conf: SparkConf, interrupted: Callable[[], bool]) -> SparkSession:
-    if SparkContext._active_spark_context is None and SparkContext._gateway is None:  # noqa: SLF001 (no public way to ask)
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway  # noqa: SLF001
+    if context is None and gateway is None:
         descriptor = java_log.begin()
         try:
             Java(conf, descriptor, interrupted).start_spark()
@@ -162,7 +170,7 @@ def _quiet_session(conf: SparkConf, interrupted: Callable[[], bool]) -> SparkSes
 
 @contextmanager
 def configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Change settings of a session for a while."""
+    """Change settings of a session inside a with block."""
     before = {name: spark.conf.get(name) for name in settings}
     try:
         for name, value in settings.items():
@@ -176,7 +184,7 @@ def configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[Non
 
 @contextmanager
 def polling_less(spark: SparkSession) -> Iterator[None]:
-    """Let streaming queries that start meanwhile look for input less often, unless the user has set how often."""
+    """Make streaming queries started in the block poll less often, unless the user set it."""
     chosen = re.sub(r"\D", "", spark.conf.get(_POLLING) or "")
     with configured(spark, {_POLLING: _POLLING_OURS} if chosen == str(_POLLING_DEFAULT) else {}):
         yield
@@ -191,7 +199,7 @@ def _first_line(error: Exception) -> str:
 
 
 def driver_host(spark: SparkSession) -> tuple[str, str]:
-    """Under which name executors find this process, and the address that this is on its machine; both as Spark has them."""
+    """Return the host name of this process for executors, and the address to bind to."""
     context = spark.sparkContext
     if (context.master or "").startswith("local"):
         return _LOOPBACK, _LOOPBACK
@@ -200,10 +208,13 @@ def driver_host(spark: SparkSession) -> tuple[str, str]:
 
 
 def check_java() -> None:
-    """Raise unless there is a Java that Spark can use."""
+    """Raise if there is no Java that Spark can use."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    remedy = "Run make setup, or install a Java runtime of version 17 or later (on Debian and Ubuntu: apt install openjdk-17-jre-headless)"
+    remedy = (
+        "Run make setup, or install a Java runtime of version 17 or later "
+        "(on Debian and Ubuntu: apt install openjdk-17-jre-headless)"
+    )
     if java is None or not Path(java).exists():
         where = f"JAVA_HOME={home} has no bin/java" if home else "there is no java on the PATH"
         raise JavaError(f"Spark needs Java, and {where}", hint=remedy)
@@ -222,10 +233,11 @@ def check_java() -> None:
 
 
 def java_version(text: str) -> int | None:
-    """The major version in what ``java -version`` says.
+    """Return the major version in the output of ``java -version``.
 
-    >>> java_version('openjdk version "17.0.15" 2025-04-15'), java_version('java version "1.8.0_391"'), java_version("?")
-    (17, 8, None)
+    >>> java_version('openjdk version "17.0.15" 2025-04-15'), java_version('version "1.8.0_391"')
+    (17, 8)
+    >>> java_version("?")
     """
     found = re.search(r'version "(\d+)(?:\.(\d+))?', text)
     if not found:

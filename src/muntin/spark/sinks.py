@@ -1,4 +1,8 @@
-"""Where results go. Every sink takes a batch as often as it comes and keeps it once: what it wrote for a batch id, it writes over."""
+"""Sinks: the destinations of results.
+
+Exactly once: Spark may repeat a batch, so a sink replaces what it has for a batch number. A sink
+that can only append may hold a repeated batch twice; its docstring says so.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +30,16 @@ from muntin.errors import RunError, SettingError
 from muntin.model.allowed_paths import local_path
 from muntin.model.printable import printable
 from muntin.plan.query import Query
-from muntin.spark.driver.sink_ownership import Folder, HadoopFolder, LocalFolder, SinkOwner
 from muntin.spark.json_lines import write_json
+from muntin.spark.sink_ownership import Folder, HadoopFolder, LocalFolder, SinkOwner
 
 _FILES = ("parquet", "csv", "json")
 _SPARK_FILES = (*_FILES, "orc", "avro", "text", "xml")
-"""Formats of Spark that write files into a folder, and know no transactions."""
+"""Spark formats that write files into a folder, without transactions."""
 
 
 class SinkError(RunError):
-    """A sink failed; the batch is tried again when the engine is started again."""
+    """A sink failed; the batch runs again when the engine is started again."""
 
 
 class Sink(ABC):
@@ -43,10 +47,10 @@ class Sink(ABC):
 
     @abstractmethod
     def write(self, results: pa.Table, batch: int) -> None:
-        """Keep the results of a batch, instead of what was kept for it before."""
+        """Store the results of a batch in place of what was stored for it before."""
 
     def place(self) -> Folder | None:
-        """Return the folder of batches that it needs for itself, if it does."""
+        """Return the folder of batches that no other query may use, if there is one."""
         return None
 
     def claim(self, owner: SinkOwner, *, replace: bool) -> None:
@@ -57,12 +61,13 @@ class Sink(ABC):
 
 
 SinkChoice: TypeAlias = str | Sink | Callable[[DataFrame, int], object] | Mapping[str, str] | None
-"""What users may give: ``"memory"``, ``"console"``, a folder's format and options, a callable(df, batch_id), a sink of their own."""
+"""What users may pass: ``"memory"``, ``"console"``, a format with options, a
+callable(df, batch_id), or an object of a class derived from :class:`Sink`."""
 
 
 @dataclass
 class FileSink(Sink):
-    """One file a batch in a local folder, made whole before it has its name."""
+    """One file per batch in a local folder; a file gets its name when it is complete."""
 
     folder: Path
     kind: str
@@ -73,7 +78,7 @@ class FileSink(Sink):
         return LocalFolder(self.folder.absolute())
 
     def claim(self, owner: SinkOwner, *, replace: bool) -> None:
-        """Take the folder; from now on every write checks that it still belongs to the owner."""
+        """Claim the folder; from then on every write checks that the owner still has it."""
         super().claim(owner, replace=replace)
         self.owner = owner
 
@@ -92,7 +97,7 @@ class FileSink(Sink):
         part.replace(target)
 
     def check(self, schema: pa.Schema) -> None:
-        """Raise unless the format can hold results of such columns."""
+        """Raise if the format cannot hold results with these columns."""
         for mistake in column_mistakes(self.kind, schema):
             raise mistake
 
@@ -106,12 +111,15 @@ class FileSink(Sink):
 
 
 def _repeating(schema: pa.Schema) -> list[str]:
-    """Columns for which a dictionary is tried; numbers and times mostly differ, and to find that out takes a third of the time."""
+    """Return the columns to try a dictionary for.
+
+    Numbers and times mostly differ, and finding that out takes a third of the time.
+    """
     return [field.name for field in schema if not pa.types.is_primitive(field.type)]
 
 
 def read_batches(folder: Path, schema: pa.Schema) -> pa.Table:
-    """All that a parquet sink wrote into a folder, in the order of the batches."""
+    """Return all rows that a parquet sink wrote into a folder, in the order of the batches."""
     files = sorted(folder.glob("batch-*.parquet")) if folder.is_dir() else []
     return pa.concat_tables(
         [schema.empty_table(), *(pa.parquet.read_table(file, schema=schema) for file in files)]
@@ -120,7 +128,7 @@ def read_batches(folder: Path, schema: pa.Schema) -> pa.Table:
 
 @dataclass
 class MemorySink(Sink):
-    """A view named after the query, over files beside the checkpoint."""
+    """A temporary view with the name of the query, over files in the checkpoint."""
 
     spark: SparkSession
     name: str
@@ -134,12 +142,13 @@ class MemorySink(Sink):
             self._refresh()
         except OSError as error:
             raise SinkError(
-                f"the results of query {self.name} cannot be kept in {self.folder}: {error.strerror}",
+                f"the results of query {self.name} cannot be kept in {self.folder}: "
+                f"{error.strerror}",
                 hint="Give a checkpoint folder that can be written to, with room on its disk",
             ) from error
 
     def write(self, results: pa.Table, batch: int) -> None:
-        """Write the batch and let the view see it."""
+        """Write the batch and refresh the view."""
         self._files.write(results, batch)
         if len(results):
             self._refresh()
@@ -153,33 +162,33 @@ class MemorySink(Sink):
         self.spark.read.parquet(f"file://{self.folder}").createOrReplaceTempView(f"`{quoted}`")
 
     def table(self) -> pa.Table:
-        """All results so far, in the order of the batches."""
+        """Return all results so far, in the order of the batches."""
         return read_batches(self.folder, self.schema)
 
     def forget(self) -> None:
-        """Remove what was kept, and the view."""
+        """Remove the results and the view."""
         self.spark.catalog.dropTempView(self.name)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 @dataclass
 class ConsoleSink(Sink):
-    """Prints results as they come."""
+    """Prints results batch by batch; a repeated batch is printed again."""
 
     name: str
     as_json: bool = False
     most: int = 20
 
     def write(self, results: pa.Table, batch: int) -> None:
-        """Print the first results of a batch; as JSON all of them, a line each."""
+        """Print the first results of a batch, or all of them as lines of JSON."""
         if not len(results):
             return
         if self.as_json:
-            told = [pa.repeat(self.name, len(results)), pa.repeat(batch, len(results))]
+            origin = [pa.repeat(self.name, len(results)), pa.repeat(batch, len(results))]
             text = io.BytesIO()
             write_json(
                 pa.table(
-                    [*told, *results.columns], names=["query", "batch", *results.column_names]
+                    [*origin, *results.columns], names=["query", "batch", *results.column_names]
                 ),
                 text,
             )
@@ -198,8 +207,8 @@ class ConsoleSink(Sink):
 class SparkSink(Sink):
     """Any batch format of Spark.
 
-    Formats of files have a folder for each batch, which is written over; Delta is told the number of the batch. All others
-    append, and may have a batch twice that was done again.
+    File formats overwrite one folder per batch. Delta gets the number of the batch and ignores
+    repeated ones. All others append, and may hold a repeated batch twice.
     """
 
     spark: SparkSession
@@ -209,7 +218,7 @@ class SparkSink(Sink):
     owner: SinkOwner | None = None
 
     def place(self) -> Folder | None:
-        """Return the folder of its batches, if it has one; other formats append."""
+        """Return the folder of its batches; None for formats that append."""
         path = self.options.get("path")
         return (
             HadoopFolder(self.spark, path.rstrip("/"))
@@ -218,7 +227,7 @@ class SparkSink(Sink):
         )
 
     def claim(self, owner: SinkOwner, *, replace: bool) -> None:
-        """Take the folder, if it has one."""
+        """Claim the folder, if it has one."""
         super().claim(owner, replace=replace)
         self.owner = owner
 
@@ -238,7 +247,7 @@ class SparkSink(Sink):
             writer.save(path)
 
     def _application(self) -> str:
-        """Return the name under which Delta counts batches: one per query and run, since every run starts with batch 0."""
+        """Return Delta's application id: one per query and run, as runs start with batch 0."""
         return (
             f"muntin-{self.name}"
             if self.owner is None
@@ -248,19 +257,19 @@ class SparkSink(Sink):
 
 @dataclass
 class CallableSink(Sink):
-    """A function of the user's: called with a DataFrame and the batch id, again with the same id after a crash."""
+    """Calls a user's function with a DataFrame and the batch id; after a crash with the same id."""
 
     spark: SparkSession
     function: Callable[[DataFrame, int], object]
 
     def write(self, results: pa.Table, batch: int) -> None:
-        """Call the function, if there is something to call it with."""
+        """Call the function, if there are results."""
         if len(results):
             self.function(self.spark.createDataFrame(results), batch)
 
 
 def identity_of(sink: Sink) -> str:
-    """Return what tells the places of results apart."""
+    """Return a text that identifies the destination of a sink."""
     if isinstance(sink, MemorySink):
         return "memory"
     if isinstance(sink, ConsoleSink):
@@ -274,9 +283,10 @@ def identity_of(sink: Sink) -> str:
 
 @dataclass
 class SinkMaker:
-    """Makes the sinks of an engine; ``folder`` is where those in memory keep their files.
+    """Makes the sinks of an engine; ``folder`` holds the files of memory sinks.
 
-    ``default`` is the sink of queries that name none. Consoles print ``most`` rows a batch, or all of them as JSON.
+    ``default`` is the sink of queries that name none. Consoles print ``most`` rows per batch, or
+    all of them as JSON.
     """
 
     spark: SparkSession
@@ -286,21 +296,21 @@ class SinkMaker:
     most: int = 20
 
     def forget_others(self, sinks: Iterable[Sink]) -> None:
-        """Remove what memory sinks of other queries than these kept: of queries that a later run did without."""
+        """Remove the files of all memory sinks but these: those of queries that no longer exist."""
         kept = {sink.folder for sink in sinks if isinstance(sink, MemorySink)}
         for folder in self.folder.iterdir() if self.folder.is_dir() else ():
             if folder not in kept:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def make(self, query: Query, choice: SinkChoice, meaning: str = "") -> Sink:
-        """The sink of a query; ``meaning`` says which results it has, if that is more than its text."""
+        """Return the sink of a query; ``meaning`` identifies its results, by default its text."""
         name = query.name
         if choice is None:
             choice = self.default
         if isinstance(choice, Sink):
             return choice
         if choice is None or choice == "memory":
-            # A query of the same name with another text has other results, perhaps of other columns.
+            # Another text under the same name has other results, perhaps with other columns.
             kept = hashlib.sha256(f"{name}\n{meaning or query.text}".encode()).hexdigest()[:24]
             return MemorySink(self.spark, name, self.folder / kept, query.output_schema)
         if choice == "console":
@@ -310,7 +320,8 @@ class SinkMaker:
         if isinstance(choice, str):
             raise SettingError(
                 f"query {name} cannot have the sink {choice!r}",
-                hint="Use 'memory', 'console', a function, or a format with its options such as {'format': 'parquet', 'path': '...'}",
+                hint="Use 'memory', 'console', a function, or a format with its options such as "
+                "{'format': 'parquet', 'path': '...'}",
             )
         options = {str(key).lower(): str(value) for key, value in choice.items()}
         kind = options.pop("format", options.pop("sink", "")).lower()
@@ -337,7 +348,6 @@ class SinkMaker:
             sink.check(query.output_schema)
             return sink
         if kind in _SPARK_FILES and path is not None and local == path:
-            options["path"] = str(
-                Path(path).absolute()
-            )  # Java may have been started in another folder than this process is in now
+            # Java may have been started in another folder than the current one of this process.
+            options["path"] = str(Path(path).absolute())
         return SparkSink(self.spark, name, kind, options)

@@ -1,4 +1,8 @@
-"""Streams as Spark reads them: ``CREATE STREAM ... WITH (format = ..., path = ...)`` through ``spark.readStream``."""
+"""Read streams with Spark: ``CREATE STREAM ... WITH (format = ..., path = ...)``.
+
+Exactly once needs sources that Spark can read again. A socket cannot be, so it is refused wherever
+rows would have to be repeated.
+"""
 
 from __future__ import annotations
 
@@ -23,75 +27,81 @@ from muntin.engine.declaration_checks import without_source
 from muntin.engine.input_rows import UNFIT
 from muntin.errors import InputError
 from muntin.model.catalog import Stream, find_column
-from muntin.spark.driver.failures import plain
+from muntin.spark.failures import plain
 
 _OURS = {"format", "path", "time", "slack", "rate", "distinct", "reader"}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-"""How paths on other file systems begin."""
+"""The beginning of a path on another file system."""
 _FILES = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
 _SELF_DESCRIBING = {"parquet", "orc", "avro", "delta"}
 _FIXED = {"rate", "rate-micro-batch", "socket", "kafka"}
-"""Sources that have columns of their own and take no schema."""
+"""Sources with fixed columns, which take no schema."""
 _DEFAULTS = {
-    # Else Spark makes NULL of what it cannot read, and takes the columns of a csv file by their place, whatever its header says.
+    # Otherwise Spark reads bad values as NULL, and csv columns by position, whatever the header is.
     "csv": {"mode": "FAILFAST", "enforceSchema": "false"},
     "json": {"mode": "FAILFAST"},
-    # Else Spark deals rows out to several tasks in turn, and rows of equal times lose their order.
+    # Otherwise Spark deals rows out to several tasks, and rows of equal times lose their order.
     "rate": {"numPartitions": "1"},
     "rate-micro-batch": {"numPartitions": "1"},
     "socket": {"numPartitions": "1"},
 }
-"""Options that users may set otherwise."""
+"""Default options, which users may override."""
 
 
 @dataclass(frozen=True)
-class Source:
-    """A stream as Spark reads it: rows, or whole parquet files that the packing task decodes.
+class SparkSource:
+    """A stream as Spark reads it: rows, or bytes of parquet files that packing tasks decode.
 
-    Arrow decodes a parquet file and keeps it columnar; Spark's reader makes rows of it, and columns again for Python, which
-    takes several times as long.
+    Arrow decodes a parquet file and keeps it columnar; Spark's reader turns it into rows, and into
+    columns again for Python, which takes several times as long.
     """
 
     frame: DataFrame
     files: bool = False
 
     def passes(self) -> bool:
-        """Whether rows come by once, so that nobody can read them again: those of a socket."""
-        leaves = self.frame._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 (PySpark has no other way to ask)
+        """Return whether rows cannot be read again, like those of a socket."""
+        plan = self.frame._jdf.queryExecution().analyzed()  # noqa: SLF001 (no public way)
+        leaves = plan.collectLeaves()
         return any(leaves.apply(place).toString() == "socket" for place in range(leaves.size()))
 
 
-def check_repeatable(sources: Mapping[str, Source], *, begun: bool, live: bool) -> None:
-    """Raise where rows that come by once would have to be read to an end, or again; ``begun``: the checkpoint has batches."""
+def check_repeatable(sources: Mapping[str, SparkSource], *, begun: bool, live: bool) -> None:
+    """Raise if a socket would have to be read to an end, or again.
+
+    ``begun`` is whether the checkpoint has batches.
+    """
     for name in [
         name for name, source in sources.items() if (begun or not live) and source.passes()
     ]:
         if not live:
             raise InputError(
-                f"stream {name} reads a socket, of which nobody knows whether all has come",
-                hint="Run it with start(), on the command line without --once, and stop it when you have seen enough",
+                f"stream {name} reads a socket, which has no end",
+                hint="Run it with start(), on the command line without --once, and stop it when "
+                "you have seen enough",
             )
         raise InputError(
-            f"stream {name} reads a socket, which cannot be read again from where the checkpoint stands",
-            hint="Begin a new checkpoint; to go on after a stop, let a program write the lines into files and read those",
+            f"stream {name} reads a socket, which cannot be read again from the checkpoint on",
+            hint="Begin a new checkpoint; to resume after a stop, let a program write the lines "
+            "into files and read those",
         )
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Columns of Spark as Arrow has them; times with a zone are instants, whatever the zone of the session."""
+    """Return a Spark schema in Arrow's types; zoned times are instants in any session's zone."""
     return to_arrow_schema(schema, timezone="UTC")
 
 
-def read_stream(spark: SparkSession, stream: Stream) -> Source:
-    """The source of a declared stream."""
+def read_stream(spark: SparkSession, stream: Stream) -> SparkSource:
+    """Return the source of a declared stream."""
     options = {name.lower(): value for name, value in stream.options}
     kind = options.get("format")
     if kind is not None and kind.lower() == "parquet" and options.get("reader", "arrow") == "arrow":
         return _read_files(spark, stream, options.get("path"))
-    return Source(_read_rows(spark, stream, options, kind))
+    return SparkSource(_read_rows(spark, stream, options, kind))
 
 
-def _read_files(spark: SparkSession, stream: Stream, path: str | None) -> Source:
+def _read_files(spark: SparkSession, stream: Stream, path: str | None) -> SparkSource:
     folder = _checked_path(stream, "parquet", path)
     with suppress(AnalysisException):  # there may be no file yet
         fitted(spark.read.parquet(folder), stream)
@@ -99,20 +109,21 @@ def _read_files(spark: SparkSession, stream: Stream, path: str | None) -> Source
     for name, value in stream.options:
         if name.lower() not in _OURS:
             reader = reader.option(name, value)
-    return Source(reader.load(folder).select("path", "content"), files=True)
+    return SparkSource(reader.load(folder).select("path", "content"), files=True)
 
 
 def decode_file(content: bytes, path: str, stream: Stream) -> pa.Table:
-    """The rows of a parquet file, as the stream declares them."""
+    """Return the rows of a parquet file with the declared columns of the stream."""
     where = f"file {path!r} of stream {stream.name}"
     try:
-        # INT96 would else become nanoseconds, which years like 1600 and 9999 overflow without a word.
+        # INT96 would become nanoseconds, which years like 1600 and 9999 overflow silently.
         file = pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us")
         names = {field.name: find_column(file.schema_arrow, field.name) for field in stream.schema}
         missing = [name for name, found in names.items() if found is None]
         if missing:
             raise InputError(
-                f"{where} has no column {', '.join(missing)}, it has {', '.join(file.schema_arrow.names)}",
+                f"{where} has no column {', '.join(missing)}, "
+                f"it has {', '.join(file.schema_arrow.names)}",
                 hint="Replace the file",
             )
         table = file.read(columns=[found for found in names.values() if found is not None])
@@ -131,7 +142,8 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.ChunkedArr
         return convert(column, field.type)
     except UNFIT as error:
         raise InputError(
-            f"column {field.name} of {where} is {column.type} and cannot become {field.type}: {_first_line(error)}",
+            f"column {field.name} of {where} is {column.type} and cannot become {field.type}: "
+            f"{_first_line(error)}",
             hint="Replace the file",
         ) from error
 
@@ -159,15 +171,18 @@ def _read_rows(
 
 
 def _remedy(kind: str) -> str:
-    """What to do about a source that cannot be made."""
+    """Return the hint for a source that cannot be made."""
     if kind.lower() != "kafka":
         return "Check format, path and options"
     package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark_version}"
-    return f"Check its options; it needs {package} on Spark's class path, by spark.jars.packages or PYSPARK_SUBMIT_ARGS"
+    return (
+        f"Check its options; it needs {package} on Spark's class path, by spark.jars.packages or "
+        "PYSPARK_SUBMIT_ARGS"
+    )
 
 
 def _file_schema(spark: SparkSession, stream: Stream, kind: str, path: str) -> StructType:
-    """The schema to read files with: their own where they describe themselves, else the declared one."""
+    """Return the schema of self-describing files; otherwise the declared one."""
     declared = from_arrow_schema(stream.schema)
     if kind.lower() not in _SELF_DESCRIBING:
         return declared
@@ -185,18 +200,17 @@ def _checked_path(stream: Stream, kind: str, path: str | None) -> str:
         )
     if _SCHEME.match(path):
         return path
-    if not any(sign in path for sign in "*?[{") and not os.path.exists(path):  # noqa: PTH110 (a name too long is absent)
+    if not any(sign in path for sign in "*?[{") and not os.path.exists(path):  # noqa: PTH110
         raise InputError(
             f"stream {stream.name} reads {path!r}, where there is nothing",
             hint="Check the path; make the folder first",
         )
-    return str(
-        Path(path).absolute()
-    )  # Java may have been started in another folder than this process is in now
+    # Java may have been started in another folder than the current one of this process.
+    return str(Path(path).absolute())
 
 
 def fitted(frame: DataFrame, stream: Stream) -> DataFrame:
-    """The declared columns of a frame, in their order; an error unless all are there with types that fit."""
+    """Return the declared columns of a frame in order; raise if one is missing or misfits."""
     there = arrow_schema(frame.schema)
     columns = []
     for field in stream.schema:
@@ -204,17 +218,19 @@ def fitted(frame: DataFrame, stream: Stream) -> DataFrame:
         if name is None:
             more = (
                 "; with includeTimestamp = 'true' also timestamp"
-                if there.names == ["value"] and Source(frame).passes()
+                if there.names == ["value"] and SparkSource(frame).passes()
                 else ""
             )
             raise InputError(
-                f"stream {stream.name} declares column {field.name}, which its source does not have",
+                f"stream {stream.name} declares column {field.name}, "
+                "which its source does not have",
                 hint=f"The source has {', '.join(there.names)}{more}",
             )
         found = there.field(name).type
         if not _fits(found, field.type):
             raise InputError(
-                f"stream {stream.name} declares column {field.name} as {field.type}, but its source has {found}",
+                f"stream {stream.name} declares column {field.name} as {field.type}, "
+                f"but its source has {found}",
                 hint="Declare the type that the source has",
             )
         columns.append(frame[f"`{name}`"].alias(field.name))
@@ -222,7 +238,7 @@ def fitted(frame: DataFrame, stream: Stream) -> DataFrame:
 
 
 def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of one type are values of the other, without loss in kind."""
+    """Return whether values of one type can become the other without changing their kind."""
     families = (
         pa.types.is_integer,
         pa.types.is_floating,
@@ -240,6 +256,6 @@ def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _first_line(error: Exception) -> str:
-    if isinstance(error, Py4JJavaError):  # its own text begins with a number of a call
+    if isinstance(error, Py4JJavaError):  # its text begins with the number of a call
         return str(error.java_exception.getMessage()).splitlines()[0]
     return plain(str(error).strip().splitlines()[0]) if str(error).strip() else type(error).__name__

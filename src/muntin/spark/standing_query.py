@@ -1,54 +1,58 @@
-"""The handle that users hold of a standing query on Spark."""
+"""The handle of a standing query on Spark."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from muntin.engine.subscription import BUFFER, Subscription
+from muntin.spark.driver.query_reports import QueryReports
 from muntin.spark.driver.subscriptions import Subscriber
-
-if TYPE_CHECKING:
-    from muntin.spark.api import SparkEngine
 
 
 class SparkQuery:
-    """The handle of a standing query on Spark."""
+    """The handle of a standing query on Spark; it keeps its engine alive."""
 
-    def __init__(self, engine: SparkEngine, name: str) -> None:
+    def __init__(self, engine: object, reports: QueryReports, name: str) -> None:
         self._engine = engine
+        self._reports = reports
         self.name = name
 
     @property
     def progress(self) -> dict[str, Any] | None:
-        """What Spark tells of the last batch, and under ``muntin`` what we do; None before the first."""
-        return self._engine.progress
+        """Spark's progress of the last batch, with our counts under ``muntin``; None before any."""
+        return self._reports.progress()
 
     def results(self) -> pa.Table:
-        """All changes so far, for a query whose sink is memory."""
-        return self._engine.results(self.name)
+        """Return all changes so far, for a query whose sink is memory."""
+        return self._reports.results(self.name)
 
     def subscribe(self, callback: Subscriber, *, buffer: int = BUFFER) -> Subscription:
-        """Call ``callback(batch, mark)`` with results as partitions release them, before their micro-batch is complete.
+        """Call ``callback(batch, mark)`` with results as partitions push them.
 
-        The sink still gets all of them, once, when the batch is. The callback has a thread of its own: one that is slow or fails
-        disturbs nobody. It is called from the next batch on, for each partition in the order of results. After a failure a batch is
-        tried again, and results come again under the same marks, see :class:`muntin.spark.Mark`; :class:`muntin.spark.Once`
-        leaves them out.
+        The calls come before the micro-batch is complete. The sink still gets all results, once,
+        with the complete batch. The callback runs in a separate thread: one that is slow or fails
+        affects nothing else. Calls start with the next batch; those of one partition come in the
+        order of its results. After a failure a batch runs again, and results come again under the
+        same marks, see :class:`muntin.spark.Mark`; :class:`muntin.spark.Once` drops them.
 
         Parameters
         ----------
         callback : callable
             Called with a ``pyarrow.RecordBatch`` and its :class:`muntin.spark.Mark`.
         buffer : int
-            Bytes of results that may wait for it; what comes while it is full is left out for this subscriber, and counted.
+            Bytes of results that may wait for it; results that arrive while it is full are left out
+            for this subscriber, and counted.
         """
-        return self._engine._subscribe(self.name, callback, buffer)  # noqa: SLF001 (a handle on the engine's insides)
+        return self._reports.subscribe(self.name, callback, buffer)
 
     def stats(self) -> dict[str, Any]:
-        """Results, response times, sizes of buffers and subscribers, as :attr:`progress` has them under ``muntin``."""
-        return self._engine._query_stats(self.name)  # noqa: SLF001
+        """Return results, response times, sizes of buffers and subscribers of this query.
+
+        They are those of :attr:`progress` under ``muntin``.
+        """
+        return self._reports.stats(self.name)
 
     def __repr__(self) -> str:
         return f"SparkQuery({self.name!r})"

@@ -1,8 +1,8 @@
-"""Temporary files that nobody else can reach, and that the next start removes if their process was killed.
+"""Temporary files that only this user can reach; a start removes those of killed processes.
 
-Everything lies in one folder per user, mode 700. A folder in it belongs to the process that holds a
+Everything is in one folder per user, mode 700. A folder in it belongs to the process that holds a
 lock on it; locks end with their process, however it ends, so an unlocked folder is a leftover. The
-socket of a partition's process is a leftover once nobody listens on it.
+socket of a state server is a leftover once no process listens on it.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from muntin import kernels
 from muntin.errors import RunError
 
 _HELD = ("checkpoint", "demo", "spark")
-"""What folders of processes are for; their names start with it."""
+"""The kinds of folders of processes; their names start with the kind."""
 _LOG = "muntin-spark-*.log"
 _COMPILING = 3600.0
-"""Seconds after which a file that a compiler was writing is surely abandoned."""
+"""Seconds after which a file of a compiler counts as abandoned."""
 
 
 def private_folder() -> Path:
-    """Return this user's folder for temporary files, and make it if it is missing.
+    """Return this user's folder for temporary files; create it if it is missing.
 
     Raises
     ------
     RunError
-        When somebody else could have put something there: it is a link, belongs to another user, or is open to others.
+        When another user could have put files there: it is a link, belongs to another user, or is
+        open to others.
     """
     path = Path(tempfile.gettempdir()) / f"muntin-{os.getuid()}"
     with contextlib.suppress(FileExistsError):
@@ -57,7 +58,7 @@ def private_folder() -> Path:
 
 
 class HeldFolder:
-    """A new folder that exists until it is closed, garbage-collected or, if this process is killed, swept."""
+    """A new folder that exists until it is closed, collected as garbage, or swept."""
 
     def __init__(self, kind: str) -> None:
         assert kind in _HELD, "sweep must know it"
@@ -78,7 +79,7 @@ class HeldFolder:
 def _held(kind: str) -> tuple[Path, int]:
     while True:
         path = Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=private_folder()))
-        # Another process may sweep it before it is locked; then it is gone, and another one is made.
+        # If another process sweeps it before it is locked, it is gone, and another one is made.
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:
@@ -94,11 +95,11 @@ def _finish(path: Path, descriptor: int) -> None:
     os.close(descriptor)
 
 
-# -- leftovers of processes that were killed -----------------------------------------------------------
+# -- leftovers of killed processes -----------------------------------------------------------
 
 
 def sweep() -> None:
-    """Remove what processes of this user have left behind that were killed."""
+    """Remove the leftovers of killed processes of this user."""
     folder = private_folder()
     for kind in _HELD:
         for path in folder.glob(f"{kind}-*"):
@@ -121,9 +122,9 @@ def sweep() -> None:
 
 @contextlib.contextmanager
 def _unheld(path: Path) -> Iterator[bool]:
-    """Lock a file or folder for a moment, if it is ours; whether nobody else has locked it."""
+    """Lock a file or folder of ours inside the block; yield whether no other process holds it."""
     try:
-        # Not blocking: in a folder open to all, somebody may have put a pipe there.
+        # Non-blocking, because in a folder open to all it may be a pipe.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         yield False
@@ -140,7 +141,7 @@ def _unheld(path: Path) -> Iterator[bool]:
 
 
 def _sweep_socket(stem: Path) -> None:
-    """Remove socket, key and lock of a partition's process that is gone; one that is being started has its lock."""
+    """Remove socket, key and lock of a dead state server; one that is starting holds its lock."""
     lock = stem.with_suffix(".lock")
     with _unheld(lock) as free:
         if (free or not lock.exists()) and not _listens(stem.with_suffix(".sock")):
@@ -154,13 +155,13 @@ def _listens(path: Path) -> bool:
         try:
             probe.connect(str(path))
         except OSError as error:
-            # Whoever has no time for us is there.
+            # Any other error comes from a server that is alive but busy.
             return error.errno not in {errno.ECONNREFUSED, errno.ENOENT}
     return True
 
 
 def _sweep_log(path: Path) -> None:
-    """Remove the log of a Java that is gone, unless an error has named it: then it cannot be written to any more."""
+    """Remove the log of a dead Java, unless an error has named it and made it read-only."""
     with contextlib.suppress(OSError), _unheld(path) as free:
         if free and path.lstat().st_mode & stat.S_IWUSR:
             path.unlink()

@@ -1,4 +1,7 @@
-"""The aggregates of a select: where their calls stand, what they are over, and of what type they are."""
+"""The aggregates of a select.
+
+Where their calls stand, what they are over, and of what type they are.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,10 @@ _NEST = "Aggregate in a sub-select in FROM first"
 
 @dataclass(frozen=True)
 class Call:
-    """A call of an aggregate: from which token to which (the end not included), its function and what is in it."""
+    """A call of an aggregate.
+
+    From which token to which (the end not included), its function and what is in it.
+    """
 
     start: int
     end: int
@@ -36,7 +42,7 @@ class Call:
 
 
 def is_aggregate(tokens: Tokens, index: int) -> bool:
-    """Whether a call of an aggregate begins here."""
+    """Return whether a call of an aggregate begins here."""
     if index + 1 >= len(tokens) or not is_symbol(tokens[index + 1], "("):
         return False
     before = tokens[index - 1] if index else None
@@ -61,7 +67,7 @@ def refuse_aggregates(tokens: Tokens | None, where: str, hint: str) -> None:
 
 
 def find_calls(tokens: Tokens) -> Iterator[Call]:
-    """The calls of aggregates, from left to right."""
+    """Yield the calls of aggregates, from left to right."""
     index = 0
     while index < len(tokens):
         if is_aggregate(tokens, index):
@@ -135,7 +141,7 @@ def _read_call(tokens: Tokens, start: int) -> Call:
 
 
 def _read_filter(tokens: Tokens, stop: int) -> tuple[Tokens | None, int]:
-    """The condition of a FILTER that may begin here, and where the call then ends."""
+    """Return the condition of a FILTER that may begin here, and where the call then ends."""
     condition = None
     if (
         stop + 1 < len(tokens)
@@ -155,7 +161,10 @@ def _read_filter(tokens: Tokens, stop: int) -> tuple[Tokens | None, int]:
 
 
 def _read_within(tokens: Tokens, start: int, end: int, function: AggregateFunction) -> Call:
-    """``PERCENTILE_CONT(fraction) WITHIN GROUP (ORDER BY expression)``: the quantile of the standard."""
+    """``PERCENTILE_CONT(fraction) WITHIN GROUP (ORDER BY expression)``.
+
+    The quantile of the standard.
+    """
     name = tokens[start].text
     form = f"Write {name}(fraction) WITHIN GROUP (ORDER BY expression), or QUANTILE_CONT(expression, fraction)"
     parts = split_commas(tokens.part(start + 2, end))
@@ -216,7 +225,10 @@ def _read_fraction(tokens: Tokens, name: str, form: str) -> str:
 def _read_arguments(
     inside: Tokens, function: AggregateFunction, name: str
 ) -> tuple[Tokens | None, str, Tokens | None]:
-    """Return the expression, None for ``COUNT(*)`` and ``COUNT()``; the fraction of a quantile; the key to go by."""
+    """Return the expression, None for ``COUNT(*)`` and ``COUNT()``.
+
+    The fraction of a quantile; the key to go by.
+    """
     if function.arguments is Arguments.OPTIONAL and (
         not len(inside) or (len(inside) == 1 and is_symbol(inside[0], "*"))
     ):
@@ -242,7 +254,7 @@ def _read_arguments(
 
 
 def result_type(call: Call, argument: pa.DataType | None) -> pa.DataType:
-    """The type that DuckDB gives the aggregate, if Muntin can compute it over such an argument."""
+    """Return DuckDB's type of the aggregate, if Muntin can compute it over the argument."""
     if call.argument is None or argument is None:
         return pa.int64()
     if not call.function.accepts(argument):

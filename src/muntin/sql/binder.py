@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 from sqlglot import exp
 
 from muntin.model.catalog import Catalog
-from muntin.plan.query import (
-    ColumnRef,
-    Comparison,
-    Emit,
-    Expression,
-    OutputColumn,
-    Predicate,
-    Query,
-    Source,
-    quote,
-)
+from muntin.plan.expression import ColumnRef, Comparison, Expression, OutputColumn, Predicate, quote
+from muntin.plan.nodes import Join, Scan
+from muntin.plan.query import Emit, Query
 from muntin.sql.clauses import cut_clauses
 from muntin.sql.conjuncts import split_conjuncts, unwrap
 from muntin.sql.cursor import Cursor
 from muntin.sql.lexer import Tokens, is_symbol, split_commas, word
 from muntin.sql.refusals import refuse
-from muntin.sql.scope import Scope
-from muntin.sql.shape import Entry, Shape, read_shape
+from muntin.sql.scope import NameScope
+from muntin.sql.shape import FromEntry, SelectParts, read_shape
 from muntin.sql.sources import bind_freshness, bind_sources
 from muntin.sql.syntax import ColumnUse, find_columns, parse_select
 from muntin.sql.typecheck import Condition, find_types, typed
@@ -34,7 +27,7 @@ from muntin.sql.writer import Draft, Writer, plain_text
 
 
 def bind_query(tokens: Tokens, name: str, catalog: Catalog) -> Query:
-    """The query that the tokens of ``SELECT ...`` and its clauses stand for."""
+    """Return the query that the tokens of ``SELECT ...`` and its clauses stand for."""
     refuse(tokens)
     select, clauses = cut_clauses(tokens)
     shape = read_shape(select)
@@ -42,17 +35,16 @@ def bind_query(tokens: Tokens, name: str, catalog: Catalog) -> Query:
     sources = bind_sources(shape.entries, clauses, catalog)
     merged, using = bind_using(shape, sources)
     aliases = frozenset(item.alias.casefold() for item in tree.expressions if item.alias)
-    scope = Scope(sources, len(sources), merged=merged, outputs=aliases)
+    scope = NameScope(sources, len(sources), merged=merged, outputs=aliases)
     writer = Writer(find_columns(tree))
     outputs = list(outputs_of(shape, tree, writer, scope))
-    conditions = [*using, *conditions_of(shape, writer, scope)]
-    types = find_types([draft for _, draft in outputs], conditions, scope)
+    conditions = conditions_of(shape, using, writer, scope)
+    types = find_types([draft for _, draft in outputs], conditions.all, scope)
+    columns = name_outputs([(output, typed(draft, types)) for output, draft in outputs])
     return Query(
         name=name,
         text=tokens.original,
-        sources=sources,
-        predicates=tuple(predicate_of(condition, types) for condition in conditions),
-        select=name_outputs([(output, typed(draft, types)) for output, draft in outputs]),
+        root=Join(sources, *conditions.predicates(types), columns),
         emit=clauses.emit or Emit.INSERTS,
         every=clauses.every,
         freshness=bind_freshness(clauses, sources, tokens),
@@ -62,9 +54,9 @@ def bind_query(tokens: Tokens, name: str, catalog: Catalog) -> Query:
 
 
 def outputs_of(
-    shape: Shape, tree: exp.Select, writer: Writer, scope: Scope
+    shape: SelectParts, tree: exp.Select, writer: Writer, scope: NameScope
 ) -> Iterator[tuple[str, Draft]]:
-    """The names and expressions of the select list, stars spelled out."""
+    """Yield the names and expressions of the select list, stars spelled out."""
     if len(shape.items) != len(tree.expressions):
         raise shape.plain.error(
             shape.plain.start,
@@ -90,7 +82,7 @@ def outputs_of(
         yield name, draft
 
 
-def _star(tokens: Tokens, star: exp.Star, scope: Scope) -> Iterator[tuple[str, Draft]]:
+def _star(tokens: Tokens, star: exp.Star, scope: NameScope) -> Iterator[tuple[str, Draft]]:
     if any(star.args.values()) or len(tokens) not in {1, 3}:
         raise tokens.error(
             tokens.start,
@@ -111,7 +103,7 @@ def _star(tokens: Tokens, star: exp.Star, scope: Scope) -> Iterator[tuple[str, D
 
 
 def cut_alias(tokens: Tokens, item: exp.Expression) -> tuple[Tokens, str]:
-    """The tokens of an item without its alias, and the alias."""
+    """Return the tokens of an item without its alias, and the alias."""
     if not isinstance(item, exp.Alias):
         return tokens, ""
     alias = str(item.alias)
@@ -126,7 +118,7 @@ def cut_alias(tokens: Tokens, item: exp.Expression) -> tuple[Tokens, str]:
 
 
 def default_name(body: Tokens, draft: Draft) -> str:
-    """The name of an item without alias: a column's own, or the text."""
+    """Return the name of an item without alias: a column's own, or the text."""
     reference = draft.references[0] if len(draft.references) == 1 else None
     if reference is not None and draft.sql == quote(reference.flat):
         return reference.column
@@ -134,7 +126,7 @@ def default_name(body: Tokens, draft: Draft) -> str:
 
 
 def name_outputs(outputs: Sequence[tuple[str, Expression]]) -> tuple[OutputColumn, ...]:
-    """Names that stand for several columns get numbers, as in DuckDB: x, x_1, x_2."""
+    """Return the columns with unique names; repeated ones get numbers, as in DuckDB: x, x_1."""
     taken: set[str] = set()
     counts: dict[str, int] = {}
     columns = []
@@ -148,20 +140,48 @@ def name_outputs(outputs: Sequence[tuple[str, Expression]]) -> tuple[OutputColum
     return tuple(columns)
 
 
-def conditions_of(shape: Shape, writer: Writer, scope: Scope) -> Iterator[Condition]:
-    """The conjuncts of every ON and of WHERE."""
+class Conditions(NamedTuple):
+    """The conjuncts of every USING and ON, and those of WHERE."""
+
+    on: Sequence[Condition]
+    where: Sequence[Condition]
+
+    @property
+    def all(self) -> list[Condition]:
+        """All conjuncts."""
+        return [*self.on, *self.where]
+
+    def predicates(self, types: Mapping[str, pa.DataType]) -> OnAndWhere:
+        """Return the predicates of both, given the types of all expressions."""
+        on, where = (tuple(predicate_of(one, types) for one in part) for part in self)
+        return on, where
+
+
+OnAndWhere: TypeAlias = tuple[tuple[Predicate, ...], tuple[Predicate, ...]]
+"""The predicates of ON and of WHERE."""
+
+
+def conditions_of(
+    shape: SelectParts, using: Sequence[Condition], writer: Writer, scope: NameScope
+) -> Conditions:
+    """Return the conjuncts of every ON, those of USING before them, and of WHERE."""
+    on = [*using, *_on_conditions(shape, writer, scope)]
+    return Conditions(
+        on, [] if shape.where is None else list(split_condition(shape.where, writer, scope))
+    )
+
+
+def _on_conditions(shape: SelectParts, writer: Writer, scope: NameScope) -> Iterator[Condition]:
     start = 0
     for place, entry in enumerate(shape.entries):
         start = place if entry.join in {"", ","} else start
         if entry.on is not None:
-            near = Scope(scope.sources, place + 1, start, scope.merged, scope.outputs)
+            near = NameScope(scope.sources, place + 1, start, scope.merged, scope.outputs)
             yield from split_condition(entry.on, writer, near)
-    if shape.where is not None:
-        yield from split_condition(shape.where, writer, scope)
 
 
-def split_condition(tokens: Tokens, writer: Writer, scope: Scope) -> Iterator[Condition]:
-    """The conjuncts of a condition."""
+def split_condition(tokens: Tokens, writer: Writer, scope: NameScope) -> Iterator[Condition]:
+    """Yield the conjuncts of a condition."""
     for conjunct in split_conjuncts(tokens):
         if conjunct.sides is None:
             yield Condition(writer.write(conjunct.tokens, scope))
@@ -177,7 +197,10 @@ def split_condition(tokens: Tokens, writer: Writer, scope: Scope) -> Iterator[Co
 
 
 def predicate_of(condition: Condition, types: Mapping[str, pa.DataType]) -> Predicate:
-    """The predicate of a condition whose types are known; what is neither true nor false nor a number is refused."""
+    """Return the predicate of a condition whose types are known.
+
+    What is neither true nor false nor a number is refused.
+    """
     whole = typed(condition.whole, types)
     if condition.operator:
         left, right = (typed(side, types) for side in condition.sides)
@@ -197,7 +220,10 @@ def predicate_of(condition: Condition, types: Mapping[str, pa.DataType]) -> Pred
 
 
 def _check_comparable(left: Expression, right: Expression, tokens: Tokens) -> None:
-    """Refuse to compare times with numbers, which DuckDB allows at first and fails on when rows come."""
+    """Refuse to compare times with numbers.
+
+    It DuckDB allows at first and fails on when rows come.
+    """
     temporal = [pa.types.is_temporal(side.type) for side in (left, right)]
     if temporal[0] != temporal[1] and left.references and right.references:
         other = right.type if temporal[0] else left.type
@@ -216,9 +242,9 @@ def _check_comparable(left: Expression, right: Expression, tokens: Tokens) -> No
 
 
 def bind_using(
-    shape: Shape, sources: tuple[Source, ...]
+    shape: SelectParts, sources: tuple[Scan, ...]
 ) -> tuple[frozenset[ColumnRef], list[Condition]]:
-    """The columns that USING merges into columns to their left, and the equalities it stands for."""
+    """Return the columns that USING merges into columns to their left, and its equalities."""
     merged: set[ColumnRef] = set()
     conditions: list[Condition] = []
     start = 0
@@ -236,9 +262,9 @@ def bind_using(
 
 def _using_pair(
     tokens: Tokens,
-    entry: Entry,
+    entry: FromEntry,
     span: tuple[int, int],
-    sources: tuple[Source, ...],
+    sources: tuple[Scan, ...],
     merged: frozenset[ColumnRef],
 ) -> tuple[Draft, Draft]:
     cursor = Cursor(tokens)
@@ -246,6 +272,6 @@ def _using_pair(
     cursor.end("USING takes names of columns only")
     bare = ColumnUse((name.text,), (name.start,))
     own = ColumnUse((sources[span[1]].alias, name.text), (name.start, name.start))
-    left, _ = Scope(sources, span[1], span[0], merged).resolve(bare, tokens)
-    right, _ = Scope(sources, span[1] + 1).resolve(own, entry.tokens)
+    left, _ = NameScope(sources, span[1], span[0], merged).resolve(bare, tokens)
+    right, _ = NameScope(sources, span[1] + 1).resolve(own, entry.tokens)
     return Draft(quote(left.flat), (left,), tokens), Draft(quote(right.flat), (right,), tokens)

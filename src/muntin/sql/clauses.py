@@ -1,4 +1,7 @@
-"""The clauses that follow a select: WINDOW, EVERY, EMIT, FRESHNESS and WITH, in any order, each once."""
+"""The clauses that follow a select.
+
+WINDOW, EVERY, EMIT, FRESHNESS and WITH, in any order, each once.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class Clauses:
 
 
 def cut_clauses(tokens: Tokens) -> tuple[Tokens, Clauses]:
-    """The select without its clauses, and the clauses."""
+    """Return the select without its clauses, and the clauses."""
     start = _first_clause(tokens)
     clauses = Clauses()
     cursor = Cursor(tokens.part(start))
@@ -72,7 +75,7 @@ def _first_clause(tokens: Tokens) -> int:
 
 
 def _groups_all(tokens: Tokens, index: int) -> bool:
-    """Whether GROUP BY ALL comes before a place."""
+    """Return whether GROUP BY ALL comes before a place."""
     return index > 1 and word(tokens[index - 1]) == "ALL" and word(tokens[index - 2]) == "GROUP BY"
 
 

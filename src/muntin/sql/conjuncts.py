@@ -1,7 +1,7 @@
 """Taking conditions apart: at AND, at BETWEEN, and at a comparison.
 
-Done on tokens, and only where DuckDB's precedence leaves no doubt; anything else stays whole. A conjunct
-that stays whole costs speed, one that is cut wrongly would cost the result.
+Done on tokens, and only where DuckDB's precedence leaves no doubt; anything else stays whole. A
+conjunct that stays whole costs speed, one that is cut wrongly would cost the result.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ _QUANTIFIERS = {"ANY", "ALL", "SOME"}
 
 @dataclass(frozen=True)
 class Conjunct:
-    """A condition that must hold; a comparison has its operator and both sides, and ``tokens`` to blame."""
+    """A condition that must hold.
+
+    A comparison has its operator and both sides, and ``tokens`` to blame.
+    """
 
     tokens: Tokens
     operator: str = ""
@@ -64,7 +67,7 @@ class Conjunct:
 
 
 def split_conjuncts(tokens: Tokens) -> list[Conjunct]:
-    """The conditions that hold together iff the condition holds."""
+    """Return the conditions that hold together iff the condition holds."""
     tokens = unwrap(tokens)
     top = top_level(tokens)
     marks = {index: _mark(tokens, index) for index in top}
@@ -84,7 +87,10 @@ def split_conjuncts(tokens: Tokens) -> list[Conjunct]:
 
 
 def unwrap(tokens: Tokens) -> Tokens:
-    """The tokens without the parentheses around all of them; the parentheses of a row of values stay."""
+    """Return the tokens without the parentheses around all of them.
+
+    The parentheses of a row of values stay.
+    """
     while len(tokens) > 2 and is_symbol(tokens[0], "(") and closing(tokens, 0) == len(tokens) - 1:
         inner = tokens.part(1, len(tokens) - 1)
         if len(split_commas(inner)) > 1:
@@ -94,7 +100,7 @@ def unwrap(tokens: Tokens) -> Tokens:
 
 
 def _mark(tokens: Tokens, index: int) -> str:
-    """The word or symbol at a place; nothing for names and literals."""
+    """Return the word or symbol at a place; nothing for names and literals."""
     token = tokens[index]
     if token.token_type == TokenType.IDENTIFIER or is_text(token) or is_number(token):
         return ""
@@ -104,7 +110,7 @@ def _mark(tokens: Tokens, index: int) -> str:
 
 
 def _cuts(marks: dict[int, str]) -> list[int]:
-    """The places of AND that join conditions, not the bounds of a BETWEEN."""
+    """Return the places of AND that join conditions, not the bounds of a BETWEEN."""
     cuts = []
     bounds = 0
     for index, mark in marks.items():
@@ -145,7 +151,7 @@ def _split_comparison(tokens: Tokens, marks: dict[int, str]) -> Conjunct:
 
 
 def _all_tight(marks: list[str]) -> bool:
-    """Whether all these bind more tightly than a comparison."""
+    """Return whether all these bind more tightly than a comparison."""
     return all(
         mark in _TIGHT or (mark not in _WORDS and (mark[:1].isalpha() or mark[:1] in {"", "_"}))
         for mark in marks

@@ -17,12 +17,12 @@ class Cursor:
         self.index = 0
 
     def look(self, ahead: int = 0) -> Token | None:
-        """The token at the cursor or some tokens on, if there is one."""
+        """Return the token at the cursor or some tokens on, if there is one."""
         index = self.index + ahead
         return self.tokens[index] if index < len(self.tokens) else None
 
     def sees(self, *words: str) -> bool:
-        """Whether the next tokens are these words."""
+        """Return whether the next tokens are these words."""
         seen = [self.look(ahead) for ahead in range(len(words))]
         return all(
             token is not None and word(token) == wanted
@@ -43,7 +43,10 @@ class Cursor:
         return found
 
     def take(self, what: str, hint: str = "") -> Token:
-        """Step over the next token, whatever it is; ``what`` names what is missing if there is none."""
+        """Step over the next token, whatever it is.
+
+        ``what`` names what is missing if there is none.
+        """
         token = self.look()
         if token is None:
             raise self.unexpected(what, hint)
@@ -81,7 +84,7 @@ class Cursor:
             raise self.unexpected("", hint)
 
     def unexpected(self, what: str, hint: str = "") -> SqlError:
-        """The error that ``what`` is not what comes next."""
+        """Return the error that ``what`` is not what comes next."""
         token = self.look()
         if token is None:
             last = self.tokens[-1].end + 1 if len(self.tokens) else self.tokens.stop
@@ -91,7 +94,10 @@ class Cursor:
 
 
 def read_value(cursor: Cursor, *, bare: bool) -> tuple[str, Token]:
-    """A string, number or true/false as text, and its token; any word too when ``bare`` is set."""
+    """Return a string, number or true/false as text, and its token.
+
+    Any word too when ``bare`` is set.
+    """
     token = cursor.look()
     kinds = "a string, a number, true or false"
     if token is None:
@@ -108,7 +114,10 @@ def read_value(cursor: Cursor, *, bare: bool) -> tuple[str, Token]:
 
 
 def read_options(cursor: Cursor) -> list[tuple[str, str, Token]]:
-    """``(name = value, ...)`` with the token of each value; names without quotes become lower case."""
+    """``(name = value, ...)`` with the token of each value.
+
+    Names without quotes become lower case.
+    """
     options: list[tuple[str, str, Token]] = []
     hint = "Options are written WITH (name = 'value', ...)"
     cursor.expect("(", hint)
@@ -128,7 +137,10 @@ def read_options(cursor: Cursor) -> list[tuple[str, str, Token]]:
 
 
 def option_name(cursor: Cursor, what: str, hint: str) -> str:
-    """A name with or without dots, for options and settings; lower case where it is not quoted."""
+    """Return a name with or without dots, for options and settings.
+
+    Lower case where it is not quoted.
+    """
     parts = []
     while True:
         token = cursor.take(what, hint)
@@ -144,5 +156,5 @@ def option_name(cursor: Cursor, what: str, hint: str) -> str:
 
 
 def plain_options(options: list[tuple[str, str, Token]]) -> Options:
-    """The options without their tokens."""
+    """Return the options without their tokens."""
     return tuple((name, value) for name, value, _ in options)

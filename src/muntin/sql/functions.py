@@ -1,7 +1,7 @@
 """Why a query must not call a function, in words for the user.
 
-What queries may call is decided by the list in :mod:`muntin.expressions.allowed`, not here: a function
-that is missing below is refused all the same, with a more general reason.
+What queries may call is decided by the list in :mod:`muntin.expressions.allowed`, not here: a
+function that is missing below is refused all the same, with a more general reason.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """GROUP BY, HAVING and a select list with aggregates.
 
-The rows below the grouping carry the keys and the arguments of the aggregates, each as one column. The select list and HAVING are
-the user's text with keys and aggregates replaced by columns of the groups.
+The rows below the grouping carry the keys and the arguments of the aggregates, each as one column.
+The select list and HAVING are the user's text with keys and aggregates replaced by columns of the
+groups.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from sqlglot import exp
 
 from muntin.aggregates.types import is_ordered
 from muntin.model.window import Unbounded
-from muntin.plan.pipeline import Aggregate, GroupBy, Node
-from muntin.plan.query import ColumnRef, Expression, OutputColumn, Source, quote
+from muntin.plan.expression import ColumnRef, Expression, OutputColumn, quote
+from muntin.plan.node import Node
+from muntin.plan.nodes import Aggregate, GroupBy, Scan
 from muntin.sql.aggregates import Call, find_calls, is_aggregate, refuse_aggregates, result_type
 from muntin.sql.binder import cut_alias, default_name, name_outputs, predicate_of
 from muntin.sql.conjuncts import unwrap
 from muntin.sql.lexer import Tokens, is_number, is_symbol, is_text, split_commas, word
-from muntin.sql.scope import Scope
-from muntin.sql.shape import Shape
+from muntin.sql.scope import NameScope
+from muntin.sql.shape import SelectParts
 from muntin.sql.syntax import ColumnUse
 from muntin.sql.typecheck import Condition, find_types, typed
 from muntin.sql.types import RESERVED
@@ -78,18 +80,21 @@ class _Bound:
 
 @dataclass
 class Grouping:
-    """The grouping of one select, from its parts to its node: first :meth:`columns`, then :meth:`node`."""
+    """The grouping of one select, from its parts to its node.
 
-    shape: Shape
+    First :meth:`columns`, then :meth:`node`.
+    """
+
+    shape: SelectParts
     tree: exp.Select
     writer: Writer
-    scope: Scope
+    scope: NameScope
     _items: list[_Item] = field(default_factory=list)
     _keys: list[Draft] = field(default_factory=list)
     _calls: list[_Bound] = field(default_factory=list)
 
     def columns(self) -> list[Draft]:
-        """What the rows below must carry: keys, then the arguments of aggregates."""
+        """Return what the rows below must carry: keys, then the arguments of aggregates."""
         self._items = list(self._read_items())
         self._keys = list(self._read_keys())
         for tokens in (*(item.body for item in self._items), self.shape.having):
@@ -104,7 +109,7 @@ class Grouping:
         return next((bound.call for bound in self._calls if bound.call.function.by_time), None)
 
     def _arguments(self) -> list[Draft]:
-        """The different arguments and keys of the aggregates."""
+        """Return the different arguments and keys of the aggregates."""
         return list({draft.sql: draft for bound in self._calls for draft in bound.drafts}.values())
 
     def _read_items(self) -> Iterator[_Item]:
@@ -125,7 +130,10 @@ class Grouping:
             yield _Item(*cut_alias(tokens, item))
 
     def _read_keys(self) -> Iterator[Draft]:
-        """The keys: expressions, names and places of items, or ALL items without aggregates."""
+        """Yield the keys.
+
+        Expressions, names and places of items, or ALL items without aggregates.
+        """
         tokens = self.shape.group
         if tokens is None:
             return
@@ -181,7 +189,10 @@ class Grouping:
         )
 
     def _argument(self, call: Call) -> Draft | None:
-        """What an aggregate is over; with FILTER it is NULL where the condition does not hold."""
+        """Return what an aggregate is over.
+
+        With FILTER it is NULL where the condition does not hold.
+        """
         value = (
             Draft("1", (), call.tokens)
             if call.argument is None
@@ -193,7 +204,7 @@ class Grouping:
         references = tuple(dict.fromkeys(condition.references + value.references))
         return Draft(f"CASE WHEN {condition.sql} THEN {value.sql} END", references, call.tokens)
 
-    # -- above the groups ----------------------------------------------------------------------------
+    # -- above the groups -------------------------------------------------------------------------
 
     def node(
         self,
@@ -201,7 +212,10 @@ class Grouping:
         columns: Sequence[OutputColumn],
         order: Sequence[OutputColumn] = (),
     ) -> GroupBy:
-        """The node, given what makes the rows below, their columns in the order of :meth:`columns`, and those that give their order."""
+        """Return the node over the rows that ``rows`` makes.
+
+        ``columns`` are theirs in the order of :meth:`columns`; ``order`` are those that order rows.
+        """
         columns = [*columns, *order]
         last = tuple(range(len(columns) - len(order), len(columns)))
         places = {
@@ -231,7 +245,7 @@ class Grouping:
             order_of[replace(aggregate, text="")] for aggregate in aggregates[: len(self._calls)]
         ]
         group = GroupBy(rows(tuple(columns)), len(self._keys), tuple(shown.values()), None, ())
-        above = Scope((Source("", "", stored=True, window=Unbounded(), schema=group.groups),), 1)
+        above = NameScope((Scan("", "", stored=True, window=Unbounded(), schema=group.groups),), 1)
         written = _GroupWriter(self, columns, iter(numbers))
         outputs = [
             (item.alias or self._name(item.body), written.write(item.body), item)
@@ -261,7 +275,7 @@ class Grouping:
         return place
 
     def _name(self, body: Tokens) -> str:
-        """The name of an item without alias: a column's own, or the text."""
+        """Return the name of an item without alias: a column's own, or the text."""
         if any(is_aggregate(body, at) for at in range(len(body))):
             return plain_text(body)
         return default_name(body, self.writer.write(unwrap(body), self.scope))
@@ -269,7 +283,10 @@ class Grouping:
 
 @dataclass
 class _GroupWriter:
-    """Writes expressions over groups: keys and aggregates become columns, other columns are refused."""
+    """Writes expressions over groups.
+
+    Keys and aggregates become columns, other columns are refused.
+    """
 
     grouping: Grouping
     columns: Sequence[OutputColumn]
@@ -277,12 +294,15 @@ class _GroupWriter:
 
     @cached_property
     def _longest(self) -> int:
-        """How many tokens a part that equals a key can have at most: each name may get an alias and a dot."""
+        """How many tokens a part that equals a key can have at most.
+
+        Each name may get an alias and a dot.
+        """
         keys = self.grouping._keys  # noqa: SLF001 (one job in two classes)
         return max((3 * len(key.tokens) for key in keys if len(key.tokens) > 1), default=0)
 
     def write(self, tokens: Tokens) -> Draft:
-        """The expression over groups."""
+        """Return the expression over groups."""
         grouping = self.grouping
         body = unwrap(tokens)
         whole = (
@@ -310,7 +330,7 @@ class _GroupWriter:
     def _replaced(
         self, tokens: Tokens, index: int, calls: dict[int, Call], keys: list[str]
     ) -> tuple[ColumnRef | None, int]:
-        """The column of the groups that stands for what begins here, and where that ends."""
+        """Return the column of the groups that stands for what begins here, and where that ends."""
         grouping = self.grouping
         if index in calls:
             return ColumnRef(0, f"a{next(self.numbers)}"), calls[index].end
@@ -351,7 +371,7 @@ class Piece:
 
 
 def join_pieces(tokens: Tokens, pieces: Sequence[Piece]) -> str:
-    """The pieces with spaces where the user had some, and around what was put in."""
+    """Return the pieces with spaces where the user had some, and around what was put in."""
     text = ""
     for number, piece in enumerate(pieces):
         if number and tokens[pieces[number - 1].last].end + 1 < tokens[piece.first].start:
@@ -361,9 +381,10 @@ def join_pieces(tokens: Tokens, pieces: Sequence[Piece]) -> str:
 
 
 def _stands_alone(tokens: Tokens, start: int, end: int) -> bool:
-    """Whether a part of an expression cannot bind with what is around it.
+    """Return whether a part of an expression cannot bind with what is around it.
 
-    It stands between parentheses or commas, or is tighter than the comparisons, AND, OR and so on that it stands between.
+    It stands between parentheses or commas, or is tighter than the comparisons, AND, OR and so on
+    that it stands between.
     """
     if end - start < 2:
         return False

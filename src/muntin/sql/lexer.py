@@ -1,7 +1,7 @@
 """Tokens that know where they stand.
 
-The text is cut by sqlglot's DuckDB tokenizer. Positions are offsets into the whole script, so a token
-found anywhere, in any part of a statement, can be blamed by line and column.
+The text is cut by sqlglot's DuckDB tokenizer. Positions are offsets into the whole script, so a
+token found anywhere, in any part of a statement, can be blamed by line and column.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ _CLOSERS = set(_OPENERS.values())
 
 @dataclass(frozen=True)
 class Tokens:
-    """A run of tokens of one script; ``stop`` is the offset where it ends, ``query`` the query it belongs to."""
+    """A run of tokens of one script.
+
+    ``stop`` is the offset where it ends, ``query`` the query it belongs to.
+    """
 
     text: str
     items: tuple[Token, ...]
@@ -55,12 +58,12 @@ class Tokens:
         return self.items[index]
 
     def part(self, start: int, end: int | None = None) -> Tokens:
-        """The run from ``start`` up to ``end``."""
+        """Return the run from ``start`` up to ``end``."""
         stop = self.stop if end is None or end >= len(self) else self.items[end].start
         return replace(self, items=self.items[start:end], stop=stop)
 
     def source(self, token: Token) -> str:
-        """The token as the user wrote it."""
+        """Return the token as the user wrote it."""
         return self.text[token.start : token.end + 1]
 
     @property
@@ -80,7 +83,7 @@ class Tokens:
         return Place(line, offset - starts[line - 1] + 1, self.query)
 
     def error(self, where: Token | int, fact: str, hint: str = "") -> SqlError:
-        """The error to raise when ``where`` is to blame."""
+        """Return the error to raise when ``where`` is to blame."""
         offset = where if isinstance(where, int) else where.start
         return SqlError(fact, place=self.place(offset), hint=hint)
 
@@ -141,7 +144,7 @@ def tokenize(text: str, query: str | None = None) -> Tokens:
 
 
 def split_statements(tokens: Tokens) -> Iterator[Tokens]:
-    """The statements between semicolons, empty ones left out."""
+    """Yield the statements between semicolons, empty ones left out."""
     start = 0
     for index, token in enumerate(tokens):
         if token.token_type == TokenType.SEMICOLON:
@@ -153,36 +156,45 @@ def split_statements(tokens: Tokens) -> Iterator[Tokens]:
 
 
 def word(token: Token) -> str:
-    """The unquoted word in upper case (``GROUP BY`` is one), or nothing for names in quotes, literals and symbols."""
+    """Return the unquoted word in upper case; ``GROUP BY`` is one.
+
+    Empty for quoted names, literals and symbols.
+    """
     if token.token_type in _NOT_WORDS:
         return ""
     return token.text.upper() if token.text[:1].isalpha() or token.text[:1] == "_" else ""
 
 
 def is_text(token: Token) -> bool:
-    """Whether the token is a string literal of any kind."""
+    """Return whether the token is a string literal of any kind."""
     return token.token_type in _TEXTS
 
 
 def is_number(token: Token) -> bool:
-    """Whether the token is a number (without a sign)."""
+    """Return whether the token is a number (without a sign)."""
     return token.token_type == TokenType.NUMBER
 
 
 def is_name(token: Token) -> bool:
-    """Whether the token can name something: a quoted name, or a word that is not reserved."""
+    """Return whether the token can name something.
+
+    A quoted name, or a word that is not reserved.
+    """
     return token.token_type == TokenType.IDENTIFIER or (
         token.token_type in _NAMES and bool(word(token))
     )
 
 
 def is_symbol(token: Token, symbol: str) -> bool:
-    """Whether the token is that symbol, and not a name or literal with the same characters."""
+    """Return whether the token is that symbol, not a name or literal with the same text."""
     return token.text == symbol and token.token_type != TokenType.IDENTIFIER and not is_text(token)
 
 
 def top_level(tokens: Tokens) -> list[int]:
-    """The places of the tokens outside all parentheses, brackets, braces and CASE; their openers count, their closers do not."""
+    """Return the places of the tokens outside all parentheses, brackets, braces and CASE.
+
+    Their openers count, their closers do not.
+    """
     places = []
     depth = 0
     for index, token in enumerate(tokens):
@@ -199,7 +211,7 @@ def top_level(tokens: Tokens) -> list[int]:
 
 
 def closing(tokens: Tokens, opening: int) -> int | None:
-    """The place of the token that closes the parenthesis or bracket at ``opening``."""
+    """Return the place of the token that closes the parenthesis or bracket at ``opening``."""
     inner = tokens.part(opening + 1)
     depth = 1
     for index, token in enumerate(inner):
@@ -213,7 +225,7 @@ def closing(tokens: Tokens, opening: int) -> int | None:
 
 
 def split_commas(tokens: Tokens) -> list[Tokens]:
-    """The parts between the commas that stand outside all parentheses."""
+    """Return the parts between the commas that stand outside all parentheses."""
     cuts = [index for index in top_level(tokens) if tokens[index].token_type == TokenType.COMMA]
     return [
         tokens.part(start, end)

@@ -1,10 +1,9 @@
-"""A standing query of any kind: a join alone, or a pipeline above joins."""
+"""Bind a standing query: a window join alone, or a plan tree above window joins."""
 
 from __future__ import annotations
 
 from muntin.model.catalog import Catalog
-from muntin.plan.pipeline import Pipeline
-from muntin.plan.query import ColumnRef, Emit, Expression, OutputColumn, Query, quote
+from muntin.plan.query import Emit, Query
 from muntin.sql.binder import bind_query
 from muntin.sql.clauses import cut_clauses
 from muntin.sql.lexer import Tokens
@@ -13,7 +12,7 @@ from muntin.sql.selects import Selects, is_plain, too_deep
 
 
 def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
-    """The query that tokens stand for; a :class:`Pipeline` if it is more than select, project and join."""
+    """Return the query that tokens stand for."""
     refuse(tokens)
     select, clauses = cut_clauses(tokens)
     if is_plain(select) and clauses.emit is not Emit.SNAPSHOT:
@@ -35,21 +34,12 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
         root = selects.bind(select)
     except RecursionError as error:
         raise too_deep(select) from error
-    columns = []
-    for column in root.schema:
-        reference = ColumnRef(0, column.name)
-        columns.append(
-            OutputColumn(column.name, Expression(quote(reference.flat), (reference,), column.type))
-        )
-    return Pipeline(
+    return Query(
         name=name,
         text=tokens.original,
-        sources=(*(source for leaf in selects.leaves for source in leaf.sources), *selects.tables),
-        predicates=(),
-        select=tuple(columns),
+        root=root,
         emit=clauses.emit or Emit.CHANGES,
         every=clauses.every,
         options=clauses.options,
         place=tokens.place(tokens.start),
-        root=root,
     )

@@ -1,4 +1,7 @@
-"""Asking DuckDB: the one connection that binding uses, made when first needed and shared by all threads."""
+"""Asking DuckDB.
+
+The one connection that binding uses, made when first needed and shared by all threads.
+"""
 
 from __future__ import annotations
 
@@ -47,15 +50,15 @@ class DuckRefusalError(Exception):
 
 
 def ask(sql: str, **tables: pa.Table) -> pa.Table:
-    """The result of one SELECT over the given tables, or :class:`DuckRefusalError`."""
+    """Return the result of one SELECT over the given tables, or :class:`DuckRefusalError`."""
     return _use(lambda duck: duck.run(sql, **tables))
 
 
 def check(texts: Sequence[str], columns: Collection[str]) -> list[Any]:
     """Return DuckDB's trees of expressions that are safe to run over those columns.
 
-    Raises :class:`NotAllowedError` for what is not allowed and :class:`DuckRefusalError` for what DuckDB
-    cannot parse.
+    Raises :class:`NotAllowedError` for what is not allowed and :class:`DuckRefusalError` for what
+    DuckDB cannot parse.
     """
     return _use(lambda duck: check_expressions(duck, texts, columns))
 

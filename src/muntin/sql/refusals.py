@@ -1,7 +1,7 @@
 """What SQL has and Muntin does not take (yet): found on the tokens, refused where it stands.
 
-Runs before anything else looks at a query, so that a user hears "ORDER BY is not supported" and not that something near
-it is odd. Aggregates are judged where they are bound.
+Runs before anything else looks at a query, so that a user hears "ORDER BY is not supported" and not
+that something near it is odd. Aggregates are judged where they are bound.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def refuse(tokens: Tokens) -> None:
 
 
 def ends_operand(token: Token) -> bool:
-    """Whether an expression or an entry of FROM can end with this token."""
+    """Return whether an expression or an entry of FROM can end with this token."""
     if word(token):
         return word(token) not in _NOT_OPERANDS
     return (
@@ -112,7 +112,7 @@ def ends_operand(token: Token) -> bool:
 def _findings(
     tokens: Tokens, index: int, before: Token | None, after: Token | None
 ) -> Iterator[SqlError]:
-    """What is refused at any depth."""
+    """Yield what is refused at any depth."""
     token = tokens[index]
     name = word(token)
     opens = after is not None and is_symbol(after, "(")
@@ -164,7 +164,7 @@ def _call_findings(tokens: Tokens, index: int) -> Iterator[SqlError]:
 def _clause_findings(
     tokens: Tokens, token: Token, before: Token | None, after: Token | None
 ) -> Iterator[SqlError]:
-    """What is refused outside parentheses."""
+    """Yield what is refused outside parentheses."""
     name = word(token)
     follower = word(after) if after is not None else ""
     if name in _CLAUSES:
@@ -196,7 +196,7 @@ def _joins_selects(before: Token) -> bool:
 
 
 def _holds_select(before: Token | None, opened: Token) -> bool:
-    """Whether a parenthesis that begins with this word can be an entry of FROM or one side of a set operator."""
+    """Return whether a parenthesis that begins with this word can be a select."""
     if word(opened) != "SELECT":
         return False
     return (
@@ -208,6 +208,9 @@ def _holds_select(before: Token | None, opened: Token) -> bool:
 
 
 def is_called(token: Token, before: Token | None) -> bool:
-    """Whether a parenthesis after this token makes it a call; an infix word such as IN or GLOB follows an operand."""
+    """Return whether a parenthesis after this token makes it a call.
+
+    An infix word such as IN or GLOB follows an operand.
+    """
     named = bool(word(token)) or token.token_type == TokenType.IDENTIFIER
     return named and (before is None or is_symbol(before, "*") or not ends_operand(before))

@@ -8,7 +8,8 @@ from difflib import get_close_matches
 from functools import cached_property
 
 from muntin.errors import SqlError
-from muntin.plan.query import ColumnRef, Source
+from muntin.plan.expression import ColumnRef
+from muntin.plan.nodes import Scan
 from muntin.sql.lexer import Tokens
 from muntin.sql.syntax import ColumnUse
 
@@ -16,15 +17,16 @@ _SHOWN = 30
 
 
 @dataclass(frozen=True)
-class Scope:
+class NameScope:
     """The sources of a query as seen from one of its expressions.
 
-    WHERE and the select list see them all. ON sees those up to its own entry of FROM (``end``), and prefers
-    for names without alias those since the last comma (``start``). The right column of a USING is ``merged``
-    into the left one and is found only under its alias. ``outputs`` are the names of the select list.
+    WHERE and the select list see them all. ON sees those up to its own entry of FROM (``end``), and
+    prefers for names without alias those since the last comma (``start``). The right column of a
+    USING is ``merged`` into the left one and is found only under its alias. ``outputs`` are the
+    names of the select list.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[Scan, ...]
     end: int
     start: int = 0
     merged: frozenset[ColumnRef] = frozenset()
@@ -37,7 +39,10 @@ class Scope:
         return [{name.casefold(): name for name in reversed(names)} for names in schemas]
 
     def resolve(self, use: ColumnUse, tokens: Tokens) -> tuple[ColumnRef, int]:
-        """The column that is meant, and how many of the names it took to say so; the rest are fields inside it."""
+        """Return the column that is meant, and how many of the names it took to say so.
+
+        The rest are fields inside it.
+        """
         first = use.names[0]
         source = self.find(first) if len(use.names) > 1 else None
         if source is not None:
@@ -59,7 +64,7 @@ class Scope:
         raise self._unknown(use, tokens)
 
     def find(self, alias: str) -> int | None:
-        """The place in FROM of the source that goes by that name."""
+        """Return the place in FROM of the source that goes by that name."""
         wanted = alias.casefold()
         return next(
             (place for place in range(self.end) if self.sources[place].alias.casefold() == wanted),
@@ -67,7 +72,7 @@ class Scope:
         )
 
     def columns(self) -> list[ColumnRef]:
-        """The columns that ``*`` stands for."""
+        """Return the columns that ``*`` stands for."""
         every = (
             ColumnRef(place, name)
             for place, source in enumerate(self.sources)
@@ -76,7 +81,7 @@ class Scope:
         return [reference for reference in every if reference not in self.merged]
 
     def show(self, reference: ColumnRef) -> str:
-        """The column as users write it."""
+        """Return the column as users write it."""
         return f"{self.sources[reference.source].alias}.{reference.column}"
 
     def _bare(self, name: str, places: Iterable[int]) -> list[ColumnRef]:
@@ -133,20 +138,20 @@ class Scope:
         )
 
 
-def describe(source: Source) -> str:
-    """The source with its kind and its alias, ``stream Temperature A``."""
+def describe(source: Scan) -> str:
+    """Return the source with its kind and its alias, ``stream Temperature A``."""
     alias = "" if source.alias.casefold() == source.relation.casefold() else f" {source.alias}"
     return f"{'table' if source.stored else 'stream'} {source.relation}{alias}"
 
 
 def guess_name(name: str, known: Iterable[str]) -> str:
-    """The question whether the nearest known name was meant, if there is one near."""
+    """Return the question whether the nearest known name was meant, if there is one near."""
     spellings = {candidate.casefold(): candidate for candidate in known}
     near = get_close_matches(name.casefold(), spellings, n=1)
     return f"Did you mean {spellings[near[0]]!r}? " if near else ""
 
 
 def list_names(names: list[str]) -> str:
-    """The first names, and how many more there are."""
+    """Return the first names, and how many more there are."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more

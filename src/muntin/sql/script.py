@@ -16,10 +16,10 @@ from muntin.sql.statements import read_statement
 
 
 def read_script(text: str, catalog: Catalog) -> Iterator[Statement]:
-    """The statements of a script, each bound when it is asked for.
+    """Yield the statements of a script, each bound when it is asked for.
 
-    The caller adds what a statement declares to the catalogue before asking for the next one, so later
-    statements can use it. Nothing is changed here.
+    The caller adds what a statement declares to the catalogue before asking for the next one, so
+    later statements can use it. Nothing is changed here.
 
     Parameters
     ----------
@@ -72,7 +72,9 @@ class Mistakes:
 
 
 def read_all(text: str, catalog: Catalog, mistakes: Mistakes) -> Iterator[Statement]:
-    """Return the sound statements of a script, as :func:`read_script` does; note what is wrong with the others.
+    """Return the sound statements of a script, as :func:`read_script` does.
+
+    Note what is wrong with the others.
 
     After a statement that cannot be read, reading goes on behind the next semicolon.
     """
@@ -118,7 +120,8 @@ def _tokenize_all(text: str, mistakes: Mistakes) -> tuple[Tokens, list[int]]:
 def _declared_names(tokens: Tokens) -> set[str]:
     """Return the names that a broken statement may have been meant to declare.
 
-    The words CREATE and STREAM may be misspelled, and a semicolon may be missing before another CREATE.
+    The words CREATE and STREAM may be misspelled, and a semicolon may be missing before another
+    CREATE.
     """
     begins = [0, *(index for index, token in enumerate(tokens) if word(token) == "CREATE")]
     thirds = [tokens[index + 2] for index in begins if index + 2 < len(tokens)]
@@ -126,7 +129,7 @@ def _declared_names(tokens: Tokens) -> set[str]:
 
 
 def read_query(text: str, name: str, catalog: Catalog) -> Query:
-    """One query, given as ``SELECT ...`` with the clauses of the dialect.
+    """Return one query, given as ``SELECT ...`` with the clauses of the dialect.
 
     Parameters
     ----------

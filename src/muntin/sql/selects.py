@@ -1,41 +1,34 @@
-"""From the tokens of selects to the nodes of a pipeline: sub-selects in FROM, DISTINCT, and what is grouped."""
+"""From the tokens of selects to the nodes of a pipeline.
+
+Sub-selects in FROM, DISTINCT, and what is grouped.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from muntin.errors import SqlError
 from muntin.model.catalog import Catalog, Stream
 from muntin.model.window import Unbounded
-from muntin.plan.pipeline import Distinct, Leaf, Node
-from muntin.plan.query import (
-    POSITION,
-    ColumnRef,
-    Emit,
-    Expression,
-    OutputColumn,
-    Predicate,
-    Query,
-    Source,
-    quote,
-)
+from muntin.plan.expression import POSITION, ColumnRef, Expression, OutputColumn, quote
+from muntin.plan.node import Node
+from muntin.plan.nodes import Distinct, Join, Scan
 from muntin.sql.aggregates import Call, is_aggregate, refuse_aggregates
-from muntin.sql.binder import bind_using, conditions_of, name_outputs, outputs_of, predicate_of
+from muntin.sql.binder import OnAndWhere, bind_using, conditions_of, name_outputs, outputs_of
 from muntin.sql.clauses import Clauses
 from muntin.sql.from_joins import Entries, combine_entries
 from muntin.sql.group_by import Grouping
 from muntin.sql.lexer import Tokens, closing, is_symbol, top_level, word
 from muntin.sql.refusals import refuse
-from muntin.sql.scope import Scope
+from muntin.sql.scope import NameScope
 from muntin.sql.set_operators import combine_selects, split_selects
-from muntin.sql.shape import Entry, Shape, read_shape
+from muntin.sql.shape import FromEntry, SelectParts, read_shape
 from muntin.sql.sources import MOST_SOURCES, bind_entry, check_condition
 from muntin.sql.syntax import find_columns, parse_select
-from muntin.sql.typecheck import Condition, find_types, typed
+from muntin.sql.typecheck import find_types, typed
 from muntin.sql.writer import Writer
 
 _HAVING = "Conditions on groups stand in HAVING"
@@ -45,7 +38,7 @@ _INSIDE = ("WINDOW", "EVERY", "EMIT", "FRESHNESS")
 
 
 def is_plain(tokens: Tokens) -> bool:
-    """Whether a select is nothing but select, project and join."""
+    """Return whether a select is nothing but select, project and join."""
     for index, token in enumerate(tokens):
         if index and word(token) == "SELECT":
             return False
@@ -74,16 +67,15 @@ def _levels(root: Node) -> int:
 
 @dataclass
 class Selects:
-    """Binds the selects of one standing query; ``leaves`` are those found so far."""
+    """Binds the selects of one standing query; ``joins`` counts the window joins found so far."""
 
     name: str
     clauses: Clauses
     catalog: Catalog
-    leaves: list[Query] = field(default_factory=list)
-    tables: list[Source] = field(default_factory=list)
+    joins: int = 0
 
     def bind(self, tokens: Tokens) -> Node:
-        """The node of selects with set operators between them."""
+        """Return the node of selects with set operators between them."""
         operands, operators = split_selects(tokens)
         node = combine_selects(
             [self._bind_operand(operand) for operand in operands], operators, operands
@@ -115,7 +107,7 @@ class Selects:
 
     @staticmethod
     def _ends_select(tokens: Tokens, index: int) -> bool:
-        """Whether a word stands behind FROM, where it is no name of a column."""
+        """Return whether a word stands behind FROM, where it is no name of a column."""
         return any(
             word(tokens[at]) == "FROM" for at in top_level(tokens) if at < index
         ) and not is_symbol(tokens[index - 1], ".")
@@ -129,14 +121,14 @@ class Selects:
         self._check_entries(shape.entries, sources)
         merged, using = bind_using(shape, sources)
         aliases = frozenset(item.alias.casefold() for item in tree.expressions if item.alias)
-        scope = Scope(sources, len(sources), merged=merged, outputs=aliases)
+        scope = NameScope(sources, len(sources), merged=merged, outputs=aliases)
         writer = Writer(find_columns(tree))
         for place, condition in [
             ("in WHERE", shape.where),
             *(("in ON", entry.on) for entry in shape.entries),
         ]:
             refuse_aggregates(condition, place, _HAVING)
-        conditions = [*using, *conditions_of(shape, writer, scope)]
+        conditions = conditions_of(shape, using, writer, scope)
         inputs = [node for _, node in entries]
         if (
             shape.group is None
@@ -144,17 +136,17 @@ class Selects:
             and not any(is_aggregate(item, at) for item in shape.items for at in range(len(item)))
         ):
             outputs = list(outputs_of(shape, tree, writer, scope))
-            types = find_types([draft for _, draft in outputs], conditions, scope)
+            types = find_types([draft for _, draft in outputs], conditions.all, scope)
             select = name_outputs([(output, typed(draft, types)) for output, draft in outputs])
-            rows = self._rows(inputs, sources, self._predicates(conditions, types), select, tokens)
+            rows = self._rows(inputs, sources, conditions.predicates(types), select, tokens)
         else:
             grouping = Grouping(shape, tree, writer, scope)
             drafts = grouping.columns()
-            types = find_types(drafts, conditions, scope)
+            types = find_types(drafts, conditions.all, scope)
             columns = [
                 OutputColumn(f"c{place}", typed(draft, types)) for place, draft in enumerate(drafts)
             ]
-            predicates = self._predicates(conditions, types)
+            predicates = conditions.predicates(types)
             order = (
                 [] if grouping.by_time is None else self._order(grouping.by_time, inputs, sources)
             )
@@ -166,9 +158,12 @@ class Selects:
         return Distinct(rows) if shape.distinct else rows
 
     def _order(
-        self, call: Call, inputs: Sequence[Node | None], sources: tuple[Source, ...]
+        self, call: Call, inputs: Sequence[Node | None], sources: tuple[Scan, ...]
     ) -> list[OutputColumn]:
-        """What puts rows in order for FIRST and LAST: the time of the newest member, then the places of all in their streams."""
+        """Return what puts rows in order for FIRST and LAST.
+
+        The time of the newest member, then the places of all in their streams.
+        """
         if any(inputs):
             hint = "Take it inside the sub-select, over streams and tables"
             raise call.tokens.error(
@@ -192,12 +187,8 @@ class Selects:
             order.insert(0, Expression(f"greatest({instants})", times, pa.int64()))
         return [OutputColumn(f"o{number}", expression) for number, expression in enumerate(order)]
 
-    @staticmethod
-    def _predicates(conditions: Sequence[Condition], types: object) -> tuple[Predicate, ...]:
-        return tuple(predicate_of(condition, types) for condition in conditions)  # type: ignore[arg-type]
-
-    def _bind_entry(self, entry: Entry) -> tuple[Source, Node | None]:
-        """An entry of FROM as expressions see it, and what it is if it is a sub-select."""
+    def _bind_entry(self, entry: FromEntry) -> tuple[Scan, Node | None]:
+        """Return an entry of FROM as expressions see it, and what it is if it is a sub-select."""
         if entry.select is None:
             return bind_entry(entry, self.clauses, self.catalog), None
         if entry.window is not None:
@@ -205,10 +196,10 @@ class Selects:
             raise entry.window.error(entry.window[0], fact, "Give windows to the streams inside it")
         node = self.bind(entry.select)
         alias = entry.tokens[0].text
-        return Source(alias, alias, stored=True, window=Unbounded(), schema=node.schema), node
+        return Scan(alias, alias, stored=True, window=Unbounded(), schema=node.schema), node
 
     @staticmethod
-    def _check_entries(entries: Sequence[Entry], sources: tuple[Source, ...]) -> None:
+    def _check_entries(entries: Sequence[FromEntry], sources: tuple[Scan, ...]) -> None:
         seen: set[str] = set()
         for number, (entry, source) in enumerate(zip(entries, sources, strict=True)):
             if source.alias.casefold() in seen:
@@ -227,7 +218,7 @@ class Selects:
             seen.add(source.alias.casefold())
 
     @staticmethod
-    def _refuse_selects(shape: Shape) -> None:
+    def _refuse_selects(shape: SelectParts) -> None:
         """Raise if a sub-select stands anywhere but in FROM."""
         conditions = [part for entry in shape.entries for part in (entry.on,) if part is not None]
         for part in (*shape.items, *conditions, shape.where, shape.group, shape.having):
@@ -236,17 +227,20 @@ class Selects:
                     hint = "Write it as an entry of FROM, (SELECT ...) AS name, and join with that"
                     raise shape.plain.error(token, "sub-selects can only stand in FROM", hint)
 
-    # -- rows below everything else ------------------------------------------------------------------
+    # -- rows below everything else ---------------------------------------------------------------
 
     def _rows(
         self,
         inputs: Sequence[Node | None],
-        sources: tuple[Source, ...],
-        predicates: tuple[Predicate, ...],
+        sources: tuple[Scan, ...],
+        predicates: OnAndWhere,
         select: tuple[OutputColumn, ...],
         tokens: Tokens,
     ) -> Node:
-        """The rows of a select before anything is grouped: a join of streams and tables, or one over sub-selects too."""
+        """Return the rows of a select before anything is grouped.
+
+        A join of streams and tables, or one over sub-selects too.
+        """
         if not any(inputs):
             if all(source.stored for source in sources):
                 raise tokens.error(
@@ -254,32 +248,11 @@ class Selects:
                     "a select reads no stream",
                     "Stored tables do not change; join them with a stream",
                 )
-            return self._leaf(tokens, sources, predicates, select)
-        self.tables += [
-            source
-            for source, node in zip(sources, inputs, strict=True)
-            if node is None and source.stored
-        ]
-        return combine_entries(
-            Entries(sources, inputs), predicates, select, partial(self._leaf, tokens)
-        )
+            return self._window_join(sources, predicates, select)
+        return combine_entries(Entries(sources, inputs), predicates, select, self._window_join)
 
-    def _leaf(
-        self,
-        tokens: Tokens,
-        sources: tuple[Source, ...],
-        predicates: tuple[Predicate, ...],
-        select: tuple[OutputColumn, ...],
-    ) -> Leaf:
-        query = Query(
-            name=f"{self.name}/{len(self.leaves) + 1}",
-            text=tokens.original,
-            sources=sources,
-            predicates=predicates,
-            select=select,
-            emit=Emit.CHANGES,
-            every=self.clauses.every,
-            place=tokens.place(tokens.start),
-        )
-        self.leaves.append(query)
-        return Leaf(query)
+    def _window_join(
+        self, sources: tuple[Scan, ...], predicates: OnAndWhere, select: tuple[OutputColumn, ...]
+    ) -> Join:
+        self.joins += 1
+        return Join(sources, *predicates, select, name=f"{self.name}/{self.joins}")

@@ -1,4 +1,7 @@
-"""Selects with UNION, INTERSECT, EXCEPT and MINUS between them; INTERSECT binds more tightly than the others, as in DuckDB."""
+"""Selects with UNION, INTERSECT, EXCEPT and MINUS between them.
+
+INTERSECT binds more tightly than the others, as in DuckDB.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,9 @@ import pyarrow as pa
 import pyarrow.types as pat
 from sqlglot import Token
 
-from muntin.plan.pipeline import Combine, Node, SetOperation, SetOperator
-from muntin.plan.query import ColumnRef, Expression, OutputColumn, quote
+from muntin.plan.expression import ColumnRef, Expression, OutputColumn, quote
+from muntin.plan.node import Node
+from muntin.plan.nodes import Project, SetOperation, SetOperator
 from muntin.sql.lexer import Tokens, is_symbol, top_level, word
 from muntin.sql.probe import ask
 from muntin.sql.refusals import ends_operand
@@ -34,7 +38,7 @@ class Joint:
 
 
 def split_selects(tokens: Tokens) -> tuple[list[Tokens], list[Joint]]:
-    """The selects on the highest level, and the operators between them."""
+    """Return the selects on the highest level, and the operators between them."""
     operands, joints = [], []
     start = 0
     for index in top_level(tokens):
@@ -77,7 +81,7 @@ def _is_operator(tokens: Tokens, index: int) -> bool:
 def combine_selects(
     nodes: Sequence[Node], joints: Sequence[Joint], operands: Sequence[Tokens]
 ) -> Node:
-    """The node of selects with operators between them."""
+    """Return the node of selects with operators between them."""
     terms, loose = [nodes[0]], []
     factors: list[tuple[Joint, Node, Tokens]] = []
     for node, joint, tokens in zip(nodes[1:], joints, operands[1:], strict=True):
@@ -96,7 +100,10 @@ def combine_selects(
 
 
 def _fold(first: Node, rest: Sequence[tuple[Joint, Node, Tokens]]) -> Node:
-    """Combine nodes from left to right; runs of one associative operator become a tree of small depth."""
+    """Combine nodes from left to right.
+
+    Runs of one associative operator become a tree of small depth.
+    """
     result = first
     for operator, group in groupby(rest, key=lambda each: each[0].operator):
         run, types = [result], list(result.schema.types)
@@ -133,7 +140,7 @@ def _common_types(joint: Joint, left: Node, right: Node, tokens: Tokens) -> list
 def _common(
     joint: Joint, number: int, fields: tuple[pa.Field, pa.Field], tokens: Tokens
 ) -> pa.DataType:
-    """The type that a column has after both sides were made alike."""
+    """Return the type that a column has after both sides were made alike."""
     left, right = (field.type for field in fields)
     if left == right:
         return left
@@ -156,7 +163,7 @@ def _common(
 
 
 def _cast(node: Node, types: Sequence[pa.DataType]) -> Node:
-    """The node with columns of these types."""
+    """Return the node with columns of these types."""
     if list(node.schema.types) == list(types):
         return node
     columns = []
@@ -168,7 +175,7 @@ def _cast(node: Node, types: Sequence[pa.DataType]) -> Node:
             else f"CAST({quote(reference.flat)} AS {_sql_name(kind)})"
         )
         columns.append(OutputColumn(field.name, Expression(sql, (reference,), kind)))
-    return Combine((node,), (), tuple(columns))
+    return Project(node, (), tuple(columns))
 
 
 def _sql_name(kind: pa.DataType) -> str:

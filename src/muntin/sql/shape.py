@@ -1,6 +1,9 @@
-"""The parts of a select, as runs of tokens: its items, the entries of FROM with their windows and conditions, WHERE, GROUP BY, HAVING.
+"""The parts of a select, as runs of tokens.
 
-Window brackets and sub-selects belong to the entry of FROM they stand in and are taken out here; what is left is plain SQL.
+Its items, the entries of FROM with their windows and conditions, WHERE, GROUP BY, HAVING.
+
+Window brackets and sub-selects belong to the entry of FROM they stand in and are taken out here;
+what is left is plain SQL.
 """
 
 from __future__ import annotations
@@ -18,8 +21,10 @@ _ORDER = "Write SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ..., each once
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One entry of FROM: its name and alias, how it is joined to those before it, and its window with the brackets.
+class FromEntry:
+    """One entry of FROM.
+
+    Its name and alias, how it is joined to those before it, and its window with the brackets.
 
     For a sub-select, ``select`` is what stands in the parentheses, and ``tokens`` its alias alone.
     """
@@ -33,11 +38,15 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Shape:
-    """A select in its parts; ``plain`` is all of it without window brackets, and with the alias of a sub-select for the sub-select."""
+class SelectParts:
+    """A select in its parts.
+
+    ``plain`` is all of it without window brackets, and with the alias of a sub-select for the sub-
+    select.
+    """
 
     items: tuple[Tokens, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[FromEntry, ...]
     where: Tokens | None
     plain: Tokens
     distinct: bool = False
@@ -45,7 +54,7 @@ class Shape:
     having: Tokens | None = None
 
 
-def read_shape(tokens: Tokens) -> Shape:
+def read_shape(tokens: Tokens) -> SelectParts:
     """Cut a select into its parts, without judging what is in them."""
     if not len(tokens) or word(tokens[0]) != "SELECT":
         raise tokens.error(
@@ -86,7 +95,7 @@ def read_shape(tokens: Tokens) -> Shape:
                 "an expression is missing here",
                 "Write expressions with commas between them",
             )
-    return Shape(
+    return SelectParts(
         tuple(items),
         entries,
         parts.get("WHERE"),
@@ -97,7 +106,7 @@ def read_shape(tokens: Tokens) -> Shape:
     )
 
 
-def _read_entries(region: Tokens) -> tuple[Entry, ...]:
+def _read_entries(region: Tokens) -> tuple[FromEntry, ...]:
     entries = []
     start, join = 0, ""
     for index in [*top_level(region), len(region)]:
@@ -120,7 +129,7 @@ def _read_entries(region: Tokens) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
-def _read_entry(body: Tokens, join: str) -> Entry:
+def _read_entry(body: Tokens, join: str) -> FromEntry:
     top = top_level(body)
     on = next(
         (index for index in top if word(body[index]) in {"ON", "USING"} and index > 0), len(body)
@@ -128,18 +137,18 @@ def _read_entry(body: Tokens, join: str) -> Entry:
     window, rest = _cut_window(body.part(0, on))
     select, rest = _cut_select(rest)
     if on == len(body):
-        return Entry(rest, join, window, select=select)
+        return FromEntry(rest, join, window, select=select)
     condition = body.part(on + 1)
     if word(body[on]) == "ON":
-        return Entry(rest, join, window, on=condition, select=select)
+        return FromEntry(rest, join, window, on=condition, select=select)
     end = closing(condition, 0) if len(condition) and is_symbol(condition[0], "(") else None
     if end is None or end != len(condition) - 1:
         raise body.error(body[on], "USING needs a list of columns", "Write USING (column, ...)")
-    return Entry(rest, join, window, using=condition.part(1, end), select=select)
+    return FromEntry(rest, join, window, using=condition.part(1, end), select=select)
 
 
 def _cut_select(tokens: Tokens) -> tuple[Tokens | None, Tokens]:
-    """What stands in the parentheses of a sub-select, and its alias."""
+    """Return what stands in the parentheses of a sub-select, and its alias."""
     depth = 0
     while depth < len(tokens) and is_symbol(tokens[depth], "("):
         depth += 1
@@ -178,7 +187,7 @@ def _cut_window(tokens: Tokens) -> tuple[Tokens | None, Tokens]:
     )
 
 
-def _without_windows(tokens: Tokens, entries: tuple[Entry, ...]) -> Tokens:
+def _without_windows(tokens: Tokens, entries: tuple[FromEntry, ...]) -> Tokens:
     taken = {token.start for entry in entries if entry.window is not None for token in entry.window}
     for entry in entries:
         if entry.select is not None:

@@ -9,12 +9,12 @@ from sqlglot import Token
 from muntin.errors import SqlError
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Unbounded, Window
-from muntin.plan.query import Source
+from muntin.plan.nodes import Scan
 from muntin.sql.clauses import Clauses
 from muntin.sql.cursor import Cursor
 from muntin.sql.lexer import Tokens, is_symbol, is_text
 from muntin.sql.scope import describe, guess_name, list_names
-from muntin.sql.shape import Entry
+from muntin.sql.shape import FromEntry
 from muntin.sql.windows import Extent, read_bracket
 
 MOST_SOURCES = 16
@@ -22,10 +22,10 @@ MOST_SOURCES = 16
 
 
 def bind_sources(
-    entries: Sequence[Entry], clauses: Clauses, catalog: Catalog
-) -> tuple[Source, ...]:
-    """The sources of a query, in the order of FROM."""
-    sources: list[Source] = []
+    entries: Sequence[FromEntry], clauses: Clauses, catalog: Catalog
+) -> tuple[Scan, ...]:
+    """Return the sources of a query, in the order of FROM."""
+    sources: list[Scan] = []
     for entry in entries:
         source = bind_entry(entry, clauses, catalog)
         if any(known.alias.casefold() == source.alias.casefold() for known in sources):
@@ -53,9 +53,9 @@ def bind_sources(
 
 
 def bind_freshness(
-    clauses: Clauses, sources: Sequence[Source], tokens: Tokens
+    clauses: Clauses, sources: Sequence[Scan], tokens: Tokens
 ) -> tuple[tuple[int, Window], ...]:
-    """How old the rows of each stream may be, by its place in FROM."""
+    """Return how old the rows of each stream may be, by its place in FROM."""
     bound: dict[int, Window] = {}
     for alias, extent in clauses.freshness:
         if alias is None:
@@ -92,8 +92,8 @@ def bind_freshness(
     return tuple(sorted(bound.items()))
 
 
-def bind_entry(entry: Entry, clauses: Clauses, catalog: Catalog) -> Source:
-    """The source that an entry names, with its window."""
+def bind_entry(entry: FromEntry, clauses: Clauses, catalog: Catalog) -> Scan:
+    """Return the source that an entry names, with its window."""
     name, alias = _read_names(entry.tokens)
     relation = catalog.find(name.text)
     if relation is None:
@@ -106,8 +106,8 @@ def bind_entry(entry: Entry, clauses: Clauses, catalog: Catalog) -> Source:
                 f"table {relation.name} cannot have a window",
                 "Remove the brackets; all its rows count",
             )
-        return Source(shown, relation.name, stored=True, window=Unbounded(), schema=relation.schema)
-    return Source(
+        return Scan(shown, relation.name, stored=True, window=Unbounded(), schema=relation.schema)
+    return Scan(
         shown,
         relation.name,
         stored=False,
@@ -161,7 +161,7 @@ def _unknown_relation(name: Token, tokens: Tokens, catalog: Catalog) -> SqlError
     )
 
 
-def _window(entry: Entry, stream: Stream, clauses: Clauses, name: Token) -> Window:
+def _window(entry: FromEntry, stream: Stream, clauses: Clauses, name: Token) -> Window:
     if entry.window is None:
         if clauses.window is None:
             hint = f"Write {name.text} [RANGE 1 MINUTE] or {name.text} [ROWS 100], or end the query with WINDOW 1 MINUTE"
@@ -186,7 +186,7 @@ def _window(entry: Entry, stream: Stream, clauses: Clauses, name: Token) -> Wind
     return PartitionedWindow(tuple(found), window.rows)
 
 
-def check_condition(entry: Entry) -> None:
+def check_condition(entry: FromEntry) -> None:
     """Refuse a condition without JOIN, and a JOIN without condition."""
     conditional = entry.on is not None or entry.using is not None
     if entry.join in {"", ",", "CROSS JOIN"} and conditional:
@@ -201,7 +201,7 @@ def check_condition(entry: Entry) -> None:
         )
 
 
-def _freshness(source: Source, extent: Extent, tokens: Tokens) -> Window:
+def _freshness(source: Scan, extent: Extent, tokens: Tokens) -> Window:
     given, window = extent.window, source.window
     if isinstance(given, TimeWindow) != isinstance(window, TimeWindow):
         kind = "an interval" if isinstance(window, TimeWindow) else "a number of rows"

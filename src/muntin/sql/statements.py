@@ -7,7 +7,14 @@ import pyarrow as pa
 from muntin.errors import Place
 from muntin.model.catalog import Catalog
 from muntin.model.clock import parse_interval
-from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
+from muntin.plan.statement import (
+    CreateQuery,
+    CreateStream,
+    CreateTable,
+    DropStatement,
+    Set,
+    Statement,
+)
 from muntin.sql.cursor import Cursor, option_name, read_options, read_value
 from muntin.sql.lexer import Tokens, closing, is_symbol, split_commas, top_level, word
 from muntin.sql.pipelines import bind_standing
@@ -19,7 +26,7 @@ _COLUMNS = "Columns are written (name TYPE, ...)"
 
 
 def read_statement(tokens: Tokens, catalog: Catalog) -> Statement:
-    """The statement that the tokens between two semicolons stand for."""
+    """Return the statement that the tokens between two semicolons stand for."""
     cursor = Cursor(tokens)
     if cursor.match("CREATE"):
         return _read_create(cursor, catalog)
@@ -79,7 +86,7 @@ def _read_create(cursor: Cursor, catalog: Catalog) -> Statement:
 
 
 def _option_places(tokens: Tokens) -> dict[str, Place]:
-    """Return where each option of the last WITH of a sound statement stands, by its name in lower case."""
+    """Return the places of the options of the last WITH, by names in lower case."""
     places = [index for index in top_level(tokens)[:-1] if word(tokens[index]) == "WITH"]
     found = [index for index in places if is_symbol(tokens[index + 1], "(")]
     if not found:
@@ -121,14 +128,14 @@ def _read_columns(cursor: Cursor) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _read_drop(cursor: Cursor) -> Drop:
+def _read_drop(cursor: Cursor) -> DropStatement:
     kind = next((kind for kind in ("STREAM", "TABLE", "QUERY") if cursor.match(kind)), None)
     if kind is None:
         raise cursor.unexpected("STREAM, TABLE or QUERY", "Write DROP QUERY name")
     if_exists = cursor.match("IF", "EXISTS")
     name = cursor.name(f"the name of the {kind.lower()}").text
     cursor.end("Drop one thing at a time")
-    return Drop(kind.lower(), name, if_exists, cursor.tokens.place(cursor.tokens.start))
+    return DropStatement(kind.lower(), name, if_exists, cursor.tokens.place(cursor.tokens.start))
 
 
 def _read_set(cursor: Cursor) -> Set:

@@ -19,7 +19,7 @@ def make_stream(  # noqa: PLR0913 - these are the parts of a declaration, and SQ
     options: Options = (),
     place: Place | None = None,
 ) -> Stream:
-    """A stream that was checked.
+    """Return a stream that was checked.
 
     Parameters
     ----------
@@ -69,7 +69,10 @@ def make_stream(  # noqa: PLR0913 - these are the parts of a declaration, and SQ
 def make_table(
     name: str, schema: pa.Schema, options: Options = (), place: Place | None = None
 ) -> Table:
-    """A stored table that was checked; parameters and errors are those of :func:`make_stream`."""
+    """Return a stored table that was checked.
+
+    Parameters and errors are those of :func:`make_stream`.
+    """
     try:
         check_name(name, "the name of a table")
         check_columns(schema.names)
@@ -82,7 +85,7 @@ def make_table(
 
 
 def read_slack(stream: str, slack: object) -> int:
-    """The slack in microseconds, from an interval or a number of them."""
+    """Return the slack in microseconds, from an interval or a number of them."""
     if isinstance(slack, str):
         return parse_interval(slack)
     if isinstance(slack, bool) or not isinstance(slack, int) or slack >= AFTER_ALL:
@@ -94,7 +97,10 @@ def read_slack(stream: str, slack: object) -> int:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with encodings of a value taken off: dictionaries and views become what they stand for."""
+    """Return the schema with encodings of a value taken off.
+
+    Dictionaries and views become what they stand for.
+    """
     return pa.schema([field.with_type(_plain_type(field.type)) for field in schema])
 
 

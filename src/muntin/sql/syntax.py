@@ -1,7 +1,9 @@
-"""The select as sqlglot reads it: mistakes of syntax, the kinds and aliases of the items, and where columns stand.
+"""The select as sqlglot reads it.
 
-Only names are taken from sqlglot's tree. Expressions are never rendered from it, because that rewrites
-them: what reads ``j -> 'a' = 'b'`` one way in DuckDB reads another way in sqlglot.
+Mistakes of syntax, the kinds and aliases of the items, and where columns stand.
+
+Only names are taken from sqlglot's tree. Expressions are never rendered from it, because that
+rewrites them: what reads ``j -> 'a' = 'b'`` one way in DuckDB reads another way in sqlglot.
 """
 
 from __future__ import annotations
@@ -21,14 +23,17 @@ _NESTED = (exp.Query, exp.Subquery, exp.Table, exp.Exists)
 
 @dataclass(frozen=True)
 class ColumnUse:
-    """A column as written, ``alias.column.field`` say: its names and the offsets where they stand."""
+    """A column as written, ``alias.column.field`` say.
+
+    Its names and the offsets where they stand.
+    """
 
     names: tuple[str, ...]
     offsets: tuple[int, ...]
 
 
 def parse_select(tokens: Tokens) -> exp.Select:
-    """The tree of a plain select."""
+    """Return the tree of a plain select."""
     try:
         trees = DIALECT.parser(error_level=ErrorLevel.IMMEDIATE).parse(list(tokens), tokens.text)
     except ParseError as error:
@@ -67,7 +72,7 @@ def parse_select(tokens: Tokens) -> exp.Select:
 
 
 def find_columns(tree: exp.Select) -> dict[int, ColumnUse]:
-    """Every use of a column in expressions, by the offset where it begins."""
+    """Return every use of a column in expressions, by the offset where it begins."""
     uses: dict[int, ColumnUse] = {}
     for expression in _expressions(tree):
         for node, local in _walk(expression):
@@ -86,7 +91,10 @@ def find_columns(tree: exp.Select) -> dict[int, ColumnUse]:
 
 
 def _walk(root: exp.Expression) -> Iterator[tuple[exp.Expression, frozenset[str]]]:
-    """Yield the nodes of a tree, each with the parameters of the lambdas and comprehensions around it."""
+    """Yield the nodes of a tree, each with the parameters of the lambdas around it.
+
+    Comprehensions count as lambdas.
+    """
     stack: list[tuple[exp.Expression, frozenset[str]]] = [(root, frozenset())]
     while stack:
         node, local = stack.pop()
@@ -118,7 +126,7 @@ def _expressions(tree: exp.Select) -> Iterator[exp.Expression]:
 
 
 def _leading_names(node: exp.Expression) -> list[exp.Identifier]:
-    """The identifiers that a column, or a chain of dots such as ``alias.column.lower()``, begins with."""
+    """Return the leading identifiers of a column or of a chain such as ``alias.column.lower()``."""
     if isinstance(node, exp.Dot):
         base = _chain(node.this) or []
         return (
@@ -130,7 +138,7 @@ def _leading_names(node: exp.Expression) -> list[exp.Identifier]:
 
 
 def _chain(node: exp.Expression) -> list[exp.Identifier] | None:
-    """The identifiers of a node that is nothing but identifiers and dots."""
+    """Return the identifiers of a node that is nothing but identifiers and dots."""
     if isinstance(node, exp.Identifier):
         return [node]
     if isinstance(node, exp.Column):
@@ -142,7 +150,7 @@ def _chain(node: exp.Expression) -> list[exp.Identifier] | None:
 
 
 def _translate(error: ParseError, tokens: Tokens) -> SqlError:
-    """The complaint of sqlglot in our words, at the token it is about."""
+    """Return the complaint of sqlglot in our words, at the token it is about."""
     detail = error.errors[0] if error.errors else {}
     token = _blamed(detail.get("line"), detail.get("col"), tokens)
     text = tokens.source(token)

@@ -1,7 +1,8 @@
-"""The types of a query's expressions, found by running them all in DuckDB, once, over a single row of NULLs.
+"""The types of expressions, found by running all of them once in DuckDB over a row of NULLs.
 
-A row is better than none: a constant that cannot be what its place demands, ``ts > '2026-13-01'``, fails
-here and not when the first row arrives. What fails only because the row is NULL is not held against it.
+A row is better than none: a constant that cannot be what its place demands, ``ts > '2026-13-01'``,
+fails here and not when the first row arrives. What fails only because the row is NULL is not held
+against it.
 
 Nothing runs before DuckDB's own parse of it has been checked against what is allowed.
 """
@@ -18,10 +19,10 @@ import pyarrow as pa
 from muntin.errors import SqlError
 from muntin.expressions.allowed import ALLOWED
 from muntin.expressions.validator import NotAllowedError, select_text
-from muntin.plan.query import ColumnRef, Expression, quote
+from muntin.plan.expression import ColumnRef, Expression, quote
 from muntin.sql.functions import why_refused
 from muntin.sql.probe import DuckRefusalError, ask, check
-from muntin.sql.scope import Scope
+from muntin.sql.scope import NameScope
 from muntin.sql.types import UNSUPPORTED_HINT, unsupported_type
 from muntin.sql.writer import Draft, plain_text
 
@@ -39,9 +40,9 @@ class Condition:
 
 
 def find_types(
-    outputs: Sequence[Draft], conditions: Sequence[Condition], scope: Scope
+    outputs: Sequence[Draft], conditions: Sequence[Condition], scope: NameScope
 ) -> Mapping[str, pa.DataType]:
-    """The types of all expressions, by their text."""
+    """Return the types of all expressions, by their text."""
     types: dict[str, pa.DataType] = {}
     unknown: dict[str, Draft] = {}
     for draft in (
@@ -67,11 +68,11 @@ def find_types(
 
 
 def typed(draft: Draft, types: Mapping[str, pa.DataType]) -> Expression:
-    """The expression with its type."""
+    """Return the expression with its type."""
     return Expression(draft.sql, draft.references, types[draft.sql])
 
 
-def _check_allowed(drafts: Sequence[Draft], scope: Scope) -> None:
+def _check_allowed(drafts: Sequence[Draft], scope: NameScope) -> None:
     """Refuse expressions that DuckDB must not run."""
     columns = {reference.flat for draft in drafts for reference in draft.references}
     try:
@@ -112,11 +113,11 @@ def _check_type(draft: Draft, kind: pa.DataType) -> None:
         raise draft.tokens.error(draft.tokens.start, fact, UNSUPPORTED_HINT)
 
 
-def _column_type(reference: ColumnRef, scope: Scope) -> pa.DataType:
+def _column_type(reference: ColumnRef, scope: NameScope) -> pa.DataType:
     return scope.sources[reference.source].schema.field(reference.column).type
 
 
-def _run(drafts: Sequence[Draft], scope: Scope, rows: int) -> pa.Table:
+def _run(drafts: Sequence[Draft], scope: NameScope, rows: int) -> pa.Table:
     references = dict.fromkeys(reference for draft in drafts for reference in draft.references)
     columns = {
         reference.flat: pa.nulls(rows, _column_type(reference, scope)) for reference in references
@@ -127,8 +128,11 @@ def _run(drafts: Sequence[Draft], scope: Scope, rows: int) -> pa.Table:
     return result
 
 
-def _run_types(drafts: Sequence[Draft], scope: Scope, rows: int) -> list[pa.DataType]:
-    """Return the types of the expressions. DuckDB's optimizer is quadratic in their number, so they run in groups."""
+def _run_types(drafts: Sequence[Draft], scope: NameScope, rows: int) -> list[pa.DataType]:
+    """Return the types of the expressions.
+
+    DuckDB's optimizer is quadratic in their number, so they run in groups.
+    """
     starts = range(0, len(drafts), _GROUP)
     return [
         kind
@@ -137,7 +141,7 @@ def _run_types(drafts: Sequence[Draft], scope: Scope, rows: int) -> list[pa.Data
     ]
 
 
-def _find_types_apart(drafts: Sequence[Draft], scope: Scope) -> dict[str, pa.DataType]:
+def _find_types_apart(drafts: Sequence[Draft], scope: NameScope) -> dict[str, pa.DataType]:
     """Return the types of expressions that need not work for NULL if they read columns."""
     types: dict[str, pa.DataType] = {}
     for rows, group in (
@@ -154,7 +158,7 @@ def _find_types_apart(drafts: Sequence[Draft], scope: Scope) -> dict[str, pa.Dat
 
 
 def _failing(
-    drafts: Sequence[Draft], scope: Scope, rows: int
+    drafts: Sequence[Draft], scope: NameScope, rows: int
 ) -> Iterator[tuple[Draft, DuckRefusalError]]:
     """Find the expressions that fail, by halves: a few among many take only a few runs."""
     if not drafts:
@@ -170,7 +174,7 @@ def _failing(
         yield from _failing(drafts[middle:], scope, rows)
 
 
-def _check_constants(conditions: Sequence[Condition], scope: Scope) -> None:
+def _check_constants(conditions: Sequence[Condition], scope: NameScope) -> None:
     """Refuse comparisons with a constant that cannot be compared with the other side."""
     others: dict[str, Draft] = {}
     wholes: dict[str, Draft] = {}
@@ -184,14 +188,14 @@ def _check_constants(conditions: Sequence[Condition], scope: Scope) -> None:
             raise _error(draft, refusal, scope) from refusal
 
 
-def _value(draft: Draft, scope: Scope) -> Any:
+def _value(draft: Draft, scope: NameScope) -> Any:
     try:
         return _run([draft], scope, rows=1).column(0)[0].as_py()
     except DuckRefusalError:
         return draft
 
 
-def _error(draft: Draft, refusal: DuckRefusalError, scope: Scope) -> SqlError:
+def _error(draft: Draft, refusal: DuckRefusalError, scope: NameScope) -> SqlError:
     """DuckDB's words about an expression, with the names that the user knows."""
     fact, advice = refusal.fact, refusal.advice
     for reference in sorted(draft.references, key=lambda known: -len(known.flat)):

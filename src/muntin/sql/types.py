@@ -37,7 +37,7 @@ _CONSTRAINTS = {
 
 
 def arrow_type(sql_type: str) -> pa.DataType:
-    """The Arrow type of a SQL type.
+    """Return the Arrow type of a SQL type.
 
     Parameters
     ----------
@@ -62,7 +62,9 @@ def arrow_type(sql_type: str) -> pa.DataType:
 
 
 def unsupported_type(kind: pa.DataType) -> str | None:
-    """Return the SQL name of a type, or of a type inside it, whose values cannot be kept; None if there is none.
+    """Return the SQL name of a type, or of a type inside it, whose values cannot be kept.
+
+    None if there is none.
 
     >>> unsupported_type(pa.list_(pa.sparse_union([pa.field("a", pa.int64())])))
     'UNION'
@@ -100,7 +102,7 @@ def _read_type(sql_type: str) -> pa.DataType:
 
 
 def build_schema(columns: Mapping[str, str]) -> pa.Schema:
-    """The Arrow schema of columns given with their SQL types.
+    """Return the Arrow schema of columns given with their SQL types.
 
     Parameters
     ----------
@@ -135,7 +137,10 @@ def check_columns(names: Iterable[str]) -> None:
 
 
 def add_column(name: str, seen: dict[str, str]) -> None:
-    """Refuse a name that is taken or reserved; ``seen`` holds the names so far, by their folded form."""
+    """Refuse a name that is taken or reserved.
+
+    ``seen`` holds the names so far, by their folded form.
+    """
     check_text(name, "the name of a column", "Give every column a name")
     if not name:
         raise InputError("a column has an empty name", hint="Give every column a name")
@@ -152,7 +157,10 @@ def add_column(name: str, seen: dict[str, str]) -> None:
 
 
 def _is_plain(tokens: Tokens) -> bool:
-    """Whether the text is made of words, numbers and balanced parentheses, so that it cannot reach out of a CAST."""
+    """Return whether the text is only words, numbers and balanced parentheses.
+
+    Then it cannot reach out of a CAST.
+    """
     depth = 0
     for token in tokens:
         depth += (token.text in {"(", "["}) - (token.text in {")", "]"})

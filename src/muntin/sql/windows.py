@@ -1,6 +1,7 @@
 """Intervals, numbers of rows, and the windows made of them, as users write them.
 
-``1 MINUTE``, ``1.5 SECONDS``, ``1 HOUR 30 MINUTES``, ``'1 hour 30 minutes'``, ``INTERVAL '5' SECOND``, ``5000 ROWS``.
+``1 MINUTE``, ``1.5 SECONDS``, ``1 HOUR 30 MINUTES``, ``'1 hour 30 minutes'``, ``INTERVAL '5'
+SECOND``, ``5000 ROWS``.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Extent:
 
 
 def begins_extent(token: Token | None) -> bool:
-    """Whether an interval or a number of rows can begin with this token."""
+    """Return whether an interval or a number of rows can begin with this token."""
     if token is None:
         return False
     return (
@@ -40,7 +41,7 @@ def begins_extent(token: Token | None) -> bool:
 
 
 def read_extent(cursor: Cursor, what: str) -> Extent:
-    """An interval or ``n ROWS``."""
+    """Return an interval or ``n ROWS``."""
     start = cursor.index
     if is_count(cursor):
         text, token = cursor.number(what)
@@ -52,7 +53,7 @@ def read_extent(cursor: Cursor, what: str) -> Extent:
 
 
 def is_count(cursor: Cursor) -> bool:
-    """Whether a number of rows comes next, not an interval."""
+    """Return whether a number of rows comes next, not an interval."""
     token = cursor.look()
     ahead = 1 if token is not None and (is_symbol(token, "-") or is_symbol(token, "+")) else 0
     number, unit = cursor.look(ahead), cursor.look(ahead + 1)
@@ -65,7 +66,10 @@ def is_count(cursor: Cursor) -> bool:
 
 
 def read_interval(cursor: Cursor, what: str) -> tuple[int, Token]:
-    """The microseconds of an interval, which must be more than none, and the token to blame for it."""
+    """Return the microseconds of an interval.
+
+    It must be more than none, and the token to blame for it.
+    """
     cursor.match("INTERVAL")
     token = cursor.take(f"an interval for {what}", INTERVAL_HINT)
     pieces = []
@@ -94,7 +98,7 @@ def read_interval(cursor: Cursor, what: str) -> tuple[int, Token]:
 def read_bracket(
     tokens: Tokens,
 ) -> tuple[TimeWindow | RowsWindow | PartitionedWindow, tuple[Token, ...]]:
-    """The window written in a pair of brackets, and the tokens of the columns it is partitioned by."""
+    """Return the window in a pair of brackets, and the tokens of its PARTITION BY columns."""
     cursor = Cursor(tokens.part(1, len(tokens) - 1))
     columns: list[Token] = []
     window: TimeWindow | RowsWindow | PartitionedWindow

@@ -1,6 +1,9 @@
-"""Expressions in the form the rest of Muntin computes with: the user's tokens, columns under their flat names.
+"""Expressions in the form the rest of Muntin computes with.
 
-The text is that of the user but for spaces, comments and columns, so DuckDB reads what the user meant.
+The user's tokens, columns under their flat names.
+
+The text is that of the user but for spaces, comments and columns, so DuckDB reads what the user
+meant.
 """
 
 from __future__ import annotations
@@ -10,10 +13,10 @@ from dataclasses import dataclass
 
 from sqlglot import Token, TokenType
 
-from muntin.plan.query import ColumnRef, quote
+from muntin.plan.expression import ColumnRef, quote
 from muntin.sql.lexer import Tokens, is_number, is_symbol, is_text, word
 from muntin.sql.refusals import ends_operand
-from muntin.sql.scope import Scope
+from muntin.sql.scope import NameScope
 from muntin.sql.syntax import ColumnUse
 
 _BINARY = {
@@ -57,8 +60,8 @@ class Writer:
 
     uses: Mapping[int, ColumnUse]
 
-    def write(self, tokens: Tokens, scope: Scope) -> Draft:
-        """The expression with its columns resolved."""
+    def write(self, tokens: Tokens, scope: NameScope) -> Draft:
+        """Return the expression with its columns resolved."""
         pieces: list[tuple[str, Token, Token]] = []
         references: dict[ColumnRef, None] = {}
         index = 0
@@ -82,7 +85,7 @@ class Writer:
 
 
 def plain_text(tokens: Tokens) -> str:
-    """The expression as the user wrote it, with even spaces and no comments."""
+    """Return the expression as the user wrote it, with even spaces and no comments."""
     return _join([(tokens.source(token), token, token) for token in tokens])
 
 
@@ -101,7 +104,10 @@ def _join(pieces: list[tuple[str, Token, Token]]) -> str:
 
 
 def _has_gap(before: Token, after: Token, *, unary: bool) -> bool:
-    """Whether a space stands between two tokens; ``unary`` tells whether the first is a sign and not an operator."""
+    """Return whether a space stands between two tokens.
+
+    ``unary`` tells whether the first is a sign and not an operator.
+    """
     adjacent = before.end + 1 == after.start
     if is_symbol(before, "*") and is_symbol(after, ")"):
         return False

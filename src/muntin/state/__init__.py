@@ -1,4 +1,4 @@
 """What operators remember: the stream log, the window stores of a join, partitions.
 
-Each tells its size. State knows nothing of queries, SQL or results. Imports model and kernels.
+Each reports its size. State does not depend on queries, SQL or results. Imports model and kernels.
 """

@@ -3,7 +3,7 @@
 A row further ahead of its stream than the limit is almost always garbage, and time that has moved
 never moves back: taking it would make every later row late. Such rows are set aside. Because the
 garbage may also be the *old* row that came first, the tenth of ten consecutive rows that are too
-far ahead is taken, and the stream goes on from there.
+far ahead is taken, and the stream continues from there.
 
 The decision depends on the order of rows alone, not on a clock or on how rows are cut into pushes.
 On Spark no order exists between the tasks of a batch, so there a batch is decided as a unit, from
@@ -32,7 +32,10 @@ _PIECE = 256
 
 @dataclass
 class AdvanceLimit:
-    """The state of the decision for one stream: the newest time taken, and how many rows in a row were ahead."""
+    """The state of the decision for one stream.
+
+    The newest time taken, and how many rows in a row were ahead.
+    """
 
     newest: int = BEFORE_ALL
     ahead: int = 0
@@ -62,7 +65,9 @@ class AdvanceLimit:
     def _take_run(
         self, times: Times, start: int, limit: int, reached: int, inside: npt.NDArray[np.bool_]
     ) -> int:
-        """Take the rows in range from ``start`` on, and the run of rows ahead after them; return where that ends.
+        """Take the rows in range from ``start`` on, and the run of rows ahead after them.
+
+        Returns where that run ends.
 
         Pieces double, so a run costs as much as it is long.
         """

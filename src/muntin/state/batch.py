@@ -22,17 +22,17 @@ class Batch:
         return len(self.times)
 
     def part(self, start: int, stop: int) -> Batch:
-        """Rows ``start`` to ``stop - 1``, without a copy."""
+        """Return rows ``start`` to ``stop - 1``, without a copy."""
         return Batch(
             self.rows.slice(start, stop - start), self.times[start:stop], self.arrivals[start:stop]
         )
 
     def take(self, order: npt.NDArray[np.int64]) -> Batch:
-        """The rows at the given indexes."""
+        """Return the rows at the given indexes."""
         return Batch(self.rows.take(pa.array(order)), self.times[order], self.arrivals[order])
 
     def sorted(self) -> Batch:
-        """The rows in the order of time, ties as they stand."""
+        """Return the rows in the order of time, ties as they stand."""
         if len(self) < 2 or bool((self.times[1:] >= self.times[:-1]).all()):
             return self
         return self.take(np.argsort(self.times, kind="stable"))

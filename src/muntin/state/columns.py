@@ -1,7 +1,8 @@
 """Taking values at many places out of a column that lies in many Arrow chunks.
 
-Arrow's own ``take`` looks for the chunk of every index by bisection, which on windows of many segments costs more than
-the join. For columns of fixed width without NULLs a kernel does it by a coarse table; for all others Arrow does.
+Arrow's own ``take`` looks for the chunk of every index by bisection, which on windows of many
+segments costs more than the join. For columns of fixed width without NULLs a kernel does it by a
+coarse table; for all others Arrow does.
 """
 
 from __future__ import annotations
@@ -22,26 +23,29 @@ _KERNELS: dict[int, tuple[Callable[..., None], type[np.signedinteger]]] = {
 _FEW = 4
 """So many chunks are not few any more."""
 _SPARSE = 11
-"""Arrow puts few chunks together before it takes from them, which pays unless it is for fewer values than a share of so many."""
+"""Arrow concatenates few chunks before it takes from them; that pays above this share of values."""
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """How the rows of a table are cut: ``starts`` of the pieces, and for each block of ranks the first piece in it."""
+    """How the rows of a table are cut.
+
+    ``starts`` of the pieces, and for each block of ranks the first piece in it.
+    """
 
     starts: npt.NDArray[np.int64]
     table: npt.NDArray[np.int64]
 
     @classmethod
     def of(cls, lengths: Sequence[int]) -> Pieces:
-        """The pieces of the given lengths."""
+        """Return the pieces of the given lengths."""
         starts = np.cumsum([0, *lengths]).astype(np.int64)
         blocks = np.arange((int(starts[-1]) >> BLOCK_BITS) + 1, dtype=np.int64) << BLOCK_BITS
         return cls(starts, np.searchsorted(starts, blocks, side="right") - 1)
 
 
 def take(column: pa.ChunkedArray, ranks: npt.NDArray[np.int64]) -> pa.ChunkedArray:
-    """The values of a column at the given places."""
+    """Return the values of a column at the given places."""
     kind = column.type
     width = kind.bit_width if _is_plain(kind) else 0
     together = column.num_chunks < 2 or (
@@ -63,7 +67,10 @@ def take(column: pa.ChunkedArray, ranks: npt.NDArray[np.int64]) -> pa.ChunkedArr
 def gather_numbers(
     pieces: Sequence[npt.NDArray[np.int64]], ranks: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """The numbers at the given places of an array that lies in pieces; none of them is empty."""
+    """Return the numbers at the given places of an array that lies in pieces.
+
+    None of them is empty.
+    """
     pieces = [np.ascontiguousarray(piece) for piece in pieces]
     cut = Pieces.of([len(piece) for piece in pieces])
     out = np.empty(len(ranks), np.int64)
@@ -78,12 +85,15 @@ def gather_numbers(
 
 
 def take_rows(table: pa.Table, ranks: npt.NDArray[np.int64]) -> pa.Table:
-    """The rows of a table at the given places."""
+    """Return the rows of a table at the given places."""
     return pa.table([take(column, ranks) for column in table.columns], schema=table.schema)
 
 
 def _take_by_arrow(column: pa.ChunkedArray, ranks: npt.NDArray[np.int64]) -> pa.ChunkedArray:
-    """Arrow's ``take``; where the texts of all values are more than one chunk can hold, in several."""
+    """Arrow's ``take``.
+
+    Where the texts of all values are more than one chunk can hold, in several.
+    """
     try:
         return column.take(pa.array(ranks))
     except pa.ArrowInvalid:

@@ -1,6 +1,7 @@
 """Matches of a join that are remembered until they end, as the positions of their members.
 
-Invariant: every match that was put in is taken out once, by the first call that comes to its end. O(1) a match.
+Invariant: every match that was put in is taken out once, by the first call that comes to its end.
+O(1) a match.
 """
 
 from __future__ import annotations
@@ -27,11 +28,14 @@ _LEAST = 1 << 10
 _A_SLOT = 4
 """Entries for each slot of the wheel."""
 _SPARE = 8
-"""When there is room for so many times the matches, it becomes smaller."""
+"""The wheel shrinks when it has room for this many times its matches."""
 
 
 class Endings:
-    """Matches over so many ``sources``, which end within about ``horizon`` of when they come; more is possible, and slower."""
+    """Matches over ``sources`` sources, which end within about ``horizon`` of when they come.
+
+    More is possible, and slower.
+    """
 
     def __init__(self, sources: int, horizon: int) -> None:
         self._words = MEMBERS + sources
@@ -62,7 +66,9 @@ class Endings:
         )
 
     def pop(self, until: int) -> tuple[Integers, Integers]:
-        """The ends and positions of all that end up to an instant, those of one end in the order in which they came.
+        """Return the ends and positions of all that end up to an instant.
+
+        Those of one end are in the order in which they came.
 
         The arrays are valid until the next call.
         """
@@ -103,7 +109,7 @@ class Endings:
         self._ends, self._positions = ends, positions
 
     def _resize(self, capacity: int) -> None:
-        """Move everything into a wheel for so many matches."""
+        """Move everything into a wheel for ``matches`` matches."""
         slots = 1 << max(capacity // _A_SLOT, 1).bit_length()
         entries = np.empty((capacity, self._words), np.int64)
         heads, tails = np.full(slots, NONE, np.int64), np.full(slots, NONE, np.int64)
@@ -113,6 +119,6 @@ class Endings:
         self._entries, self._heads, self._tails = entries, heads, tails
 
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """Return the bytes of all arrays."""
         arrays = (self._entries, self._heads, self._tails, self._ends, self._positions)
         return sum(array.nbytes for array in arrays)

@@ -1,6 +1,6 @@
-"""The ends of groups: of the duplicates that stay longest on either side, and the end that was said of each.
+"""The ends of groups: of the longest-lived duplicates on either side, and as last reported.
 
-Invariant: a group that is in the result has an end said of it that is not before now.
+Invariant: the reported end of a group that is in the result is not before now.
 """
 
 from __future__ import annotations
@@ -8,19 +8,23 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from muntin.kernels.distinct_changes import UNSAID, report_slots
+from muntin.kernels.distinct_changes import UNSAID, ChangeArrays, EndArrays, report_slots
 from muntin.state.group_table import Integers, Slots, grown
 
 
 class GroupEnds:
-    """What was said of groups; ``rule`` is how an end follows from those of both sides, see :mod:`muntin.kernels.distinct_changes`."""
+    """What was said of groups.
+
+    ``rule`` is how an end follows from those of both sides, see
+    :mod:`muntin.kernels.distinct_changes`.
+    """
 
     def __init__(self, rule: int) -> None:
         self._rule = rule
         self._left, self._right, self._said = (np.full(0, UNSAID, np.int64) for _ in range(3))
 
     def reserve(self, capacity: int) -> None:
-        """Make room for so many groups."""
+        """Make room for ``capacity`` groups."""
         if len(self._said) < capacity:
             self._left, self._right, self._said = (
                 grown(array, capacity, UNSAID) for array in (self._left, self._right, self._said)
@@ -33,12 +37,15 @@ class GroupEnds:
         lefts: npt.NDArray[np.bool_],
         present: npt.NDArray[np.bool_],
     ) -> tuple[Integers, Integers]:
-        """Signs (0: nothing) and ends of what is to be said of slots; changes are given by times, signs and ends."""
+        """Signs (0: nothing) and ends of what is to be said of slots.
+
+        Changes are given by times, signs and ends.
+        """
         times, signs, ends = changes
         out_signs, out_ends = np.zeros(len(slots), np.int64), np.zeros(len(slots), np.int64)
         report_slots(
-            slots.groups, signs, ends, lefts, times, slots.run_rows, slots.run_slots, slots.slot_groups, present, self._rule,
-            self._left, self._right, self._said, out_signs, out_ends,
+            slots.arrays, ChangeArrays(times, signs, ends, lefts), present, self._rule,
+            EndArrays(self._left, self._right, self._said), out_signs, out_ends,
         )  # fmt: skip
         return out_signs, out_ends
 
@@ -48,5 +55,5 @@ class GroupEnds:
             array[groups] = UNSAID
 
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
+        """Return the bytes of the arrays."""
         return self._left.nbytes + self._right.nbytes + self._said.nbytes

@@ -1,7 +1,7 @@
 """The least and greatest values of groups whose rows leave in the order in which they came.
 
-Invariant: of each question a group keeps the values that can still become the answer, in the order of their rows. O(1) a row
-amortised; about ln(n) values are kept of n random ones.
+Invariant: of each question a group keeps the values that can still become the answer, in the order
+of their rows. O(1) a row amortised; about ln(n) values are kept of n random ones.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from muntin.kernels.monotonic_queue import (
     PER_GROUP,
     PER_QUEUE,
     ROOM,
+    ExtremeQueues,
     extreme_slots,
     forget_extremes,
 )
@@ -28,7 +29,10 @@ _FIRST = 1 << 10
 
 
 class GroupExtremes:
-    """Answers to questions about least and greatest values; does for rows in order what GroupValues does for all."""
+    """Answers to questions about least and greatest values.
+
+    Does for rows in order what GroupValues does for all.
+    """
 
     def __init__(self, questions: Sequence[Question]) -> None:
         self._kinds = np.array([question.kind for question in questions], np.int64)
@@ -38,25 +42,28 @@ class GroupExtremes:
         self._queues = np.zeros((0, PER_GROUP + len(questions) * PER_QUEUE), np.int64)
 
     def reserve(self, capacity: int) -> None:
-        """Make room for so many groups."""
+        """Make room for ``capacity`` groups."""
         if len(self._queues) < capacity:
             self._queues = grown(self._queues, capacity)
 
     def add(self, slots: Slots, weights: Integers, values: Integers) -> Integers:
-        """Let values come (weight +1) and the oldest ones leave (-1); a row for each question, as GroupValues gives it."""
+        """Add values (weight +1) and remove the oldest (-1).
+
+        A row for each question, as GroupValues gives it.
+        """
         out = np.empty((len(self._kinds), 2 * len(slots)), np.int64)
         run, row = 0, -1
         while True:
+            queues = ExtremeQueues(self._pool, self._sizes, self._queues)
             run, row = extreme_slots(
-                slots.groups, weights, values, slots.run_rows, slots.run_slots, slots.slot_groups, self._pool, self._sizes, self._queues,
-                self._kinds, run, row, out,
-            )  # fmt: skip
+                slots.arrays, weights, values, queues, self._kinds, run, row, out
+            )
             if run == len(slots.run_rows) - 1:
                 return out
             self._pool = grown(self._pool, 2 * len(self._pool))
 
     def _places(self, question: int) -> Integers:
-        """The places of the pool that hold the values for a question."""
+        """Return the places of the pool that hold the values for a question."""
         queue = self._queues[
             :, PER_GROUP + question * PER_QUEUE : PER_GROUP + (question + 1) * PER_QUEUE
         ]
@@ -71,7 +78,7 @@ class GroupExtremes:
         return ~found if self._kinds[question] == GREATEST else found
 
     def __len__(self) -> int:
-        """How many values are kept."""
+        """Return how many values are kept."""
         return int(
             sum(
                 self._queues[:, PER_GROUP + question * PER_QUEUE + HELD].sum()
@@ -80,13 +87,16 @@ class GroupExtremes:
         )
 
     def known(self) -> Integers:
-        """All values that are kept, ascending."""
+        """Return all values that are kept, ascending."""
         return np.unique(
             np.concatenate([self._values(question) for question in range(len(self._kinds))])
         )
 
     def rename(self, before: Integers, after: Integers) -> None:
-        """Let other integers stand for the values; ``before`` is ascending and ``after`` in the same order, so order stays as it is."""
+        """Replace the integers that represent values.
+
+        ``before`` is ascending and ``after`` in the same order, so order stays as it is.
+        """
         for question, kind in enumerate(self._kinds):
             renamed = after[np.searchsorted(before, self._values(question))]
             self._pool[self._places(question), 0] = ~renamed if kind == GREATEST else renamed
@@ -96,5 +106,5 @@ class GroupExtremes:
         forget_extremes(groups, self._pool, self._sizes, self._queues, len(self._kinds))
 
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
+        """Return the bytes of the arrays."""
         return self._pool.nbytes + self._queues.nbytes

@@ -1,7 +1,8 @@
 """Counts and exact sums for each group.
 
-Invariant: a sum is that of the values added and not taken away, exactly. So a window that slides over a million rows ends
-with the same sum as one that saw the last rows only. O(1) a row, plus the limbs of a sum for each slot.
+Invariant: a sum is that of the values added and not taken away, exactly. So a window that slides
+over a million rows ends with the same sum as one that saw the last rows only. O(1) a row, plus the
+limbs of a sum for each slot.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from muntin.kernels.exact_sum import real_slots, sum_slots
+from muntin.kernels.exact_sum import LimbArrays, real_slots, sum_slots
 from muntin.kernels.group_ids import count_slots
 from muntin.state.group_table import Integers, Slots, grown
 
@@ -20,20 +21,20 @@ Reals = npt.NDArray[np.float64]
 _NOTHING = np.empty(0, np.int64)
 _LEAST_EXPONENT = -1074
 _HEADROOM = 3
-"""Limbs above the greatest number: two that it reaches into, and one for the carries of 2^31 such numbers."""
+"""Limbs above the greatest number: two that it reaches into, one for the carries of 2^31."""
 
 
 class PerGroup(Protocol):
     """What is kept for each group."""
 
     def reserve(self, capacity: int) -> None:
-        """Make room for so many groups."""
+        """Make room for ``capacity`` groups."""
 
     def forget(self, groups: Integers) -> None:
         """Make groups as if they had never been."""
 
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """Return the bytes of all arrays."""
 
 
 class GroupCounts:
@@ -43,22 +44,14 @@ class GroupCounts:
         self._counts = np.zeros(0, np.int64)
 
     def reserve(self, capacity: int) -> None:
-        """Make room for so many groups."""
+        """Make room for ``capacity`` groups."""
         if len(self._counts) < capacity:
             self._counts = grown(self._counts, capacity)
 
     def add(self, slots: Slots, weights: Integers) -> Integers:
         """Add weights; what each slot had before and has after, side by side."""
         out = np.empty(2 * len(slots), np.int64)
-        count_slots(
-            slots.groups,
-            weights,
-            slots.run_rows,
-            slots.run_slots,
-            slots.slot_groups,
-            self._counts,
-            out,
-        )
+        count_slots(slots.arrays, weights, self._counts, out)
         return out
 
     def forget(self, groups: Integers) -> None:
@@ -66,35 +59,28 @@ class GroupCounts:
         self._counts[groups] = 0
 
     def nbytes(self) -> int:
-        """Bytes of the array."""
+        """Return the bytes of the array."""
         return self._counts.nbytes
 
 
 class WholeSums:
-    """A sum of whole numbers for each group, in three words."""
+    """A sum of integers per group, in three words."""
 
     def __init__(self) -> None:
         self._sums = np.zeros((0, 3), np.int64)
 
     def reserve(self, capacity: int) -> None:
-        """Make room for so many groups."""
+        """Make room for ``capacity`` groups."""
         if len(self._sums) < capacity:
             self._sums = grown(self._sums, capacity)
 
     def add(self, slots: Slots, weights: Integers, low: Integers, high: Integers) -> Integers:
-        """Add numbers of two words with weights +1, -1 and 0; rows of three words, before and after, side by side."""
+        """Add numbers of two words with weights +1, -1 and 0.
+
+        Rows of three words, before and after, side by side.
+        """
         out = np.empty((2 * len(slots), 3), np.int64)
-        sum_slots(
-            slots.groups,
-            weights,
-            low,
-            high,
-            slots.run_rows,
-            slots.run_slots,
-            slots.slot_groups,
-            self._sums,
-            out,
-        )
+        sum_slots(slots.arrays, weights, low, high, self._sums, out)
         return out
 
     def forget(self, groups: Integers) -> None:
@@ -102,12 +88,12 @@ class WholeSums:
         self._sums[groups] = 0
 
     def nbytes(self) -> int:
-        """Bytes of the array."""
+        """Return the bytes of the array."""
         return self._sums.nbytes
 
 
 class RealSums:
-    """A sum of floating-point numbers for each group, in as many limbs as the numbers seen so far need."""
+    """A sum of floating-point numbers per group, in as many limbs as the numbers so far need."""
 
     def __init__(self) -> None:
         self._base = 0
@@ -115,7 +101,7 @@ class RealSums:
         self._specials = np.zeros((0, 3), np.int64)
 
     def reserve(self, capacity: int) -> None:
-        """Make room for so many groups."""
+        """Make room for ``capacity`` groups."""
         if len(self._limbs) < capacity:
             self._limbs = grown(self._limbs, capacity)
             self._specials = grown(self._specials, capacity)
@@ -125,17 +111,16 @@ class RealSums:
     ) -> Reals:
         """Add numbers with weights +1, -1 and 0; ``more`` has second parts of them.
 
-        Rows of two numbers, before and after, side by side: the sum rounded, and what is then left of it.
+        Rows of two numbers, before and after, side by side: the sum rounded, and what is then left
+        of it.
         """
         for numbers in (values, more):
             if numbers is not None:
                 self._widen(numbers)
         out = np.empty((2 * len(slots), 2), np.float64)
-        real_slots(
-            slots.groups, weights, values.view(np.int64), _NOTHING if more is None else more.view(np.int64), self._base,
-            slots.run_rows, slots.run_slots, slots.slot_groups, self._limbs, self._specials,
-            np.empty(self._limbs.shape[1], np.int64), out,
-        )  # fmt: skip
+        second = _NOTHING if more is None else more.view(np.int64)
+        sums = LimbArrays(self._limbs, self._specials, np.empty(self._limbs.shape[1], np.int64))
+        real_slots(slots.arrays, weights, values.view(np.int64), second, self._base, sums, out)
         return out
 
     def _widen(self, values: Reals) -> None:
@@ -163,5 +148,5 @@ class RealSums:
         self._specials[groups] = 0
 
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
+        """Return the bytes of the arrays."""
         return self._limbs.nbytes + self._specials.nbytes

@@ -1,16 +1,19 @@
 """The groups of a grouping operator: their numbers, and how many rows each has.
 
-Invariant: a group has a number from the first change that touches it until the end of a batch in which it has no rows left.
-Numbers are small and used again, so whatever is kept for each group lies in flat arrays. O(1) a row.
+Invariant: a group has a number from the first change that touches it until the end of a batch in
+which it has no rows left. Numbers are small and used again, so whatever is kept for each group lies
+in flat arrays. O(1) a row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from muntin.kernels.arrays import SlotArrays
 from muntin.kernels.group_ids import (
     FREE,
     LIVE,
@@ -33,8 +36,9 @@ _FIRST = 1 << 10
 class Slots:
     """A batch of changes as the groups see it.
 
-    ``groups`` has the group of every change and ``rows`` for each slot the first change in it. ``run_rows`` and ``run_slots``
-    are where runs (changes of one time) begin, with the end of all behind them; ``slot_groups`` the group of each slot.
+    ``groups`` has the group of every change and ``rows`` for each slot the first change in it.
+    ``run_rows`` and ``run_slots`` are where runs (changes of one time) begin, with the end of all
+    behind them; ``slot_groups`` the group of each slot.
     """
 
     groups: Integers
@@ -45,6 +49,11 @@ class Slots:
 
     def __len__(self) -> int:
         return len(self.slot_groups)
+
+    @cached_property
+    def arrays(self) -> SlotArrays:
+        """The arrays as kernels take them."""
+        return SlotArrays(self.groups, self.run_rows, self.run_slots, self.slot_groups)
 
 
 class GroupTable:
@@ -61,14 +70,17 @@ class GroupTable:
 
     @property
     def capacity(self) -> int:
-        """The number of groups for which there is room; what is kept for each of them must have as much."""
+        """The number of groups for which there is room.
+
+        What is kept for each of them must have as much.
+        """
         return len(self._lows)
 
     def __len__(self) -> int:
         return int(self._meta[LIVE])
 
     def find(self, low: Integers, high: Integers) -> Integers:
-        """The numbers of the groups of keys, given where they are new."""
+        """Return the numbers of the groups of keys, given where they are new."""
         self._reserve(len(low))
         numbers = np.empty(len(low), np.int64)
         find_groups(
@@ -77,7 +89,7 @@ class GroupTable:
         return numbers
 
     def touch(self, groups: Integers, times: Integers) -> Slots:
-        """The slots of changes, given by group and sorted by time."""
+        """Return the slots of changes, given by group and sorted by time."""
         count = len(groups)
         slot_groups, slot_rows = np.empty(count, np.int64), np.empty(count, np.int64)
         run_rows, run_slots = np.empty(count + 1, np.int64), np.empty(count + 1, np.int64)
@@ -94,30 +106,25 @@ class GroupTable:
         )
 
     def count(self, slots: Slots, weights: Integers) -> Integers:
-        """Add up the rows of groups: for each slot how many there were before it, and how many after it."""
+        """Add up the rows of groups.
+
+        For each slot how many there were before it, and how many after it.
+        """
         out = np.empty(2 * len(slots), np.int64)
-        count_slots(
-            slots.groups,
-            weights,
-            slots.run_rows,
-            slots.run_slots,
-            slots.slot_groups,
-            self._counts,
-            out,
-        )
+        count_slots(slots.arrays, weights, self._counts, out)
         return out
 
     def counts(self, groups: Integers) -> Integers:
-        """How many rows groups have."""
+        """Return how many rows groups have."""
         found: Integers = self._counts[groups]
         return found
 
     def live(self) -> Integers:
-        """The numbers of all groups that have rows."""
+        """Return the numbers of all groups that have rows."""
         return np.flatnonzero(self._counts)
 
     def release(self, slots: Slots) -> Integers:
-        """Let go of the groups of a batch that have no rows left, and return their numbers."""
+        """Release the groups of a batch that have no rows left, and return their numbers."""
         empty: Integers = np.unique(slots.slot_groups[self._counts[slots.slot_groups] == 0])
         release_groups(empty, self._heads, self._lows, self._highs, self._links, self._meta)
         return empty
@@ -136,13 +143,13 @@ class GroupTable:
         self._heads = heads
 
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """Return the bytes of all arrays."""
         arrays = (self._heads, self._lows, self._highs, self._links, self._stamps, self._counts)
         return sum(array.nbytes for array in arrays)
 
 
 def grown(array: Integers, capacity: int, fill: int = 0) -> Integers:
-    """The array with more places in front of its other dimensions."""
+    """Return the array with more places in front of its other dimensions."""
     larger = np.full((capacity, *array.shape[1:]), fill, np.int64)
     larger[: len(array)] = array
     return larger

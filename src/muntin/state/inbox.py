@@ -1,8 +1,8 @@
 """Rows of one stream that have come but are ahead of the frontier, waiting for their turn.
 
-Invariant: batches stand in the order of arrival, each sorted by time with ties in arrival order; so a
-stable sort of what is released keeps (time, arrival) order. Small batches are merged as they come, which
-keeps their number logarithmic whatever the size of the pushes.
+Invariant: batches stand in the order of arrival, each sorted by time with ties in arrival order; so
+a stable sort of what is released keeps (time, arrival) order. Small batches are merged as they
+come, which keeps their number logarithmic whatever the size of the pushes.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Inbox:
         return join_batches(parts, self._schema).sorted()
 
     def rows(self) -> pa.Table:
-        """The rows that wait, in order."""
+        """Return the rows that wait, in order."""
         return join_batches(self._batches, self._schema).sorted().rows
 
     def batches(self) -> Sequence[Batch]:
-        """The rows that wait, each batch sorted by time, in order of arrival."""
+        """Return the rows that wait, each batch sorted by time, in order of arrival."""
         return self._batches
 
     def oldest(self) -> int | None:
@@ -58,5 +58,5 @@ class Inbox:
         return min((int(batch.times[0]) for batch in self._batches), default=None)
 
     def waiting(self) -> int:
-        """Rows that wait."""
+        """Return the number of rows that wait."""
         return sum(len(batch) for batch in self._batches)

@@ -1,10 +1,10 @@
 """The window stores of one join: an arena of flat arrays, one ring per source.
 
-Invariant: a store's ring holds the rows ``TAIL <= seq < NEXT`` in the order they were inserted, every
-index of the store chains them from new to old, and no kernel ever follows a link below ``TAIL``.
-Insert is O(1), expiry is O(expired) and deletes nothing. A ring that is full moves to one twice its
-size; once rows expire as fast as they come it moves to one that fits, so that in the steady state a
-row costs its words plus a bucket head, and little slack.
+Invariant: a store's ring holds the rows ``TAIL <= seq < NEXT`` in the order they were inserted,
+every index of the store chains them from new to old, and no kernel ever follows a link below
+``TAIL``. Insert is O(1), expiry is O(expired) and deletes nothing. A ring that is full moves to one
+twice its size; once rows expire as fast as they come it moves to one that fits, so that in the
+steady state a row costs its words plus a bucket head, and little slack.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ def _aligned(words: int) -> Words:
 
 @dataclass(frozen=True)
 class IndexSpec:
-    """An index of a store over some of its codes; ``buckets`` fixed by the user, or None: two a slot."""
+    """An index of a store over some of its codes.
+
+    ``buckets`` fixed by the user, or None: two a slot.
+    """
 
     codes: tuple[int, ...]
     buckets: int | None = None
@@ -58,13 +61,16 @@ class StoreSpec:
     indexes: tuple[IndexSpec, ...] = ()
 
     def code_word(self, code: int) -> int:
-        """The word of a row in which a code stands."""
+        """Return the word of a row that holds a code."""
         return layout.CODES + code
 
 
 @dataclass
 class JoinState:
-    """The stores of one join. ``cleaning`` adds the per-bucket old ends that paper 4's policies need."""
+    """The stores of one join.
+
+    ``cleaning`` adds the per-bucket old ends that the policies of [Kostowski06] need.
+    """
 
     specs: tuple[StoreSpec, ...]
     cleaning: bool = False
@@ -85,7 +91,10 @@ class JoinState:
 
     @property
     def _side_by_side(self) -> bool:
-        """Whether all stores have one index on one key with buckets of our choice: then their heads stand together."""
+        """Whether all stores have one index on one key with buckets of our choice.
+
+        Then their heads stand together.
+        """
         return not self.cleaning and all(
             [(len(index.codes), index.buckets) for index in spec.indexes] == [(1, None)]
             for spec in self.specs
@@ -149,24 +158,27 @@ class JoinState:
         self.words, self.halves, self.stores, self.indexes, self.first_index = self.arena
 
     def width(self, s: int) -> int:
-        """Words of a row of a store."""
+        """Return the words of a row of a store."""
         return int(self.stores[s, layout.WIDTH])
 
     # -- capacity ----------------------------------------------------------------------------------
 
     def rows(self, s: int) -> int:
-        """Rows that a ring spans, those waiting to be expired included."""
+        """Return the rows that a ring spans, those waiting to be expired included."""
         return self.rows_of(self.stores[s])
 
     @staticmethod
     def rows_of(store: npt.NDArray[np.int64]) -> int:
-        """Rows that the ring of a store spans, from its fields."""
+        """Return the rows that the ring of a store spans, from its fields."""
         return int(store[layout.NEXT] - store[layout.TAIL])
 
     def grow(self, s: int, limit: int) -> None:
-        """Give a full store more room; what a partitioned window has pushed out by ``limit`` is left behind."""
+        """Give a full store more room.
+
+        What a partitioned window has pushed out by ``limit`` is left behind.
+        """
         wanted = {s: max(_LEAST, 2 * self._needed(s, limit))}
-        # The whole arena moves, so stores that will soon be full grow along.
+        # The arena moves, so stores that will soon be full grow along.
         for other, spec in enumerate(self.specs):
             full = 4 * self.rows(other) > 3 * self.stores[other, layout.CAP]
             if (
@@ -184,7 +196,10 @@ class JoinState:
             self._resize({s: int((self._needed(s, limit) + rows) * _SLACK) + _LEAST}, limit)
 
     def reserve_all(self, arriving: Sequence[int], limit: int) -> None:
-        """Make sure that so many more rows fit into each store, all in one move; a store that has rows doubles, as it may fill on."""
+        """Make room for ``arriving`` more rows in each store, all in one move.
+
+        A store that has rows doubles, as it may fill on.
+        """
         if any(self.rows(s) + rows > self.stores[s, layout.CAP] for s, rows in enumerate(arriving)):
             held = [self._needed(s, limit) for s in range(len(arriving))]
             tight = [
@@ -196,7 +211,10 @@ class JoinState:
             )
 
     def _needed(self, s: int, limit: int) -> int:
-        """Rows that a store cannot let go: all in the ring, or those that a partitioned window still holds."""
+        """Return the number of rows that a store must keep.
+
+        All in the ring, or those that a partitioned window still holds.
+        """
         return self.inside(s, limit) if self.specs[s].kind == layout.PARTITIONED else self.rows(s)
 
     def fit(self, limits: npt.NDArray[np.int64]) -> None:
@@ -232,7 +250,7 @@ class JoinState:
                 self._copy_rows(s, old)
 
     def _copy_rows(self, s: int, arena: Arena) -> None:
-        """Copy all rows to the start of the new ring and chain them anew."""
+        """Copy all rows to the start of the new ring and chain them again."""
         old, new = arena.stores[s], self.stores[s]
         width, rows, start = self.width(s), self.rows_of(old), int(old[layout.TAIL_SLOT])
         ring = arena.words[old[layout.ROWS] : old[layout.ROWS] + old[layout.CAP] * width].reshape(
@@ -283,7 +301,7 @@ class JoinState:
     # -- size --------------------------------------------------------------------------------------
 
     def inside(self, s: int, limit: int) -> int:
-        """Rows of a store that are inside their window."""
+        """Return the number of rows of a store that are inside their window."""
         return int(count_inside(self.arena, s, limit))
 
     def positions(self, s: int, limit: int) -> npt.NDArray[np.int64]:
@@ -294,7 +312,10 @@ class JoinState:
         return last - ((last - low) & 0xFFFFFFFF)
 
     def distinct(self, s: int, code: int) -> float:
-        """About how many different values a code has among the rows of a store (linear counting, a few per cent off)."""
+        """Estimate how many distinct values a code has among the rows of a store.
+
+        By linear counting, with an error of a few percent.
+        """
         rows = self.rows(s)
         places = 1 << max(10, (4 * rows).bit_length())
         marks = np.zeros(places, np.uint8)
@@ -302,7 +323,7 @@ class JoinState:
         return float(-places * np.log1p(-marked / places))
 
     def sample(self, s: int, code: int, most: int) -> npt.NDArray[np.int64]:
-        """A code of at most so many rows of a store, evenly spread over the ring."""
+        """Return a code of at most ``most`` rows of a store, evenly spread over the ring."""
         rows, width, capacity = self.rows(s), self.width(s), int(self.stores[s, layout.CAP])
         start = int(self.stores[s, layout.ROWS])
         ring = self.words[start : start + capacity * width].reshape(-1, width)
@@ -313,7 +334,7 @@ class JoinState:
         return found
 
     def nbytes(self) -> int:
-        """Bytes of the arena and its tables."""
+        """Return the bytes of the arena and its tables."""
         return int(
             self.words.nbytes + self.stores.nbytes + self.indexes.nbytes + self.first_index.nbytes
         )

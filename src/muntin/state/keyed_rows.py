@@ -1,8 +1,9 @@
 """Rows that come and go, found by a key: what one side of a join remembers.
 
-Invariant: every different row is kept once, with how often it is there and when it ends, and is in the chain of its key exactly while it is
-there at all. Its values stand in a log, from which those of rows that have gone are taken out when they are the most. O(1) a row,
-and for each row that is found.
+Invariant: every different row is kept once, with how often it is there and when it ends, and is in
+the chain of its key exactly while it is there at all. Its values stand in a log, from which those
+of rows that have gone are taken out when they are the most. O(1) a row, and for each row that is
+found.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from muntin.state.group_table import GroupTable, Integers, grown
 
 _LEAST = 1 << 10
 _PIECES = 64
-"""So many pieces of the log are put together: looking something up takes the longer the more there are."""
+"""Pieces of the log from which on they are concatenated: lookups take longer the more there are."""
 
 
 class KeyedRows:
@@ -32,7 +33,7 @@ class KeyedRows:
         self._checked = 0
 
     def __len__(self) -> int:
-        """How many different rows there are."""
+        """Return how many different rows there are."""
         return len(self._table)
 
     def reserve(self, keys: int) -> None:
@@ -41,14 +42,14 @@ class KeyedRows:
             self._heads = grown(self._heads, keys, fill=NONE)
 
     def find(self, keys: Integers) -> tuple[Integers, Integers]:
-        """All rows under keys: places in ``keys``, and numbers of rows."""
+        """Return all rows under keys: places in ``keys``, and numbers of rows."""
         count = count_chained(keys, self._heads, self._nexts)
         places, rows = np.empty(count, np.int64), np.empty(count, np.int64)
         list_chained(keys, self._heads, self._nexts, places, rows)
         return places, rows
 
     def values(self, rows: Integers) -> pa.Table:
-        """The values of rows, given by their numbers."""
+        """Return the values of rows, given by their numbers."""
         return self._log.take(pa.array(self._places[rows]))
 
     def weights(self, rows: Integers) -> Integers:
@@ -56,7 +57,7 @@ class KeyedRows:
         return self._table.counts(rows)
 
     def ends(self, rows: Integers) -> Integers:
-        """When rows end."""
+        """Return when rows end."""
         found: Integers = self._ends[rows]
         return found
 
@@ -66,7 +67,7 @@ class KeyedRows:
         changes: tuple[pa.Table, Integers, Integers],
         keys: Integers,
     ) -> tuple[Integers, Integers]:
-        """Let rows come and go, given by two words each, their values, signs and ends, and their keys.
+        """Add and remove rows, given by two words each, their values, signs and ends, and keys.
 
         Returns the keys that have one row more, and those that have one less.
         """
@@ -113,7 +114,7 @@ class KeyedRows:
             )
 
     def _clean(self) -> None:
-        """Put the log together, without the values of rows that have gone when they are the most."""
+        """Concatenate the log, without the values of removed rows when those are the most."""
         if len(self._log) >= 2 * len(self) + _LEAST:
             there = self._table.live()
             self._log = self._log.take(pa.array(self._places[there])).combine_chunks()
@@ -122,7 +123,7 @@ class KeyedRows:
             self._log = self._log.combine_chunks()
 
     def nbytes(self) -> int:
-        """Bytes of all arrays and values."""
+        """Return the bytes of all arrays and values."""
         arrays: tuple[npt.NDArray[np.int64], ...] = (
             self._heads,
             self._nexts,

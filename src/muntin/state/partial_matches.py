@@ -1,8 +1,9 @@
-"""The intermediate results of a join tree: flat arrays, a segment for every inner node below the root.
+"""The partial matches of a join tree: flat arrays, a segment per inner node below the root.
 
-Invariant: the partial matches of a node stand in the order in which they were made, each chained in the bucket of its key. A node
-that is full drops what is dead, and doubles when more than half is alive, so a partial match costs O(1). Dead ones are passed over
-until then, until as many rows have expired as there are partial matches, or until a window of the node is empty.
+Invariant: the partial matches of a node are in the order in which they were made, each chained in
+the bucket of its key. A node that is full drops the dead ones, and doubles when more than half are
+alive, so a partial match costs O(1). Dead ones are skipped until then, until as many rows have
+expired as there are partial matches, or until a window of the node is empty.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ _BUCKETS_PER_SLOT = 1
 
 @dataclass(frozen=True)
 class NodeSpec:
-    """A node: the sources of its partial matches, and the key under which its sibling looks them up, as (source, code) pairs."""
+    """A node.
+
+    The sources of its partial matches, and the key under which its sibling looks them up, as
+    (source, code) pairs.
+    """
 
     sources: tuple[int, ...]
     key: tuple[tuple[int, int], ...]
@@ -73,7 +78,10 @@ class PartialMatches:
         self.nodes, self.members, self.links = self.arrays
 
     def make_room(self, node: int, limits: npt.NDArray[np.int64]) -> None:
-        """Make room in a node that is too small for one more climb: drop dead partial matches, and double it when that is not enough."""
+        """Make room in a node that is too small for one more climb.
+
+        Drop dead partial matches, and double it when that is not enough.
+        """
         before = int(self.nodes[node, layout.NODE_USED])
         alive = int(drop_dead(self.state.arena, self.arrays, limits, node))
         capacity = int(self.nodes[node, layout.NODE_CAP])
@@ -105,7 +113,8 @@ class PartialMatches:
     def fit(self, limits: npt.NDArray[np.int64]) -> None:
         """Drop what is dead and return memory; called between batches.
 
-        A node is looked through once as many rows have expired as there are partial matches, and when one of its windows is empty.
+        A node is looked through once as many rows have expired as there are partial matches, and
+        when one of its windows is empty.
         """
         expired = int(self.state.counters[layout.N_EXPIRED])
         due = expired - self._looked >= max(self.rows(), 1)
@@ -128,5 +137,5 @@ class PartialMatches:
         return int(self.nodes[:, layout.NODE_USED].sum()) if len(self.nodes) else 0
 
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """Return the bytes of all arrays."""
         return int(self.nodes.nbytes + self.members.nbytes + self.links.nbytes)

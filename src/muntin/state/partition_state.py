@@ -1,8 +1,8 @@
 """The partitions of one partitioned count window: positions of the last n rows of each.
 
-Invariant: every partition ever seen holds the positions of its last ``min(n, seen)`` rows. Memory grows
-with the number of partitions, which is what ``[PARTITION BY c ROWS n]`` asks for: their rows never leave
-by time. O(1) a row.
+Invariant: every partition ever seen holds the positions of its last ``min(n, seen)`` rows. Memory
+grows with the number of partitions, which is what ``[PARTITION BY c ROWS n]`` asks for: their rows
+never leave by time. O(1) a row.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from muntin.kernels.partitions import (
     ENTRY_FIELDS,
     FIRST_ROOM,
     USED,
+    PartitionArrays,
     move_partitions,
     push_partitions,
 )
@@ -46,9 +47,8 @@ class PartitionState:
         pushed = np.empty(len(low), np.int64)
         done = 0
         while True:
-            done = push_partitions(
-                self._table, self._pool, self._sizes, self.rows, low, high, done, positions, pushed
-            )
+            partitions = PartitionArrays(self._table, self._pool, self._sizes)
+            done = push_partitions(partitions, self.rows, low, high, done, positions, pushed)
             if done == len(low):
                 return pushed
             self._enlarge()
@@ -60,7 +60,7 @@ class PartitionState:
         self._table, self._pool = table, pool
 
     def positions(self) -> npt.NDArray[np.int64]:
-        """The positions of all rows that are among the last of their partition, ascending."""
+        """Return the positions of all rows among the last of their partition, ascending."""
         used = self._table[:, USED]
         first = np.repeat(self._table[:, BLOCK], used)
         within = np.arange(int(used.sum())) - np.repeat(np.cumsum(used) - used, used)
@@ -68,5 +68,5 @@ class PartitionState:
         return found
 
     def nbytes(self) -> int:
-        """Bytes of the table and the pool."""
+        """Return the bytes of the table and the pool."""
         return int(self._table.nbytes + self._pool.nbytes)

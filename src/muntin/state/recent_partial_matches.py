@@ -1,7 +1,9 @@
-"""Intermediate results of which each node keeps the last so many, however old they are (paper 5, section 2: states of a fixed size).
+"""Partial matches of which each node keeps the last ``count``, however old they are.
 
-Invariant: the last ``count`` slots of a node are its last partial matches in the order in which they were made. Older ones are passed over
-until the node is full, and then dropped; so a partial match costs O(1). Those that have lost a row keep their place, but are in no chain.
+States of a fixed size ([Mukherji11, section 2]). Invariant: the last ``count`` slots of a node are
+its last partial matches in the order in which they were made. Older ones are skipped until the node
+is full, and then dropped, so a partial match costs O(1). Those that lost a row keep their place but
+are in no chain.
 """
 
 from __future__ import annotations
@@ -22,8 +24,11 @@ class RecentPartialMatches(PartialMatches):
 
     count: int = 1
 
-    def make_room(self, node: int, limits: npt.NDArray[np.int64]) -> None:  # noqa: ARG002 (age does not count here)
-        """Make room in a node that is too small for one more climb: drop what is not among the last, or double it."""
+    def make_room(self, node: int, limits: npt.NDArray[np.int64]) -> None:  # noqa: ARG002 (any age)
+        """Make room in a node that is too small for one more climb.
+
+        Drop what is not among the last, or double it.
+        """
         row = self.nodes[node]
         used, width, first = (
             int(row[field]) for field in (layout.NODE_USED, layout.NODE_WIDTH, layout.NODE_MEMBERS)
@@ -42,7 +47,7 @@ class RecentPartialMatches(PartialMatches):
         link_held(self.state.arena, self.arrays, node)
 
     def fit(self, limits: npt.NDArray[np.int64]) -> None:
-        """Nothing: a node has as many as it is to have."""
+        """Do nothing: a node keeps a fixed number."""
 
     def rows(self) -> int:
         """Partial matches that count, those that have lost a row included."""
@@ -53,7 +58,10 @@ class RecentPartialMatches(PartialMatches):
         )
 
     def oldest(self, source: int) -> int | None:
-        """The number of the oldest row of a source that a partial match refers to and that is still there; None if there is none."""
+        """Return the oldest row of a source that a partial match refers to and its store still has.
+
+        By its number; None if there is none.
+        """
         found = []
         tail = int(self.state.stores[source, layout.TAIL])
         for row, spec in zip(self.nodes, self.specs, strict=True):

@@ -1,9 +1,10 @@
 """The rows of one stream that some query may still need, in order, as Arrow segments.
 
-Invariant: positions count the accepted rows of the stream in their final order (time, then arrival);
-times never decrease from one position to the next. Every position from the first dense segment on is
-held, before it only those that partitioned windows keep. Rows are stored once for all queries, as they
-came (appending a batch copies nothing); joins hold integers and gather from here, late.
+Invariant: positions count the accepted rows of the stream in their final order (time, then
+arrival); times never decrease from one position to the next. Every position from the first dense
+segment on is held, before it only those that partitioned windows keep. Rows are stored once for all
+queries, as they came (appending a batch copies nothing); joins hold integers and gather from here,
+late.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Segment:
         return int(self.batch.times[-1])
 
     def positions(self) -> Positions:
-        """The positions of all rows."""
+        """Return the positions of all rows."""
         return (
             np.arange(self.start, self.start + len(self.batch))
             if self.sparse is None
@@ -55,7 +56,7 @@ class Segment:
         )
 
     def rank(self, position: int) -> int:
-        """How many rows stand before a position."""
+        """Return how many rows stand before a position."""
         if self.sparse is None:
             return min(max(position - self.start, 0), len(self.batch))
         return int(np.searchsorted(self.sparse, position))
@@ -80,7 +81,8 @@ class StreamLog:
             return
         self._segments.append(Segment(self.next, batch))
         self.next += len(batch)
-        # Small batches are put together so that a long run of single rows does not make a long list.
+        # Small batches are put together so that a long run of single rows does not make a long
+        # list.
         while len(self._segments) > 1:
             before, last = self._segments[-2:]
             if (
@@ -97,7 +99,7 @@ class StreamLog:
             ]
 
     def between(self, start: int, stop: int) -> tuple[Positions, Batch]:
-        """The held rows at positions ``start`` to ``stop - 1``."""
+        """Return the held rows at positions ``start`` to ``stop - 1``."""
         positions, parts = [np.empty(0, np.int64)], []
         for segment in islice(self._segments, bisect_left(self._segments, start, key=_LAST), None):
             if segment.start >= stop:
@@ -109,11 +111,14 @@ class StreamLog:
         return np.concatenate(positions), join_batches(parts, self.schema)
 
     def batches(self) -> Iterator[Batch]:
-        """The held rows, oldest first."""
+        """Return the held rows, oldest first."""
         return (segment.batch for segment in self._segments)
 
     def split(self, time: int) -> tuple[StreamLog, Batch]:
-        """Return another log with the rows up to a time, under the same positions, and the later rows; columns are shared."""
+        """Return another log with the rows up to a time, and the later rows.
+
+        Positions stay the same, and both share columns.
+        """
         log = StreamLog(self.schema)
         log.next = self.position_after(time)
         for segment in self._segments:
@@ -124,7 +129,10 @@ class StreamLog:
         return log, self.between(log.next, self.next)[1]
 
     def position_after(self, time: int, start: int = 0) -> int:
-        """The least position from ``start`` on whose row is later than ``time``; ``next`` if there is none."""
+        """Return the least position from ``start`` on whose row is later than ``time``.
+
+        ``next`` if there is none.
+        """
         place = max(
             bisect_right(self._segments, time, key=_NEWEST),
             bisect_left(self._segments, start, key=_LAST),
@@ -136,7 +144,7 @@ class StreamLog:
         return max(start, segment.start + at if segment.sparse is None else int(segment.sparse[at]))
 
     def count_until(self, times: Positions) -> Positions:
-        """For each of some times how many rows there were up to it, those that are not held any more included."""
+        """Return how many rows there were up to each time, rows that were released included."""
         counts = np.full(
             len(times), self._segments[0].start if self._segments else self.next, np.int64
         )
@@ -146,12 +154,12 @@ class StreamLog:
         return counts
 
     def time_at(self, position: int) -> int:
-        """The time of the held row at a position."""
+        """Return the time of the held row at a position."""
         segment = self._segments[bisect_left(self._segments, position, key=_LAST)]
         return int(segment.batch.times[segment.rank(position)])
 
     def gather(self, positions: Positions, columns: Sequence[str]) -> list[pa.ChunkedArray]:
-        """The values of some columns at held positions, in the order asked for."""
+        """Return the values of some columns at held positions, in the order asked for."""
         if not self._segments:
             assert not len(positions), "only held positions can be gathered"
             empty = self.schema.empty_table()
@@ -161,7 +169,7 @@ class StreamLog:
         return [take(whole.column(name), ranks) for name in columns]
 
     def times(self, positions: Positions) -> Positions:
-        """The times of the rows at held positions."""
+        """Return the times of the rows at held positions."""
         if not self._segments:
             assert not len(positions), "only held positions have times"
             return positions
@@ -172,7 +180,7 @@ class StreamLog:
         return gather_numbers([segment.batch.times for segment in self._segments], ranks)
 
     def _ranks(self, positions: Positions) -> Positions:
-        """How many held rows stand before each position."""
+        """Return how many held rows stand before each position."""
         first = self._segments[0]
         if first.sparse is None:
             return positions - first.start
@@ -183,10 +191,11 @@ class StreamLog:
     def trim(
         self, before: int, keep: Callable[[], Positions] | None = None, *, exactly: bool = False
     ) -> None:
-        """Let go of rows before a position, except those at the positions that ``keep`` tells.
+        """Release rows before a position, except those at the positions of ``keep``.
 
-        Segments go when all their rows may. Kept rows are copied together, and asked for, only once twice as many are
-        held as were kept the last time, so trimming costs O(1) a row in all. ``exactly``: not a row more is held afterwards.
+        Segments go when all their rows may. Kept rows are copied together, and asked for, only once
+        twice as many are held as were kept the last time, so trimming costs O(1) a row in all.
+        ``exactly``: not a row more is held afterwards.
         """
         if exactly:
             self._cut(before)
@@ -220,13 +229,13 @@ class StreamLog:
                 return
 
     def rank(self, position: int) -> int:
-        """How many held rows stand before a position."""
+        """Return how many held rows stand before a position."""
         return sum(segment.rank(position) for segment in self._segments)
 
     def held(self) -> int:
-        """Rows held."""
+        """Return the number of rows held."""
         return sum(len(segment.batch) for segment in self._segments)
 
     def nbytes(self) -> int:
-        """Bytes of the held columns."""
+        """Return the bytes of the held columns."""
         return sum(segment.batch.rows.nbytes for segment in self._segments)

@@ -8,7 +8,6 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit
 from muntin.testing.cells import Cell, is_text, read_seconds, write_cell, write_seconds, write_table
 from muntin.testing.compare import aligned, difference, text_table
@@ -47,7 +46,7 @@ def check_out(
     have = result_cells(got)
     want = [_result_row(row) for row in action.rows]
     query = session.query(action.query)
-    inserted = query is None or (query.emit is Emit.INSERTS and not isinstance(query, Pipeline))
+    inserted = query is None or (query.emit is Emit.INSERTS and query.is_join)
     ordered = session.driver.in_order and inserted
     written = step.last_line > step.line
     if written and ((want == have) if ordered else (_by_instant(want) == _by_instant(have))):

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from muntin.planner.lazy_join_cost import Work, general_lazy_work, lazy_work, naive_work
-from muntin.planner.multi_join_cost import eager_cost
-from muntin.planner.order_search import exhaustive
+from muntin.planner.paper_costs.lazy_join import Work, general_lazy_work, lazy_work, naive_work
+from muntin.planner.paper_costs.multi_join import eager_cost
+from muntin.planner.paper_costs.order_search import exhaustive
 from muntin.testing.join_counts import (
     TABLE_5,
     TABLE_6,

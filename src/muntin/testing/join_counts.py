@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from muntin.engine.engine import Engine
 from muntin.engine.standing_query import StandingQuery
-from muntin.planner.multi_join_cost import WindowStatistics
+from muntin.planner.paper_costs.multi_join import WindowStatistics
 
 _SECOND = 1_000_000
 _ROUND = 100

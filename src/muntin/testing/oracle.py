@@ -1,6 +1,7 @@
 """The oracle: what a query must answer and send out, computed at once by plain DuckDB SQL.
 
-It is the definition of correct (docs/design), so it shares nothing with the engine but the bound query:
+It is the definition of correct (docs/design), so it shares nothing with the engine but the bound
+query:
 
 * All rows of all streams stand in one order, by (time, order of declaration, arrival): their position.
 * Under every entry of FROM a row has an end. Time window ``w``: it is gone from time ``t + w`` on. Count
@@ -11,7 +12,7 @@ It is the definition of correct (docs/design), so it shares nothing with the eng
 * The combination is in the *answer* from the newest member's time until the first time at which a member is gone.
 * *Changes* are the differences between the answers at successive instants.
 
-Everything is computed anew from all rows; cost is no concern beyond tests with hundreds of rows.
+Everything is computed again from all rows; cost is no concern beyond tests with hundreds of rows.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ import pyarrow as pa
 
 from muntin.model.catalog import Catalog, Stream
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
-from muntin.plan.query import POSITION, Query, Source, quote
+from muntin.plan.expression import POSITION, quote
+from muntin.plan.nodes import Scan
+from muntin.plan.query import Query
 from muntin.testing.connection import run_sql
 from muntin.testing.watermark import Frontier
 
@@ -78,7 +81,9 @@ class Oracle:
         }
 
     def inserts(self, until: int | None = None) -> pa.Table:
-        """All insertions with ``_ts <= until`` in the order in which they come out: ``_op``, ``_ts``, select list.
+        """Return all insertions with ``_ts <= until`` in the order in which they come out.
+
+        ``_op``, ``_ts``, select list.
 
         Parameters
         ----------
@@ -92,7 +97,10 @@ class Oracle:
         return self._output(rows, np.ones(rows.num_rows, dtype=np.int64))
 
     def answer(self, at: int) -> pa.Table:
-        """The answer at an instant: a multiset of rows of the select list, in no particular order."""
+        """Return the answer at an instant.
+
+        A multiset of rows of the select list, in no particular order.
+        """
         every = self._query.every
         instant = at if every is None else at - at % every
         rows = run_sql(
@@ -101,7 +109,9 @@ class Oracle:
         return _typed(rows, pa.schema(list(self._query.output_schema)[2:]))
 
     def changes(self, until: int) -> pa.Table:
-        """The differences between the answers at successive instants up to ``until``: ``_op``, ``_ts``, select list.
+        """Return the differences between the answers at successive instants up to ``until``.
+
+        ``_op``, ``_ts``, select list.
 
         Ordered by instant, removals first; the order is not defined beyond that.
         """
@@ -119,7 +129,10 @@ class Oracle:
         return self._output(rows.drop_columns(["n"]), rows.column("n").to_numpy())
 
     def instants(self, until: int) -> list[int]:
-        """The instants up to ``until`` at which a row comes or goes, in order: between them the answer cannot change."""
+        """Return the instants up to ``until`` at which a row comes or goes, in order.
+
+        Between them the answer cannot change.
+        """
         streams = [place for place, source in enumerate(self._query.sources) if not source.stored]
         each = " UNION ".join(
             self._instants([f"ts{place}", f"end{place}"], f"source{place}", until)
@@ -135,7 +148,10 @@ class Oracle:
         return ", ".join(f"c{place}" for place in range(len(self._query.select)))
 
     def _shown(self, instant: str) -> str:
-        """SQL for the instant at which what happens at ``instant`` shows: itself, or the next multiple of EVERY."""
+        """SQL for the instant at which what happens at ``instant`` shows.
+
+        Itself, or the next multiple of EVERY.
+        """
         every = self._query.every
         return (
             instant
@@ -152,7 +168,10 @@ class Oracle:
     def _output(
         self, rows: pa.Table, weights: np.ndarray[tuple[int], np.dtype[np.int64]]
     ) -> pa.Table:
-        """Result rows from (instant, select list): each as often as its weight says, ``_op`` by the weight's sign."""
+        """Result rows from (instant, select list).
+
+        Each as often as its weight says, ``_op`` by the weight's sign.
+        """
         repeated = rows.take(pa.array(np.repeat(np.arange(rows.num_rows), np.abs(weights))))
         operations = pa.array(
             np.where(np.repeat(weights, np.abs(weights)) > 0, "+", "-").tolist(), type=pa.string()
@@ -169,7 +188,10 @@ def _in_answer(instant: str) -> str:
 
 
 def _result_sql(query: Query, seen: int) -> str:
-    """Every combination that is a result and has a row behind the ``seen`` ones: select list, positions, when it begins and ends."""
+    """Return every combination that is a result and has a row behind the ``seen`` ones.
+
+    Select list, positions, when it begins and ends.
+    """
     streams = [place for place, source in enumerate(query.sources) if not source.stored]
     timed = [place for place in streams if isinstance(query.sources[place].window, TimeWindow)]
     counted = [place for place in streams if place not in timed]
@@ -183,7 +205,7 @@ def _result_sql(query: Query, seen: int) -> str:
     columns += [f"{newest} AS newest", f"CASE {newest_source} END AS newest_source"]
     conditions = [
         f"{newest} > {seen}",
-        *(f"({predicate.expression.sql})" for predicate in query.predicates),
+        *(f"({predicate.expression.sql})" for predicate in (*query.join.on, *query.join.where)),
     ]
     conditions += [f"{begins} < end{place}" for place in timed]
     conditions += [f"coalesce({newest} < count_end{place}, true)" for place in counted]
@@ -191,8 +213,12 @@ def _result_sql(query: Query, seen: int) -> str:
     return f"SELECT {', '.join(columns)} FROM {tables} WHERE {' AND '.join(conditions)}"
 
 
-def _source_sql(place: int, source: Source) -> str:
-    """One entry of FROM: its rows with the time ``end`` and, under a count window, the position ``count_end`` at which they are gone."""
+def _source_sql(place: int, source: Scan) -> str:
+    """Return one entry of FROM.
+
+    Its rows with the time ``end`` and, under a count window, the position ``count_end`` at which
+    they are gone.
+    """
     match source.window:
         case TimeWindow(micros):
             return f"SELECT *, ts{place} + {micros} AS end{place} FROM input{place}"
@@ -216,14 +242,14 @@ def _over(function: str, column: str, places: list[int]) -> str:
 
 @dataclass(frozen=True)
 class _Ranks:
-    """Of one stream the positions of its rows among the rows of all streams (from 1), and their times, in order of arrival."""
+    """Positions of a stream's rows among the rows of all streams (from 1), and their times."""
 
     positions: pa.Array
     times: pa.Array
     order: int
 
     def seen(self, frontier: Frontier) -> int:
-        """How many rows are not beyond the frontier."""
+        """Return how many rows are not beyond the frontier."""
         return int(np.count_nonzero(self.times.to_numpy() <= frontier.last_time(self.order)))
 
 
@@ -233,7 +259,10 @@ def _number(
     streams: Mapping[str, pa.Table],
     tables: Mapping[str, pa.Table],
 ) -> dict[str, pa.Table]:
-    """One table per entry of FROM: its columns under flat names, and each row's position (and time, for streams)."""
+    """Return one table per entry of FROM.
+
+    Its columns under flat names, and each row's position (and time, for streams).
+    """
     inputs = {}
     for place, source in enumerate(query.sources):
         name = source.relation.casefold()
@@ -257,7 +286,7 @@ def _number(
 
 
 def _ranks(query: Query, streams: Mapping[str, pa.Table], catalog: Catalog) -> dict[str, _Ranks]:
-    """The places of all rows of the query's streams in the one order of them all."""
+    """Return the places of all rows of the query's streams in the one order of them all."""
     read = {
         source.relation.casefold() for source in query.sources if not source.stored
     } & streams.keys()
@@ -283,7 +312,7 @@ def _ranks(query: Query, streams: Mapping[str, pa.Table], catalog: Catalog) -> d
 
 
 def _times(table: pa.Table, stream: Stream) -> pa.Array:
-    """The times of a stream's rows as integer microseconds."""
+    """Return the times of a stream's rows as integer microseconds."""
     column = table.column(stream.time).combine_chunks()
     return (
         column
@@ -293,7 +322,7 @@ def _times(table: pa.Table, stream: Stream) -> pa.Array:
 
 
 def _typed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows under the names and types of the schema."""
+    """Return the rows under the names and types of the schema."""
     return pa.table(
         [column.cast(field.type) for column, field in zip(rows.columns, schema, strict=True)],
         schema=schema,

@@ -15,7 +15,9 @@ import pyarrow.compute as pc
 from muntin.errors import CatalogError, InputError
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.settings import Settings
-from muntin.plan.query import ColumnRef, Emit, Expression, OutputColumn, Query, Source, quote
+from muntin.plan.expression import ColumnRef, Expression, OutputColumn, quote
+from muntin.plan.nodes import Join, Scan
+from muntin.plan.query import Emit, Query
 from muntin.sql.script import read_script
 from muntin.testing.golden import StreamDeclaration
 from muntin.testing.oracle import Oracle
@@ -171,7 +173,7 @@ class OracleDriver:
     def close(self) -> None:
         """Nothing to give back."""
 
-    def _alive(self, standing: _Standing, source: Source) -> set[object]:
+    def _alive(self, standing: _Standing, source: Scan) -> set[object]:
         """Return the arrival numbers of rows in a source's window, which the query selects."""
         name = source.relation.casefold()
         arrivals = pa.array(range(len(self._fed[name])), pa.int64()).filter(
@@ -180,7 +182,9 @@ class OracleDriver:
         numbered = self._accepted(standing)[name].append_column(_ARRIVAL, arrivals)
         number = ColumnRef(0, _ARRIVAL)
         column = OutputColumn("arrival", Expression(quote(number.flat), (number,), pa.int64()))
-        query = Query("state", "", (replace(source, schema=numbered.schema),), (), (column,))
+        query = Query(
+            "state", "", Join((replace(source, schema=numbered.schema),), (), (), (column,))
+        )
         closed = self._watermark.frontier(standing.name).closed
         return set(
             Oracle(query, {name: numbered}, {}, self._catalog).answer(closed).column(0).to_pylist()

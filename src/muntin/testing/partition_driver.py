@@ -18,11 +18,11 @@ import pyarrow as pa
 from muntin.errors import CatalogError
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Catalog, Stream, Table
-from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Query
-from muntin.spark.deployment import DeployedQuery, Deployment
 from muntin.spark.driver.global_stage import LastStages
-from muntin.spark.driver.query_changes import PendingChange, brought, exports, settled
+from muntin.spark.driver.query_changes import PendingChange, exports, settled
+from muntin.spark.exchange.carried_rows import carried_parts
+from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import Output, Part, PartitionBatch, to_blob
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import LATE, Kept
@@ -126,7 +126,7 @@ class PartitionDriver:
     def answer(self, query: str) -> pa.Table | None:
         """What all changes add up to; nothing where results are inserts only, or have not begun."""
         known, found = self._queries[query.casefold()], self._found(query)
-        begun = len(found) or not (isinstance(known, Pipeline) and known.has_beginning)
+        begun = len(found) or not known.has_beginning
         return accumulate(found) if known.emit.name == "CHANGES" and begun else None
 
     def late(self, stream: str) -> pa.Table:
@@ -210,7 +210,7 @@ class PartitionDriver:
         for number, (partition, store, own) in enumerate(
             zip(self._running, self._stores, parts, strict=True)
         ):
-            carried = brought(self._program, epochs, number, Path(self._folder.name))
+            carried = carried_parts(self._program, epochs, number, Path(self._folder.name))
             newest = {stream: found[-1][1] for stream, found in segments.items()}
             limit = self._program.max_advance
             share = PartitionBatch(

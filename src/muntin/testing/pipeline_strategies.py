@@ -1,4 +1,6 @@
-"""Hypothesis strategies for queries above joins: DISTINCT, GROUP BY with aggregates, set operators, sub-selects in FROM, nested.
+"""Hypothesis strategies for queries above joins.
+
+DISTINCT, GROUP BY with aggregates, set operators, sub-selects in FROM, nested.
 
 Beside :mod:`muntin.testing.strategies`, whose streams, tables and rows these queries are over.
 """
@@ -61,7 +63,10 @@ _SETS = ("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT A
 
 @dataclass(frozen=True)
 class PipelineShape:
-    """What pipelines may look like: how deeply sub-selects are nested; whether there are spreads, FIRST and LAST, several windows."""
+    """What pipelines may look like: how deeply sub-selects are nested.
+
+    Whether there are spreads, FIRST and LAST, several windows.
+    """
 
     depth: int = 2
     spreads: bool = False
@@ -72,7 +77,10 @@ class PipelineShape:
 
 @dataclass(frozen=True)
 class _Entry:
-    """An entry of FROM: its text, its alias, and its columns of numbers and of texts, with the alias in front."""
+    """An entry of FROM.
+
+    Its text, its alias, and its columns of numbers and of texts, with the alias in front.
+    """
 
     text: str
     alias: str
@@ -130,7 +138,10 @@ def pipeline_cases(
 def _selects(
     draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int | None = None
 ) -> tuple[str, int]:
-    """Selects with set operators between them, and how many columns of numbers they have; texts have none here."""
+    """Selects with set operators between them, and how many columns of numbers they have.
+
+    Texts have none here.
+    """
     columns = columns or draw(st.integers(1, 2))
     if depth and draw(st.integers(0, 2)) == 0:
         left, _ = draw(_selects(drawn, depth - 1, columns))
@@ -145,7 +156,7 @@ def _selects(
 
 @st.composite
 def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
-    """One select with so many columns of numbers, called c0, c1."""
+    """Return one select with so many columns of numbers, called c0, c1."""
     entries = [
         draw(_entry(drawn, depth, alias))
         for alias in "xyz"[: draw(st.sampled_from([1, 1, 1, 2, 2, 3]))]
@@ -200,7 +211,7 @@ def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
 def _entry(
     draw: st.DrawFn, drawn: _Drawn, depth: int, alias: str, *, streams: bool = False
 ) -> _Entry:
-    """A stream, a table or a sub-select."""
+    """Return a stream, a table or a sub-select."""
     if depth and not streams and draw(st.integers(0, 2)) == 0:
         body, columns = draw(_selects(drawn, depth - 1))
         return _Entry(

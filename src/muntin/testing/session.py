@@ -10,7 +10,6 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from muntin.model.catalog import Catalog, Stream, Table
-from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit, Query
 from muntin.testing.cells import read_schema, read_seconds, read_table
 from muntin.testing.compare import (
@@ -153,7 +152,7 @@ class Session:
         closed = self._watermark.frontier(name).closed
         if registration.query.emit is Emit.INSERTS:
             due, possible = oracle.inserts(closed), oracle.inserts()
-            ordered = self.driver.in_order and not isinstance(registration.query, Pipeline)
+            ordered = self.driver.in_order and registration.query.is_join
             compare = ordered_difference if ordered else changes_difference
             return compare(possible.slice(0, max(due.num_rows, sent.num_rows)), sent)
         latest = max([closed, *sent.column("_ts").cast(pa.int64()).to_pylist()])

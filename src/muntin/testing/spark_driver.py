@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.parquet
 from pyspark.sql import SparkSession
 
-from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit
 from muntin.spark.api import SparkEngine
 from muntin.testing.batch_cuts import cut
@@ -127,9 +126,10 @@ class SparkDriver:
     def answer(self, query: str) -> pa.Table | None:
         """Return the sum of all changes; nothing for inserts only, or before the start."""
         self._settle()
-        known = self._engine._standing(query).query  # noqa: SLF001 (how it emits)
+        registry = self._engine._parts.registry  # noqa: SLF001 (how the query emits)
+        known = registry.find(query).query
         found = self._engine.results(query)
-        begun = len(found) or not (isinstance(known, Pipeline) and known.has_beginning)
+        begun = len(found) or not known.has_beginning
         return accumulate(found) if known.emit is Emit.CHANGES and begun else None
 
     def late(self, stream: str) -> pa.Table:

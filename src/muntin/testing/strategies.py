@@ -1,7 +1,9 @@
-"""Hypothesis strategies for whole cases: small streams full of ties and NULLs, and random queries over them.
+"""Hypothesis strategies for whole cases.
 
-Domains are small on purpose: few keys, few instants, short windows, so that rows meet, tie and expire all the time.
-Needs the package ``hypothesis``; nothing else of Muntin imports this module.
+Small streams full of ties and NULLs, and random queries over them.
+
+Domains are small on purpose: few keys, few instants, short windows, so that rows meet, tie and
+expire all the time. Needs the package ``hypothesis``; nothing else of Muntin imports this module.
 
 >>> from hypothesis import given
 >>> @given(cases())
@@ -97,9 +99,10 @@ def cases(draw: st.DrawFn, shape: Shape | None = None) -> Case:
 def arrivals(
     draw: st.DrawFn, streams: tuple[StreamDeclaration, ...], shape: Shape
 ) -> tuple[Event, ...]:
-    """Rows of the streams in an order of arrival in which none is late.
+    """Return rows of the streams in an order of arrival in which none is late.
 
-    Each row is delayed by at most its stream's slack; sorted by time plus delay, a row comes at most the slack behind its stream.
+    Each row is delayed by at most its stream's slack; sorted by time plus delay, a row comes at
+    most the slack behind its stream.
     """
     rows = []
     for _ in range(
@@ -173,7 +176,7 @@ def _tables(draw: st.DrawFn) -> StoredTable:
 
 @st.composite
 def _columns(draw: st.DrawFn) -> tuple[tuple[str, str], ...]:
-    """A key, and perhaps a second key, a text and a number."""
+    """Return a key, and perhaps per second key, a text and a number."""
     columns = [("k", draw(st.sampled_from(_NUMBERS)))]
     columns += [("j", draw(st.sampled_from(_NUMBERS)))] if draw(st.booleans()) else []
     columns += [("s", "VARCHAR")] if draw(st.booleans()) else []
@@ -197,7 +200,7 @@ def _entry(alias: str, relation: StreamDeclaration | StoredTable) -> _Entry:
 
 @st.composite
 def _link(draw: st.DrawFn, earlier: list[_Entry], entry: _Entry) -> list[str]:
-    """How an entry is joined with those before it."""
+    """Return how an entry is joined with those before it."""
     other = draw(st.sampled_from(earlier))
     kind = draw(
         st.sampled_from(
@@ -238,7 +241,7 @@ def _link(draw: st.DrawFn, earlier: list[_Entry], entry: _Entry) -> list[str]:
 
 @st.composite
 def _residual(draw: st.DrawFn, entries: list[_Entry]) -> str:
-    """A further condition of any form, over one or two entries."""
+    """Return a further condition of any form, over one or two entries."""
     left, right = draw(st.sampled_from(entries)), draw(st.sampled_from(entries))
     value = draw(st.integers(1, 3))
     forms = [
@@ -255,7 +258,7 @@ def _residual(draw: st.DrawFn, entries: list[_Entry]) -> str:
 def _windows(
     draw: st.DrawFn, entries: list[_Entry], *, partitions: bool
 ) -> tuple[str, dict[str, str]]:
-    """The WINDOW clause of the query, if any, and the windows of the entries."""
+    """Return the WINDOW clause of the query, if any, and the windows of the entries."""
     default = draw(
         st.sampled_from(
             [
@@ -283,7 +286,7 @@ def _windows(
 
 @st.composite
 def _select(draw: st.DrawFn, entries: list[_Entry]) -> str:
-    """Everything that tells rows apart, or little, so that different combinations give equal rows."""
+    """Draw select lists that tell rows apart, or hardly, so that combinations give equal rows."""
     if draw(st.booleans()):
         times = [
             f"{entry.alias}.ts AS t{place}"

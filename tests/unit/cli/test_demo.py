@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import muntin
-from muntin.cli.demo import QUERIES, SPEED, STREAMS, Feed, Recent
+from muntin.cli.demo import QUERIES, SPEED, STREAMS, ReadingsWriter, Recent
 
 
 def test_readings_go_on_without_gaps_beyond_the_point_where_they_repeat(tmp_path: Path) -> None:
     for stream in ("Temperature", "Humidity"):
         (tmp_path / stream).mkdir()
-    feed = Feed(tmp_path, 40)
+    feed = ReadingsWriter(tmp_path, 40)
     for _ in range(62):
         feed.step()
     files = sorted((tmp_path / "Temperature").iterdir())
@@ -29,7 +29,7 @@ def test_readings_go_on_without_gaps_beyond_the_point_where_they_repeat(tmp_path
 def test_every_query_of_the_demo_has_results(tmp_path: Path) -> None:
     for stream in ("Temperature", "Humidity"):
         (tmp_path / stream).mkdir()
-    feed = Feed(tmp_path, 400)
+    feed = ReadingsWriter(tmp_path, 400)
     for _ in range(40):
         feed.step()
     engine = muntin.Engine()

@@ -154,9 +154,9 @@ def test_the_panel_has_response_times_of_the_last_batch_and_what_subscribers_mis
     ]
     assert (
         unsent.rstrip()
-        == "31 results may not have come to subscribers: partitions cannot reach the driver"
+        == "31 results may not have reached subscribers: partitions cannot connect to the driver"
     )
-    assert slow.rstrip() == "a subscriber of q is too slow: 1,200 results were left out for it"
+    assert slow.rstrip() == "a subscriber of q is too slow: 1,200 results were dropped"
     assert failed.rstrip() == "a subscriber of q has failed 2 times: OSError: no space left"
 
 

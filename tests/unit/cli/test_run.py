@@ -20,8 +20,8 @@ from muntin.cli import main
 from muntin.cli.progress_view import Screen, View
 from muntin.cli.run import stopping, watch
 from muntin.errors import InputError, RunError
-from muntin.spark.deployment import Deployment
 from muntin.spark.driver.checkpoint import Checkpoint
+from muntin.spark.exchange.deployment import Deployment
 
 SOURCE = "WITH (format = 'json', path = '.')"
 SCRIPT = f"CREATE STREAM A (k INT, ts TIMESTAMP) {SOURCE}; CREATE QUERY q AS SELECT k FROM A WINDOW 1 SECOND;"

@@ -1,7 +1,8 @@
 """A window join over plain Python lists, and a rig that runs the join kernels on the same rows.
 
-Every source reads a stream of its own, except stored ones. A row has a time, a code, a group (its partition) and its position
-in the stream. Two sources ``i < j`` join where ``code_i operator code_j``.
+Every source reads a stream of its own, except stored ones. A row has a time, a code, a group (its
+partition) and its position in the stream. Two sources ``i < j`` join where ``code_i operator
+code_j``.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class Scene:
         )
 
     def inserts(self) -> list[Result]:
-        """What every row completes, in the ruled order."""
+        """Return what every row completes, in the ruled order."""
         results = []
         for number, row in enumerate(self.arriving):
             seen = [*self.stored, *self.arriving[: number + 1]]
@@ -106,7 +107,7 @@ class Scene:
         return results
 
     def answer(self, now: int) -> list[Result]:
-        """The combinations of rows inside their windows at the end."""
+        """Return the combinations of rows inside their windows at the end."""
         pools = [self.alive(s, self.rows, now) for s in range(len(self.windows))]
         return sorted(
             tuple(member.position for member in members)
@@ -115,7 +116,7 @@ class Scene:
         )
 
     def held(self, now: int) -> list[list[int]]:
-        """The positions inside each window at the end."""
+        """Return the positions inside each window at the end."""
         return [
             [row.position for row in self.alive(s, self.rows, now)]
             for s in range(len(self.windows))
@@ -183,7 +184,8 @@ def scenes(
 class Rig:
     """The arrays of a scene and the loop that every caller of a join kernel runs.
 
-    ``room`` is the number of columns of the first output buffer; ``seen`` collects why kernels returned.
+    ``room`` is the number of columns of the first output buffer; ``seen`` collects why kernels
+    returned.
     """
 
     scene: Scene
@@ -283,7 +285,11 @@ class Rig:
         return Output(self.out, self.state.counters, self.scratch)
 
     def program(self, order: Sequence[int] | None = None) -> Program:
-        """Join orders: the origin bound first and the others in FROM order, or ``order`` for all with the origin in it."""
+        """Join orders.
+
+        The origin bound first and the others in FROM order, or ``order`` for all with the origin in
+        it.
+        """
         table = np.zeros((self.n, self.n, self.stride), np.int64)
         for origin in range(self.n):
             steps = [s for s in range(self.n) if s != origin] if order is None else list(order)
@@ -325,7 +331,10 @@ class Rig:
     def drive(
         self, call: Callable[[int, int, int], tuple[int, int, int, int, int]]
     ) -> Iterator[list[int]]:
-        """Call a kernel with (event, resume, enough) until it is done, giving it what it asks for; yields columns of results."""
+        """Call a kernel with (event, resume, enough) until it is done, giving it what it asks for.
+
+        Yields columns of results.
+        """
         event, resume = 0, 0
         while True:
             status, event, count, need, resume = call(event, resume, max(1, self.out.shape[1] - 1))
@@ -347,6 +356,6 @@ class Rig:
         expire_all(self.state.arena, self.final_limits(now), policy, self.state.counters)
 
     def held(self, now: int) -> list[list[int]]:
-        """The positions inside each window."""
+        """Return the positions inside each window."""
         limits = self.final_limits(now)
         return [self.state.positions(s, int(limits[s])).tolist() for s in range(self.n)]

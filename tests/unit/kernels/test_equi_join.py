@@ -1,4 +1,7 @@
-"""The kernel written out for two windows against the general one: results, order, counts and what is left."""
+"""The kernel written out for two windows against the general one.
+
+Results, order, counts and what is left.
+"""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_a_kernel_takes_named_tuples_and_refuses_other_types(
         return float(two.numbers[0] * two.factor + table[0, 0] + offset)
 
     for checking in (True, False):
-        monkeypatch.setattr(jit, "dispatching", checking)
+        monkeypatch.setattr(jit, "checking", checking)
         made = jit.Kernel(scale, (Two, Table, float))
         numbers, table = np.full(3, 5, np.int64), np.full((2, 2), 7, np.int64)
         before = made.is_ready

@@ -36,7 +36,10 @@ FIRSTS = st.sampled_from([0, 0, 2**31 - 3, 2**32 - 3])
 def arrivals(
     rig: Rig, policy: int, *, order: list[int] | None = None, cuts: Sequence[int] = ()
 ) -> list[Result]:
-    """The results of join_arrivals; with an order as NAIVE; fitted to what they hold at each cut, as between batches."""
+    """Return the results of join_arrivals; with an order as NAIVE.
+
+    Fitted to what they hold at each cut, as between batches.
+    """
     program, expiry = rig.program(order), np.array([layout.EVER, 2], np.int64)
     results: list[Result] = []
     for start, stop in pairwise(sorted({0, *cuts, len(rig.times)})):

@@ -12,6 +12,7 @@ from muntin.kernels.partitions import (
     FIRST,
     ROOM,
     USED,
+    PartitionArrays,
     find_entry,
     move_partitions,
     push_partitions,
@@ -36,7 +37,9 @@ def test_blocks_grow_and_move_and_push_out_the_oldest(
     pushed = np.empty(len(keys), np.int64)
     done = 0
     while (
-        done := push_partitions(table, pool, sizes, rows, low, high, done, positions, pushed)
+        done := push_partitions(
+            PartitionArrays(table, pool, sizes), rows, low, high, done, positions, pushed
+        )
     ) < len(keys):
         larger, longer = (
             np.zeros((2 * len(table), ENTRY_FIELDS), np.int64),

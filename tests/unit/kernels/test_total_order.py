@@ -6,9 +6,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muntin.kernels.total_order import merge_events
+from muntin.kernels.arrays import EventArrays
+from muntin.kernels.total_order import Readers, StreamRows, merge_events
 
-# For each row of a stream: its gap to the row before, and for each source whether it wants the row and whom the row pushes out.
+# For each row of a stream: its gap to the row before, and for each source whether it wants the row
+# and whom the row pushes out.
 ROWS = st.lists(
     st.tuples(
         st.integers(0, 2),
@@ -48,13 +50,19 @@ def test_a_row_is_one_event_for_every_source_that_wants_it(
     offset, time, out = (np.empty(most, np.int64) for _ in range(3))
     counts = np.zeros((most if counting else 0, len(reads)), np.int64)
     offsets = 100 * np.arange(len(reads), dtype=np.int64)
-    count = merge_events(
-        np.array([at for stream in times for at in stream], np.int64), starts,
-        np.cumsum([0, *map(len, members)]).astype(np.int64), np.array([s for group in members for s in group], np.int64),
-        np.array(reads, np.int64), np.array(wanted, np.uint8), begin, offsets, np.arange(2, 2 + len(reads), dtype=np.int64),
-        np.arange(n, dtype=np.int64) * 10, np.array(pushed, np.int64), begin.copy(),
-        np.array([ticking and bool(group) for group in members], np.uint8), np.zeros(n, np.int64), source, offset, time, out, counts, row,
+    readers = Readers(
+        np.cumsum([0, *map(len, members)]).astype(np.int64),
+        np.array([s for group in members for s in group], np.int64), np.array(reads, np.int64),
+        np.arange(2, 2 + len(reads), dtype=np.int64),
+        np.array([ticking and bool(group) for group in members], np.uint8),
     )  # fmt: skip
+    rows_of_streams = StreamRows(
+        np.array([at for stream in times for at in stream], np.int64), starts,
+        np.arange(n, dtype=np.int64) * 10, np.array(wanted, np.uint8), begin, offsets,
+        np.array(pushed, np.int64), begin.copy(),
+    )  # fmt: skip
+    events = EventArrays(source, offset, time, counts, out, np.zeros(0, np.int64))
+    count = merge_events(readers, rows_of_streams, np.zeros(n, np.int64), events, row)
 
     expected = []
     came, used = [10 * number for number in range(n)], [100 * s for s in range(len(reads))]

@@ -19,7 +19,7 @@ import muntin
 from muntin.cli import main
 from muntin.cli.progress_view import Screen, View
 from muntin.model.printable import LOGGERS, printable, printable_lines
-from muntin.plan.description import Node, draw
+from muntin.plan.description import Description, draw
 from muntin.spark.sinks import ConsoleSink
 
 HOSTILE = [
@@ -123,7 +123,7 @@ def test_the_console_sink_prints_safe_lines(
 
 @pytest.mark.parametrize(("text", "shown"), HOSTILE, ids=IDS)
 def test_plans_are_drawn_a_safe_line_a_node(text: str, shown: str) -> None:
-    assert draw(Node("query", f"query {text}")) == f"query {shown}"
+    assert draw(Description("query", f"query {text}")) == f"query {shown}"
 
 
 def _progress(name: str) -> dict[str, object]:

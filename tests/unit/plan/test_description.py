@@ -2,22 +2,22 @@ from __future__ import annotations
 
 import pytest
 
-from muntin.plan.description import Fact, Node, draw, to_dict
+from muntin.plan.description import Description, Fact, draw, to_dict
 
-TREE = Node(
+TREE = Description(
     "query",
     "query",
     (Fact("name", "q"), Fact("rows", 3, "3 rows"), Fact("cost", 1.5, "costs 1.5")),
     (
-        Node(
+        Description(
             "parts[]",
             "first",
             (Fact("a", 1),),
-            (Node("inner", "inside"), Node("last", "last inside")),
+            (Description("inner", "inside"), Description("last", "last inside")),
         ),
-        Node("parts[]", "", (Fact("a", None),), (Node("inner", "never drawn"),)),
-        Node("parts[]", "second", (), (Node("inner", "below nothing"),)),
-        Node("hidden", "", (Fact("b", ["x", "y"]),)),
+        Description("parts[]", "", (Fact("a", None),), (Description("inner", "never drawn"),)),
+        Description("parts[]", "second", (), (Description("inner", "below nothing"),)),
+        Description("hidden", "", (Fact("b", ["x", "y"]),)),
     ),
     ("parts", "others"),
 )
@@ -47,4 +47,8 @@ def test_machines_get_everything() -> None:
 
 def test_two_parts_cannot_have_one_place() -> None:
     with pytest.raises(AssertionError, match="keys of their own"):
-        to_dict(Node("query", "query", (), (Node("join", "one"), Node("join", "two"))))
+        to_dict(
+            Description(
+                "query", "query", (), (Description("join", "one"), Description("join", "two"))
+            )
+        )

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from muntin.plan.join import Code, CodeKind
 from muntin.plan.query import ColumnRef, Expression
-from muntin.planner.classes import CodeTable, Node, equality_classes
+from muntin.planner.classes import CodeRef, CodeTable, equality_classes
 
 NODES = st.tuples(st.integers(0, 4), st.integers(0, 2))
 
@@ -31,7 +31,7 @@ def test_chains_of_equalities_are_one_class() -> None:
 
 
 @given(st.lists(st.tuples(NODES, NODES), max_size=10))
-def test_classes_are_the_connected_parts(pairs: list[tuple[Node, Node]]) -> None:
+def test_classes_are_the_connected_parts(pairs: list[tuple[CodeRef, CodeRef]]) -> None:
     classes = equality_classes(pairs)
     for start in {node for pair in pairs for node in pair}:
         reached = {start}

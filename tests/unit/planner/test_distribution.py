@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from muntin.model.catalog import Catalog, Table
-from muntin.planner.distribution import OWN, distribute
+from muntin.planner.distribution import distribution_of
+from muntin.planner.partitioning import OWN
+from muntin.planner.partitioning_rules import ways
 from muntin.sql.script import read_query
 from muntin.sql.streams import make_stream
 from muntin.sql.types import build_schema
@@ -66,16 +68,17 @@ def catalog() -> Catalog:
     ],
 )
 def test_routes(sql: str, routes: list[str], spread: set[int]) -> None:
-    how = distribute(read_query(sql, "q", catalog()))
-    assert [str(route) for route in how.routes] == routes
-    assert how.spread == spread
+    query = read_query(sql, "q", catalog())
+    assert [str(route) for route in distribution_of(query).routes] == routes
+    best = max(ways(query.root), key=lambda way: len(way.keys))
+    assert {place for _, place in best.keys} == spread
 
 
 def test_a_bucket_takes_only_rows_at_home_where_a_spread_stream_goes_everywhere() -> None:
     query = read_query(
         "SELECT A.k FROM A [ROWS 3], B [RANGE 1 SECOND] WHERE A.k = B.k", "q", catalog()
     )
-    (local,) = distribute(query).parts(query)
+    (local,) = distribution_of(query).parts
     assert [OWN in source.schema.names for source in local.sources] == [True, False]
     assert [
         predicate.expression.sql for predicate in local.predicates[len(query.predicates) :]

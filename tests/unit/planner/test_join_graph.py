@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muntin.model.statistics import JoinStatistics, SourceStatistics
-from muntin.planner.choices import Limits, choose, least_work
+from muntin.planner.choices import ChoiceLimits, choose, least_work
 from muntin.planner.index_choice import BUCKET_BYTES, within_memory, without_needless
 from muntin.planner.join_graph import JoinGraph
 from muntin.planner.local_orders import MOST_EXACT, along, best_order, best_orders, order_cost
-from muntin.planner.multi_join_cost import WindowStatistics, eager_cost
-from muntin.planner.tree_choice import Shape, Worth, best_tree, sources_of, tree_cost
+from muntin.planner.paper_costs.multi_join import WindowStatistics, eager_cost
+from muntin.planner.tree_choice import TreeShape, Worth, best_tree, sources_of, tree_cost
 from muntin.planner.unit_costs import DEFAULT_COSTS, UnitCosts
 
 TABLE5 = [(10.0, 1000.0, 500.0), (1.0, 100.0, 50.0), (1.0, 200.0, 40.0), (3.0, 300.0, 5.0)]
@@ -89,10 +89,10 @@ def test_beyond_the_exact_search_orders_follow_the_graph() -> None:
     )
 
 
-def shapes(members: tuple[int, ...]) -> list[Shape]:
+def shapes(members: tuple[int, ...]) -> list[TreeShape]:
     if len(members) == 1:
         return [members[0]]
-    found: list[Shape] = []
+    found: list[TreeShape] = []
     for mask in range(1, 2 ** (len(members) - 1)):
         left = tuple(m for place, m in enumerate(members) if not mask >> place & 1)
         right = tuple(m for place, m in enumerate(members) if mask >> place & 1)
@@ -135,9 +135,9 @@ def test_absurd_statistics_give_plans_and_finite_numbers(
     assert callable(shape)
     graph: JoinGraph = shape(windows, buckets)
     for limits in (
-        Limits(tree_allowed=True),
-        Limits(memory=memory),
-        Limits(orders=best_orders(graph, DEFAULT_COSTS).orders),
+        ChoiceLimits(tree_allowed=True),
+        ChoiceLimits(memory=memory),
+        ChoiceLimits(orders=best_orders(graph, DEFAULT_COSTS).orders),
     ):
         choice = choose(graph, limits, DEFAULT_COSTS, [f"S{s}" for s in range(graph.count)])
         assert isfinite(choice.prediction.cost)

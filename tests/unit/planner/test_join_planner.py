@@ -9,7 +9,8 @@ from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.settings import Settings
 from muntin.model.statistics import StreamStatistics
 from muntin.plan.join import JoinPlan
-from muntin.planner.join_planner import Knowledge, plan_join
+from muntin.planner.draft import Knowledge
+from muntin.planner.join_planner import plan_join
 from muntin.sql.script import read_query
 from muntin.sql.types import build_schema
 

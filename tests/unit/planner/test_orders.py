@@ -6,19 +6,23 @@ import pytest
 from muntin.errors import SettingError
 from muntin.model.settings import Algorithm, parse_orders
 from muntin.model.window import TimeWindow
-from muntin.plan.query import Query, Source
-from muntin.planner.orders import Wishes, along_graph, choose_orders, resolve_orders
+from muntin.plan.nodes import Join, Scan
+from muntin.plan.query import Query
+from muntin.planner.orders import OrderSources, along_graph, choose_orders, resolve_orders
 
 SCHEMA = pa.schema([("k", pa.int64())])
 QUERY = Query(
     "q",
     "",
-    tuple(
-        Source(alias, alias, stored=False, window=TimeWindow(1), schema=SCHEMA)
-        for alias in ("A", "B", "Ć")
+    Join(
+        tuple(
+            Scan(alias, alias, stored=False, window=TimeWindow(1), schema=SCHEMA)
+            for alias in ("A", "B", "Ć")
+        ),
+        (),
+        (),
+        (),
     ),
-    (),
-    (),
 )
 
 
@@ -45,16 +49,18 @@ def test_orders_as_users_write_them(
     text: str, algorithm: Algorithm, orders: list[tuple[int, ...]]
 ) -> None:
     assert (
-        choose_orders(QUERY, Wishes(parse_orders(text.replace("C", "ć")), None, nothing), algorithm)
+        choose_orders(
+            QUERY, OrderSources(parse_orders(text.replace("C", "ć")), None, nothing), algorithm
+        )
         == orders
     )
 
 
 def test_the_cheapest_orders_count_unless_the_user_gave_one() -> None:
     cheapest = [(0, 2, 1), (1, 2, 0), (2, 0, 1)]
-    assert choose_orders(QUERY, Wishes((), cheapest, nothing), Algorithm.EAGER) == cheapest
+    assert choose_orders(QUERY, OrderSources((), cheapest, nothing), Algorithm.EAGER) == cheapest
     assert choose_orders(
-        QUERY, Wishes(parse_orders("A, B, Ć"), cheapest, nothing), Algorithm.EAGER
+        QUERY, OrderSources(parse_orders("A, B, Ć"), cheapest, nothing), Algorithm.EAGER
     ) == [
         (0, 1, 2),
         (1, 0, 2),

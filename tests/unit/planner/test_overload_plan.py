@@ -11,7 +11,8 @@ from muntin.model.settings import ProbeChoice, Settings
 from muntin.model.statistics import StreamStatistics
 from muntin.plan.join import JoinPlan
 from muntin.plan.probe_limits import Limiting
-from muntin.planner.join_planner import Knowledge, plan_join
+from muntin.planner.draft import Knowledge
+from muntin.planner.join_planner import plan_join
 from muntin.sql.script import read_query
 
 SCHEMA = pa.schema([("k", pa.int64()), ("j", pa.int64()), ("ts", pa.timestamp("us"))])

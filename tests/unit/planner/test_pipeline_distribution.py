@@ -6,19 +6,11 @@ import pyarrow as pa
 import pytest
 
 from muntin.model.catalog import Catalog, Stream, Table
-from muntin.plan.pipeline import (
-    Combine,
-    Distinct,
-    GroupBy,
-    Leaf,
-    Node,
-    Pipeline,
-    SetOperation,
-    Stored,
-)
+from muntin.plan.node import Node
+from muntin.plan.nodes import Distinct, Exchange, GroupBy, Project, Scan, SetOperation
 from muntin.plan.query import Emit
-from muntin.planner.distribution import OWN
-from muntin.planner.pipeline_distribution import PipelineDistribution, distribution_of
+from muntin.planner.distribution import Distribution, distribution_of
+from muntin.planner.partitioning import OWN
 from muntin.sql.script import read_query
 
 COLUMNS = [
@@ -29,28 +21,26 @@ COLUMNS = [
     ("ts", pa.timestamp("us")),
 ]
 SHORT = {
-    Leaf: "rows",
-    Stored: "table",
-    Combine: "select",
+    Exchange: "sent",
+    Scan: "table",
+    Project: "select",
     GroupBy: "group",
     Distinct: "distinct",
     SetOperation: "set",
 }
 
 
-def distributed(sql: str) -> PipelineDistribution:
+def distributed(sql: str) -> Distribution:
     catalog = Catalog()
     for name in "AB":
         catalog.add(Stream(name, pa.schema(COLUMNS), "ts", 0))
     catalog.add(Table("T", pa.schema([("k", pa.int64()), ("w", pa.int64())])))
-    how = distribution_of(read_query(sql + " WINDOW 1 MINUTE", "q", catalog))
-    assert isinstance(how, PipelineDistribution)
-    return how
+    return distribution_of(read_query(sql + " WINDOW 1 MINUTE", "q", catalog))
 
 
 def drawn(node: Node) -> str:
     """A tree in one line."""
-    name = "sent" if isinstance(node, Leaf) and not node.query.sources else SHORT[type(node)]
+    name = SHORT.get(type(node), "rows" if node.is_leaf else "select")
     return f"{name}({', '.join(map(drawn, node.inputs))})" if node.inputs else name
 
 
@@ -90,7 +80,7 @@ def test_buckets_compute_all_where_a_column_can_be_traced_to_the_streams(
     how = distributed(sql)
     assert [str(route) for route in how.routes] == routes
     assert how.last is None
-    assert [part.name for part in how.local] == ["q"]
+    assert [part.name for part in how.parts] == ["q"]
 
 
 ABOVE = [
@@ -153,8 +143,8 @@ def test_what_buckets_cannot_compute_is_left_to_the_last_stage(
 ) -> None:
     how = distributed(sql)
     assert [str(route) for route in how.routes] == routes
-    assert [drawn(part.root) for part in how.local] == parts
-    assert {part.emit for part in how.local} == {Emit.CHANGES}
+    assert [drawn(part.root) for part in how.parts] == parts
+    assert {part.emit for part in how.parts} == {Emit.CHANGES}
     assert how.last is not None
     assert drawn(how.last.root) == last
 
@@ -170,9 +160,8 @@ def test_a_stream_has_one_key_and_other_leaves_take_it() -> None:
 def test_marks_are_asked_for_in_the_leaves_that_are_spread() -> None:
     how = distributed("SELECT x.s, COUNT(*) AS n FROM A x, A y WHERE x.k > y.k GROUP BY x.s")
     assert [str(route) for route in how.routes] == ["A sent everywhere, at home by A.s"]
-    (part,) = how.local
-    assert isinstance(part, Pipeline)
-    (leaf,) = part.leaves
+    (part,) = how.parts
+    (leaf,) = part.joins
     assert [OWN in source.schema.names for source in leaf.sources] == [True, True]
     assert [predicate.expression.sql for predicate in leaf.predicates][-1] == f'"0.{OWN}"'
 

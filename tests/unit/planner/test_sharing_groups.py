@@ -207,7 +207,9 @@ def test_a_thousand_queries_share_one_join() -> None:
     for number in range(1, 1001):
         query = kinds[number % 7]
         sources = [replace(source, window=TimeWindow(number * SECOND)) for source in query.sources]
-        many.append(replace(query, name=f"q{number}", sources=tuple(sources)))
+        many.append(
+            replace(query, name=f"q{number}", root=replace(query.join, sources=tuple(sources)))
+        )
     (group,) = share(many)
     assert len(group.members) == len(group.levels) == 1000
     assert str(group.sources[0].window) == "[RANGE 1000 seconds]"

@@ -7,6 +7,7 @@ from itertools import pairwise, permutations
 import pytest
 
 from muntin.model.catalog import Catalog, Table
+from muntin.planner.rewrite import rewrite
 from muntin.planner.signature import find_places, moved, readable, signature_of, text_of
 from muntin.sql.script import read_query
 from muntin.sql.streams import make_stream
@@ -29,7 +30,7 @@ CATALOG = catalog()
 def places(one: str, other: str) -> tuple[int, ...] | None:
     """Where the sources of ``other`` stand in ``one``; both are given from FROM on."""
     first, second = (
-        signature_of(read_query(f"SELECT 1 AS one FROM {text}", "q", CATALOG))
+        signature_of(rewrite(read_query(f"SELECT 1 AS one FROM {text}", "q", CATALOG)).join)
         for text in (one, other)
     )
     found = find_places(second, first)

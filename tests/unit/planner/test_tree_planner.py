@@ -10,7 +10,7 @@ from muntin.model.catalog import Catalog, Stream
 from muntin.model.settings import Settings
 from muntin.plan.join import JoinPlan
 from muntin.planner.join_planner import plan_join
-from muntin.planner.tree_choice import Shape
+from muntin.planner.tree_choice import TreeShape
 from muntin.planner.tree_planner import parse_shape, shape_text
 from muntin.sql.script import read_query
 
@@ -34,7 +34,7 @@ def plan(sql: str = THREE, **settings: str) -> JoinPlan:
     [("((A, B), C)", ((0, 1), 2)), (" ( c,(a ,B)) ", (2, (0, 1))), ("(B,(C,A))", (1, (2, 0)))],
 )
 def test_brackets_and_names_are_read_whatever_their_case_and_spaces(
-    text: str, shape: Shape
+    text: str, shape: TreeShape
 ) -> None:
     query = read_query(THREE, "q", catalog())
     assert parse_shape(text, query) == shape

@@ -11,7 +11,8 @@ from muntin.model.catalog import Catalog, Stream
 from muntin.model.settings import Settings
 from muntin.model.statistics import JoinStatistics, SourceStatistics, StreamStatistics
 from muntin.plan.join import JoinPlan
-from muntin.planner.join_planner import Knowledge, plan_join
+from muntin.planner.draft import Knowledge
+from muntin.planner.join_planner import plan_join
 from muntin.planner.unit_costs import DEFAULT_COSTS
 from muntin.runtime.replanner import Replanner, plan_words
 from muntin.sql.script import read_query

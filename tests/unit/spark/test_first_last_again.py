@@ -1,4 +1,7 @@
-"""FIRST and LAST in a last stage know rows by their positions: those of a partition that was built again are what they were."""
+"""FIRST and LAST in a last stage know rows by their positions.
+
+Those of a partition that was built again are what they were.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ import pytest
 import muntin
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
-from muntin.spark.deployment import DeployedQuery, Deployment
 from muntin.spark.driver.global_stage import LastStages
+from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import Output, Part, PartitionBatch
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import Kept
@@ -29,7 +32,10 @@ STREAMS = ("A", "B")
 
 
 def _rows(stream: str, slack: int, at_once: int = 1) -> list[tuple[int, int, int]]:
-    """Rows of one stream in the order in which they come, at most ``slack`` seconds late; none of both streams have one time."""
+    """Rows of one stream in the order in which they come, at most ``slack`` seconds late.
+
+    None of both streams have one time.
+    """
     place = STREAMS.index(stream)
     rows = [
         (number % 3, 7 * number % 11, number // at_once * SECOND + 1_000 * place)

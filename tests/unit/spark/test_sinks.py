@@ -1,4 +1,7 @@
-"""What consoles print, what folders hold, and which sink a query gets; no session is needed for these."""
+"""What consoles print, what folders hold, and which sink a query gets.
+
+No session is needed for these.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import pytest
 
 from muntin.errors import SettingError
 from muntin.model.catalog import Catalog, Stream
+from muntin.plan.nodes import Join
 from muntin.plan.query import Query
 from muntin.spark.sinks import ConsoleSink, FileSink, Sink, SinkMaker, SparkSink
 from muntin.sql.script import read_query
@@ -44,7 +48,7 @@ def test_machines_get_all_rows_as_lines_of_json(capsys: pytest.CaptureFixture[st
 def test_the_sink_of_a_query_that_names_none_is_the_makers() -> None:
     maker = SinkMaker(cast("Any", None), Path("unused"))
     own = Own()
-    query = Query("q", "", (), (), ())
+    query = Query("q", "", Join((), (), (), ()))
     assert maker.make(query, own) is own
     maker.default, maker.as_json, maker.most = "console", True, 5
     assert maker.make(query, None) == ConsoleSink("q", as_json=True, most=5)

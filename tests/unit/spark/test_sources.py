@@ -1,4 +1,7 @@
-"""Parquet files as Arrow reads them: times of every kind exact, and errors that name file, column and value."""
+"""Parquet files as Arrow reads them.
+
+Times of every kind exact, and errors that name file, column and value.
+"""
 
 from __future__ import annotations
 

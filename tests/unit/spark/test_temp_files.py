@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from muntin.errors import RunError
-from muntin.spark.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.driver.checkpoint import Checkpoint
-from muntin.spark.driver.query_changes import forget_unknown
+from muntin.spark.exchange.carried_rows import remove_unclaimed
+from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.session import JavaLog
 from muntin.spark.temp_files import HeldFolder, private_folder, sweep
 
@@ -172,11 +172,11 @@ def test_part_files_in_a_checkpoint_are_gone_once_it_is_acquired(tmp_path: Path)
 
 
 def test_rows_put_aside_for_a_change_that_never_came_are_removed(tmp_path: Path) -> None:
-    for lane in ("known", "unknown"):
-        (tmp_path / lane).mkdir()
-        (tmp_path / lane / "0.rows").touch()
+    for name in ("known", "unknown"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "0.rows").touch()
     added = DeployedQuery("q", "SELECT v FROM A WINDOW 1 SECOND", {})
     program = Deployment((), changes=(QueryChange(1, added=added, dataflow="known", carried=True),))
-    forget_unknown(program, tmp_path)
+    remove_unclaimed(program, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["known"]
-    forget_unknown(program, tmp_path / "nowhere")
+    remove_unclaimed(program, tmp_path / "nowhere")

@@ -62,7 +62,7 @@ def test_conditions_of_on_using_and_where_are_all_there(catalog: Catalog) -> Non
     )
     assert [
         (predicate.expression.sql, predicate.comparison is not None)
-        for predicate in query.predicates
+        for predicate in (*query.join.on, *query.join.where)
     ] == [
         ('"0.LocationId" = "2.LocationId"', True),
         ('"0.LocationId" = "1.k"', True),
@@ -108,7 +108,7 @@ def test_star_lists_the_columns_of_using_once(catalog: Catalog) -> None:
         "q",
         catalog,
     )
-    assert [predicate.expression.sql for predicate in chain.predicates] == [
+    assert [predicate.expression.sql for predicate in chain.join.on] == [
         '"0.LocationId" = "1.LocationId"',
         '"0.LocationId" = "2.LocationId"',
     ]

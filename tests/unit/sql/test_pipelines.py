@@ -6,17 +6,8 @@ import pytest
 
 from muntin.errors import SqlError
 from muntin.model.catalog import Catalog
-from muntin.plan.pipeline import (
-    Combine,
-    Distinct,
-    GroupBy,
-    Leaf,
-    Pipeline,
-    SetOperation,
-    SetOperator,
-    Stored,
-)
-from muntin.plan.query import Emit
+from muntin.plan.nodes import Distinct, GroupBy, Join, Project, Scan, SetOperation, SetOperator
+from muntin.plan.query import Emit, Query
 from muntin.sql.script import read_query
 from muntin.sql.streams import make_stream, make_table
 from muntin.sql.types import build_schema
@@ -35,14 +26,14 @@ def known() -> Catalog:
     return catalog
 
 
-def read(text: str, catalog: Catalog) -> Pipeline:
+def read(text: str, catalog: Catalog) -> Query:
     query = read_query(f"{text} WINDOW 1 MINUTE", "q", catalog)
-    assert isinstance(query, Pipeline)
+    assert not query.is_join
     return query
 
 
-def test_a_plain_select_is_no_pipeline(known: Catalog) -> None:
-    assert not isinstance(read_query("SELECT k FROM A WINDOW 1 MINUTE", "q", known), Pipeline)
+def test_a_plain_select_is_a_join_alone(known: Catalog) -> None:
+    assert read_query("SELECT k FROM A WINDOW 1 MINUTE", "q", known).is_join
 
 
 def test_rows_below_a_group_carry_keys_and_arguments(known: Catalog) -> None:
@@ -52,8 +43,8 @@ def test_rows_below_a_group_carry_keys_and_arguments(known: Catalog) -> None:
     )
     group = query.root
     assert isinstance(group, GroupBy)
-    assert isinstance(group.input, Leaf)
-    assert [column.expression.sql for column in group.input.query.select] == ['"0.k"', '"0.v"']
+    assert isinstance(group.input, Join)
+    assert [column.expression.sql for column in group.input.select] == ['"0.k"', '"0.v"']
     assert [(aggregate.function, aggregate.argument) for aggregate in group.aggregates] == [
         ("sum", 1),
         ("count", None),
@@ -82,9 +73,9 @@ def test_rows_below_first_and_last_carry_their_order(known: Catalog) -> None:
     ]
     joined = read("SELECT FIRST(B.v) FROM A, B, T WHERE A.k = B.k AND T.k = B.k", known).root
     assert isinstance(joined, GroupBy)
-    assert isinstance(joined.input, Leaf)
+    assert isinstance(joined.input, Join)
     order = ['greatest(epoch_us("0.ts"), epoch_us("1.ts"))', '"0.#row"', '"1.#row"', '"2.#row"']
-    assert [column.expression.sql for column in joined.input.query.select][1:] == order
+    assert [column.expression.sql for column in joined.input.select][1:] == order
 
 
 def test_distinct_is_kept_where_it_makes_a_difference(known: Catalog) -> None:
@@ -137,7 +128,7 @@ def test_numbers_of_different_types_are_made_alike(known: Catalog) -> None:
     root = read("SELECT k FROM A UNION SELECT v FROM B", known).root
     assert [str(kind) for kind in root.schema.types] == ["double"]
     assert isinstance(root, SetOperation)
-    assert isinstance(root.left, Combine)
+    assert isinstance(root.left, Project)
     assert root.left.select[0].expression.sql == 'CAST("0.k" AS DOUBLE)'
 
 
@@ -148,8 +139,8 @@ def test_a_sub_select_beside_a_table_and_a_stream(known: Catalog) -> None:
     )
     assert isinstance(query.root, Distinct)
     combine = query.root.input
-    assert isinstance(combine, Combine)
-    assert [type(node) for node in combine.inputs] == [GroupBy, Stored, Leaf]
+    assert isinstance(combine, Join)
+    assert [type(node) for node in combine.inputs] == [GroupBy, Scan, Join]
     assert sorted(source.relation for source in query.sources) == ["A", "B", "T"]
     assert combine.inputs[2].schema.names == ["k"]
 
@@ -161,14 +152,14 @@ def test_streams_beside_a_sub_select_are_joined_first(known: Catalog) -> None:
         " WHERE x.k = A.k AND T.k = A.k AND A.v > 1 AND B.k = x.k AND A.s || B.s <> '\"1.s\"' AND B.v > 2"
     )
     combine = read(text, known).root
-    assert isinstance(combine, Combine)
+    assert isinstance(combine, Join)
     first, second, third = combine.inputs
-    assert isinstance(first, Leaf)
-    assert isinstance(second, Leaf)
+    assert isinstance(first, Join)
+    assert isinstance(second, Join)
     assert isinstance(third, GroupBy)
-    assert [source.alias for source in second.query.sources] == ["A", "T"]
-    assert [predicate.expression.sql for predicate in first.query.predicates] == ['"0.v" > 2']
-    assert [predicate.expression.sql for predicate in second.query.predicates] == [
+    assert [source.alias for source in second.scans] == ["A", "T"]
+    assert [predicate.expression.sql for predicate in first.predicates] == ['"0.v" > 2']
+    assert [predicate.expression.sql for predicate in second.predicates] == [
         '"1.k" = "0.k"',
         '"0.v" > 1',
     ]
@@ -194,8 +185,8 @@ def test_tables_that_are_tied_to_sub_selects_only_stay_tables(known: Catalog) ->
     combine = read(
         "SELECT T.w FROM T, T U, (SELECT DISTINCT k FROM A) x WHERE T.k = x.k AND U.w = T.w", known
     ).root
-    assert isinstance(combine, Combine)
-    assert [type(node) for node in combine.inputs] == [Stored, Stored, Distinct]
+    assert isinstance(combine, Join)
+    assert [type(node) for node in combine.inputs] == [Scan, Scan, Distinct]
 
 
 WRONG = [
@@ -316,5 +307,5 @@ def test_a_snapshot_needs_every_and_freshness_is_refused(known: Catalog) -> None
     snapshot = read_query(
         "SELECT k FROM A WINDOW 1 MINUTE EVERY 1 SECOND EMIT SNAPSHOT", "q", known
     )
-    assert isinstance(snapshot, Pipeline)
-    assert isinstance(snapshot.root, Leaf)
+    assert not snapshot.is_join
+    assert snapshot.root.is_leaf

@@ -95,7 +95,7 @@ def test_on_prefers_the_entries_since_the_last_comma(catalog: Catalog) -> None:
         "q",
         catalog,
     )
-    assert query.predicates[0].expression.sql == '"1.Value" = "2.k"'
+    assert query.join.on[0].expression.sql == '"1.Value" = "2.k"'
 
 
 def test_many_columns_are_not_all_listed(catalog: Catalog) -> None:

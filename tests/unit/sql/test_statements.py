@@ -5,7 +5,14 @@ import pytest
 
 from muntin.errors import Place, SqlError
 from muntin.model.catalog import Catalog
-from muntin.plan.statement import CreateQuery, CreateStream, CreateTable, Drop, Set, Statement
+from muntin.plan.statement import (
+    CreateQuery,
+    CreateStream,
+    CreateTable,
+    DropStatement,
+    Set,
+    Statement,
+)
 from muntin.sql.lexer import tokenize
 from muntin.sql.statements import read_statement
 
@@ -50,9 +57,12 @@ def test_create_query(catalog: Catalog) -> None:
 @pytest.mark.parametrize(
     ("text", "statement"),
     [
-        ("DROP QUERY hot", Drop("query", "hot", if_exists=False, place=Place(1, 1))),
-        ('drop stream if exists "a b"', Drop("stream", "a b", if_exists=True, place=Place(1, 1))),
-        ("DROP TABLE T", Drop("table", "T", if_exists=False, place=Place(1, 1))),
+        ("DROP QUERY hot", DropStatement("query", "hot", if_exists=False, place=Place(1, 1))),
+        (
+            'drop stream if exists "a b"',
+            DropStatement("stream", "a b", if_exists=True, place=Place(1, 1)),
+        ),
+        ("DROP TABLE T", DropStatement("table", "T", if_exists=False, place=Place(1, 1))),
         ("SET scheduler = 'mqt'", Set("scheduler", "mqt", Place(1, 1))),
         ("SET a TO -1.5", Set("a", "-1.5", Place(1, 1))),
         ("SET expiry.Interval = 5", Set("expiry.interval", "5", Place(1, 1))),

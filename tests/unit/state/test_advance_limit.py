@@ -1,4 +1,7 @@
-"""Which rows are too far ahead: the same as one row at a time, however rows are cut, and on Spark by batch."""
+"""Which rows are too far ahead.
+
+The same as one row at a time, however rows are cut, and on Spark by batch.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ TIMES = st.lists(st.integers(-40, 40) | st.integers(0, 5) | st.integers(100, 130
 
 
 def one_by_one(times: list[int], reached: list[int]) -> list[bool]:
-    """The rule, row by row."""
+    """Return the rule, row by row."""
     newest, ahead, inside = None, 0, []
     for time, instant in zip(times, reached, strict=True):
         fits = newest is None or time <= max(newest, instant) + LIMIT
@@ -44,7 +47,10 @@ def one_by_one(times: list[int], reached: list[int]) -> list[bool]:
 def test_rows_are_judged_one_by_one_however_they_are_cut(
     times: list[int], cuts: set[int], instant: int, advanced: int
 ) -> None:
-    """Time is advanced to an instant before one of the rows; rows are cut there, and anywhere else."""
+    """Time is advanced to an instant before one of the rows.
+
+    Rows are cut there, and anywhere else.
+    """
     state = AdvanceLimit()
     inside: list[bool] = []
     places = sorted({0, len(times), *(cut for cut in {*cuts, advanced} if cut < len(times))})

@@ -88,7 +88,7 @@ class Twin:
         slots: Slots,
         keys: npt.NDArray[np.int64],
     ) -> Iterator[tuple[int, int]]:
-        """The places of slots before and after each run, with the rows as they are then."""
+        """Return the places of slots before and after each run, with the rows as they are then."""
         for run in range(len(slots.run_rows) - 1):
             mine = range(slots.run_slots[run], slots.run_slots[run + 1])
             yield from ((2 * slot, int(keys[slots.rows[slot]])) for slot in mine)
@@ -152,7 +152,10 @@ def test_groups_follow_their_rows(data: st.DataObject) -> None:
 
 
 def test_a_million_rows_later_a_sum_has_not_drifted() -> None:
-    """A window of 1,000 rows slides over a million; its sum is then exactly that of its rows, although 1e300 passed through it."""
+    """A window of 1,000 rows slides over a million.
+
+    Its sum is then exactly that of its rows, although 1e300 passed through it.
+    """
     random = np.random.default_rng(7)
     values = random.normal(0, 1e6, 1_000_000)
     values[500_000] = 1e300

@@ -10,7 +10,9 @@ import pytest
 
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.window import Unbounded, Window
-from muntin.plan.query import ColumnRef, Emit, Expression, OutputColumn, Predicate, Query, Source
+from muntin.plan.expression import ColumnRef, Expression, OutputColumn, Predicate
+from muntin.plan.nodes import Join, Scan
+from muntin.plan.query import Emit, Query
 from muntin.testing.oracle import Oracle
 from muntin.testing.watermark import Frontier
 
@@ -40,7 +42,7 @@ class Workshop:
     ) -> Query:
         """A query over (relation, window) pairs; expressions are written over flat names such as "0.k"."""
         bound = tuple(
-            Source(
+            Scan(
                 f"s{place}",
                 relation,
                 window is None,
@@ -52,18 +54,13 @@ class Workshop:
         columns = select or [
             f'"{place}.{"v" if window else "n"}"' for place, (_, window) in enumerate(sources)
         ]
-        return Query(
-            name,
-            "by hand",
-            bound,
-            tuple(Predicate(Expression(text, (ColumnRef(0, "k"),), pa.bool_())) for text in where),
-            tuple(
-                OutputColumn(f"c{place}", Expression(text, (), self._type(text)))
-                for place, text in enumerate(columns)
-            ),
-            emit,
-            every * SECOND if every else None,
+        predicates = (Expression(text, (ColumnRef(0, "k"),), pa.bool_()) for text in where)
+        outputs = tuple(
+            OutputColumn(f"c{place}", Expression(text, (), self._type(text)))
+            for place, text in enumerate(columns)
         )
+        root = Join(bound, (), tuple(map(Predicate, predicates)), outputs)
+        return Query(name, "by hand", root, emit, every * SECOND if every else None)
 
     @staticmethod
     def _type(text: str) -> pa.DataType:

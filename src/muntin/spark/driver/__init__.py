@@ -1,1 +1,1 @@
-"""The driver of a run: the streaming query, the checkpoint, outputs, query changes and load control."""
+"""The driver of a run: streaming query, checkpoint, outputs, query changes and load control."""

@@ -21,13 +21,12 @@ from muntin.expressions.evaluator import Evaluator
 from muntin.kernels.jit import prepare_part
 from muntin.operators.net_changes import left_of
 from muntin.operators.signed import Changes
-from muntin.plan.pipeline import Pipeline
-from muntin.plan.query import Emit
+from muntin.plan.query import Emit, Query
 from muntin.runtime.running_pipeline import RunningPipeline
-from muntin.spark.deployment import Deployment, PlacedQuery
 from muntin.spark.driver.checkpoint import CheckpointError
 from muntin.spark.driver.global_stage_log import StageLog
-from muntin.spark.driver.merge_results import gathered
+from muntin.spark.driver.merge_results import merged
+from muntin.spark.exchange.deployment import Deployment, PlacedQuery
 from muntin.spark.exchange.messages import from_blob
 from muntin.spark.partition.partition import CLOCK, RESULTS
 
@@ -39,7 +38,7 @@ FEW = 20_000
 class _Operators(RunningPipeline):
     """The operators of a last stage: in the place of leaves there are parts, whose changes are given."""
 
-    def __init__(self, query: Pipeline, tables: Mapping[str, pa.Table], duck: Duck) -> None:
+    def __init__(self, query: Query, tables: Mapping[str, pa.Table], duck: Duck) -> None:
         super().__init__(query, (), tables, duck)
 
     def take(self, changes: Sequence[Changes], first: int | None, closed: int | None) -> None:
@@ -196,7 +195,7 @@ class LastStages:
     def result(self, place: int, placed: PlacedQuery, batch: int, found: Found) -> pa.Table:
         """The results of a query in a batch; ``found`` gives the outputs of a kind under a name."""
         if placed.distribution.last is None:
-            return gathered(
+            return merged(
                 placed.query,
                 found(RESULTS, placed.query.name),
                 self._duck,

@@ -1,11 +1,11 @@
-"""What Spark tells of a run while it goes on: a log that a person can read, and calls of a user's function.
+"""Listen to Spark's events of a run: write a readable log and call the user's function.
 
-Spark tells its listeners of all streaming queries of a session; ours heeds the one that has its name. Events come in order but
-later than they happen, so counts are those that were noted when a batch was written, not those of now. The listener takes
-itself out of the session when its query has ended, however it ended.
+Spark sends the events of all streaming queries of a session to every listener; ours filters by
+name. Events come in order but with a delay, so counts are those noted when a batch was written, not
+the current ones. The listener removes itself from the session when its query ends, however it ends.
 
-PySpark asks Java for every number of a progress by itself, which takes an eighth of a second of a core for each batch. We take it
-as one text, see :class:`_Adapter`.
+PySpark asks Java for every number of a progress separately, which costs an eighth of a second of a
+core per batch. We take the progress as one text, see :class:`_Adapter`.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ OnProgress: TypeAlias = Callable[[dict[str, Any]], object]
 
 _log = logging.getLogger("muntin.spark")
 PATIENCE = 10.0
-"""Seconds that an engine which has ended waits for users' functions to be called with what is left."""
+"""Seconds that an ended engine waits for the last calls of users' functions."""
 
 
 @dataclass(frozen=True)
-class Run:
-    """What a listener knows of its run: the name that Spark has for it, words for the log, our counts, words for failures."""
+class ObservedRun:
+    """A run as its listener sees it: the name of the streaming query, and a text for the log."""
 
     name: str
     about: str
     counts: Callable[[int], Mapping[str, Any]]
-    """Our counts after a batch; the part of progress under ``muntin``."""
+    """Returns our counts after a batch, the part of progress under ``muntin``."""
     reason: Callable[[str], str]
-    """What went wrong, from all that Java has to say about it."""
+    """Returns the cause in Java's text of a failure."""
 
 
 class RunListener(StreamingQueryListener):
-    """Listens to one start of an engine, from :meth:`attach` until its streaming query has ended."""
+    """Listens to one start of an engine, from :meth:`attach` until its streaming query ends."""
 
     def __init__(
-        self, session: SparkSession, run: Run, on_progress: OnProgress | None = None
+        self, session: SparkSession, run: ObservedRun, on_progress: OnProgress | None = None
     ) -> None:
         self._session = session
-        self._run: Run | None = run
+        self._run: ObservedRun | None = run
         self._on_progress = on_progress
         self._run_id: UUID | None = None
         self._batch: int | None = None
@@ -66,29 +66,29 @@ class RunListener(StreamingQueryListener):
         self._adapter: Any = None
 
     def attach(self) -> None:
-        """Begin to listen; before the streaming query starts, so that nothing is missed."""
+        """Start to listen, before the streaming query starts, so that no event is missed."""
         self._session.streams.addListener(self)
 
     def detach(self) -> None:
-        """Listen no more, and let go of the engine: Java may hold on to this object for a while."""
+        """Stop listening and drop the references to the engine: Java may keep this object."""
         self._session.streams.removeListener(self)
         self._run = self._on_progress = None
         self._ended.set()
 
     def wait(self) -> None:
-        """Wait until the end of the streaming query was told, and with it every batch; not in the user's own function."""
+        """Wait until the end of the streaming query is reported; not inside the user's function."""
         if self._caller != threading.get_ident():
             self._ended.wait(PATIENCE)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 (Spark's)
-        """Note which of the session's queries is ours."""
+        """Remember the streaming query of our run."""
         if self._run is not None and event.name == self._run.name:
             self._run_id = event.runId
             _log.info("started: %s", self._run.about)
 
     @property
     def _jlistener(self) -> Any:
-        """What PySpark hands to Java."""
+        """The object that PySpark passes to Java."""
         if self._adapter is None:
             jvm = SparkContext._jvm  # noqa: SLF001 (PySpark's own listeners do the same)
             assert jvm is not None, "a session is there"
@@ -96,35 +96,35 @@ class RunListener(StreamingQueryListener):
         return self._adapter
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 (Spark's)
-        """Tell of a batch."""
-        self.tell(json.loads(event.progress.json))
+        """Report a batch."""
+        self.report(json.loads(event.progress.json))
 
-    def tell(self, told: dict[str, Any]) -> None:
-        """Tell of a batch, given its progress."""
-        if self._run is None or told["runId"] != str(self._run_id):
+    def report(self, progress: dict[str, Any]) -> None:
+        """Log a batch and call the user's function with its progress."""
+        if self._run is None or progress["runId"] != str(self._run_id):
             return
-        told["muntin"] = self._run.counts(told["batchId"])
-        if told["batchId"] != self._batch:
-            _log.info("%s", batch_line(told, self._before))
-        self._batch, self._before = told["batchId"], told["muntin"]
-        self._call(told)
+        progress["muntin"] = self._run.counts(progress["batchId"])
+        if progress["batchId"] != self._batch:
+            _log.info("%s", batch_line(progress, self._before))
+        self._batch, self._before = progress["batchId"], progress["muntin"]
+        self._call(progress)
 
-    def _call(self, told: dict[str, Any]) -> None:
+    def _call(self, progress: dict[str, Any]) -> None:
         if self._on_progress is None:
             return
         self._caller = threading.get_ident()
         try:
-            self._on_progress(told)
-        except Exception:  # noqa: BLE001 (whatever a user's function does, the run goes on)
-            _log.exception("on_progress failed at batch %s; the run goes on", told["batchId"])
+            self._on_progress(progress)
+        except Exception:  # noqa: BLE001 (whatever a user's function does, the run continues)
+            _log.exception("on_progress failed at batch %s; the run continues", progress["batchId"])
         finally:
             self._caller = None
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 (Spark's)
-        """Nothing came, nothing is told."""
+        """Ignore triggers without input."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 (Spark's)
-        """Tell how it ended and listen no more."""
+        """Log how the run ended and stop listening."""
         if self._run is None or event.runId != self._run_id:
             return
         after = "before its first batch" if self._batch is None else f"after batch {self._batch}"
@@ -136,25 +136,26 @@ class RunListener(StreamingQueryListener):
 
 
 class _Adapter(JStreamingQueryListener):
-    """Between Java and a listener; takes progress as text."""
+    """Adapts a listener to Java; takes progress as text."""
 
     pylistener: RunListener
 
     def onQueryProgress(self, jevent: Any) -> None:  # noqa: N802 (Spark's)
-        """Hand on what Java tells of a batch."""
-        self.pylistener.tell(json.loads(jevent.progress().json()))
+        """Pass on the progress of a batch."""
+        self.pylistener.report(json.loads(jevent.progress().json()))
 
 
-def batch_line(told: Mapping[str, Any], before: Mapping[str, Any]) -> str:
-    """A line about a batch; ``before`` are our counts after the batch before it.
+def batch_line(progress: Mapping[str, Any], before: Mapping[str, Any]) -> str:
+    """Return the log line of a batch; ``before`` are our counts after the previous batch.
 
     >>> def counts(rows: int, results: int) -> dict[str, object]:
-    ...     held = {"rows_held": rows, "watermark": "2026-01-01 12:00:00", "newest": "2026-01-01 12:00:01.500000"}
+    ...     held = {"rows_held": rows, "watermark": "2026-01-01 12:00:00", "newest": None}
     ...     return {"streams": {"A": {"rows": rows, "late": 0}}, "results": {"q": results}, **held}
-    >>> batch_line({"batchId": 3, "durationMs": {"triggerExecution": 520}, "muntin": counts(1500, 7)}, counts(500, 3))
+    >>> took = {"batchId": 3, "durationMs": {"triggerExecution": 520}}
+    >>> batch_line({**took, "muntin": counts(1500, 7)}, counts(500, 3))
     'batch 3 in 0.52 s: A 1,000 rows; results: q 4; watermark 2026-01-01 12:00:00; 1,500 rows held'
     """
-    ours = told["muntin"]
+    ours = progress["muntin"]
     rows = ", ".join(
         _stream_words(name, counts, before["streams"].get(name, {}))
         for name, counts in ours["streams"].items()
@@ -163,9 +164,10 @@ def batch_line(told: Mapping[str, Any], before: Mapping[str, Any]) -> str:
         f"{name} {count - before['results'].get(name, 0):,}"
         for name, count in ours["results"].items()
     )
-    seconds = told.get("durationMs", {}).get("triggerExecution", 0) / 1000
+    seconds = progress.get("durationMs", {}).get("triggerExecution", 0) / 1000
     return (
-        f"batch {told['batchId']} in {seconds:.2f} s: {rows or 'no streams'}; results: {results or 'no queries'}; "
+        f"batch {progress['batchId']} in {seconds:.2f} s: {rows or 'no streams'}; "
+        f"results: {results or 'no queries'}; "
         f"watermark {ours['watermark'] or 'none yet'}; {ours['rows_held']:,} rows held"
     )
 

@@ -1,4 +1,4 @@
-"""The results of all partitions as one table."""
+"""Merge the results of all partitions into one table in the order of time."""
 
 from __future__ import annotations
 
@@ -10,22 +10,19 @@ import pyarrow.compute as pc
 
 from muntin.expressions.duck import Duck
 from muntin.operators.consolidate import consolidate
-from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit, Query
 from muntin.state.columns import take
 
 
-def gathered(
+def merged(
     query: Query, tables: Sequence[pa.Table], duck: Duck, *, apart: bool = False
 ) -> pa.Table:
-    """The results of a batch in the order of time; changes of one instant that cancel out are left out.
+    """Return the results of a batch in the order of time, without changes that cancel out.
 
-    ``apart``: rows of different partitions are never equal, so that there are none.
+    With ``apart``, rows of different partitions are never equal, so that none cancel out.
     """
     table = pa.concat_tables([query.output_schema.empty_table(), *tables])
-    changes = query.emit is Emit.CHANGES or (
-        query.emit is Emit.INSERTS and isinstance(query, Pipeline)
-    )
+    changes = query.emit is Emit.CHANGES or (query.emit is Emit.INSERTS and not query.is_join)
     if changes and not apart:
         table = consolidate(table, duck)
     elif len(tables) > 1:
@@ -38,9 +35,10 @@ def gathered(
 
 
 def _in_order(table: pa.Table, *, signs: bool) -> pa.Table:
-    """Runs that are in order each, as one; numpy's stable sort merges them in linear time.
+    """Merge runs that are sorted by time; NumPy's stable sort takes linear time for that.
 
-    Values are taken from whole columns, since Arrow would look for the chunk of every one; without ``signs`` all are the same.
+    Columns are combined first, because Arrow would search the chunk of every value. Without
+    ``signs`` all values of ``_op`` are equal.
     """
     values = (table if signs else table.drop_columns(["_op"])).combine_chunks()
     order = np.argsort(values.column("_ts").cast(pa.int64()).to_numpy(), kind="stable")

@@ -1,11 +1,13 @@
-"""What becomes of the queries of a checkpoint when a run starts: resumed, dropped, added, or refused.
+"""Compare the queries of a checkpoint with the declared ones: resume, drop, add, or refuse.
 
-A query is resumed if it still has the same results: its text, apart from layout, and the settings on
-which results depend. Its other settings may change freely, because partitions are rebuilt from the rows
-in the checkpoint. A query that has changed starts anew and knows nothing of the rows it has emitted
-before; in the same sink, nobody would ever retract those. That is refused, unless the user asks to
-replace them. A query with EMIT CHANGES whose sink has changed starts anew as well, so that the new sink
-never has a row retracted that it did not get.
+A query is resumed if it still has the same results: the same text, apart from layout, and the same
+settings on which results depend. Its other settings may change freely, because partitions are
+rebuilt from the rows in the checkpoint.
+
+Exactly-once hazard: a changed query starts again and has no record of the rows it emitted before,
+so nothing would retract those in its sink. That is refused, unless the user asks to replace them. A
+query with EMIT CHANGES whose sink has changed starts again as well, so that the new sink never gets
+a retraction of a row it does not have.
 """
 
 from __future__ import annotations
@@ -18,36 +20,38 @@ from dataclasses import dataclass, replace
 from muntin.model.settings import Settings
 from muntin.plan.query import Emit, Query
 from muntin.planner.overload_plan import is_adapting
-from muntin.spark.deployment import DeployedQuery, Deployment
+from muntin.spark.exchange.deployment import DeployedQuery, Deployment
+from muntin.spark.exchange.deployment_file import StoredDeployment
 from muntin.spark.exchange.frames import CheckpointError
 from muntin.sql.equivalence import meaning
 
 _TRANSIENT = ("", "memory", "console")
-"""Sinks that keep nothing of a query that is gone."""
+"""Sinks that keep nothing of a dropped query."""
 
 
 @dataclass(frozen=True)
-class Resumption:
-    """The program to resume with, and the queries to drop and add before its first batch."""
+class ResumePlan:
+    """The run and the deployment to resume with, and the queries to drop and add before a batch."""
 
+    run: str
     deployment: Deployment
-    dropped: tuple[str, ...]
-    added: tuple[DeployedQuery, ...]
+    dropped: tuple[str, ...] = ()
+    added: tuple[DeployedQuery, ...] = ()
 
 
 def meaning_of(query: Query, settings: Settings) -> str:
-    """Return what decides on the results of a query, as a short text that is equal for equal results."""
+    """Return a short text that is equal for queries with equal results."""
     return hashlib.sha256(
         json.dumps([meaning(query.text), _decisive(settings)]).encode()
     ).hexdigest()[:24]
 
 
 def _decisive(settings: Settings) -> dict[str, str]:
-    """Return the settings that decide which results there are, and in which batch."""
+    """Return the settings that determine the results and their batches."""
     changed = settings.changed()
     if is_adapting(settings):
         return changed
-    # Lazy joins hold results back until the next re-evaluation; a switch would lose those or repeat them.
+    # Lazy joins hold results back until the next re-evaluation; a switch would lose or repeat them.
     return {
         name: changed[name]
         for name in ("algorithm", "reevaluation")
@@ -55,40 +59,41 @@ def _decisive(settings: Settings) -> dict[str, str]:
     }
 
 
-def resumption(
-    stored: Deployment, wanted: Deployment, anew: frozenset[str], *, may_replace: bool
-) -> Resumption:
-    """Compare the queries in force with those that are wanted.
+def plan_resume(
+    stored: StoredDeployment, declared: Deployment, restarted: frozenset[str], *, may_replace: bool
+) -> ResumePlan:
+    """Compare the queries in force with the declared ones.
 
     Parameters
     ----------
-    stored : Deployment
-        The program of the checkpoint, without changes that never came into force.
-    wanted : Deployment
-        The program as it was declared.
-    anew : frozenset of str
-        Queries that were dropped and declared again since: they start anew even if nothing has changed.
+    stored : StoredDeployment
+        The run and the deployment of the checkpoint, without changes that never came into force.
+    declared : Deployment
+        The deployment as it is declared now.
+    restarted : frozenset of str
+        Queries that were dropped and declared again since: they start again even if unchanged.
     may_replace : bool
-        Whether a changed query may start anew in its old sink.
+        Whether a changed query may start again in its old sink.
 
     Raises
     ------
     CheckpointError
         When a query has changed and its sink has not.
     """
-    running = {query.name: query for query in in_force(stored)}
-    asked = {query.name: query for query in wanted.queries}
+    running = {query.name: query for query in stored.deployment.in_force()}
+    asked = {query.name: query for query in declared.queries}
     resumed = {}
     for name, query in asked.items():
-        if name not in running or name in anew:
+        if name not in running or name in restarted:
             continue
         if query.meaning != running[name].meaning:
             _check_replaceable(running[name], query, may_replace=may_replace)
-        elif query.sink == running[name].sink or wanted.bind(query).emit is not Emit.CHANGES:
+        elif query.sink == running[name].sink or declared.bind(query).emit is not Emit.CHANGES:
             resumed[name] = replace(query, incarnation=running[name].incarnation)
     dropped = tuple(name for name in running if name not in resumed)
     added = tuple(query for name, query in asked.items() if name not in resumed)
-    return Resumption(_replaced(stored, running, resumed), dropped, added)
+    deployment = _with_settings(stored.deployment, running, resumed)
+    return ResumePlan(stored.run, deployment, dropped, added)
 
 
 def _check_replaceable(before: DeployedQuery, query: DeployedQuery, *, may_replace: bool) -> None:
@@ -97,20 +102,22 @@ def _check_replaceable(before: DeployedQuery, query: DeployedQuery, *, may_repla
     what = (
         "its text"
         if meaning(before.sql) != meaning(query.sql)
-        else "a setting that decides on its results"
+        else "a setting that determines its results"
     )
     raise CheckpointError(
-        f"query {query.name} has changed ({what}), and its sink ({query.sink}) holds results that nobody would retract",
-        hint="Give it another name or sink, or delete its earlier output with SparkEngine(..., replace=True) or muntin run --replace",
+        f"query {query.name} has changed ({what}), and its sink ({query.sink}) holds results that "
+        "nothing would retract",
+        hint="Give it another name or sink, or delete its earlier output with "
+        "SparkEngine(..., replace=True) or muntin run --replace",
     )
 
 
-def _replaced(
+def _with_settings(
     deployment: Deployment,
     running: Mapping[str, DeployedQuery],
     resumed: Mapping[str, DeployedQuery],
 ) -> Deployment:
-    """Return the deployment with the settings that resumed queries have now."""
+    """Return the deployment with the current settings of resumed queries."""
     now = {id(running[name]): query for name, query in resumed.items()}
     queries = tuple(now.get(id(query), query) for query in deployment.queries)
     changes = tuple(
@@ -118,14 +125,3 @@ def _replaced(
         for change in deployment.changes
     )
     return replace(deployment, queries=queries, changes=changes)
-
-
-def in_force(deployment: Deployment) -> list[DeployedQuery]:
-    """Return the queries after all changes."""
-    queries = list(deployment.queries)
-    for change in deployment.changes:
-        if change.added:
-            queries.append(change.added)
-        else:
-            queries = [query for query in queries if query.name != change.dropped]
-    return queries

@@ -1,4 +1,8 @@
-"""End what a run consists of within a deadline, whatever it is stuck in."""
+"""End the parts of a run within a deadline, whatever they are blocked in.
+
+Killing is always safe: Spark repeats a batch that was not committed, and the state servers hold
+only a cache of the checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +26,11 @@ _log = logging.getLogger("muntin.spark")
 _STOP_TIMEOUT = "spark.sql.streaming.stopTimeout"
 _TIMED_OUT = "failed to stop within"
 _ANSWER = 5.0
-"""Seconds within which a resident process has to answer before it is killed."""
+"""Seconds in which a state server has to answer before it is killed."""
 
 
 class BatchInterrupted(Exception):  # noqa: N818 (not an error: the engine stops)
-    """A batch that ends because its engine stops.
+    """Ends a batch because its engine stops.
 
     Spark decides by the text of an exception whether it comes from an interruption, with a regular
     expression that recurses once per character. Java's own text has thousands of characters and
@@ -63,22 +67,19 @@ def after_query(streaming: StreamingQuery, then: Callable[[], None]) -> threadin
     return thread
 
 
-def end_residents(run: str, partitions: int, seconds: float) -> None:
-    """Let the processes of all partitions rest; kill those that do not answer in time.
-
-    Killing is safe: what a process holds is a cache of what is in the checkpoint.
-    """
+def end_state_servers(run: str, partitions: int, seconds: float) -> None:
+    """Idle the state servers of all partitions; kill those that do not answer in time."""
     until = time.monotonic() + min(seconds, _ANSWER)
     for number in range(partitions):
         killed = Resident(run, number, 0).stop(max(until - time.monotonic(), 0.5))
         if killed is not None:
             _log.warning(
-                "the process %d of partition %d did not answer and was killed", killed, number
+                "the state server %d of partition %d did not answer and was killed", killed, number
             )
 
 
 def wait_for(work: Callable[[], object], seconds: float | None, what: str) -> None:
-    """Call ``work`` in a thread and wait for it; raise what it raises.
+    """Call ``work`` in a thread and wait for it; raise its exception.
 
     Raises
     ------
@@ -91,7 +92,7 @@ def wait_for(work: Callable[[], object], seconds: float | None, what: str) -> No
     def run() -> None:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 (raised again below, in the thread that asked)
+        except BaseException as error:  # noqa: BLE001 (raised again below)
             failures.append(error)
         finally:
             done.set()
@@ -100,7 +101,7 @@ def wait_for(work: Callable[[], object], seconds: float | None, what: str) -> No
     if not done.wait(seconds):
         raise RunError(
             f"{what} took longer than {seconds:g} seconds",
-            hint="The engine goes on running; look at engine.progress, and give a longer timeout",
+            hint="The engine continues to run; look at engine.progress, and give a longer timeout",
         )
     if failures:
         raise failures[0]

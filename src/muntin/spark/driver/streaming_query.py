@@ -1,4 +1,8 @@
-"""The streaming query: every source packed by partition, one exchange, the partitions, one output of tagged blobs."""
+"""Build the streaming query: sources packed by partition, one shuffle, the partitions, one output.
+
+Invariant: every packed row carries the epoch under which its task packed it. A partition refuses a
+batch whose rows disagree, so a task that read an old deployment cannot mix partitionings.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import atexit
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -14,37 +19,35 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from muntin.model.catalog import Stream
-from muntin.spark.deployment import Deployment
-from muntin.spark.driver.checkpoint import DeploymentFile, LoadedDeployment
 from muntin.spark.exchange.controls import ControlLog
+from muntin.spark.exchange.deployment import Deployment
+from muntin.spark.exchange.deployment_file import DeploymentFile, LoadedDeployment
 from muntin.spark.exchange.messages import CONTROL
 from muntin.spark.exchange.packer import Packer
+from muntin.spark.exchange.partition_keys import partition_keys
 from muntin.spark.partition.processor import PartitionProcessor
 from muntin.spark.partition.push_channel import Address
 from muntin.spark.partition.task import NO_TIME, OUTPUT, PACKED, Handler, current_batch
-from muntin.spark.sources import Source, decode_file
+from muntin.spark.sources import SparkSource, decode_file
 from muntin.state.advance_limit import pack_segments
 
-_PACKED = pa.schema([
-    ("partition", pa.int32()), ("stream", pa.string()), ("scheme", pa.int32()), ("task", pa.int32()), ("epoch", pa.int32()),
-    ("newest", pa.int64()), ("moment", pa.int64()), ("blob", pa.binary()),
-])  # fmt: skip
+_PACKED = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("stream", pa.string()),
+        ("partitioning", pa.int32()),
+        ("task", pa.int32()),
+        ("epoch", pa.int32()),
+        ("newest", pa.int64()),
+        ("moment", pa.int64()),
+        ("blob", pa.binary()),
+    ]
+)
 
-
-def partition_keys(spark: SparkSession, partitions: int) -> tuple[int, ...]:
-    """For each partition a number that Spark's hash puts into a partition of its own."""
-    rows = spark.sql(
-        f"SELECT CAST(id AS INT) AS id, pmod(hash(CAST(id AS INT)), {partitions}) AS place FROM range({200 * partitions})"
-    ).collect()
-    first: dict[int, int] = {}
-    for row in rows:
-        first.setdefault(int(row["place"]), int(row["id"]))
-    assert len(first) == partitions, "two hundred numbers a partition reach all of them"
-    return tuple(first[place] for place in range(partitions))
-
+Batches: TypeAlias = Iterator[pa.RecordBatch]
 
 _packers: WeakKeyDictionary[LoadedDeployment, dict[tuple[str, int], Packer]] = WeakKeyDictionary()
-"""Packers by stream and epoch; those of a program go with it when a newer version of its file is read."""
+"""Packers by stream and epoch; they live as long as their version of the deployment."""
 
 atexit.register(_packers.clear)  # DuckDB complains of connections that outlive it
 
@@ -56,9 +59,6 @@ def _packer(loaded: LoadedDeployment, stream: str, epoch: int) -> Packer:
     return found[stream, epoch]
 
 
-Batches = Iterator[pa.RecordBatch]
-
-
 def _record(epoch: int, rows: list[tuple[int, str, int, int, int, int, bytes]]) -> pa.RecordBatch:
     columns = zip(*[(*row[:4], epoch, *row[4:]) for row in rows], strict=True)
     return pa.RecordBatch.from_arrays(
@@ -67,10 +67,13 @@ def _record(epoch: int, rows: list[tuple[int, str, int, int, int, int, bytes]]) 
     )
 
 
-def packing(
-    program: DeploymentFile, stream: Stream, keys: tuple[int, ...], *, files: bool
+def row_packer(
+    tasks: DeploymentFile, stream: Stream, keys: tuple[int, ...], *, files: bool
 ) -> Callable[[Batches], Batches]:
-    """The function that packs a task's rows of a stream; every partition hears of the segments of its times, rows or not."""
+    """Return the function that packs a task's rows of a stream.
+
+    Every partition gets the segments of the times of all rows, even if it gets no rows.
+    """
 
     def pack(batches: Batches) -> Batches:
         tables = [
@@ -83,7 +86,7 @@ def packing(
             return
         context = TaskContext.get()
         task = context.partitionId() if context else 0
-        loaded = program.read()
+        loaded = tasks.read()
         epoch = loaded.deployment.epoch(current_batch())
         packer = _packer(loaded, stream.name, epoch)
         segments = packer.segments(table)
@@ -107,46 +110,44 @@ def _decoded(batch: pa.RecordBatch, stream: Stream) -> list[pa.Table]:
     ]
 
 
-def telling(program: DeploymentFile, keys: tuple[int, ...]) -> Callable[[Batches], Batches]:
-    """The function that tells every partition of moments and controls."""
+def control_packer(tasks: DeploymentFile, keys: tuple[int, ...]) -> Callable[[Batches], Batches]:
+    """Return the function that sends moments and control rows to every partition."""
 
-    def tell(batches: Batches) -> Batches:
+    def pack(batches: Batches) -> Batches:
         for batch in batches:
             moment = pc.max(batch.column(0)).as_py()
             rows = [(key, "", -1, 0, NO_TIME, moment, b"") for key in keys if moment is not None]
             for control in batch.column(1).drop_null().to_pylist():
                 rows += [(key, "", CONTROL, 0, NO_TIME, NO_TIME, control.encode()) for key in keys]
             if rows:
-                yield _record(program.read().deployment.epoch(current_batch()), rows)
+                yield _record(tasks.read().deployment.epoch(current_batch()), rows)
 
-    return tell
+    return pack
 
 
 @dataclass(frozen=True)
 class StreamingInputs:
-    """What the streaming query of a program is made of: where tasks find the program, what is read, where the driver listens."""
+    """The inputs of the streaming query: deployment file, sources, control rows, run and driver."""
 
-    program: DeploymentFile
-    sources: Mapping[str, Source]
+    tasks: DeploymentFile
+    sources: Mapping[str, SparkSource]
     controls: ControlLog
     run: str
     driver: Address
 
 
-def build(spark: SparkSession, program: Deployment, plumbing: StreamingInputs) -> DataFrame:
-    """The streaming DataFrame of outputs."""
-    keys = partition_keys(spark, program.partitions)
+def build(spark: SparkSession, deployment: Deployment, inputs: StreamingInputs) -> DataFrame:
+    """Return the streaming DataFrame of outputs."""
+    keys = partition_keys(spark, deployment.partitions)
     packed = []
-    for stream in program.streams:
-        source = plumbing.sources[stream.name]
-        packed.append(
-            source.frame.mapInArrow(
-                packing(plumbing.program, stream, keys, files=source.files), PACKED
-            )
-        )
-    packed.append(plumbing.controls.read(spark).mapInArrow(telling(plumbing.program, keys), PACKED))
+    for stream in deployment.streams:
+        source = inputs.sources[stream.name]
+        pack = row_packer(inputs.tasks, stream, keys, files=source.files)
+        packed.append(source.frame.mapInArrow(pack, PACKED))
+    controls = inputs.controls.read(spark)
+    packed.append(controls.mapInArrow(control_packer(inputs.tasks, keys), PACKED))
     together = reduce(DataFrame.unionAll, packed)
-    processor = PartitionProcessor(Handler(plumbing.program, plumbing.run, keys, plumbing.driver))
+    processor = PartitionProcessor(Handler(inputs.tasks, inputs.run, keys, inputs.driver))
     return together.groupBy("partition").transformWithStateInPandas(
         statefulProcessor=processor, outputStructType=OUTPUT, outputMode="Append", timeMode="None"
     )

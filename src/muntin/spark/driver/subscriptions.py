@@ -1,7 +1,7 @@
-"""Who is called with results before their micro-batch ends: subscribers, and the marks they get. No network, no Spark.
+"""The subscribers of an engine, which get results before their micro-batch ends.
 
-Results that were left out for a subscriber that is too slow (:mod:`muntin.engine.subscription`) show in its marks. Sinks have all of
-them, all the same.
+Results that are left out because a subscriber is too slow (:mod:`muntin.engine.subscription`) show
+as gaps in its marks. Sinks get all results in any case. This module uses neither network nor Spark.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,55 +18,17 @@ import pyarrow as pa
 
 from muntin.engine.subscription import Subscription
 from muntin.errors import InputError
+from muntin.spark.exchange.marks import Mark
 
 _log = logging.getLogger("muntin.spark")
-
-
-@dataclass(frozen=True, order=True)
-class Mark:
-    """Where results stand: micro-batch, partition, and how many results of the query came from that partition in that batch before.
-
-    A batch that is tried again gives the same results under the same marks, though perhaps cut into other pieces: the result in
-    row ``i`` of a piece is always the one of ``(batch, partition, sequence + i)``. ``arrived`` is when the partition got its share of the
-    batch, in seconds since 1970; it differs from one attempt to the next and is not compared.
-    """
-
-    batch: int
-    partition: int
-    sequence: int
-    arrived: float = field(default=0.0, compare=False)
 
 
 Subscriber: TypeAlias = Callable[[pa.RecordBatch, Mark], object]
 """A user's function that is called with results and their mark."""
 
 
-class Once:
-    """Leaves out results that came before, after a batch was tried again; remembers two numbers a partition.
-
-    Examples
-    --------
-    >>> once = Once()
-    >>> piece = pa.record_batch({"k": [1, 2, 3]})
-    >>> len(once.new(piece, Mark(0, 0, 0))), once.new(piece, Mark(0, 0, 1)).column("k").to_pylist()
-    (3, [3])
-    """
-
-    def __init__(self) -> None:
-        self._reached: dict[int, tuple[int, int]] = {}
-
-    def new(self, results: pa.RecordBatch, mark: Mark) -> pa.RecordBatch:
-        """What of a piece did not come before, in order; perhaps nothing."""
-        reached = self._reached.get(mark.partition, (-1, 0))
-        if mark.batch < reached[0]:
-            return results.slice(len(results))
-        known = reached[1] if mark.batch == reached[0] else 0
-        self._reached[mark.partition] = (mark.batch, max(known, mark.sequence + len(results)))
-        return results.slice(min(max(known - mark.sequence, 0), len(results)))
-
-
 class Subscriptions:
-    """The subscribers of an engine. While it runs, a file has the names of their queries, where tasks look before every batch."""
+    """The subscribers of an engine; while it runs, a file names their queries for the tasks."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -89,7 +50,7 @@ class Subscriptions:
         subscription = Subscription(query, callback, buffer, self._remove, _log)
         with self._lock:
             self._of.setdefault(query.casefold(), []).append(subscription)
-            self._tell()
+            self._write()
         return subscription
 
     def _remove(self, subscription: Subscription) -> None:
@@ -100,20 +61,20 @@ class Subscriptions:
                 self._of[key] = left
             else:
                 self._of.pop(key, None)
-            self._tell()
+            self._write()
 
     def forget(self, query: str) -> None:
-        """Cancel the subscribers of a query that is dropped."""
+        """Cancel the subscribers of a query."""
         for subscription in self.of(query):
             subscription.cancel()
 
     def of(self, query: str) -> list[Subscription]:
-        """The subscribers of a query."""
+        """Return the subscribers of a query."""
         with self._lock:
             return list(self._of.get(query.casefold(), []))
 
     def take(self, query: str, mark: Mark, results: pa.Table) -> None:
-        """Results of a query that a partition has released, for its subscribers."""
+        """Offer pushed results of a query to its subscribers."""
         sequence = mark.sequence
         for piece in results.to_batches():
             if len(piece):
@@ -123,29 +84,29 @@ class Subscriptions:
                 sequence += len(piece)
 
     def drain(self, seconds: float) -> None:
-        """Wait until all were called with what waits for them, at most so long."""
+        """Wait at most ``seconds`` until all subscribers have been called with all that waits."""
         until = time.monotonic() + seconds
         with self._lock:
-            all_of_them = [subscription for some in self._of.values() for subscription in some]
-        for subscription in all_of_them:
+            subscriptions = [subscription for some in self._of.values() for subscription in some]
+        for subscription in subscriptions:
             subscription.drain(until)
 
-    # -- what tasks know ---------------------------------------------------------------------------
+    # -- the file for tasks ----------------------------------------------------------------------
 
     def begin(self, file: Path) -> None:
-        """The engine runs: from now on the file tells of its subscribers."""
+        """Keep the file up to date from now on, because the engine runs."""
         with self._lock:
             self._file = file
-            self._tell()
+            self._write()
 
     def end(self) -> None:
-        """The engine does not run any more."""
+        """Remove the file, because the engine no longer runs."""
         with self._lock:
             if self._file is not None:
                 self._file.unlink(missing_ok=True)
                 self._file = None
 
-    def _tell(self) -> None:
+    def _write(self) -> None:
         if self._file is None:
             return
         names = [some[0].query for some in self._of.values()]
@@ -155,12 +116,3 @@ class Subscriptions:
         part = self._file.with_suffix(".part")
         part.write_text(json.dumps(names), encoding="utf-8")
         part.replace(self._file)
-
-
-def subscribed(file: Path) -> frozenset[str]:
-    """The names of queries that have subscribers, as tasks find them."""
-    try:
-        # Opened anew each time, as the program is.
-        return frozenset(json.loads(file.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return frozenset()

@@ -1,8 +1,8 @@
-"""The queries of a run that are suspended, in the checkpoint: a restart does not try them again.
+"""The suspended queries of a run, in the checkpoint, so that a restart does not try them again.
 
-One frame: for each suspended query its place among all that ever were, and why. It is written
-before the batch's results go to the sinks, so a batch that is done again leaves the same queries out.
-A query that is dropped and registered again has another place, and runs.
+One frame holds, for each suspended query, its position in the deployment and the reason. Invariant:
+it is written before the results of the batch go to the sinks, so a batch that runs again leaves out
+the same queries. A query that is dropped and registered again has another position, and runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _KIND = "suspended"
 
 
 class SuspendedQueries:
-    """Reads and writes the file; ``reasons`` is what it says, by place."""
+    """Reads and writes the file; ``reasons`` is its content, by position."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -37,14 +37,14 @@ class SuspendedQueries:
             raise damaged(str(self._file)) from error
 
     def add(self, place: int, query: str, reason: str) -> None:
-        """Suspend a query for good, and log it once."""
+        """Suspend a query permanently, and log it once."""
         if place not in self.reasons:
             self.reasons[place] = reason
             self._write()
             _log.warning("%s", QuerySuspendedError(query, reason))
 
     def keep(self, active: Container[int]) -> None:
-        """Forget queries that are dropped."""
+        """Forget queries that are no longer active."""
         kept = {place: reason for place, reason in self.reasons.items() if place in active}
         if kept != self.reasons:
             self.reasons = kept

@@ -1,1 +1,1 @@
-"""What travels between Spark tasks: rows packed by partition, control messages, and their encoding."""
+"""The messages between Spark tasks: packed rows, control rows, and their encoding."""

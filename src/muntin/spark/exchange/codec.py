@@ -1,10 +1,10 @@
-"""Dataclasses as frames and back, driven by their annotations.
+"""Encode dataclasses as frames and decode them, driven by their annotations.
 
 An object becomes JSON: dataclasses are objects by field name, tuples and lists are arrays, mappings
-with string keys are objects and others arrays of pairs. Bytes, Arrow schemas and NumPy arrays become
-blobs of the frame, and the JSON has their numbers. A field that is missing takes its default, so
-fields can be added; anything else that does not match the annotations is an error. Nothing is built
-but the annotated types.
+with string keys are objects and others arrays of pairs. Bytes, Arrow schemas and NumPy arrays
+become blobs of the frame, and the JSON holds their numbers. A missing field takes its default, so
+fields can be added; anything else that does not match the annotations is an error. Safe against
+hostile content: only the annotated types are built.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 _SCALARS = (bool, int, str)
 _NUMBERS = "biuf"
-"""The kinds of NumPy arrays that are kept: booleans, integers and reals, never objects."""
+"""The kinds of NumPy arrays that are stored: booleans, integers and reals, never objects."""
 
 
 def encode(value: object, kind: str) -> bytes:
@@ -41,7 +41,7 @@ def decode(content: Buffer, kind: str, cls: type[T], where: str) -> T:
     Raises
     ------
     CheckpointError
-        When the frame is damaged, or holds something else than an object of that class.
+        When the frame is damaged, or holds anything but an object of that class.
     """
     value, blobs = unpack(content, kind, where)
     with _matching(where):
@@ -50,7 +50,7 @@ def decode(content: Buffer, kind: str, cls: type[T], where: str) -> T:
 
 
 def encode_values(values: Sequence[object], kind: str) -> bytes:
-    """Return values as a frame; the first one is a word that says what the others are."""
+    """Return values as a frame; the first is a word that determines the types of the others."""
     blobs: list[Buffer] = []
     return pack(kind, [_plain(value, blobs) for value in values], blobs)
 
@@ -58,12 +58,12 @@ def encode_values(values: Sequence[object], kind: str) -> bytes:
 def decode_values(
     content: Buffer, kind: str, words: Mapping[str, tuple[Any, ...]], where: str
 ) -> tuple[Any, ...]:
-    """Return the values in a frame, whose types are given for each word.
+    """Return the values in a frame; ``words`` has their types by word.
 
     Raises
     ------
     CheckpointError
-        When the frame is damaged, or holds something else.
+        When the frame is damaged, or holds anything else.
     """
     value, blobs = unpack(content, kind, where)
     with _matching(where):
@@ -76,7 +76,7 @@ def decode_values(
 
 @contextmanager
 def _matching(where: str) -> Iterator[None]:
-    """Turn what goes wrong with a value of other types into an error that names the frame."""
+    """Turn a mismatch of types into an error that names the frame."""
     try:
         yield
     except (
@@ -91,7 +91,7 @@ def _matching(where: str) -> Iterator[None]:
         raise damaged(where) from error
 
 
-# -- to JSON ------------------------------------------------------------------------------------------
+# -- to JSON ---------------------------------------------------------------------------------
 
 
 def _plain(value: Any, blobs: list[Buffer]) -> Any:
@@ -127,11 +127,11 @@ def _plain(value: Any, blobs: list[Buffer]) -> Any:
     return [_plain(one, blobs) for one in value]
 
 
-# -- from JSON ----------------------------------------------------------------------------------------
+# -- from JSON -------------------------------------------------------------------------------
 
 
 def _typed(value: Any, kind: Any, blobs: Sequence[memoryview]) -> Any:
-    """Return a JSON value as an object of an annotated type; raise ValueError and the like when it does not match."""
+    """Return a JSON value as an object of an annotated type; raise if it does not match."""
     origin = get_origin(kind)
     if origin is Union or origin is UnionType:
         return _one_of(value, get_args(kind), blobs)
@@ -148,7 +148,7 @@ def _typed(value: Any, kind: Any, blobs: Sequence[memoryview]) -> Any:
 
 
 def _checked(value: Any, *kinds: type) -> Any:
-    # Not isinstance: a boolean is no integer here.
+    # Not isinstance: a boolean does not count as an integer here.
     if type(value) not in kinds:
         raise TypeError(f"expected {kinds}, not {type(value)}")
     return value
@@ -180,8 +180,8 @@ def _blob(value: Any, blobs: Sequence[memoryview]) -> memoryview:
 def _array(value: Any, _: Any, blobs: Sequence[memoryview]) -> Any:
     kind = np.dtype(_checked(value["type"], str))
     if kind.kind not in _NUMBERS:
-        raise ValueError("an array of something else than numbers")
-    # A copy: arrays are changed in place by those who load them.
+        raise ValueError("an array of anything but numbers")
+    # A copy, because whoever loads an array changes it in place.
     return np.frombuffer(_blob(value["blob"], blobs), kind).reshape(value["shape"]).copy()
 
 

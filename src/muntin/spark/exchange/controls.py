@@ -1,17 +1,19 @@
-"""Control rows: what is told to all partitions along with the data.
+"""Control rows: messages to all partitions that travel with the data.
 
-A *moment* promises that nothing up to an instant will come any more, so that time moves on without rows. A *control* announces
-a change of the program: it is in force after the batch in which the control came, and partitions tell the rows that a new query
-begins with. Or it sets limits, which hold from its batch on.
+A *moment* promises that no row up to an instant will follow, so time advances without rows. A
+:class:`ControlRow` announces a change of the deployment, which is in force after the batch that
+brings it, and requests the rows that a new query starts with. Or it sets probe limits, which hold
+from its batch on.
 
-Both are a source of the streaming query like any other, a folder of files in the checkpoint, so that they are durable, ordered
-with the rows, replayed with them and in force once. The folder is always read, used or not: Spark refuses to go on with another
-number of sources than a checkpoint began with. Files may be removed once they were read.
+Exactly once: both are a source of the streaming query, a folder of files in the checkpoint. They
+are therefore durable, ordered with the rows, replayed with them and applied once. The folder is
+always read, because Spark refuses to resume a checkpoint with another number of sources. Spark
+deletes files after reading them.
 
-Spark's file source orders files by modification time and ignores those that are much older than the newest
-one. The clock must not decide that, so every file gets a sequence number, and its modification time is set
-to that many seconds after 1970. The numbers increase strictly, also across restarts: blocks of them are
-reserved in a file before they are used.
+Spark's file source orders files by modification time and ignores those much older than the newest.
+The clock must not decide that, so every file gets a sequence number, and its modification time is
+set to that number of seconds after 1970. The numbers increase strictly, across restarts too: blocks
+of them are reserved in a file before use.
 """
 
 from __future__ import annotations
@@ -32,28 +34,29 @@ from muntin.errors import MuntinError
 from muntin.spark.exchange.frames import writing
 
 if TYPE_CHECKING:
-    from pyspark.sql import (  # not when it runs: the processes of partitions do without pyspark
-        DataFrame,
-        SparkSession,
-    )
+    # Not at run time: the state servers do not load pyspark.
+    from pyspark.sql import DataFrame, SparkSession
 
 CONTROLS = "control"
-"""The kind of output by which a partition tells that a control came."""
+"""The kind of output that reports the arrival of a control row."""
 HELD = "held"
-"""The kind of output that carries the rows a control asked for."""
+"""The kind of output that carries the rows a control row requested."""
 
 _log = logging.getLogger("muntin.spark")
 
 _BEAT = 1.0
 _BLOCK = 1000
-"""How many sequence numbers are reserved at once."""
+"""Sequence numbers that are reserved at once."""
 _REMEMBERED = "1h"
-"""How long Spark remembers a file that it has read: 3,600 sequence numbers."""
+"""How long Spark remembers a file it has read: 3,600 sequence numbers."""
 
 
 @dataclass(frozen=True)
 class ProbeLimits:
-    """Probes a second of event time that a query may have in each partition: of each half join, and of all; None: as many as come."""
+    """Probes per second of event time allowed to a query, by partition; None means unlimited.
+
+    ``rates`` limits each half join, ``caps`` all of them together.
+    """
 
     query: str
     rates: tuple[tuple[float | None, ...], ...]
@@ -62,25 +65,26 @@ class ProbeLimits:
 
 @dataclass(frozen=True)
 class ControlRow:
-    """Announces the change ``name``; asks for the rows that lanes hold of streams; sets limits."""
+    """Announces the change ``name``, requests rows by dataflow and stream, or sets probe limits."""
 
     name: str
     exports: tuple[tuple[str, str], ...] = ()
     limits: tuple[ProbeLimits, ...] = ()
 
     def to_text(self) -> str:
-        """As JSON."""
+        """Return the control row as JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_text(cls, text: str) -> ControlRow:
-        """Of such a text."""
-        told = json.loads(text)
+        """Return the control row in a JSON text."""
+        value = json.loads(text)
         limits = tuple(
             ProbeLimits(one["query"], tuple(map(tuple, one["rates"])), tuple(one["caps"]))
-            for one in told.get("limits", ())
+            for one in value.get("limits", ())
         )
-        return cls(told["name"], tuple((lane, stream) for lane, stream in told["exports"]), limits)
+        exports = tuple((dataflow, stream) for dataflow, stream in value["exports"])
+        return cls(value["name"], exports, limits)
 
 
 class ControlLog:
@@ -91,12 +95,12 @@ class ControlLog:
         self._lock = threading.Lock()
         self._next = self._reserved = 0
 
-    def tell(self, moment: int) -> None:
-        """Promise that nothing up to ``moment`` (in microseconds) will come; in force from the next batch on."""
+    def send_moment(self, moment: int) -> None:
+        """Promise that no row up to ``moment`` (microseconds) will follow, from then on."""
         self._write({"moment": moment})
 
     def send(self, control: ControlRow) -> None:
-        """Send a control; it is durable when this returns."""
+        """Send a control row; it is durable when this returns."""
         self._write({"control": control.to_text()})
 
     def _write(self, row: dict[str, object]) -> None:
@@ -107,7 +111,7 @@ class ControlLog:
             self._place(json.dumps(row) + "\n", self._folder / name, mtime=number)
 
     def _number(self) -> int:
-        """Return the next sequence number; reserve a block if there is none left."""
+        """Return the next sequence number; reserve a block if none is left."""
         if self._next >= self._reserved:
             file = self._folder / ".reserved"
             self._next = int(file.read_text(encoding="utf-8")) if file.exists() else 1
@@ -118,7 +122,7 @@ class ControlLog:
         return number
 
     def _place(self, text: str, target: Path, mtime: int | None = None) -> None:
-        """Write a file under another name and rename it, so that nobody sees a part of it."""
+        """Write a file under another name and rename it, so that no reader sees half of it."""
         part = target.with_name(f".{target.name.lstrip('.')}.part")
         try:
             with part.open("w", encoding="utf-8") as file:
@@ -134,7 +138,7 @@ class ControlLog:
             raise
 
     def read(self, spark: SparkSession) -> DataFrame:
-        """The control rows as a stream: a moment or a control each."""
+        """Return the stream of control rows: each has a moment or a control."""
         with writing(self._folder.parent.parent):
             self._folder.mkdir(parents=True, exist_ok=True)
         reader = spark.readStream.format("json").schema("moment LONG, control STRING")
@@ -146,11 +150,11 @@ class ControlLog:
 
 
 class Heartbeat:
-    """Sends the clock's time less ``delay`` microseconds as a moment, about once per second.
+    """Sends the clock's time minus ``delay`` microseconds as a moment, about once per second.
 
-    ``due`` returns the first instant at which time alone can change a result, or None if there is none.
-    Earlier moments are not sent: each one costs a batch. A moment that cannot be written is counted in
-    ``failures`` and logged once; the next beat tries again.
+    ``due`` returns the first instant at which time alone can change a result, or None if there is
+    none. Earlier moments are not sent: each one costs a batch. A moment that cannot be written is
+    counted in ``failures`` and logged once; the next beat tries again.
     """
 
     def __init__(
@@ -181,7 +185,7 @@ class Heartbeat:
         due = self._due()
         if due is None or moment < due:
             return
-        self._controls.tell(moment)
+        self._controls.send_moment(moment)
         if self._failing:
             _log.info("the heartbeat is written again after %d failures", self.failures)
         self._failing = False

@@ -1,4 +1,4 @@
-"""The container of everything Muntin keeps in a checkpoint: one JSON header, binary blobs, a checksum.
+"""The container of everything that Muntin stores in a checkpoint: a JSON header, blobs, a checksum.
 
 Layout, little-endian::
 
@@ -7,9 +7,9 @@ Layout, little-endian::
     blobs, each padded with zeros to a multiple of eight bytes
 
 The checksum covers everything but itself, so a single changed byte or a missing tail is always
-detected. Later versions keep the first line, so that an older Muntin can tell them from damaged
-files. Reading a frame never runs code: there is no pickle in it, and :mod:`muntin.spark.exchange.codec`
-builds only the types it is asked for.
+detected. Later versions keep the first line, so that an older Muntin can distinguish them from
+damaged files. Reading a frame never runs code: there is no pickle in it, and
+:mod:`muntin.spark.exchange.codec` builds only the requested types.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ Buffer: TypeAlias = bytes | memoryview
 
 
 class CheckpointError(MuntinError):
-    """A checkpoint that cannot be used with this program; nothing in it was changed."""
+    """A checkpoint that cannot be used with this deployment; nothing in it was changed."""
 
 
 def pack(kind: str, value: object, blobs: Sequence[Buffer] = ()) -> bytes:
-    """Return a frame that holds a JSON value and the blobs that belong to it."""
+    """Return a frame of a JSON value and its blobs."""
     lengths = [len(blob) for blob in blobs]
     header = json.dumps(
         {"kind": kind, "value": value, "blobs": lengths}, separators=(",", ":")
@@ -70,9 +70,9 @@ def unpack(content: Buffer, kind: str, where: str) -> tuple[Any, list[memoryview
     content : bytes or memoryview
         The frame.
     kind : str
-        The kind that is expected.
+        The expected kind.
     where : str
-        What the frame is, for errors: the path of its file, for example.
+        A name of the frame for errors, for example the path of its file.
 
     Raises
     ------
@@ -88,12 +88,7 @@ def unpack(content: Buffer, kind: str, where: str) -> tuple[Any, list[memoryview
         blobs = [
             view[end - _aligned(size) :][:size] for size, end in zip(sizes, ends[1:], strict=True)
         ]
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        RecursionError,
-    ) as error:  # a checksum keeps no forger out
+    except (ValueError, TypeError, KeyError, RecursionError) as error:  # a CRC stops no forger
         raise damaged(where) from error
     if found != kind:
         raise CheckpointError(f"{where} holds a {found}, not a {kind}", hint=_RESTORE)
@@ -101,7 +96,7 @@ def unpack(content: Buffer, kind: str, where: str) -> tuple[Any, list[memoryview
 
 
 def is_intact(content: Buffer) -> bool:
-    """Return whether the content is a frame of this version whose checksum fits."""
+    """Return whether the content is a frame of this version with a valid checksum."""
     try:
         _check(memoryview(content), "")
     except CheckpointError:
@@ -128,18 +123,19 @@ def _check(view: memoryview, where: str) -> int:
 
 
 def _foreign(view: memoryview, where: str) -> CheckpointError:
-    """Return the error for content without our magic: of Muntin 0.1, or of nobody we know."""
-    # A pickle starts with its protocol; in the state store of Muntin 0.1 a checksum of four bytes came first.
+    """Return the error for content without our magic: written by Muntin 0.1, or damaged."""
+    # A pickle starts with its protocol; the state store of Muntin 0.1 put a checksum before it.
     if any(len(view) > at + 1 and view[at] == _PICKLE and view[at + 1] <= 5 for at in (0, 4)):
         return CheckpointError(
-            f"{where} was written by Muntin 0.1, in a format that is no longer read because reading it could run code",
+            f"{where} was written by Muntin 0.1, in a format that is no longer read "
+            "because reading it could run code",
             hint="Start with a new checkpoint, or finish this run with Muntin 0.1",
         )
     return damaged(where)
 
 
 def damaged(where: str) -> CheckpointError:
-    """Return the error for content that is not what was written."""
+    """Return the error for content that differs from what was written."""
     return CheckpointError(f"{where} is damaged", hint=_RESTORE)
 
 
@@ -158,7 +154,7 @@ def _padding(length: int) -> bytes:
     return bytes(_aligned(length) - length)
 
 
-# -- files --------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -169,12 +165,13 @@ def writing(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise CheckpointError(
             f"the checkpoint {folder} cannot be written to: {error.strerror}",
-            hint="Give a folder that this process may write to, with room on its disk; then start again",
+            hint="Give a folder that this process may write to, with room on its disk; "
+            "then start again",
         ) from error
 
 
 def write_file(path: Path, content: Buffer) -> None:
-    """Replace a file in one step: readers see the old content or the new, also after a power cut."""
+    """Replace a file atomically: readers see the old or the new content, even after a power cut."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     with part.open("wb") as file:
@@ -194,7 +191,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def read_file(path: Path) -> bytes:
-    """Return the content of a file of a checkpoint.
+    """Return the content of a checkpoint file.
 
     Raises
     ------

@@ -1,4 +1,9 @@
-"""What travels between the stages: tables as compressed Arrow streams, and a partition's share of a micro-batch."""
+"""The messages between packing tasks, partitions and the driver.
+
+Tables travel as Arrow streams. A :class:`PartitionBatch` is everything that one partition gets of a
+micro-batch; it is also what Spark keeps as state, so it must hold all that a replay needs: rows,
+times, control rows and the epoch, but no clock and nothing that differs between attempts.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +15,16 @@ import pyarrow as pa
 from muntin.state.advance_limit import Segment
 
 TIMELESS = -2
-"""The scheme of rows whose time is NULL or out of range: they belong to no place in the order."""
+"""The partitioning number of rows whose time is NULL or out of range."""
 
 CONTROL = -3
-"""The scheme of control rows."""
+"""The partitioning number of control rows."""
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 def to_blob(table: pa.Table, *, compressed: bool = True) -> bytes:
-    """A table as bytes; not compressed it takes about a twentieth of the time."""
+    """Return a table as bytes; without compression that takes about a twentieth of the time."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=_OPTIONS if compressed else None) as writer:
         writer.write_table(table)
@@ -28,14 +33,14 @@ def to_blob(table: pa.Table, *, compressed: bool = True) -> bytes:
 
 
 def from_blob(blob: bytes) -> pa.Table:
-    """The table of such bytes."""
+    """Return the table in the bytes of :func:`to_blob`."""
     with pa.ipc.open_stream(pa.py_buffer(blob)) as reader:
         return reader.read_all()
 
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of one stream from one task of the source, for one partition under one scheme."""
+    """Rows of one stream from one source task, for one partition under one partitioning."""
 
     partitioning: int
     stream: str
@@ -45,13 +50,26 @@ class Part:
 
 @dataclass(frozen=True)
 class PartitionBatch:
-    """What a partition gets of a micro-batch: its parts, and the newest time of every stream anywhere in the batch.
+    """A partition's part of a micro-batch.
 
-    ``segments`` are those of the times of each stream, and ``max_advance`` the longest gap between them, None if there is
-    no limit; see :mod:`muntin.state.advance_limit`.
-
-    ``moment`` is the time of the heartbeat, if one came; ``epoch`` how many changes of the program are in force. ``controls``
-    are the control rows, ``carried`` the rows with which lanes begin that are opened in this batch, each with the name of its lane.
+    Parameters
+    ----------
+    batch, epoch : int
+        The batch, and the number of changes of the deployment in force in it.
+    newest : mapping of str to int
+        The newest time of each stream anywhere in the batch, not only in this partition.
+    parts : tuple of Part
+        The rows of this partition.
+    moment : int, optional
+        The time of the heartbeat, if one arrived.
+    controls : tuple of str
+        The control rows.
+    carried : tuple of (str, Part)
+        The first rows of dataflows that are opened in this batch, with the names of the dataflows.
+    segments : mapping
+        The segments of the times of each stream; see :mod:`muntin.state.advance_limit`.
+    max_advance : int, optional
+        The longest allowed gap between segments; None if there is no limit.
     """
 
     batch: int
@@ -65,13 +83,13 @@ class PartitionBatch:
     max_advance: int | None = None
 
     def all_parts(self) -> tuple[Part, ...]:
-        """Its parts and those that are carried."""
+        """Return its parts, including the carried ones."""
         return (*self.parts, *(part for _, part in self.carried))
 
 
 @dataclass(frozen=True)
 class Output:
-    """Rows that leave a partition: results of a query, late rows of a stream, rows that a control row asked for."""
+    """Rows that leave a partition: results, late rows, or rows that a control row requested."""
 
     kind: str
     name: str

@@ -1,7 +1,7 @@
-"""How far a micro-batch may move the time of each stream: decided in every partition alike.
+"""Bounds on how far a micro-batch may advance the time of each stream.
 
-Tasks report the segments of their times; all partitions hear of all of them, so each comes to the
-same decision without asking another. See :mod:`muntin.state.advance_limit` for the rule.
+Invariant: all partitions decide alike without communicating, because each gets the segments of the
+times of all tasks. See :mod:`muntin.state.advance_limit` for the rule.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from muntin.state.advance_limit import AdvanceLimit
 
 @dataclass(frozen=True)
 class TimeBounds:
-    """What a batch makes of time: the newest time of each stream, rows ahead in a row, and the last time in range.
+    """The effect of a batch on time: newest time, consecutive rows ahead and last time in range.
 
-    Streams of which all rows are in range have no bound.
+    All are by stream. Streams whose rows are all in range have no bound.
     """
 
     newest: Mapping[str, int]
@@ -29,7 +29,7 @@ class TimeBounds:
     bounds: Mapping[str, int]
 
     def split(self, rows: pa.Table, stream: str, time: str) -> tuple[pa.Table, pa.Table | None]:
-        """Return the rows of a stream in range, and those too far ahead, if there are any."""
+        """Return the rows of a stream in range, and those too far ahead, if any."""
         bound = self.bounds.get(stream)
         if bound is None:
             return rows, None
@@ -41,14 +41,17 @@ class TimeBounds:
 
 
 def bounds_after(
-    newest: Mapping[str, int], ahead: Mapping[str, int], moment: int, share: PartitionBatch
+    newest: Mapping[str, int], ahead: Mapping[str, int], moment: int, batch: PartitionBatch
 ) -> TimeBounds:
-    """Decide on a share, given the newest time of each stream and the rows ahead before it, and the last heartbeat."""
+    """Return the bounds of a batch.
+
+    ``newest`` and ``ahead`` are the state before it, ``moment`` is the last heartbeat.
+    """
     after, waiting, bounds = dict(newest), dict(ahead), {}
-    for stream, last in share.newest.items():
+    for stream, last in batch.newest.items():
         state = AdvanceLimit(newest.get(stream, BEFORE_ALL), ahead.get(stream, 0))
         bound = state.take_batch(
-            share.segments.get(stream, ((last, last, 1),)), share.max_advance, moment
+            batch.segments.get(stream, ((last, last, 1),)), batch.max_advance, moment
         )
         after[stream] = state.newest
         waiting[stream] = state.ahead

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from muntin.engine.engine import Engine
 from muntin.model.settings import Settings
 from muntin.model.window import TimeWindow
-from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit, Query
 from muntin.planner.overload_plan import is_adapting
 
@@ -47,7 +46,7 @@ def _due_of(
         reported = query.emit is Emit.SNAPSHOT and bool(windows)
         pending = any(now <= newest[stream] + micros + every for stream, micros in windows)
         return (now // every + 1) * every if reported or pending else None
-    if isinstance(query, Pipeline) or is_adapting(settings):
+    if not query.is_join or is_adapting(settings):
         return (
             now + 1 if any(now <= newest[stream] + micros for stream, micros in windows) else None
         )
@@ -67,5 +66,5 @@ def _due_of(
 
 def _expiry(query: Query, window: object) -> int:
     """Return after how many microseconds a row leaves its window with an effect on results; 0: never."""
-    plain = not isinstance(query, Pipeline) and query.emit is Emit.INSERTS
+    plain = query.is_join and query.emit is Emit.INSERTS
     return window.micros if isinstance(window, TimeWindow) and not plain else 0

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from muntin.spark.deployment import Deployment
-from muntin.spark.driver.streaming_query import partition_keys
+from muntin.spark.exchange.deployment import Deployment
+from muntin.spark.exchange.partition_keys import partition_keys
 from muntin.spark.partition.recovery import KeptPartition, recalled
 
 

@@ -26,15 +26,13 @@ from muntin.model.catalog import Stream
 from muntin.model.clock import BEFORE_ALL
 from muntin.model.settings import Settings
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
-from muntin.plan.pipeline import Pipeline
 from muntin.plan.query import Emit
-from muntin.planner.distribution import OWN, marked
 from muntin.planner.overload_plan import is_adapting
+from muntin.planner.partitioning import OWN, marked
 from muntin.runtime.external_quota import Governed, LimitState
 from muntin.runtime.suspended_query import reason_of
-from muntin.spark.deployment import Deployment, Place, PlacedQuery
-from muntin.spark.driver.metrics import PartitionMetrics, QueryClock
 from muntin.spark.exchange.controls import CONTROLS, HELD, ControlRow
+from muntin.spark.exchange.deployment import Deployment, Place, PlacedQuery
 from muntin.spark.exchange.messages import (
     TIMELESS,
     Output,
@@ -43,6 +41,7 @@ from muntin.spark.exchange.messages import (
     from_blob,
     to_blob,
 )
+from muntin.spark.exchange.partition_metrics import PartitionMetrics, QueryClock
 from muntin.spark.exchange.time_bounds import TimeBounds, bounds_after
 from muntin.spark.partition.next_deadline import next_due
 
@@ -497,7 +496,7 @@ class Partition:
     @staticmethod
     def _is_to_begin(placed: PlacedQuery, engine: Engine) -> bool:
         """Whether a query has a result before any row comes and has not seen an instant yet."""
-        begins = isinstance(placed.query, Pipeline) and placed.query.has_beginning
+        begins = placed.query.has_beginning
         return begins and all(engine.seen(part.name) is None for part in placed.parts)
 
     def _settings_of(self, place: int) -> Settings:

@@ -29,7 +29,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from muntin.errors import RunError
-from muntin.spark.driver.subscriptions import Mark
+from muntin.spark.exchange.marks import Mark
 from muntin.spark.exchange.messages import from_blob, to_blob
 
 _log = logging.getLogger("muntin.spark")

@@ -10,10 +10,10 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from muntin.engine.engine import OnRelease
-from muntin.spark.deployment import Deployment
-from muntin.spark.driver.metrics import PartitionMetrics, Rebuilt
 from muntin.spark.exchange.codec import decode, encode
+from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.messages import Output, PartitionBatch
+from muntin.spark.exchange.partition_metrics import PartitionMetrics, Rebuilt
 from muntin.spark.partition.partition import Kept, Ledger, Partition
 from muntin.spark.partition.spool import Sent
 

@@ -39,7 +39,8 @@ from typing import Any
 
 from muntin.errors import RunError
 from muntin.kernels.jit import prepare
-from muntin.spark.driver.checkpoint import CheckpointError, program_of
+from muntin.spark.exchange.deployment_file import decode_deployment
+from muntin.spark.exchange.frames import CheckpointError
 from muntin.spark.exchange.messages import PartitionBatch
 from muntin.spark.partition.push_channel import Courier, Outlet
 from muntin.spark.partition.recovery import Answer, Applied, KeptPartition, Memory, recalled
@@ -365,7 +366,7 @@ class _Serving:
         memories = iter(connection.recv_bytes, _ALL)
         try:
             self._partition = KeptPartition.rebuilt(
-                program_of(program), number, map(recalled, memories)
+                decode_deployment(program), number, map(recalled, memories)
             )
         except CheckpointError:
             # A forged share: without a partition, the worker learns that it cannot be rebuilt.
@@ -376,7 +377,7 @@ class _Serving:
 
     def _extend(self, program: bytes) -> None:
         """Take a program with further changes; a partition of another one is let go."""
-        if self._partition is not None and not self._partition.extend(program_of(program)):
+        if self._partition is not None and not self._partition.extend(decode_deployment(program)):
             self._partition = None
         self._program = digest_of(program)
 

@@ -15,20 +15,19 @@ from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import MapState, ValueState
 
 from muntin.errors import RunError
-from muntin.spark.deployment import Deployment
-from muntin.spark.driver.checkpoint import DeploymentFile
-from muntin.spark.driver.metrics import STATS
-from muntin.spark.driver.query_changes import brought
-from muntin.spark.driver.subscriptions import subscribed
+from muntin.spark.exchange.carried_rows import carried_parts
+from muntin.spark.exchange.deployment import Deployment
+from muntin.spark.exchange.deployment_file import DeploymentFile
 from muntin.spark.exchange.frames import is_intact
 from muntin.spark.exchange.messages import CONTROL, TIMELESS, Part, PartitionBatch
+from muntin.spark.exchange.partition_metrics import STATS
 from muntin.spark.partition.push_channel import Address, Outlet
 from muntin.spark.partition.recovery import Memory, remembered
 from muntin.spark.partition.state_server import Request, Resident, ResidentError
 from muntin.state.advance_limit import Segment, merge_segments, unpack_segments
 
 OUTPUT = "kind string, name string, rows long, blob binary, file string"
-PACKED = "partition int, stream string, scheme int, task int, epoch int, newest long, moment long, blob binary"
+PACKED = "partition int, stream string, partitioning int, task int, epoch int, newest long, moment long, blob binary"
 NO_TIME = -(2**63)
 
 
@@ -63,7 +62,7 @@ class Handler:
         if program.epoch(version) < share.epoch:
             share = replace(
                 share,
-                carried=brought(
+                carried=carried_parts(
                     program,
                     range(program.epoch(version), share.epoch),
                     number,
@@ -71,7 +70,7 @@ class Handler:
                 ),
             )
         resident = Resident(self.run, number, os.getppid())
-        wanted = subscribed(self.program.subscribed)
+        wanted = self.program.subscribed_queries()
         outlet = Outlet(self.driver, number, wanted) if wanted else None
         request = Request(loaded.content, version, share, self.program.spool, outlet)
         answer = resident.apply(request, lambda: recall(shares, oldest, version, kept))
@@ -96,7 +95,7 @@ def _share(frames: Iterator[pd.DataFrame], program: Deployment) -> PartitionBatc
     for frame in frames:
         columns = [
             frame[name].tolist()
-            for name in ("stream", "scheme", "task", "epoch", "newest", "moment", "blob")
+            for name in ("stream", "partitioning", "task", "epoch", "newest", "moment", "blob")
         ]
         for stream, scheme, task, known, time, beat, blob in zip(*columns, strict=True):
             if known != epoch:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from muntin.errors import InputError
-from muntin.spark.deployment import Deployment
 from muntin.spark.driver.checkpoint import Checkpoint, CheckpointError
+from muntin.spark.exchange.deployment import Deployment
 
 HOLDER = """
 import sys
@@ -78,7 +78,10 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
 
 
 def planned(folder: Path, batch: int, position: int, files: dict[int, Path]) -> None:
-    """As Spark notes a batch: a source of files that was read up to a position, and one of another kind."""
+    """As Spark notes a batch.
+
+    A source of files that was read up to a position, and one of another kind.
+    """
     (folder / "spark" / "offsets").mkdir(parents=True, exist_ok=True)
     log = folder / "spark" / "sources" / "0"
     log.mkdir(parents=True, exist_ok=True)
@@ -97,7 +100,7 @@ def planned(folder: Path, batch: int, position: int, files: dict[int, Path]) -> 
 
 def test_files_that_a_batch_was_begun_with_must_still_be_there(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
-    checkpoint.check_planned()
+    checkpoint.logs.check_inputs()
     file = tmp_path / "a file.parquet"
     planned(tmp_path, 0, 0, {0: tmp_path / "read long ago"})
     planned(tmp_path, 1, 2, {1: file, 2: file})
@@ -107,28 +110,28 @@ def test_files_that_a_batch_was_begun_with_must_still_be_there(tmp_path: Path) -
     with pytest.raises(
         InputError, match=r"batch 1 was begun with .*a file.parquet, which is gone\. Put it back"
     ):
-        checkpoint.check_planned()
+        checkpoint.logs.check_inputs()
     file.touch()
     with pytest.raises(InputError, match="which is empty"):
-        checkpoint.check_planned()
+        checkpoint.logs.check_inputs()
     file.write_bytes(b"content")
-    checkpoint.check_planned()
+    checkpoint.logs.check_inputs()
     file.unlink()
     (commits / "1").touch()
-    checkpoint.check_planned()
+    checkpoint.logs.check_inputs()
     (tmp_path / "spark" / "offsets" / "2").write_bytes(b"v1\n{half")
-    checkpoint.check_planned()
+    checkpoint.logs.check_inputs()
 
 
 def test_notes_of_spark_that_are_not_whole_are_named(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
-    checkpoint.check_logs()
+    checkpoint.logs.check_intact()
     planned(tmp_path, 0, 0, {})
     planned(tmp_path, 1, 0, {})
     commit = tmp_path / "spark" / "commits" / "0"
     commit.parent.mkdir()
     commit.write_text('v1\n{"nextBatchWatermarkMs":0}', encoding="utf-8")
-    checkpoint.check_logs()
+    checkpoint.logs.check_intact()
     for path in (
         commit,
         tmp_path / "spark" / "offsets" / "1",
@@ -137,9 +140,11 @@ def test_notes_of_spark_that_are_not_whole_are_named(tmp_path: Path) -> None:
         whole = path.read_bytes()
         for damaged in (b"", whole[:-3], b"\xff" + whole[1:]):
             path.write_bytes(damaged)
-            with pytest.raises(CheckpointError, match=rf"{path} is damaged\. Restore the folder"):
-                checkpoint.check_logs()
+            with pytest.raises(
+                CheckpointError, match=rf"{path} is damaged\. Restore the entire folder"
+            ):
+                checkpoint.logs.check_intact()
         path.write_bytes(whole)
     (tmp_path / "spark" / "offsets" / "0").unlink()
     with pytest.raises(CheckpointError, match="offsets/0 is missing"):
-        checkpoint.check_logs()
+        checkpoint.logs.check_intact()

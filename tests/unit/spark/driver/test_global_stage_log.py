@@ -1,4 +1,7 @@
-"""What a last stage remembers: read back up to a batch, in whole after a whole entry, and nothing that is damaged."""
+"""What a last stage remembers.
+
+Read back up to a batch, in whole after a whole entry, and nothing that is damaged.
+"""
 
 from __future__ import annotations
 

@@ -13,9 +13,10 @@ from muntin.engine.declarations import Declarations
 from muntin.errors import SettingError
 from muntin.model.catalog import Stream
 from muntin.plan.join import JoinPlan
-from muntin.spark.deployment import DeployedQuery, Deployment
-from muntin.spark.driver.load_controller import BatchPacer, LoadController, MeasuredBatch
+from muntin.spark.driver.batch_pacer import BatchPacer, MeasuredBatch
+from muntin.spark.driver.load_controller import LoadController
 from muntin.spark.exchange.controls import ControlRow, ProbeLimits
+from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import Output, PartitionBatch
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import RESULTS, Kept
@@ -65,11 +66,15 @@ def told(arrivals: list[int], matches: float, *, cycles: int = 2) -> Mapping[str
 
 
 def analysed(made: LoadController) -> None:
-    """Wait until what was to be analysed is: batches take longer than that, those of a test do not."""
+    """Wait until what was to be analysed is.
+
+    Batches take longer than that, those of a test do not.
+    """
     made._analysts.submit(int).result()
 
 
-# -- the pace ------------------------------------------------------------------------------------------
+# -- the pace
+# ------------------------------------------------------------------------------------------
 
 
 def test_there_is_no_limit_while_batches_take_no_longer_than_they_may() -> None:
@@ -153,7 +158,8 @@ def test_strange_batches_do_not_break_it(seconds: float) -> None:
     assert pace.resources() is None or float(pace.resources() or 0) > 0
 
 
-# -- the governor --------------------------------------------------------------------------------------
+# -- the governor
+# --------------------------------------------------------------------------------------
 
 
 def test_what_is_given_as_resources_is_divided_by_arrivals_and_never_exceeded() -> None:
@@ -162,7 +168,7 @@ def test_what_is_given_as_resources_is_divided_by_arrivals_and_never_exceeded() 
         made.observe(batch, 0.5, [told([900, 900, 900, 900], 2.0), told([300, 300, 300, 300], 2.0)])
         analysed(made)
     made.close()
-    report = made.told()["q"]
+    report = made.report()["q"]
     assert report["overloaded"]
     assert 0 < report["share_of_results"] <= 1
     (limits,) = sent[-1].limits
@@ -176,12 +182,12 @@ def test_limits_go_when_the_load_has_fallen() -> None:
     for batch in range(4):
         made.observe(batch, 4.0, [told([9_000] * 4, 2.0), told([9_000] * 4, 2.0)])
         analysed(made)
-    assert made.told()["q"]["overloaded"]
+    assert made.report()["q"]["overloaded"]
     for batch in range(4, 40):
         made.observe(batch, 0.5, [told([10] * 4, 2.0), told([10] * 4, 2.0)])
         analysed(made)
     made.close()
-    assert not made.told()["q"]["overloaded"]
+    assert not made.report()["q"]["overloaded"]
     (limits,) = sent[-1].limits
     assert limits.caps == (None, None)
     assert {rate for partition in limits.rates for rate in partition} == {None}
@@ -191,10 +197,10 @@ def test_the_first_batch_which_starts_workers_is_not_taken_for_overload() -> Non
     made, _ = governor(interval=2.0)
     made.observe(0, 30.0, [told([900] * 4, 2.0), told([900] * 4, 2.0)])
     made.observe(1, 1.0, [told([900] * 4, 2.0), told([900] * 4, 2.0)])
-    assert not made.told()["q"]["overloaded"]
+    assert not made.report()["q"]["overloaded"]
     made.observe(2, 30.0, [told([900] * 4, 2.0), told([900] * 4, 2.0)])
     made.close()
-    assert made.told()["q"]["overloaded"]
+    assert made.report()["q"]["overloaded"]
 
 
 def test_a_batch_that_is_done_again_counts_once_and_one_without_cycles_not_at_all() -> None:
@@ -205,7 +211,7 @@ def test_a_batch_that_is_done_again_counts_once_and_one_without_cycles_not_at_al
     made.observe(4, 0.5, [told([0] * 4, 0.0, cycles=0)])
     made.close()
     assert len(sent) <= before + 1
-    assert made.told()["q"]["resources"] == 600
+    assert made.report()["q"]["resources"] == 600
 
 
 def test_without_an_interval_resources_have_to_be_given() -> None:
@@ -220,7 +226,8 @@ def test_a_control_row_is_read_as_it_was_written() -> None:
     assert ControlRow.from_text(control.to_text()) == control
 
 
-# -- partitions -------------------------------------------------------------------------------------------
+# -- partitions
+# -------------------------------------------------------------------------------------------
 
 
 def shares(program: Deployment, seed: int) -> Iterator[PartitionBatch]:

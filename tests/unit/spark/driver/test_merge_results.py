@@ -1,4 +1,7 @@
-"""The results of all partitions as one table: in the order of time, those of one instant by partition and as they came."""
+"""The results of all partitions as one table.
+
+In the order of time, those of one instant by partition and as they came.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from hypothesis import strategies as st
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Catalog, Stream
 from muntin.plan.query import Query
-from muntin.spark.driver.merge_results import gathered
+from muntin.spark.driver.merge_results import merged
 from muntin.sql.script import read_query
 
 _FIELDS = [("k", pa.int64()), ("word", pa.string()), ("ts", pa.timestamp("us"))]
@@ -50,7 +53,7 @@ def test_runs_of_partitions_are_merged_by_time_and_nothing_else_is_moved(
             for chunk in ordered
         ]
         tables.append(pa.concat_tables([query.output_schema.empty_table(), *chunks]))
-    found = gathered(query, tables, _DUCK)
+    found = merged(query, tables, _DUCK)
     assert found.schema == query.output_schema
     assert found.column("_op").to_pylist() == ["+"] * len(rows)
     columns = [found.column("_ts").cast(pa.int64()), found.column("k"), found.column("word")]

@@ -1,4 +1,7 @@
-"""Counts of partitions add up to those of the run; every row counts once, whichever ways it goes."""
+"""Counts of partitions add up to those of the run.
+
+Every row counts once, whichever ways it goes.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,11 @@ import pytest
 
 from muntin.model.catalog import Stream
 from muntin.runtime.metrics import ResponseTimes
-from muntin.spark.deployment import DeployedQuery, Deployment
-from muntin.spark.driver.metrics import PartitionMetrics, Rebuilt, RunMetrics
+from muntin.spark.driver.metrics import RunMetrics
+from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import Part, PartitionBatch
 from muntin.spark.exchange.packer import Packer
+from muntin.spark.exchange.partition_metrics import PartitionMetrics, Rebuilt
 from muntin.spark.partition.recovery import KeptPartition
 
 NOTHING = ResponseTimes().stats()
@@ -47,14 +51,14 @@ def test_rows_count_once_under_several_schemes() -> None:
     share = [PartitionBatch(0, 0, {"A": 5, "B": 7}, tuple(own)) for own in parts]
     partitions = [KeptPartition(program, number) for number in range(3)]
     told = [partition.apply(share[number]).stats for number, partition in enumerate(partitions)]
-    tally = RunMetrics()
-    tally.add(0, [json.loads(stats.to_blob()) for stats in told], {}, {})
-    assert tally.rows_in == {"A": 5, "B": 2}
+    metrics = RunMetrics()
+    metrics.add(0, [json.loads(stats.to_blob()) for stats in told], {}, {})
+    assert metrics.rows_in == {"A": 5, "B": 2}
     assert {stats.final for stats in told} == {5}
-    assert tally.rows_held == sum(partition.rows() for partition in partitions)
-    assert tally.told(["A", "B"], {"q0": "Q0"})["watermark"] == "1970-01-01 00:00:00.000005"
-    assert tally.bytes_held == sum(stats.bytes_held for stats in told) > 0
-    assert tally.workers == {0: {0}, 1: {0}, 2: {0}}
+    assert metrics.rows_held == sum(partition.rows() for partition in partitions)
+    assert metrics.report(["A", "B"], {"q0": "Q0"})["watermark"] == "1970-01-01 00:00:00.000005"
+    assert metrics.bytes_held == sum(stats.bytes_held for stats in told) > 0
+    assert metrics.workers == {0: {0}, 1: {0}, 2: {0}}
     moved = partitions[0].apply(PartitionBatch(1, 0, {}, (), 9)).stats
     assert (moved.rows_in, moved.rows_held, moved.final, moved.newest) == (
         {},
@@ -67,8 +71,8 @@ def test_rows_count_once_under_several_schemes() -> None:
 def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_again_counts_once() -> (
     None
 ):
-    tally = RunMetrics()
-    assert tally.told(["A"], {}) == {
+    metrics = RunMetrics()
+    assert metrics.report(["A"], {}) == {
         "streams": {"A": {"rows": 0, "late": 0, "ahead": 0}},
         "results": {}, "queries": {}, "unsent": 0, "rows_held": 0, "bytes_held": 0, "workers": [],
         "rebuilds": {"partitions": 0, "rows": 0, "seconds": 0.0, "partition_seconds": 0.0}, "watermark": None, "newest": None,
@@ -85,9 +89,9 @@ def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_agai
             for partition in (0, 1)
         ]
         told = [json.loads(one.to_blob()) for one in stats]
-        tally.add(batch, told, {"q": rows}, {"A": 1})
-    tally.add(7, [], {}, {})
-    assert tally.told(["A"], {"q": "Q"}) == {
+        metrics.add(batch, told, {"q": rows}, {"A": 1})
+    metrics.add(7, [], {}, {})
+    assert metrics.report(["A"], {"q": "Q"}) == {
         "streams": {"A": {"rows": 14, "late": 2, "ahead": 0}},
         "results": {"Q": 7},
         "queries": {
@@ -123,13 +127,13 @@ def told_of(partition: int, **queries: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_response_times_of_partitions_are_those_of_all_results_and_buffers_add_up() -> None:
-    tally = RunMetrics()
+    metrics = RunMetrics()
     first = [
         told_of(0, Q=measured([1.0] * 97, {"join": 5, "input": 1}), p=measured([7.0], {})),
         told_of(1, Q=measured([9.0] * 3, {"join": 2, "input": 0})),
     ]
-    tally.add(0, first, {"q": 100, "p": 1}, {})
-    told = tally.told([], {"q": "Q", "p": "p"})["queries"]
+    metrics.add(0, first, {"q": 100, "p": 1}, {})
+    told = metrics.report([], {"q": "Q", "p": "p"})["queries"]
     assert told["Q"]["response_seconds"] == told["Q"]["batch_response_seconds"]
     assert told["Q"]["response_seconds"]["mean"] == pytest.approx((97 + 27) / 100)
     assert told["Q"]["response_seconds"]["p95"] == pytest.approx(1.0, rel=0.13)
@@ -140,17 +144,17 @@ def test_response_times_of_partitions_are_those_of_all_results_and_buffers_add_u
     )
     assert told["Q"]["buffers"] == {**EMPTY, "join": 7, "input": 1}
     assert told["p"]["response_seconds"]["mean"] == pytest.approx(7.0)
-    tally.add(
+    metrics.add(
         1, [told_of(0, Q=measured([2.0] * 100, {"join": 1, "input": 0}))], {"q": 100, "p": 0}, {}
     )
-    told = tally.told([], {"q": "Q", "p": "p"})["queries"]
+    told = metrics.report([], {"q": "Q", "p": "p"})["queries"]
     assert told["Q"]["batch_response_seconds"]["max"] == pytest.approx(2.0)
     assert told["Q"]["response_seconds"]["mean"] == pytest.approx((97 + 27 + 200) / 200)
     assert told["Q"]["buffers"] == {**EMPTY, "join": 1, "input": 0}
     assert told["p"]["batch_response_seconds"] == NOTHING
     assert told["p"]["response_seconds"]["max"] == pytest.approx(7.0)
-    tally.forget("q")
-    assert tally.told([], {"q": "Q"})["queries"]["Q"]["response_seconds"] == NOTHING
+    metrics.forget("q")
+    assert metrics.report([], {"q": "Q"})["queries"]["Q"]["response_seconds"] == NOTHING
 
 
 def test_a_partition_tells_response_times_of_each_share_from_its_arrival_on() -> None:
@@ -181,17 +185,17 @@ def test_a_partition_tells_response_times_of_each_share_from_its_arrival_on() ->
 
 
 def test_times_before_1970_are_told() -> None:
-    tally = RunMetrics()
-    tally.add(0, [json.loads(PartitionMetrics({}, 0, -1).to_blob())], {}, {})
-    assert tally.told([], {})["watermark"] == "1969-12-31 23:59:59.999999"
+    metrics = RunMetrics()
+    metrics.add(0, [json.loads(PartitionMetrics({}, 0, -1).to_blob())], {}, {})
+    assert metrics.report([], {})["watermark"] == "1969-12-31 23:59:59.999999"
 
 
 def test_what_was_told_after_a_batch_is_kept_for_a_while() -> None:
-    tally = RunMetrics()
+    metrics = RunMetrics()
     for batch in [*range(150), 120]:
-        tally.note(batch, {"batch": batch})
-    assert tally.noted(49) is None
-    assert [tally.noted(batch) for batch in (50, 120, 149)] == [
+        metrics.note(batch, {"batch": batch})
+    assert metrics.noted(49) is None
+    assert [metrics.noted(batch) for batch in (50, 120, 149)] == [
         {"batch": 50},
         {"batch": 120},
         {"batch": 149},
@@ -199,12 +203,15 @@ def test_what_was_told_after_a_batch_is_kept_for_a_while() -> None:
 
 
 def test_rebuilds_of_one_micro_batch_overlap() -> None:
-    """Seconds of the clock go from the first beginning to the last end; those of partitions add up."""
-    tally = RunMetrics()
+    """Seconds of the clock go from the first beginning to the last end.
+
+    Those of partitions add up.
+    """
+    metrics = RunMetrics()
     for began, ended in ((10.0, 12.0), (11.0, 14.0)):
-        tally.rebuilds.add([Rebuilt(100, began, began + 1), Rebuilt(50, began + 0.5, ended)])
-    tally.rebuilds.add([])
-    assert tally.told([], {})["rebuilds"] == {
+        metrics.rebuilds.add([Rebuilt(100, began, began + 1), Rebuilt(50, began + 0.5, ended)])
+    metrics.rebuilds.add([])
+    assert metrics.report([], {})["rebuilds"] == {
         "partitions": 4,
         "rows": 300,
         "seconds": 5.0,
@@ -249,7 +256,7 @@ def test_progress_names_for_each_query_the_watermark_and_the_stream_that_it_wait
     for partition, part in Packer(program, "A").pack(table, 0):
         parts[partition].append(part)
     partitions = [KeptPartition(program, number) for number in range(2)]
-    tally = RunMetrics()
+    metrics = RunMetrics()
 
     def told(batch: int, newest: dict[str, int], parts: list[list[Part]]) -> dict[str, Any]:
         shares = [PartitionBatch(batch, 0, newest, tuple(own)) for own in parts]
@@ -257,8 +264,10 @@ def test_progress_names_for_each_query_the_watermark_and_the_stream_that_it_wait
             partition.apply(share).stats
             for partition, share in zip(partitions, shares, strict=True)
         ]
-        tally.add(batch, [json.loads(one.to_blob()) for one in stats], {"alone": 0, "pairs": 0}, {})
-        found: dict[str, Any] = tally.told(["A", "B"], {"alone": "alone", "pairs": "Pairs"})
+        metrics.add(
+            batch, [json.loads(one.to_blob()) for one in stats], {"alone": 0, "pairs": 0}, {}
+        )
+        found: dict[str, Any] = metrics.report(["A", "B"], {"alone": "alone", "pairs": "Pairs"})
         return found
 
     first = told(0, {"A": 5}, parts)
@@ -271,5 +280,5 @@ def test_progress_names_for_each_query_the_watermark_and_the_stream_that_it_wait
     last = told(1, {"B": 9}, [[], []])
     pairs = last["queries"]["Pairs"]
     assert (pairs["watermark"], pairs["waiting_for"]) == ("1970-01-01 00:00:00.000005", None)
-    tally.forget("pairs")
-    assert tally.waiting("pairs") is None
+    metrics.forget("pairs")
+    assert metrics.waiting("pairs") is None

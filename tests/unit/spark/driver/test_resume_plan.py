@@ -10,9 +10,10 @@ import pytest
 from muntin.engine.declaration_checks import SINK_OPTIONS
 from muntin.model.catalog import Stream
 from muntin.model.settings import Settings
-from muntin.spark.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.driver.checkpoint import Checkpoint, CheckpointError
-from muntin.spark.driver.resume_plan import in_force, meaning_of, resumption
+from muntin.spark.driver.resume_plan import meaning_of, plan_resume
+from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryChange
+from muntin.spark.exchange.deployment_file import StoredDeployment
 
 STREAMS = (
     Stream(
@@ -45,7 +46,9 @@ def outcome(
     *,
     may_replace: bool = False,
 ) -> str:
-    found = resumption(program(before), program(now), anew, may_replace=may_replace)
+    found = plan_resume(
+        StoredDeployment("run", program(before)), program(now), anew, may_replace=may_replace
+    )
     if found.added:
         assert (found.dropped, found.added) == ((before.name,), (now,))
         return "anew"
@@ -107,8 +110,8 @@ def test_a_changed_query_starts_anew_where_nothing_is_left_of_the_old_one() -> N
     for sink in ("memory", "console"):
         assert outcome(registered(CHANGES, sink), registered(WIDER, sink)) == "anew"
     assert outcome(registered(CHANGES), registered(WIDER, "parquet /other")) == "anew"
-    renamed = resumption(
-        program(registered(CHANGES)),
+    renamed = plan_resume(
+        StoredDeployment("run", program(registered(CHANGES))),
         program(registered(WIDER, name="r")),
         NOTHING,
         may_replace=False,
@@ -129,7 +132,7 @@ def test_a_query_that_was_dropped_and_declared_again_starts_anew() -> None:
 def test_under_overload_every_setting_decides_on_results() -> None:
     join = "SELECT a.v AS x, b.v AS y FROM A a, A b WHERE a.k = b.k WINDOW 10 SECONDS"
     before = registered(join, overload="adapt", resources="10")
-    with pytest.raises(CheckpointError, match="a setting that decides on its results"):
+    with pytest.raises(CheckpointError, match="a setting that determines its results"):
         outcome(before, registered(join, overload="adapt", resources="20"))
     assert outcome(before, registered(join, overload="adapt", resources="10")) == "resumed"
 
@@ -145,11 +148,14 @@ def test_the_query_in_force_is_resumed_not_one_of_the_same_name_before_it() -> N
         (first,),
         (QueryChange(3, dropped="q"), QueryChange(3, added=second, dataflow="x")),
     )
-    found = resumption(
-        stored, program(registered(WIDER, expiry="lazy")), NOTHING, may_replace=False
+    found = plan_resume(
+        StoredDeployment("run", stored),
+        program(registered(WIDER, expiry="lazy")),
+        NOTHING,
+        may_replace=False,
     )
     assert found.deployment.queries == (first,)
-    assert [(query.incarnation, query.settings) for query in in_force(found.deployment)] == [
+    assert [(query.incarnation, query.settings) for query in found.deployment.in_force()] == [
         ("second", {"expiry": "lazy"})
     ]
     assert (found.dropped, found.added) == ((), ())

@@ -1,4 +1,7 @@
-"""Subscribers without Spark: each has its own thread and buffer; what one does is no business of the others."""
+"""Subscribers without Spark.
+
+Each has its own thread and buffer; what one does is no business of the others.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,9 @@ import pytest
 from muntin.engine import subscription
 from muntin.engine.subscription import BUFFER
 from muntin.errors import InputError
-from muntin.spark.driver.subscriptions import Mark, Once, Subscriptions, subscribed
+from muntin.spark.driver.subscriptions import Subscriptions
+from muntin.spark.exchange.deployment_file import DeploymentFile
+from muntin.spark.exchange.marks import Mark, Once
 
 Came = list[tuple[Mark, list[int]]]
 
@@ -171,22 +176,22 @@ def test_the_thread_of_one_that_has_nothing_to_do_ends_and_comes_again(
 
 
 def test_tasks_find_the_names_while_the_engine_runs(tmp_path: Path) -> None:
-    file = tmp_path / "subscribed"
+    file, tasks = tmp_path / "subscribed", DeploymentFile(str(tmp_path / "program"))
     subscriptions = Subscriptions()
     first = subscriptions.add("q", print, BUFFER)
-    assert subscribed(file) == frozenset()
+    assert tasks.subscribed_queries() == frozenset()
     subscriptions.begin(file)
-    assert subscribed(file) == {"q"}
+    assert tasks.subscribed_queries() == {"q"}
     second = subscriptions.add("Other", print, BUFFER)
-    assert subscribed(file) == {"q", "Other"}
+    assert tasks.subscribed_queries() == {"q", "Other"}
     first.cancel()
-    assert subscribed(file) == {"Other"}
+    assert tasks.subscribed_queries() == {"Other"}
     second.cancel()
     assert not file.exists()
     subscriptions.add("q", print, BUFFER)
     subscriptions.forget("Q")
     subscriptions.add("p", print, BUFFER)
-    assert subscribed(file) == {"p"}
+    assert tasks.subscribed_queries() == {"p"}
     subscriptions.end()
     assert not file.exists()
     file.write_text('["of a run that crashed"]', encoding="utf-8")
@@ -206,7 +211,10 @@ def test_what_cannot_be_a_subscriber_is_refused() -> None:
 
 
 def pieces(random: Random, batch: int, partition: int, rows: int) -> list[tuple[Mark, list[int]]]:
-    """The results of a partition in a batch, cut anyhow; an attempt that ends half-way has only the first of them."""
+    """The results of a partition in a batch, cut anyhow.
+
+    An attempt that ends half-way has only the first of them.
+    """
     cuts = sorted({0, rows, *(random.randint(0, rows) for _ in range(4))})
     return [
         (Mark(batch, partition, begin), list(range(begin, end))) for begin, end in pairwise(cuts)

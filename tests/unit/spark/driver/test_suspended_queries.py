@@ -13,13 +13,14 @@ from pyspark.sql import Row
 from muntin.errors import EvaluationError
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.catalog import Stream
-from muntin.spark.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.driver.checkpoint import CheckpointError
-from muntin.spark.driver.metrics import STATS
-from muntin.spark.driver.output_writer import Found, OutputWriter, RegisteredQuery
+from muntin.spark.driver.output_writer import BatchOutputs, OutputWriter
+from muntin.spark.driver.query_registry import RegisteredQuery
 from muntin.spark.driver.suspended_queries import SuspendedQueries
+from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.exchange.messages import Part, PartitionBatch, to_blob
 from muntin.spark.exchange.packer import Packer
+from muntin.spark.exchange.partition_metrics import STATS
 from muntin.spark.partition.partition import RESULTS
 from muntin.spark.partition.recovery import Applied, KeptPartition
 from muntin.spark.partition.spool import Spool
@@ -102,7 +103,8 @@ def test_a_query_that_cannot_be_registered_does_not_stop_its_partition(
         assert applied.stats.suspended.keys() == ({"joined"} if batch in {1, 2} else set())
 
 
-# -- the driver ----------------------------------------------------------------------------------------
+# -- the driver
+# ----------------------------------------------------------------------------------------
 
 
 class Collected:
@@ -117,18 +119,21 @@ class Collected:
 
 
 class Run:
-    """Two partitions and a delivery, batch by batch; ``broken`` says in which partition expressions fail."""
+    """Two partitions and a writer, batch by batch.
+
+    ``broken`` says in which partition expressions fail.
+    """
 
     def __init__(self, folder: Path, program: Deployment) -> None:
         self.program = program
         self.partitions = [KeptPartition(program, number) for number in range(2)]
-        self.delivery = OutputWriter(folder, Spool(folder / "spool"))
+        self.writer = OutputWriter(folder, Spool(folder / "spool"))
         self.sinks: dict[str, Collected] = {}
 
     def batch(
         self, batch: int, monkeypatch: pytest.MonkeyPatch, *, broken: int | None = None
     ) -> None:
-        found: Found = {}
+        found: BatchOutputs = {}
         for number, partition in enumerate(self.partitions):
             with monkeypatch.context() as patch:
                 if number == broken:
@@ -138,9 +143,9 @@ class Run:
                 row = Row(kind=output.kind, name=output.name, blob=to_blob(output.table), file="")
                 found.setdefault((output.kind, output.name), []).append(row)
             found.setdefault((STATS, ""), []).append(Row(blob=applied.stats.to_blob()))
-        self.delivery.deliver(found, batch, self.standing(), self.program.streams)
+        self.writer.write(found, batch, self.registered(), self.program.streams)
 
-    def standing(self) -> dict[str, RegisteredQuery]:
+    def registered(self) -> dict[str, RegisteredQuery]:
         queries = [
             self.program.all_queries()[place]
             for place in self.program.active(len(self.program.changes))
@@ -157,7 +162,7 @@ def test_a_query_that_fails_in_one_partition_stops_in_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = Run(tmp_path, program_of(HEALTHY, FAILING))
-    run.delivery.begin(run.program, 0)
+    run.writer.begin(run.program, 0)
     with caplog.at_level(logging.WARNING, "muntin"):
         run.batch(0, monkeypatch)
         run.batch(1, monkeypatch, broken=1)
@@ -165,18 +170,18 @@ def test_a_query_that_fails_in_one_partition_stops_in_all(
         run.batch(2, monkeypatch, broken=1)
     assert run.sinks["healthy"].counts == [20, 20, 20]
     assert run.sinks["failing"].counts == [20, 0, 0]
-    assert "nothing works" in run.delivery.suspended["failing"]
+    assert "nothing works" in run.writer.suspended["failing"]
     assert not caplog.records
     restarted = OutputWriter(tmp_path, Spool(tmp_path / "spool"))
     restarted.begin(run.program, 3)
-    assert restarted.suspended == run.delivery.suspended
+    assert restarted.suspended == run.writer.suspended
 
 
 def test_a_last_stage_that_fails_suspends_only_its_query(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run(tmp_path, program_of(HEALTHY, COUNTING))
-    run.delivery.begin(run.program, 0)
+    run.writer.begin(run.program, 0)
     run.batch(0, monkeypatch)
     assert run.program.placed()[1].distribution.last is not None
     before = list(run.sinks["counting"].counts)
@@ -185,7 +190,7 @@ def test_a_last_stage_that_fails_suspends_only_its_query(
         run.batch(batch, monkeypatch)
     assert run.sinks["healthy"].counts == [20, 20, 20]
     assert run.sinks["counting"].counts == [*before, 0, 0]
-    assert run.delivery.suspended.keys() == {"counting"}
+    assert run.writer.suspended.keys() == {"counting"}
 
 
 def test_a_query_that_is_registered_again_runs(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Control files do not depend on the clock; a heartbeat survives failed writes and beats only when it matters."""
+"""Control files do not depend on the clock.
+
+A heartbeat survives failed writes and beats only when it matters.
+"""
 
 from __future__ import annotations
 
@@ -46,13 +49,14 @@ def test_control_files_are_ordered_by_their_numbers_also_when_the_clock_goes_bac
     folder = tmp_path / "muntin" / "controls"
     times: list[float] = []
     for restart in range(3):
-        # An hour earlier each time, and no file is left to go by: Spark removes those that it has read.
+        # An hour earlier each time, and no file is left to go by: Spark removes those that it has
+        # read.
         monkeypatch.setattr(
             time, "time_ns", lambda hours=restart: (1_800_000_000 - 3600 * hours) * 10**9
         )
         controls = ControlLog(folder)
         for number in range(3):
-            controls.tell(number)
+            controls.send_moment(number)
             controls.send(ControlRow(f"c{number}"))
         written = files(folder)
         times += [path.stat().st_mtime for path in written]
@@ -69,7 +73,7 @@ def test_numbers_go_on_after_a_block_of_them_is_used_up(
     monkeypatch.setattr(module, "_BLOCK", 2)
     controls = ControlLog(tmp_path / "muntin" / "controls")
     for number in range(5):
-        controls.tell(number)
+        controls.send_moment(number)
     assert [path.stat().st_mtime for path in files(tmp_path / "muntin" / "controls")] == [
         1,
         2,
@@ -81,10 +85,10 @@ def test_numbers_go_on_after_a_block_of_them_is_used_up(
 
 def test_a_full_disk_is_a_clear_error_and_leaves_no_part_of_a_file(tmp_path: Path) -> None:
     controls = ControlLog(tmp_path / "muntin" / "controls")
-    controls.tell(1)
+    controls.send_moment(1)
     with full_disk(), pytest.raises(MuntinError, match="cannot be written to: File too large"):
-        controls.tell(2)
-    controls.tell(3)
+        controls.send_moment(2)
+    controls.send_moment(3)
     assert [
         path.read_text(encoding="utf-8") for path in files(tmp_path / "muntin" / "controls")
     ] == [

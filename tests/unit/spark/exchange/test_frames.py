@@ -1,4 +1,7 @@
-"""Files of a checkpoint: read back as written, never run, and refused when a single byte is wrong."""
+"""Files of a checkpoint.
+
+Read back as written, never run, and refused when a single byte is wrong.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,14 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from muntin.spark.deployment import DeployedQuery, Deployment, QueryChange
-from muntin.spark.driver import checkpoint as checkpoint_module
-from muntin.spark.driver.checkpoint import Checkpoint, CheckpointError, DeploymentFile
+from muntin.spark.driver.checkpoint import Checkpoint, CheckpointError
 from muntin.spark.driver.global_stage_log import StageLog
-from muntin.spark.driver.query_changes import PendingChange, brought, settled
+from muntin.spark.driver.query_changes import PendingChange, settled
 from muntin.spark.driver.streaming_query import _packer, _packers
+from muntin.spark.exchange import deployment_file
+from muntin.spark.exchange.carried_rows import carried_parts
+from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryChange
+from muntin.spark.exchange.deployment_file import DeploymentFile
 from muntin.spark.exchange.frames import MAGIC, VERSION, is_intact, pack, unpack, write_file
 from muntin.spark.exchange.messages import Output, from_blob, to_blob
 from muntin.spark.partition.recovery import recalled
@@ -49,7 +54,8 @@ def trap(tmp_path: Path) -> tuple[bytes, Path]:
     return content, sprung
 
 
-# -- frames ------------------------------------------------------------------------------------------
+# -- frames
+# ------------------------------------------------------------------------------------------
 
 
 def test_every_changed_byte_and_every_truncation_is_detected() -> None:
@@ -126,7 +132,8 @@ def test_a_file_is_replaced_in_one_step(tmp_path: Path) -> None:
     assert [found.name for found in path.parent.iterdir()] == ["file.x"]
 
 
-# -- nothing in a checkpoint is unpickled ------------------------------------------------------------
+# -- nothing in a checkpoint is unpickled
+# ------------------------------------------------------------
 
 
 def begun(folder: Path) -> Checkpoint:
@@ -141,13 +148,13 @@ def test_a_planted_program_is_refused_by_name_and_not_run(
 ) -> None:
     content, sprung = trap
     checkpoint = begun(tmp_path / "checkpoint")
-    write_file(checkpoint.program_file, content)
+    write_file(checkpoint.deployment_file, content)
     wanted = "muntin/program was written by Muntin 0.1.*Start with a new checkpoint"
     with pytest.raises(CheckpointError, match=wanted):
         checkpoint.resume(PROGRAM)
     with pytest.raises(CheckpointError, match=wanted):
         checkpoint.tasks.read()
-    checkpoint.program_file.write_bytes(MAGIC + VERSION.to_bytes(4, "little") + content)
+    checkpoint.deployment_file.write_bytes(MAGIC + VERSION.to_bytes(4, "little") + content)
     with pytest.raises(CheckpointError, match="muntin/program is damaged"):
         checkpoint.resume(PROGRAM)
     assert not sprung.exists()
@@ -173,16 +180,16 @@ def test_planted_rows_of_a_lane_are_not_run(tmp_path: Path, trap: tuple[bytes, P
         DeployedQuery("r", "SELECT a.k FROM A a, A b WHERE a.v = b.v WINDOW 9 SECONDS", {})
     )
     program = settled(PROGRAM, added, 1, {("0", "A"): [rows]}, tmp_path)
-    ((_, part),) = brought(program, range(1), 0, tmp_path)
+    ((_, part),) = carried_parts(program, range(1), 0, tmp_path)
     assert len(from_blob(part.blob)) == 2
     (file,) = (tmp_path / added.name).iterdir()
     whole = file.read_bytes()
     file.write_bytes(content)
     with pytest.raises(CheckpointError, match=rf"{file} was written by Muntin 0.1"):
-        brought(program, range(1), 0, tmp_path)
+        carried_parts(program, range(1), 0, tmp_path)
     file.write_bytes(whole[:-1])
     with pytest.raises(CheckpointError, match=rf"{file} is damaged"):
-        brought(program, range(1), 0, tmp_path)
+        carried_parts(program, range(1), 0, tmp_path)
     assert not sprung.exists()
 
 
@@ -203,16 +210,16 @@ def test_a_planted_share_is_not_run(trap: tuple[bytes, Path]) -> None:
 
 def test_planted_outputs_are_not_run(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
     content, sprung = trap
-    outbox = Spool(tmp_path)
-    sent = outbox.put(Output("results", "q", pa.table({"v": range(100_000)})))
+    spool = Spool(tmp_path)
+    sent = spool.put(Output("results", "q", pa.table({"v": range(100_000)})))
     (tmp_path / sent.file).write_bytes(content)
     with pytest.raises(CheckpointError, match=rf"{sent.file} is damaged"):
-        outbox.take(b"", sent.file)
+        spool.take(b"", sent.file)
     assert not sprung.exists()
 
 
 def test_pickle_is_imported_nowhere_but_where_spark_asks_for_it() -> None:
-    source = Path(checkpoint_module.__file__).parent.parent
+    source = Path(deployment_file.__file__).parent.parent
     users = [
         path.name
         for path in source.rglob("*.py")
@@ -221,14 +228,15 @@ def test_pickle_is_imported_nowhere_but_where_spark_asks_for_it() -> None:
     assert users == ["processor.py"], "Spark ships the processor in a closure of its own"
 
 
-# -- the cache of programs ---------------------------------------------------------------------------
+# -- the cache of programs
+# ---------------------------------------------------------------------------
 
 
 def test_twenty_changes_of_a_program_with_a_large_table_keep_one_version(tmp_path: Path) -> None:
     rows = to_blob(pa.table({"v": range(700_000)}), compressed=False)
     program = Deployment(PROGRAM.streams, {"T": rows}, PROGRAM.queries, (), 1)
     checkpoint, file = Checkpoint(tmp_path), DeploymentFile(str(tmp_path / "muntin" / "program"))
-    checkpoint_module._loaded.clear()
+    deployment_file._loaded.clear()
     _packers.clear()
     for number in range(20):
         changes = tuple(QueryChange(at, dropped=f"gone{at}") for at in range(number))
@@ -239,15 +247,15 @@ def test_twenty_changes_of_a_program_with_a_large_table_keep_one_version(tmp_pat
         assert len(loaded.deployment.changes) == number, "the newest version is read"
         assert file.read() is loaded
         assert _packer(loaded, "A", 0) is _packer(loaded, "A", 0)
-        assert len(checkpoint_module._loaded) == 1
+        assert len(deployment_file._loaded) == 1
         del loaded
     assert len(_packers) == 1
-    assert sum(len(known.content) for known in checkpoint_module._loaded.values()) < 2 * len(rows)
+    assert sum(len(known.content) for known in deployment_file._loaded.values()) < 2 * len(rows)
 
 
 def test_programs_of_many_engines_are_let_go(tmp_path: Path) -> None:
-    for number in range(3 * checkpoint_module._MOST_LOADED):
+    for number in range(3 * deployment_file._MOST_LOADED):
         checkpoint = Checkpoint(tmp_path / str(number))
         checkpoint.write("run", PROGRAM)
         assert checkpoint.tasks.read().deployment == PROGRAM
-        assert len(checkpoint_module._loaded) <= checkpoint_module._MOST_LOADED
+        assert len(deployment_file._loaded) <= deployment_file._MOST_LOADED

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from muntin.errors import RunError
-from muntin.spark.driver.subscriptions import Mark
+from muntin.spark.exchange.marks import Mark
 from muntin.spark.partition import push_channel as releasing
 from muntin.spark.partition.push_channel import Address, Courier, Outlet, Reception
 

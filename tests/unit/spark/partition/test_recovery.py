@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from muntin.model.catalog import Stream
-from muntin.spark.deployment import DeployedQuery, Deployment, QueryChange
+from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.exchange.messages import Output, PartitionBatch, from_blob
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition import recovery as rebuilding

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from muntin.spark.driver.checkpoint import content_of
+from muntin.spark.exchange.deployment_file import encode_deployment
 from muntin.spark.exchange.frames import pack
 from muntin.spark.exchange.messages import PartitionBatch, from_blob
 from muntin.spark.partition.recovery import Answer, KeptPartition, Memory, remembered
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.filterwarnings(
 )  # residents outlive who starts them
 
 PROGRAM = program_of(f"{PAIRS} WINDOW 10 SECONDS")
-CONTENT = content_of("run", PROGRAM)
+CONTENT = encode_deployment("run", PROGRAM)
 SHARES = list(shares(PROGRAM, ["1", "2", "3"]))
 
 

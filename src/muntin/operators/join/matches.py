@@ -1,0 +1,48 @@
+"""Matches of a join: the positions of their rows, one per source, with times and signs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Matches in order: ``positions`` has a line per source, ``arrivals`` are of newest rows.
+
+    The arrays belong to the operator that made them, up to its next batch of matches.
+    """
+
+    times: Integers
+    signs: npt.NDArray[np.int8] | None
+    positions: Integers
+    arrivals: npt.NDArray[np.float64] | float
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Matches:
+        """Return the matches of a mask, by place: numpy takes several times as long with masks."""
+        places = np.flatnonzero(mask)
+        signs = None if self.signs is None else self.signs.take(places)
+        arrivals = self.arrivals if isinstance(self.arrivals, float) else self.arrivals.take(places)
+        return Matches(
+            self.times.take(places), signs, self.positions.take(places, axis=1), arrivals
+        )
+
+    def of_level(self, level: int, inside: Callable[[Matches], Matches]) -> Matches:  # noqa: ARG002
+        """Return the matches of one level of windows: those that ``inside`` lets through."""
+        return inside(self)
+
+
+class LevelMatches(Protocol):
+    """Matches for queries with different windows; each different set of windows is a level."""
+
+    def of_level(self, level: int, inside: Callable[[Matches], Matches]) -> Matches:
+        """Return the matches of a level; ``inside`` filters those of the largest windows."""

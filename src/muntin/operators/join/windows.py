@@ -1,0 +1,192 @@
+"""The windows of a join: the rows that its sources hold, and how far event time has come.
+
+Invariant: a store holds every row inside its window. It may hold older rows too, which kernels
+skip by comparing coordinates with limits. State: one ring per source
+(:mod:`muntin.state.join_state`). Insert and expiry cost O(1) per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from muntin.expressions.evaluator import Evaluator
+from muntin.kernels import layout
+from muntin.kernels.nway_join import expire_all
+from muntin.model.clock import BEFORE_ALL
+from muntin.model.settings import Algorithm
+from muntin.model.window import PartitionedWindow
+from muntin.operators.code_reader import CodeReader
+from muntin.operators.join.events import EventMaker, Events, NewRows
+from muntin.operators.join.expiry import ExpiryPolicy
+from muntin.operators.join.meter import Meter
+from muntin.operators.join.program import make_program, store_specs
+from muntin.operators.workspace import Workspace
+from muntin.plan.join import JoinPlan
+from muntin.state.batch import Batch
+from muntin.state.join_state import JoinState
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What the operators of an engine share."""
+
+    evaluator: Evaluator
+    workspace: Workspace
+
+
+class JoinWindows:
+    """The stores and the frontier of one join over ``streams``, in order of declaration."""
+
+    def __init__(self, plan: JoinPlan, streams: Sequence[str], evaluator: Evaluator) -> None:
+        self.plan = plan
+        self.state = JoinState(
+            store_specs(plan, {name: number for number, name in enumerate(streams)}),
+            plan.expiry.cleans_buckets,
+        )
+        self.program = make_program(plan, plan.orders, self.state.first_index)
+        self.now = BEFORE_ALL
+        self.seen = np.zeros(len(streams), np.int64)
+        """How many rows of each stream have come."""
+        self.expiry = ExpiryPolicy(plan)
+        self.meter = Meter(self.state, plan.equal)
+        readers = [
+            CodeReader(
+                number,
+                planned,
+                source.window.columns if isinstance(source.window, PartitionedWindow) else (),
+                evaluator,
+            )
+            for number, (planned, source) in enumerate(
+                zip(plan.sources, plan.query.sources, strict=True)
+            )
+        ]
+        self.maker = EventMaker(
+            self.state,
+            readers,
+            counting=plan.algorithm is not Algorithm.EAGER,
+            retracting=plan.retracting,
+        )
+
+    def reorder(self, plan: JoinPlan) -> None:
+        """Follow the join orders of another plan that stores the same."""
+        assert plan.sources == self.plan.sources, "only plans that store the same can be exchanged"
+        self.plan = plan
+        self.program = make_program(plan, plan.orders, self.state.first_index)
+
+    # -- input -------------------------------------------------------------------------------------
+
+    def read(self, news: Sequence[NewRows]) -> Events:
+        """Return new rows, given per stream, as events in total order."""
+        events = self.maker.make(news)
+        # Stores keep only the low halves of positions, relative to the newest one.
+        for source, spec in enumerate(self.state.specs):
+            if spec.stream >= 0 and len(news[spec.stream].batch):
+                before = int(news[spec.stream].positions[0]) - 1
+                self.state.stores[source, layout.LAST] = max(
+                    before, int(self.state.stores[source, layout.LAST])
+                )
+        return events
+
+    def table_events(self, tables: Mapping[str, pa.Table]) -> list[Events]:
+        """Return the rows of the stored tables that the join reads, as events per table."""
+        return [
+            self._events_of(number, tables[source.relation])
+            for number, source in enumerate(self.plan.query.sources)
+            if source.stored
+        ]
+
+    def _events_of(self, source: int, table: pa.Table) -> Events:
+        positions = np.arange(len(table), dtype=np.int64)
+        rows, _ = self.maker.format(
+            source, NewRows(positions, Batch(table, positions, np.zeros(len(table))), 0)
+        )
+        width = self.state.width(source)
+        count = len(rows) // width
+        return Events(
+            np.full(count, source, np.int32),
+            np.arange(count, dtype=np.int64) * width,
+            np.zeros(count, np.int64),
+            np.full(count, -1, np.int64),
+            np.zeros((1, 1), np.int64),
+            rows,
+            0.0,
+        )
+
+    # -- time --------------------------------------------------------------------------------------
+
+    def move_to(self, news: Sequence[NewRows], now: int) -> None:
+        """Move the frontier to ``now``, after these rows."""
+        self.now = max(self.now, now)
+        self.seen[:] = [new.before + len(new.batch) for new in news]
+        self.meter.start(self.now)
+
+    def limits(self) -> Integers:
+        """Return what the coordinates in each store must be above to be inside the window now."""
+        counts = [self.seen[spec.stream] if spec.stream >= 0 else 0 for spec in self.state.specs]
+        return self.limits_at(self.now, np.array(counts, np.int64))
+
+    def limits_before(self, events: Events, event: int) -> Integers:
+        """Return the limits at the time of an event."""
+        counts = events.counts[event] if len(events.counts) > event else events.counts[0]
+        return self.limits_at(int(events.times[event]), counts)
+
+    def limits_at(self, time: int, counts: Integers) -> Integers:
+        """Return the limits at an instant, when each stream has so many rows."""
+        limits = np.full(len(self.state.specs), layout.EVER, np.int64)
+        for source, spec in enumerate(self.state.specs):
+            if spec.kind == layout.TIME:
+                limits[source] = time - spec.size
+            elif spec.kind == layout.COUNT:
+                limits[source] = counts[source] - spec.size - 1
+            elif spec.kind == layout.PARTITIONED:
+                # Rows are marked with the count at which they leave; with retractions, on leaving.
+                limits[source] = layout.NEVER - 1 if self.plan.retracting else counts[source]
+        return limits
+
+    # -- room --------------------------------------------------------------------------------------
+
+    def reserve(self, events: Events, start: int, stop: int, limits: Integers) -> int:
+        """Make room for the rows of some events in all stores; return their number."""
+        sources = events.sources[start:stop]
+        arrived = np.bincount(
+            sources[events.offsets[start:stop] >= 0], minlength=len(self.state.specs)
+        )
+        for source, rows in enumerate(arrived.tolist()):
+            self.state.reserve(source, rows, int(limits[source]))
+        return int(arrived.sum())
+
+    def reserve_all(self, events: Events) -> int:
+        """Make room for the rows of all events, whatever their age; return their number."""
+        arrived = np.bincount(events.sources[events.offsets >= 0], minlength=len(self.state.specs))
+        self.state.reserve_all(arrived.tolist(), layout.EVER)
+        return int(arrived.sum())
+
+    def grow(self, events: Events, event: int) -> None:
+        """Make room in the store that an event goes to."""
+        source = int(events.sources[event])
+        self.state.grow(source, int(self.limits_before(events, event)[source]))
+
+    def expire(self, limits: Integers, instant: int) -> None:
+        """Release the rows below limits, if the policy releases any at an instant."""
+        policy = self.expiry.due(instant)
+        if policy is None:
+            return
+        expire_all(self.state.arena, limits, policy, self.state.counters)
+
+    # -- size --------------------------------------------------------------------------------------
+
+    def rows(self) -> list[int]:
+        """Return the number of rows inside the window of each source."""
+        limits = self.limits().tolist()
+        return [self.state.inside(source, limit) for source, limit in enumerate(limits)]
+
+    def nbytes(self) -> int:
+        """Return the bytes of state, without the rows themselves."""
+        return self.state.nbytes() + self.maker.nbytes()

@@ -1,0 +1,83 @@
+"""The operator of every node above window joins.
+
+A node without an operator brings its rows: a stored table, a window join, or an exchange.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from muntin.expressions.evaluator import Evaluator
+from muntin.operators.combine import CombineOperator, ProjectOperator
+from muntin.operators.group_by import GroupByOperator
+from muntin.operators.set_operation import CountingOperator, UnionAllOperator
+from muntin.operators.steps import Operator
+from muntin.operators.windowed import OnceOperator, has_ends
+from muntin.plan.node import Node
+from muntin.plan.nodes import (
+    Distinct,
+    Exchange,
+    GroupBy,
+    Join,
+    Project,
+    Scan,
+    SetOperation,
+    SetOperator,
+)
+
+
+class Build(NamedTuple):
+    """What operators are made with; ``windowed``: rows may come with their ends."""
+
+    evaluator: Evaluator
+    windowed: bool
+
+
+MakeOperator: TypeAlias = Callable[[Any, Build], Operator | None]
+
+
+def make_operator(node: Node, build: Build) -> Operator | None:
+    """Return the operator of a node."""
+    return OPERATORS[type(node)](node, build)
+
+
+def _none(_: Node, __: Build) -> None:
+    return None
+
+
+def _join(node: Join, build: Build) -> Operator | None:
+    if node.is_leaf:
+        return None
+    return CombineOperator(node, build.evaluator, ending=build.windowed)
+
+
+def _project(node: Project, build: Build) -> Operator:
+    return ProjectOperator(node, build.evaluator)
+
+
+def _group_by(node: GroupBy, build: Build) -> Operator:
+    return GroupByOperator(node, build.evaluator)
+
+
+def _distinct(node: SetOperation | Distinct, build: Build) -> Operator:
+    make = OnceOperator if build.windowed and has_ends(node) else CountingOperator
+    return make(node, build.evaluator)
+
+
+def _set_operation(node: SetOperation, build: Build) -> Operator:
+    if node.operator is SetOperator.UNION_ALL:
+        return UnionAllOperator(node)
+    return _distinct(node, build)
+
+
+OPERATORS: Mapping[type[Node], MakeOperator] = {
+    Scan: _none,
+    Exchange: _none,
+    Join: _join,
+    Project: _project,
+    GroupBy: _group_by,
+    Distinct: _distinct,
+    SetOperation: _set_operation,
+}
+"""How the operator of every node class is made."""

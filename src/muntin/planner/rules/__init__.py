@@ -1,0 +1,1 @@
+"""The rules that the planner applies, one file each."""

@@ -1,0 +1,90 @@
+"""What a running join counts, for ``stats`` and ``explain``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from muntin.kernels import layout
+from muntin.model.clock import BEFORE_ALL, format_instant
+from muntin.operators.join import NewRows
+from muntin.runtime.metrics import Measured, WorkMark, measured_between
+
+if TYPE_CHECKING:
+    from muntin.runtime.running_join import RunningJoin
+
+_SECOND = 1_000_000
+_COUNTERS = {
+    "probes": layout.N_PROBES,
+    "rows_scanned": layout.N_SCANNED,
+    "comparisons": layout.N_COMPARED,
+    "stale_rows_met": layout.N_STALE,
+    "rows_inserted": layout.N_INSERTED,
+    "rows_expired": layout.N_EXPIRED,
+    "expiry_checks": layout.N_EXPIRY_CHECKS,
+    "matches": layout.N_RESULTS,
+    "retractions": layout.N_RETRACTED,
+    "intermediate_results": layout.N_PARTIAL_MATCHES,
+}
+_WORK = ("comparisons", "rows_scanned", "matches")
+
+
+class JoinMetrics:
+    """The counts of one join, and those at the moment when it began to follow its present plan."""
+
+    def __init__(self, join: RunningJoin) -> None:
+        self._join = join
+        self._began: WorkMark | None = None
+
+    def begin(self, instant: int | None) -> None:
+        """Measure the present plan from an instant on; None: from the first row on."""
+        self._began = None if instant is None else self._mark(instant)
+
+    def see(self, news: Sequence[NewRows]) -> None:
+        """Measure from these rows on, if nothing has come before."""
+        if self._began is None and any(len(new.batch) for new in news):
+            self.begin(min(int(new.batch.times[0]) for new in news if len(new.batch)))
+
+    def _mark(self, instant: int) -> WorkMark:
+        counters = self._join.operator.state.counters
+        work = {name: int(counters[_COUNTERS[name]]) for name in _WORK}
+        results = sum(member.rows_out for member in self._join.members)
+        return WorkMark(instant, {**work, "results": results})
+
+    def measured(self) -> Measured | None:
+        """Return the work under the present plan; None while no event time has passed."""
+        if self._began is None:
+            return None
+        return measured_between(self._began, self._mark(self._join.now))
+
+    def stats(self) -> dict[str, object]:
+        """Return everything that the join counts."""
+        join, operator = self._join, self._join.operator
+        rows = join.state_rows()
+        counters = operator.state.counters
+        held = int(operator.state.stores[:, layout.HELD].sum())
+        schedule = operator.tactic.schedule
+        return {
+            "processed_until": None if join.now <= BEFORE_ALL else format_instant(join.now),
+            "rows_in": join.cursors.rows_in,
+            "state_rows": rows,
+            "stale_rows_held": held - sum(rows.values()),
+            "state_bytes": operator.nbytes(),
+            "state_bytes_per_row": operator.nbytes() / max(sum(rows.values()), 1),
+            "expression_failures": join.evaluator.failures,
+            "last_expression_failure": join.evaluator.last_failure,
+            "intermediate_rows": operator.tactic.stats().partial_matches,
+            **join.monitor.stats(),
+            "measured": join.monitor.measured(join.plan),
+            "scheduler": "lwo" if schedule is None else schedule.scheduler,
+            "overload": self._overload(),
+            "work": {name: int(counters[place]) for name, place in _COUNTERS.items()},
+        }
+
+    def _overload(self) -> dict[str, object]:
+        """Return how the join keeps up; the lag is that of event time."""
+        newest, now = self._join.cursors.newest(), self._join.now
+        behind = newest > BEFORE_ALL and now > BEFORE_ALL
+        control = self._join.overload
+        lag = max(newest - now, 0) / _SECOND if behind else 0.0
+        return {"mode": control.mode, "lag_seconds": lag, **control.stats()}

@@ -1,0 +1,67 @@
+"""Whether and how the work of a join is scheduled ([Hammad03, section 3])."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from muntin.model.settings import Scheduler, Settings, TreeChoice
+from muntin.operators.join.schedule import Schedule, obstacle
+from muntin.plan.join import JoinPlan
+from muntin.plan.query import Emit, Query
+from muntin.planner.sharing_groups import SharingGroup, window_size
+from muntin.schedule.levels import Levels
+
+_TWO = 2
+
+
+@dataclass
+class JoinScheduling:
+    """Chooses the schedule of a join from its settings, its queries and whether the engine runs.
+
+    ``live``: the engine works in the background. Then work is cut into turns also for one window.
+    """
+
+    settings: Settings
+    live: bool = False
+
+    def schedule(self, plan: JoinPlan, group: SharingGroup | None) -> Schedule | None:
+        """Return how work is ordered; None: row by row over the largest windows, all at once."""
+        windows = levels_of(plan.query, group)
+        scheduler = self._scheduler(plan, len(windows))
+        if scheduler is None or obstacle(plan):
+            return None
+        queries = Counter(member.sizes for member in group.members) if group else Counter(windows)
+        sizes = tuple(tuple(size or 1 for size in level) for level in windows)
+        looks = tuple(steps[0].source for steps in plan.orders)
+        counts = tuple(map(queries.__getitem__, windows))
+        return Schedule(Levels(sizes, counts, looks, (1,) * len(looks)), scheduler)
+
+    def plan_settings(self, plan: JoinPlan, group: SharingGroup | None) -> Settings:
+        """Return the settings to plan by: a scheduled join keeps no intermediate results.
+
+        A tree that the user asked for stays.
+        """
+        scheduled = self._scheduler(plan, len(levels_of(plan.query, group))) is not None
+        if scheduled and self.settings.join.tree is TreeChoice.AUTO:
+            return self.settings.having("tree", "off")
+        return self.settings
+
+    def _scheduler(self, plan: JoinPlan, levels: int) -> str | None:
+        if plan.query.emit is Emit.CHANGES or plan.limiting is not None:
+            return None
+        if levels > 1 and self.settings.sharing.scheduler is not Scheduler.LWO:
+            return self.settings.sharing.scheduler
+        if not self.live:
+            return None
+        # With one window all schedulers are equal; over three sources LWO is the eager join.
+        if len(plan.sources) == _TWO:
+            return "lwo"
+        return "swf" if levels == 1 else None
+
+
+def levels_of(query: Query, group: SharingGroup | None) -> tuple[tuple[int, ...], ...]:
+    """Return the different windows of a join's queries, small to large, as sizes per source."""
+    if group is not None:
+        return group.levels
+    return (tuple(window_size(source.window) for source in query.sources),)

@@ -1,0 +1,79 @@
+"""The parts of an engine on Spark, and how they are wired."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from muntin.engine.declarations import Declarations
+from muntin.spark.driver.batch_loop import BatchLoop
+from muntin.spark.driver.change_queue import ChangeQueue
+from muntin.spark.driver.checkpoint import Checkpoint
+from muntin.spark.driver.load_controller import LoadController
+from muntin.spark.driver.output_writer import OutputWriter
+from muntin.spark.driver.query_registry import QueryRegistry
+from muntin.spark.driver.query_reports import QueryReports
+from muntin.spark.driver.run_state import RunState
+from muntin.spark.driver.subscriptions import Subscriptions
+from muntin.spark.exchange.controls import ControlLog
+from muntin.spark.partition.spool import Spool
+from muntin.spark.sinks import SinkMaker
+
+_CHANGE = 300.0
+"""Seconds in which a batch has to apply a change of queries, besides two trigger intervals."""
+
+
+@dataclass(frozen=True)
+class EngineParts:
+    """The parts of an engine; each has one job and knows only the parts it is given."""
+
+    state: RunState
+    checkpoint: Checkpoint
+    controls: ControlLog
+    registry: QueryRegistry
+    writer: OutputWriter
+    load: LoadController
+    changes: ChangeQueue
+    subscriptions: Subscriptions
+    reports: QueryReports
+    batches: BatchLoop
+
+    @classmethod
+    def make(
+        cls,
+        declared: Declarations,
+        checkpoint: Checkpoint,
+        sinks: SinkMaker,
+        *,
+        partitions: int,
+        interval: float,
+    ) -> EngineParts:
+        """Return the parts of a new engine; ``interval`` is the trigger in seconds."""
+        state, subscriptions = RunState(), Subscriptions()
+        controls = ControlLog(checkpoint.ours / "controls")
+        registry = QueryRegistry(declared, sinks)
+        writer = OutputWriter(checkpoint.ours, Spool(checkpoint.tasks.spool))
+        load = LoadController(partitions, interval, controls.send)
+        changes = ChangeQueue(state, controls, _CHANGE + 2 * interval, writer.is_calling_sink)
+        reports = QueryReports(state, registry, writer, load, subscriptions)
+        batches = BatchLoop(
+            state,
+            checkpoint,
+            registry,
+            writer,
+            load=load,
+            changes=changes,
+            subscriptions=subscriptions,
+            reports=reports,
+        )
+        return cls(
+            state,
+            checkpoint,
+            controls,
+            registry,
+            writer,
+            load,
+            changes,
+            subscriptions,
+            reports,
+            batches,
+        )

@@ -1,0 +1,331 @@
+"""The lifetime of an engine's streaming query: start, wait, stop, and cleanup.
+
+Exactly once: Spark owns the progress of the run. A batch that is interrupted, by a stop or a crash,
+is not committed and runs again at the next start. Two engines must therefore never write at the
+same time: the lock on the checkpoint is taken before the first side effect of a start and is
+released only when the streaming query has really ended. A sink that does not return keeps it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from muntin.errors import CatalogError, RunError
+from muntin.kernels.jit import prepare, prepare_part
+from muntin.spark.driver.change_queue import POLL
+from muntin.spark.driver.engine_parts import EngineParts
+from muntin.spark.driver.listener import PATIENCE, ObservedRun, OnProgress, RunListener
+from muntin.spark.driver.resume import resume
+from muntin.spark.driver.shutdown import after_query, end_query, end_state_servers, wait_for
+from muntin.spark.driver.streaming_query import StreamingInputs, build
+from muntin.spark.exchange.controls import Heartbeat
+from muntin.spark.exchange.deployment import Deployment
+from muntin.spark.failures import fact_of
+from muntin.spark.partition.push_channel import Address, Reception
+from muntin.spark.session import driver_host, java_log, polling_less
+from muntin.spark.sources import SparkSource, check_repeatable
+
+_log = logging.getLogger("muntin.spark")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """How an engine runs.
+
+    Parameters
+    ----------
+    partitions : int
+        The number of partitions.
+    interval : int
+        Microseconds between the starts of two batches.
+    delay : int, optional
+        Microseconds by which heartbeats lag behind the clock; None sends none.
+    on_progress : callable, optional
+        The user's function that is called after every batch.
+    may_replace : bool
+        Whether output that is in the way may be deleted.
+    """
+
+    partitions: int
+    interval: int
+    delay: int | None
+    on_progress: OnProgress | None
+    may_replace: bool
+
+
+class EngineRun:
+    """Runs the streaming query of an engine; ``lock`` guards declarations and starts and stops."""
+
+    def __init__(self, spark: SparkSession, options: RunConfig, parts: EngineParts) -> None:
+        self.lock = threading.RLock()
+        self.state = parts.state
+        self._spark = spark
+        self._options = options
+        self._parts = parts
+        self._checkpoint = parts.checkpoint
+        self._heartbeat: Heartbeat | None = None
+        self._listener: RunListener | None = None
+        self._reception: Reception | None = None
+        self.stuck: threading.Thread | None = None
+        """Waits for a streaming query that did not stop in time, then releases the checkpoint."""
+        # Tied to this object, not to the user's engine: Java refers to it while batches run.
+        weakref.finalize(self, parts.load.close)
+        weakref.finalize(self, parts.writer.close)
+
+    # -- start -----------------------------------------------------------------------------------
+
+    def start(self, *, live: bool) -> None:
+        """Start the streaming query: until it is stopped, or over the available input."""
+        with self.lock:
+            self._check_startable()
+            self.state.stopping = False
+            self._prepare(live=live)
+            registry = self._parts.registry
+            declared = registry.deployment(self._options.partitions)
+            sources = registry.sources(self._spark)
+            check_repeatable(sources, begun=self._checkpoint.begun(), live=live)
+            self._checkpoint.acquire()
+            try:
+                self._begin(declared, sources, live=live)
+            except BaseException:
+                self._checkpoint.release()
+                raise
+            if live and self._options.delay is not None:
+                self._heartbeat = Heartbeat(
+                    self._parts.controls,
+                    self._options.delay,
+                    lambda: self._parts.writer.metrics.due,
+                )
+
+    def _check_startable(self) -> None:
+        if self.state.is_active:
+            raise CatalogError("the engine is running", hint="Stop it first")
+        if self.stuck is not None and self.stuck.is_alive():
+            raise RunError(
+                f"the last run has not ended: {self._parts.writer.at_work or 'Spark'} is stuck",
+                hint="Start again when it has returned, or in another process after this one "
+                "has ended",
+            )
+
+    def _prepare(self, *, live: bool) -> None:
+        """Compile the kernels once, here, so that the state servers load them."""
+        prepare()
+        queries = self._parts.registry.queries.values()
+        if any(not registered.query.is_join for registered in queries):
+            prepare_part("changes")
+            prepare_part("pipelines")
+        self._parts.writer.failure = None
+        if live:
+            self._parts.load.check_pace()
+        else:
+            self._parts.load.release()
+
+    def _begin(
+        self, declared: Deployment, sources: Mapping[str, SparkSource], *, live: bool
+    ) -> None:
+        parts, state = self._parts, self.state
+        state.run, state.deployment = resume(
+            self._spark, parts, declared, may_replace=self._options.may_replace
+        )
+        self._checkpoint.logs.check_inputs()
+        parts.batches.begin(state.deployment)
+        parts.registry.sinks.forget_others(
+            registered.sink for registered in parts.registry.queries.values()
+        )
+        # Spark keeps state in this number of partitions from the first start on.
+        self._spark.conf.set("spark.sql.shuffle.partitions", str(self._options.partitions))
+        inputs = StreamingInputs(
+            self._checkpoint.tasks, sources, parts.controls, state.run, self._open_reception()
+        )
+        writer = (
+            build(self._spark, state.deployment, inputs)
+            .writeStream.outputMode("append")
+            .option("checkpointLocation", str(self._checkpoint.spark))
+            .foreachBatch(self._write)
+        )
+        writer = (
+            writer.trigger(processingTime=f"{self._options.interval // 1000} milliseconds")
+            if live
+            else writer.trigger(availableNow=True)
+        )
+        state.streaming = self._listened(writer)
+        state.live = live
+
+    def _write(self, outputs: DataFrame, batch: int) -> None:
+        """Write a batch; Spark's reference to this method keeps the run alive."""
+        self._parts.batches.write(outputs, batch)
+
+    def _open_reception(self) -> Address:
+        """Listen for pushed results; return the address at which partitions find this process."""
+        self._close_reception()
+        subscriptions = self._parts.subscriptions
+        reception = self._reception = Reception(*driver_host(self._spark), subscriptions.take)
+        weakref.finalize(self, reception.close)
+        subscriptions.begin(self._checkpoint.tasks.subscribed)
+        return reception.address
+
+    def _close_reception(self) -> None:
+        if self._reception is not None:
+            self._reception.close()
+            self._reception = None
+            self._parts.subscriptions.end()
+
+    def _listened(self, writer: DataStreamWriter) -> StreamingQuery:
+        """Start the streaming query with a listener that is removed when it ends."""
+        registered = self._parts.registry.queries.values()
+        queries = ", ".join(query.query.name for query in registered) or "none"
+        partitions = self._options.partitions
+        about = (
+            f"queries {queries}; {partitions} {'partition' if partitions == 1 else 'partitions'}; "
+            f"checkpoint {self._checkpoint.folder}, "
+            f"from batch {self._checkpoint.last_batch() + 1}"
+        )
+        name = f"muntin-{uuid.uuid4().hex[:12]}"
+        run = ObservedRun(name, about, self._parts.reports.counts_after, self._reason)
+        self._listener = RunListener(self._spark, run, self._options.on_progress)
+        self._listener.attach()
+        try:
+            with polling_less(self._spark):
+                return writer.queryName(run.name).start()
+        except BaseException:
+            self._listener.detach()
+            raise
+
+    # -- wait ------------------------------------------------------------------------------------
+
+    def process_once(self, *, more: bool = False) -> None:
+        """Process the available input; with ``more`` to follow, the state servers stay."""
+        with self.lock:
+            self.start(live=False)
+            streaming = self.state.streaming
+        assert streaming is not None, "it was started"
+        done = False
+        try:
+            streaming.awaitTermination()
+            done = True
+        except StreamingQueryException as error:
+            raise self._explained(error) from error
+        finally:
+            self._await_listener()
+            if not (done and more):
+                self.release()
+            self._parts.subscriptions.drain(PATIENCE)
+
+    def catch_up(self, timeout: float | None) -> None:
+        """Wait until a trigger of the running query has found no new input."""
+        streaming = self.state.streaming
+        assert streaming is not None, "it was started"
+        try:
+            wait_for(streaming.processAllAvailable, timeout, "processing the available input")
+        except StreamingQueryException as error:
+            raise self._explained(error) from error
+
+    def await_termination(self, timeout: float | None) -> bool:
+        """Wait until the streaming query ends and return whether it has; raise if it failed."""
+        streaming = self.state.streaming
+        if streaming is None:
+            return True
+        try:
+            done = (
+                streaming.awaitTermination(ceil(timeout))
+                if timeout is not None
+                else streaming.awaitTermination()
+            )
+        except StreamingQueryException as error:
+            raise self._explained(error) from error
+        return bool(done) if done is not None else True
+
+    def _await_listener(self) -> None:
+        """Wait until the listener has reported all batches of a streaming query that has ended."""
+        if self._listener is not None:
+            self._listener.wait()
+
+    # -- stop ------------------------------------------------------------------------------------
+
+    def stop(self, timeout: float) -> None:
+        """Stop within ``timeout`` seconds, or raise an error that names what does not return."""
+        until = time.monotonic() + timeout
+        if not self.lock.acquire(timeout=timeout):
+            raise RunError(
+                f"the engine has been starting for {timeout:g} seconds", hint="Stop it again later"
+            )
+        try:
+            if self._halt(max(until - time.monotonic(), POLL)):
+                self.release(max(until - time.monotonic(), 1.0))
+            else:
+                raise self._abandoned()
+        finally:
+            self.lock.release()
+        self._parts.subscriptions.drain(PATIENCE)
+
+    def _halt(self, seconds: float) -> bool:
+        """End the streaming query, if one runs; return whether it ended within ``seconds``."""
+        self.state.stopping = True
+        if self._heartbeat is not None:
+            self._heartbeat.stop(min(seconds, PATIENCE))
+            self._heartbeat = None
+        if self.state.streaming is None:
+            return True
+        if not end_query(self._spark, self.state.streaming, seconds):
+            return False
+        self._await_listener()
+        return True
+
+    def _abandoned(self) -> RunError:
+        """Give up waiting for a streaming query; the checkpoint stays locked until it ends."""
+        streaming, at_work = self.state.streaming, self._parts.writer.at_work
+        assert streaming is not None, "it did not end"
+        end_state_servers(self.state.run, self._options.partitions, 1.0)
+        self._close_reception()
+        self.stuck = after_query(streaming, self._checkpoint.release)
+        cause = at_work and f"{at_work} has not returned"
+        error = RunError(
+            f"the engine did not stop in time: {cause or 'Spark has not ended the current batch'}",
+            hint="The checkpoint stays locked until that is over or this process ends; "
+            "the batch will run again",
+        )
+        _log.warning("%s", error)
+        return error
+
+    def release(self, seconds: float = PATIENCE) -> None:
+        """End the state servers and release the checkpoint."""
+        if self.state.run:
+            end_state_servers(self.state.run, self._options.partitions, seconds)
+        self._close_reception()
+        self._checkpoint.release()
+
+    # -- failures --------------------------------------------------------------------------------
+
+    def _explained(self, error: StreamingQueryException) -> RunError:
+        """Release everything and return the error without Java's part of it."""
+        self.release()
+        if self._parts.writer.failure is not None:
+            return self._parts.writer.failure
+        text, keep = str(error), java_log.keep()
+        fact, folder = self._reason(text), self._checkpoint.folder
+        if "CANNOT_LOAD_STATE_STORE" in text or f"Checksum error: file:{folder}" in text:
+            return RunError(
+                f"the checkpoint {folder} is damaged: {fact}",
+                hint=f"Restore the entire folder from a copy, or begin a new checkpoint{keep}",
+            )
+        return RunError(
+            f"the run failed: {fact}",
+            hint=f"Nothing is lost: repair it and start again from the checkpoint{keep}",
+        )
+
+    def _reason(self, text: str) -> str:
+        """Return the cause in Java's text of a failure."""
+        failure = self._parts.writer.failure
+        return fact_of(text) if failure is None else failure.fact

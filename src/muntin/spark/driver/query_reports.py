@@ -1,0 +1,122 @@
+"""Everything a user can observe of an engine on Spark: counts, progress, results, explanations."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from muntin.engine.subscription import Subscription
+from muntin.errors import CatalogError, InputError
+from muntin.model.arguments import check_name
+from muntin.model.catalog import Stream
+from muntin.plan.description import Description, draw
+from muntin.spark.driver.explain import described
+from muntin.spark.driver.load_controller import LoadController
+from muntin.spark.driver.output_writer import OutputWriter
+from muntin.spark.driver.query_registry import QueryRegistry, RegisteredQuery
+from muntin.spark.driver.run_state import RunState
+from muntin.spark.driver.subscriptions import Subscriber, Subscriptions
+from muntin.spark.sinks import MemorySink, read_batches
+
+
+class QueryReports:
+    """Reports on the queries of an engine, running or not."""
+
+    def __init__(
+        self,
+        state: RunState,
+        registry: QueryRegistry,
+        writer: OutputWriter,
+        load: LoadController,
+        subscriptions: Subscriptions,
+    ) -> None:
+        self._state = state
+        self._registry = registry
+        self._writer = writer
+        self._load = load
+        self._subscriptions = subscriptions
+
+    def counts(self) -> dict[str, Any]:
+        """Return our counts, the part of progress under ``muntin``."""
+        queries = {
+            key: registered.query.name for key, registered in list(self._registry.queries.items())
+        }
+        streams = [stream.name for stream in self._registry.streams()]
+        report = self._writer.metrics.report(streams, queries)
+        global_rows, limited = self._writer.stages.rows(), self._load.report()
+        suspended = self._writer.suspended
+        for name, query in report["queries"].items():  # every kind of query has the same keys
+            query["last_stage_rows"] = global_rows.get(name, 0)
+            query["overload"] = limited.get(name, {"mode": "queue"})
+            query["subscribers"] = [
+                subscription.stats() for subscription in self._subscriptions.of(name)
+            ]
+            query["suspended"] = suspended.get(name)
+        return report
+
+    def counts_after(self, batch: int) -> dict[str, Any]:
+        """Return our counts as they were after a batch, or the current ones if it is too old."""
+        return self._writer.metrics.noted(batch) or self.counts()
+
+    def progress(self) -> dict[str, Any] | None:
+        """Return Spark's progress of the last batch with our counts; None before the first."""
+        streaming = self._state.streaming
+        # As one text: PySpark asks Java for each number separately, an eighth of a second in all.
+        last = None if streaming is None else streaming._jsq.lastProgress()  # noqa: SLF001
+        if last is None:
+            return None
+        report: dict[str, Any] = json.loads(last.json())
+        report["muntin"] = self.counts()
+        return report
+
+    def stats(self, name: str) -> dict[str, Any]:
+        """Return the counts of one query."""
+        found = self._registry.find(name).query.name
+        counts = self.counts()
+        results = counts["results"][found]
+        return {"query": found, "results": results, "rows_out": results, **counts["queries"][found]}
+
+    def results(self, name: str) -> pa.Table:
+        """Return all changes of a query so far, if its sink is memory."""
+        check_name(name, "the name of a query")
+        registered = self._registry.queries.get(name.casefold())
+        if registered is None or not isinstance(registered.sink, MemorySink):
+            raise InputError(
+                f"query {name} has no results in memory", hint="Register it with sink='memory'"
+            )
+        return registered.sink.table()
+
+    def late(self, stream: str) -> pa.Table:
+        """Return the late rows of a stream so far."""
+        check_name(stream, "the name of a stream")
+        relation = self._registry.declared.catalog.find(stream)
+        if not isinstance(relation, Stream):
+            raise CatalogError(f"there is no stream {stream}", hint="Check the name")
+        return read_batches(self._writer.late_sink(relation).folder, relation.schema)
+
+    def subscribe(self, name: str, callback: Subscriber, buffer: int) -> Subscription:
+        """Call ``callback`` with the results of a query as partitions push them."""
+        query = self._registry.find(name).query
+        if not query.is_join:
+            raise InputError(
+                f"query {query.name} has DISTINCT, GROUP BY, aggregates, set operators, "
+                "sub-selects or EMIT SNAPSHOT, whose results are complete only with their batch",
+                hint="Give it a function as its sink, which is called after every batch, or "
+                "subscribe in process with muntin.Engine",
+            )
+        return self._subscriptions.add(query.name, callback, buffer)
+
+    def explain(self, name: str | None, partitions: int) -> str:
+        """Return the plan of one query or of all, and how their streams are partitioned."""
+        queries = self._registry.queries
+        chosen = list(queries.values()) if name is None else [self._registry.find(name)]
+        drawings = [draw(self._described(registered, partitions)) for registered in chosen]
+        return "\n\n".join(drawings) or "no queries"
+
+    def _described(self, registered: RegisteredQuery, partitions: int) -> Description:
+        query = registered.query
+        waiting = self._writer.metrics.waiting(query.name.casefold())
+        reason = self._writer.suspended.get(query.name)
+        return described(query, registered.plan, partitions, waiting=waiting, suspended=reason)

@@ -1,0 +1,41 @@
+"""The state of an engine's current run, shared by the parts of the driver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from muntin.spark.exchange.deployment import Deployment
+
+
+@dataclass
+class RunState:
+    """The run: its name, its streaming query and the deployment in force after the last batch.
+
+    ``live`` distinguishes a run that continues until it is stopped from one over the available
+    input. ``stopping`` is set before the streaming query is interrupted.
+    """
+
+    run: str = ""
+    streaming: StreamingQuery | None = None
+    deployment: Deployment | None = None
+    live: bool = False
+    stopping: bool = False
+    dropped: set[str] = field(default_factory=set)
+    """Queries dropped since the last run: declared again under their name, they start again."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the streaming query runs."""
+        return self.streaming is not None and bool(self.streaming.isActive)
+
+    @property
+    def takes_changes(self) -> bool:
+        """Whether changes of queries travel as control rows; otherwise a start applies them."""
+        return self.live and self.is_active
+
+    def current(self) -> Deployment:
+        """Return the deployment of a run that has started."""
+        assert self.deployment is not None, "the engine runs"
+        return self.deployment

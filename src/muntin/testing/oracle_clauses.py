@@ -1,0 +1,126 @@
+"""The oracle clause of every node: the SQL that DuckDB runs for it.
+
+A window join is a table under its name that holds its answer. MINUS, which DuckDB does not have, is
+an anti-join: a left row stays while no equal right row is present.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from muntin.aggregates import aggregate_functions
+from muntin.plan.expression import ColumnRef, OutputColumn, Predicate, quote
+from muntin.plan.node import Node
+from muntin.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Exchange,
+    GroupBy,
+    Join,
+    Project,
+    Scan,
+    SetOperation,
+    SetOperator,
+)
+
+Clause: TypeAlias = Callable[[Any, list[str]], str]
+"""Makes the SQL of a node, given that of its inputs."""
+
+
+def clause_of(node: Node) -> str:
+    """Return the SQL of a tree."""
+    return ORACLE_CLAUSES[type(node)](node, [clause_of(child) for child in node.inputs])
+
+
+def _scan(node: Scan, _: list[str]) -> str:
+    columns = ", ".join(map(quote, node.schema.names))
+    return f"SELECT {columns} FROM {quote(f'stored {node.relation}')}"
+
+
+def _exchange(node: Exchange, _: list[str]) -> str:
+    return f"SELECT * FROM {quote(node.part)}"
+
+
+def _join(node: Join, inputs: list[str]) -> str:
+    if node.is_leaf:
+        return f"SELECT * FROM {quote(node.name)}"
+    return _select(node.sources, inputs, (*node.on, *node.where), node.select)
+
+
+def _project(node: Project, inputs: list[str]) -> str:
+    return _select((node.input,), inputs, node.where, node.select)
+
+
+def _select(
+    nodes: tuple[Node, ...],
+    inputs: list[str],
+    predicates: tuple[Predicate, ...],
+    select: tuple[OutputColumn, ...],
+) -> str:
+    sources = ", ".join(
+        _flat(place, text, node.schema.names)
+        for place, (text, node) in enumerate(zip(inputs, nodes, strict=True))
+    )
+    where = " AND ".join(f"({predicate.expression.sql})" for predicate in predicates)
+    return f"SELECT {_items(select)} FROM {sources}{f' WHERE {where}' if where else ''}"
+
+
+def _items(select: tuple[OutputColumn, ...]) -> str:
+    return ", ".join(f"{column.expression.sql} AS {quote(column.name)}" for column in select)
+
+
+def _flat(place: int, sql: str, names: list[str]) -> str:
+    """Return a select in FROM with its columns under the names that expressions use."""
+    columns = ", ".join(f"{quote(name)} AS {quote(ColumnRef(place, name).flat)}" for name in names)
+    return f"(SELECT {columns} FROM ({sql})) AS i{place}"
+
+
+def _group_by(node: GroupBy, inputs: list[str]) -> str:
+    names = node.input.schema.names
+    keys = [quote(name) for name in names[: node.keys]]
+    items = keys + [f"{_call(one, names)} AS a{n}" for n, one in enumerate(node.aggregates)]
+    by = f" GROUP BY {', '.join(keys)}" if keys else ""
+    grouped = f"SELECT {', '.join(items)} FROM ({inputs[0]}){by}"
+    having = f" WHERE ({node.having.sql})" if node.having else ""
+    return f"SELECT {_items(node.select)} FROM {_flat(0, grouped, node.groups.names)}{having}"
+
+
+def _call(aggregate: Aggregate, names: list[str]) -> str:
+    if aggregate.argument is None:
+        return "count(*)"
+    return aggregate_functions()[aggregate.function].oracle.format(
+        name=aggregate.function,
+        distinct="DISTINCT " if aggregate.distinct else "",
+        argument=quote(names[aggregate.argument]),
+        fraction=f", {aggregate.fraction}" if aggregate.fraction else "",
+        key=quote(names[aggregate.order[0]]) if aggregate.order else "",
+        order=", ".join(quote(names[place]) for place in aggregate.order),
+    )
+
+
+def _distinct(_: Distinct, inputs: list[str]) -> str:
+    return f"SELECT DISTINCT * FROM ({inputs[0]})"
+
+
+def _set_operation(node: SetOperation, inputs: list[str]) -> str:
+    left, right = inputs
+    if node.operator is not SetOperator.MINUS:
+        return f"SELECT * FROM ({left}) {node.operator.value} SELECT * FROM ({right})"
+    names = [f"r{place}" for place in range(len(node.right.schema))]
+    pairs = zip(node.left.schema.names, names, strict=True)
+    same = " AND ".join(f"l.{quote(name)} IS NOT DISTINCT FROM r.{other}" for name, other in pairs)
+    equal = f"SELECT 1 FROM ({right}) r({', '.join(names)}) WHERE {same}"
+    return f"SELECT * FROM ({left}) l WHERE NOT EXISTS ({equal})"
+
+
+ORACLE_CLAUSES: Mapping[type[Node], Clause] = {
+    Scan: _scan,
+    Exchange: _exchange,
+    Join: _join,
+    Project: _project,
+    GroupBy: _group_by,
+    Distinct: _distinct,
+    SetOperation: _set_operation,
+}
+"""The clause of every node class."""
