@@ -49,7 +49,7 @@ def bench(  # noqa: PLR0913 (typer takes options as parameters)
         Path | None,
         typer.Option(
             "--output",
-            help=f"folder for JSON, plots and pages; default: {RESULTS}, or none for one with --quick",
+            help=f"folder for JSON, plots and pages; default: {RESULTS}, or none with --quick",
         ),
     ] = None,
     quick: Annotated[
@@ -69,7 +69,10 @@ def bench(  # noqa: PLR0913 (typer takes options as parameters)
     as_json: Annotated[bool, typer.Option("--json", help="print JSON for machines")] = False,
     worker: Annotated[bool, typer.Option("--worker", hidden=True)] = False,
 ) -> None:
-    """Run benchmarks, print tables and write JSON, plots and pages; exit 1 when one fails or a claim does not hold."""
+    """Run benchmarks, print tables, and write JSON, plots and pages.
+
+    Exit with 1 when a benchmark fails or a claim does not hold.
+    """
     unknown = [name for name in names if name not in BENCHMARKS and name not in {"all", "report"}]
     if unknown:
         raise typer.BadParameter(
@@ -157,7 +160,10 @@ def _telling() -> Iterator[Tell]:
 
 
 def _draw(document: Mapping[str, Any], folder: Path) -> None:
-    """The pictures of a report; that they cannot be drawn is told, and takes nothing from the figures."""
+    """Draw the pictures of a report.
+
+    A failure to draw is reported and leaves the figures intact.
+    """
     for plot in pictures_of(document):
         try:
             draw(plot, folder)
@@ -187,7 +193,8 @@ def _show(report: Report) -> None:
             )
     for claim in report.claims:
         _results.print(
-            f"{'holds' if claim.holds else 'DOES NOT HOLD'}: {claim.text}: {claim.measured:,} ({claim.side} {claim.bound:,})"
+            f"{'holds' if claim.holds else 'DOES NOT HOLD'}: {claim.text}: {claim.measured:,} "
+            f"({claim.side} {claim.bound:,})"
         )
 
 

@@ -29,7 +29,7 @@ from benchmarks.window import bench_window
 
 
 class Benchmark(Protocol):
-    """A function that measures and tells its progress."""
+    """A function that measures and reports its progress."""
 
     def __call__(self, progress: Progress, *, quick: bool = False) -> Report:
         """Measure; ``quick`` with less data, to see that it works."""

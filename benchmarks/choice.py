@@ -1,22 +1,25 @@
-"""Whether the plan that Muntin chooses by itself is near the best one: random joins, the chosen plan against other orders.
+"""Compare the plan that Muntin chooses with other join orders, for random joins.
 
-A case is a join of three to six streams, on one common key or along a chain or star of different keys, with rates, windows,
-numbers of values and skew drawn at random. Nothing is declared: the query starts without statistics, under default settings,
-and has the time until the windows are full, and as long again, to measure and to change its order. Then the remaining rows are
-timed: 200,000, because measuring goes on at ever longer stretches, and a search takes as long as joining some ten thousand rows.
-In fewer rows mainly these searches would be timed. The same rows go through the same query with other orders, given by
-``SET order``: all of up to four streams, 24 drawn at random beyond. All are run twice; those that came out fastest, the one with
-the least work, and the chosen plan are then run several times in turn, and their fastest runs are compared. Every run must give
-the same results, and DuckDB the same number and sums.
+A case is a join of three to six streams, on one common key or along a chain or star of different
+keys, with rates, windows, numbers of values and skew drawn at random. Nothing is declared: the
+query starts without statistics, under default settings, and has the time until the windows are
+full, and as long again, to measure and to change its order. Then the remaining rows are timed:
+200,000, because measuring continues at ever longer intervals, and a search takes as long as joining
+some ten thousand rows. In fewer rows mainly these searches would be timed. The same rows go through
+the same query with other orders, given by ``SET order``: all of up to four streams, 24 drawn at
+random beyond. All are run twice; those that came out fastest, the one with the least work, and the
+chosen plan are then run several times in turn, and their fastest runs are compared. Every run must
+give the same results, and DuckDB the same number and sums.
 
-An order of all streams is followed as far as the join graph allows: from each origin always to the first stream in it
-that some bound stream has a key in common with. On a common key that is the order itself. Orders that multiply rows for want
-of a key are not tried.
+An order of all streams is followed as far as the join graph allows: from each origin always to the
+first stream in it that some bound stream has a key in common with. On a common key that is the
+order itself. Orders that multiply rows for want of a key are not tried.
 
-Cases are drawn until one is within reach of all orders (no partial result of more than ``_MOST_PARTIAL`` rows for a new row, and
-at most ``_MOST_RESULTS`` results for one), and one in which the order matters: in expectation the most expensive order tried does
-at least ``_LEAST_SPREAD`` times the work of the cheapest. What a case is depends on its number and
-nothing else.
+Cases are drawn until one is within reach of all orders (no partial result of more than
+``_MOST_PARTIAL`` rows for a new row, and at most ``_MOST_RESULTS`` results for one), and one in
+which the order matters: in expectation the most expensive order tried does at least
+``_LEAST_SPREAD`` times the work of the cheapest. What a case is depends on its number and nothing
+else.
 """
 
 from __future__ import annotations
@@ -48,7 +51,7 @@ _CHOSEN = "chosen"
 _FILLING = 6
 _LEAST_FILLING = 12_000
 _TIMED = 5
-"""Batches that fill the windows, of so many rows at least, and batches that are timed."""
+"""Batches that fill the windows, of at least this number of rows, and batches that are timed."""
 
 Random = np.random.Generator
 Shares = npt.NDArray[np.float64]
@@ -56,7 +59,10 @@ Shares = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Key:
-    """A column that streams are joined on, and for each of them how often its values come: value ``v`` with ``shares[v]``."""
+    """A column that streams are joined on, with the distribution of its values in each stream.
+
+    Value ``v`` comes with probability ``shares[v]``.
+    """
 
     name: str
     shares: Mapping[int, Shares]
@@ -84,11 +90,11 @@ class Case:
         return [rate * window for rate, window in zip(self.rates, self.windows, strict=True)]
 
     def connected(self, one: int, other: int) -> bool:
-        """Whether two streams have a key in common."""
+        """Return whether two streams have a key in common."""
         return any({one, other} <= key.shares.keys() for key in self.keys)
 
     def partners(self, origin: int, others: Sequence[int]) -> float:
-        """How many combinations of rows of the others a new row of the origin has, in expectation."""
+        """Return the expected combinations of other streams' rows for a new row of the origin."""
         found = float(np.prod([self.held[other] for other in others]))
         for key in self.keys:
             there = [key.shares[stream] for stream in (origin, *others) if stream in key.shares]
@@ -98,7 +104,7 @@ class Case:
         return found
 
     def within_reach(self) -> bool:
-        """Whether every order can be run in reasonable time, and something comes out."""
+        """Return whether every order can be run in reasonable time, and something comes out."""
         total = 0.0
         for origin in range(self.size):
             rest = [stream for stream in range(self.size) if stream != origin]
@@ -117,7 +123,7 @@ class Case:
 
 
 def draw_case(number: int) -> Case:
-    """The case of a number, drawn until one is within reach."""
+    """Return the case of a number, drawn until one is within reach."""
     for attempt in range(10_000):
         case = _draw(number, np.random.default_rng([_SEED, number, attempt]))
         if case.within_reach() and _spread(case) >= _LEAST_SPREAD:
@@ -150,7 +156,11 @@ def _joined(shape: str, size: int) -> list[tuple[int, ...]]:
 
 
 def _shares(random: Random, rows: float) -> Shares:
-    """Shares of so many values as the largest window has rows, or up to five times more or fifty times fewer, with or without skew."""
+    """Return the shares of the values of a key, with or without skew.
+
+    There are as many values as the largest window has rows, up to five times more, or up to fifty
+    times fewer.
+    """
     values = max(int(rows * 10 ** random.uniform(-1.7, 0.7)), 2)
     weights = np.arange(1, values + 1, dtype=float) ** -random.choice([0.0, 0.0, 0.5, 0.8])
     shares: Shares = weights / weights.sum()
@@ -158,7 +168,7 @@ def _shares(random: Random, rows: float) -> Shares:
 
 
 def make_workload(case: Case, timed_rows: int) -> Workload:
-    """The rows of a case; the windows are filled for at least twice the longest of them."""
+    """Return the rows of a case; the windows are filled for at least twice the longest of them."""
     random = np.random.default_rng([_SEED, case.seed])
     total = sum(case.rates)
     filled = max(2 * max(case.windows), _LEAST_FILLING / total) * SECOND
@@ -185,7 +195,11 @@ def make_workload(case: Case, timed_rows: int) -> Workload:
 
 
 def follow(case: Case, origin: int, order: Sequence[int]) -> list[int]:
-    """From the origin always to the first stream of the order that is connected with one before, as far as there is one."""
+    """Return the streams in walk order, as far as they are connected.
+
+    From the origin, the next stream is always the first one of the order that is connected with an
+    earlier one.
+    """
     bound = [origin]
     while True:
         rest = (
@@ -200,7 +214,7 @@ def follow(case: Case, origin: int, order: Sequence[int]) -> list[int]:
 
 
 def _orders(case: Case) -> list[tuple[int, ...]]:
-    """All orders of up to four streams, some drawn at random of more."""
+    """Return all orders of up to four streams, some drawn at random of more."""
     every = list(permutations(range(case.size)))
     if len(every) <= _MOST_ORDERS:
         return every

@@ -1,8 +1,9 @@
 """How many rows per second a sliding GROUP BY takes on one core.
 
-One stream of 10,000 rows per second of event time, 10,000 groups, window 60 s, SUM, COUNT, MIN and MAX. The window is filled first; what
-follows is timed, on the processor's clock and on the wall's. Every run ends with a look at what the changes add up to: DuckDB must
-find the same groups over the rows of the last window.
+One stream of 10,000 rows per second of event time, 10,000 groups, window 60 s, SUM, COUNT, MIN and
+MAX. The window is filled first; what follows is timed, on the processor's clock and on the wall's.
+Every run ends with a look at what the changes add up to: DuckDB must find the same groups over the
+rows of the last window.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ _TYPES = {"whole numbers": "bigint", "floating point": "double"}
 
 @dataclass(frozen=True)
 class Load:
-    """What is run: rows per second of event time, groups, and seconds that are timed after the window is full."""
+    """The load: rows per second of event time, groups, and seconds timed with a full window."""
 
     rate: int
     groups: int
     timed: int
 
     def stream(self, kind: str) -> pa.Table:
-        """The rows, in whole seconds from 0 on."""
+        """Return the rows, in whole seconds from 0 on."""
         random = np.random.default_rng(1)
         count = (_WINDOW + self.timed) * self.rate
         times = pa.array(np.arange(count, dtype=np.int64) * (_SECOND // self.rate)).cast(
@@ -85,7 +86,10 @@ def run(load: Load, kind: str, every: str) -> Timing:
 
 
 def _check(changes: pa.Table, rows: pa.Table, every: str) -> None:
-    """The groups that come and never go must be those of the window at the end; with EVERY, at the last multiple."""
+    """Check that the groups inserted and never deleted are those of the window at the end.
+
+    With EVERY, the end is the last multiple.
+    """
     last = pc.max(rows.column("ts")).cast(pa.int64()).as_py()
     at = last // _SECOND * _SECOND if every else last
     instants = rows.column("ts").cast(pa.int64())
@@ -119,24 +123,30 @@ def bench_groups(progress: Progress, *, quick: bool = False) -> Report:
     rows: list[dict[str, Figure]] = []
     for (kind, way), timings in found.items():
         best = min(timings, key=lambda timing: timing.cpu)
-        rows.append({
-            "values": kind, "results": way, "rows a CPU second": round(count / best.cpu), "rows per second": round(count / best.wall),
-            "rows": count, "changes": best.changes,
-        })  # fmt: skip
-    speed = {(row["values"], row["results"]): float(row["rows a CPU second"]) for row in rows}
+        rows.append(
+            {
+                "values": kind,
+                "results": way,
+                "rows per CPU second": round(count / best.cpu),
+                "rows per second": round(count / best.wall),
+                "rows": count,
+                "changes": best.changes,
+            }
+        )
+    speed = {(row["values"], row["results"]): float(row["rows per CPU second"]) for row in rows}
     return Report(
         "groups",
         "How many rows per second does a sliding GROUP BY take on one core?",
         rows,
         [
             Claim(
-                "rows a CPU second, EVERY 1 SECOND",
+                "rows per CPU second, EVERY 1 SECOND",
                 speed["whole numbers", "EVERY 1 SECOND"],
                 1_000_000,
                 "at least",
             ),
             Claim(
-                "rows a CPU second, every change emitted",
+                "rows per CPU second, every change emitted",
                 speed["whole numbers", "every change"],
                 300_000,
                 "at least",

@@ -29,7 +29,8 @@ HEADLINES = (
     Headline(
         "spark-shared",
         "rows per second of 7 queries",
-        "seven windows over the same streams on Spark: throughput relative to seven of Spark's joins",
+        "seven windows over the same streams on Spark: throughput relative to seven of Spark's "
+        "joins",
     ),
     Headline(
         "spark-aggregate",
@@ -39,12 +40,14 @@ HEADLINES = (
     Headline(
         "spark-bursts",
         "mean response time under MQT over LWO, smallest window",
-        "response time of the smallest of seven windows in a burst on Spark: MQT relative to LWO (lower is better)",
+        "response time of the smallest of seven windows in a burst on Spark: MQT relative to LWO "
+        "(lower is better)",
     ),
     Headline(
         "peers",
         f"{_FASTEST}, one window join",
-        "one window join in process: throughput relative to the best of Spark, Flink, Pathway and Bytewax",
+        "one window join in process: throughput relative to the best of Spark, Flink, Pathway and "
+        "Bytewax",
     ),
     Headline(
         "peers", f"{_FASTEST}, seven windows", "seven windows in process: the same comparison"
@@ -52,23 +55,25 @@ HEADLINES = (
     Headline(
         "join",
         "Muntin's time",
-        "an incremental join in process: time relative to DuckDB, which has all rows at once (lower is better)",
+        "an incremental join in process: time relative to DuckDB, which has all rows at once "
+        "(lower is better)",
     ),
     Headline(
         "window",
-        "time a row",
+        "time per row",
         "time per row with a window of 600 s relative to one of 6 s (lower is better)",
     ),
     Headline(
         "pipelines",
         "average delay of Input Triggered over that of Hybrid",
-        "delay of results when only rows drive expiry, relative to Hybrid; the least of five queries",
+        "delay of results when only rows drive expiry, relative to Hybrid; the least of five "
+        "queries",
     ),
 )
 
 
 def headlines(documents: Mapping[str, Mapping[str, Any]], folder: str = "") -> str:
-    """The headlines as a table, with links to pages in a folder; those without figures are left out."""
+    """Return the headlines as a table with links into a folder, without those that lack figures."""
     rows = [
         [
             headline.text,

@@ -1,14 +1,16 @@
-"""How often to evaluate a join anew, and which windows to give buckets to: paper 3's Figure 4 (sections 6.3 to 6.5).
+"""How often to evaluate a join, and how to allocate buckets to windows: [Golab03, Figure 4].
 
-Rows are made as in the paper's section 6.1, the windows are filled first, and rows over seconds is the highest input rate of all
-streams together. *Intervals*: four equal streams, joined and expired once every interval, by nested loops and with 2, 10 and 30
-buckets; at the paper's rates, and with ten times the rows, values and buckets, since four rows a unit of time are next to nothing here.
-*Allocation*: one stream is fifty times as fast as the three others; buckets are given to all alike, or one, five or ten
-to each slow window and the rest to the fast one.
+Rows are made as in the paper's section 6.1, the windows are filled first, and rows over seconds is
+the highest input rate of all streams together. *Intervals*: four equal streams, joined and expired
+once every interval, by nested loops and with 2, 10 and 30 buckets; at the paper's rates, and with
+ten times the rows, values and buckets, since four rows per unit of time are next to nothing here.
+*Allocation*: one stream is fifty times as fast as the three others; buckets are given to all alike,
+or one, five or ten to each slow window and the rest to the fast one.
 
-Where orders differ from origin to origin they are those of the paper's GENERAL LAZY, which may put the new rows last: an interval
-brings 250 rows of the fast stream, and to start with each of them is more work than to start with the slow windows and find them at
-the end. LAZY, which begins with the new rows, is measured beside it.
+Where orders differ from origin to origin they are those of the paper's GENERAL LAZY, which may put
+the new rows last: an interval brings 250 rows of the fast stream, and to start with each of them is
+more work than to start with the slow windows and find them at the end. LAZY, which begins with the
+new rows, is measured beside it.
 """
 
 from __future__ import annotations
@@ -37,7 +39,10 @@ ORDERS = {
     "lazy": origin_first(_IN_ORDER, 4),
     "general lazy": [*origin_first(_IN_ORDER, 4)[:3], _IN_ORDER],
 }
-"""For each origin the order of all windows, the slow ones first; under GENERAL LAZY the fast stream's new rows come last."""
+"""For each origin the order of all windows, slow ones first.
+
+Under GENERAL LAZY the new rows of the fast stream come last.
+"""
 
 Settings = dict[str, str]
 
@@ -46,7 +51,8 @@ Settings = dict[str, str]
 class Scale:
     """What is varied, and for how long.
 
-    ``times`` are multiples of the paper's rates, with the units of time of a batch; ``averages`` average buckets of a window.
+    ``times`` are multiples of the paper's rates, with the units of time of a batch; ``averages``
+    average buckets of a window.
     """
 
     intervals: Sequence[int]
@@ -68,12 +74,15 @@ FULL = Scale(
 QUICK = Scale((5, 50), {1: 150}, (12,), batches=1, fast_batches=1, repeats=1)
 _FAST_BATCH = 100
 _AVERAGE = 12
-"""Average buckets of a window at which allocations are compared: where 5 to slow is best in the paper."""
+"""Average buckets per window at which allocations are compared.
+
+In [Golab03] five buckets for slow windows are best here.
+"""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """One way to run a join: what it is called, its settings, and what is predicted to be done for a row."""
+    """One way to run a join: its name, its settings, and the predicted work per row."""
 
     sweep: str
     join: str
@@ -95,12 +104,12 @@ class Measured:
         return median(run.rate for run in self.runs)
 
     def a_row(self, counter: str) -> float:
-        """What was counted for a row."""
+        """Return what was counted for a row."""
         return self.runs[0].counters[counter] / self.runs[0].rows
 
 
 def make_workload(rates: Sequence[int], distinct: int, batch: int, timed: int) -> Workload:
-    """Streams of section 6.1 in batches of so many units of time; one batch fills the windows."""
+    """Streams of section 6.1 in batches of a number of time units; one batch fills the windows."""
     assert batch >= LENGTH, "the first batch fills the windows"
     each = sum(rates)
     streams = multi_join_streams(
@@ -148,7 +157,10 @@ def _every(interval: int, algorithm: str, orders: Sequence[Sequence[int]]) -> Se
 
 
 def interval_setups(times: int, intervals: Sequence[int]) -> list[Setup]:
-    """Four joins, each evaluated as rows come and at several intervals, with so many times the paper's rows, values and buckets."""
+    """Return four joins, each evaluated eagerly and at several intervals.
+
+    Rows, values and buckets are those of [Golab03] times ``scale``.
+    """
     rates = [times] * 4
     setups = []
     for name, number in BUCKETS.items():
@@ -171,7 +183,7 @@ def interval_setups(times: int, intervals: Sequence[int]) -> list[Setup]:
 
 
 def allocations(average: int) -> dict[str, tuple[int, ...]]:
-    """Buckets of the slow windows and of the fast one, with so many on average."""
+    """Buckets of the slow windows and of the fast one, with a given average."""
     slow = {"Equal": average, "1 to slow": 1, "5 to slow": 5, "10 to slow": 10}
     found = {
         name: (number, number, number, 4 * average - 3 * number) for name, number in slow.items()
@@ -180,7 +192,7 @@ def allocations(average: int) -> dict[str, tuple[int, ...]]:
 
 
 def allocation_setups(algorithm: str, averages: Sequence[int]) -> list[Setup]:
-    """All allocations of all averages under one algorithm."""
+    """Return all allocations of all averages under one algorithm."""
     setups = []
     orders = ORDERS[algorithm]
     for average in averages:
@@ -226,14 +238,14 @@ def bench_intervals(progress: Progress, *, quick: bool = False) -> Report:
         )
     return Report(
         "intervals",
-        "How often should a join be evaluated, and which windows should have buckets (paper 3)?",
+        "How often should a join be evaluated, and which windows should have buckets [Golab03]?",
         [_row(one) for one in found],
         _claims(found, scale),
         plots=_plots(found),
     )
 
 
-# -- what is told ----------------------------------------------------------------------------------
+# -- report ---------------------------------------------------------------------------------------
 
 
 def _row(one: Measured) -> dict[str, Figure]:
@@ -245,9 +257,9 @@ def _row(one: Measured) -> dict[str, Figure]:
         "rows/s": round(one.rate),
         "least": round(min(rates)),
         "most": round(max(rates)),
-        "comparisons a row": round(one.a_row("comparisons"), 1),
+        "comparisons per row": round(one.a_row("comparisons"), 1),
         "predicted": round(one.setup.predicted.comparisons, 1),
-        "looked at a row": round(one.a_row("rows_scanned"), 1),
+        "looked at per row": round(one.a_row("rows_scanned"), 1),
         "predicted to be": round(one.setup.predicted.scanned, 1),
     }
 
@@ -330,7 +342,7 @@ def _claims_of_allocation(table: _Table, scale: Scale) -> list[Claim]:
         buckets: over(table.compared, "10 to slow", "5 to slow", buckets)
         for buckets in (average, most)
     }
-    each = f"{average} buckets a window"
+    each = f"{average} buckets per window"
     claims = [
         Claim(
             f"Figure 4(b): rate of Equal with {each} over that with {least}", more, 1, "at least"

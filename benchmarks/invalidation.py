@@ -1,8 +1,9 @@
-"""Nested loops against hashing, numbers of buckets, and four ways to let old rows go: paper 4's Figures 4 to 8.
+"""Nested loops against hashing, bucket counts, and invalidation strategies: [Kostowski06].
 
-:mod:`benchmarks.invalidation_runs` says how a case is timed. Beside every time stands what the cost model predicts: the
-comparisons and checks by the paper's section 3, times what each takes on this machine. These unit costs are fitted to the runs of
-Figures 4 and 7 at two rates; all others are predicted.
+The figures are Figures 4 to 8 of the paper; :mod:`benchmarks.invalidation_runs` times the cases.
+Beside every time is the prediction of the cost model: the comparisons and checks of section 3,
+multiplied by their unit costs on this machine. Unit costs are fitted to the runs of Figures 4 and 7
+at two rates; all other times are predicted.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ from benchmarks.report import Figure, Progress, Report
 class Scale:
     """What is varied.
 
-    ``slow`` is the rate of the slower stream, ``ratios`` what the other's is over it, ``fitted`` those of them at which unit costs
-    are fitted; ``equal`` the rate of both where buckets are varied, for each number of ``values``; ``sampled`` the rates where rows
-    held are. All is run ``repeats`` times, strategies ``often``.
+    ``slow`` is the rate of the slower stream, ``ratios`` what the other's is over it, ``fitted``
+    those of them at which unit costs are fitted; ``equal`` the rate of both where buckets are
+    varied, for each number of ``values``; ``sampled`` the rates where rows held are. All is run
+    ``repeats`` times, strategies ``often``.
     """
 
     slow: int
@@ -62,7 +64,7 @@ QUICK = replace(
 
 
 def measure_all(scale: Scale, progress: Progress) -> Found:
-    """All figures. What takes milliseconds, the four strategies, is run more often."""
+    """Return all figures. What takes milliseconds, the four strategies, is run more often."""
     rates: list[Measured] = []
     strategies: list[Measured] = []
     for ratio in scale.ratios:
@@ -112,7 +114,8 @@ def bench_invalidation(progress: Progress, *, quick: bool = False) -> Report:
     ]
     return Report(
         "invalidation",
-        "What do buckets, and ways to let old rows go, cost and save in a join of two windows (paper 4)?",
+        "What do buckets, and ways to let old rows go, cost and save in a join of two windows "
+        "[Kostowski06]?",
         [
             *(_row(figure, one, found) for figure, sweep in sweeps for one in sweep),
             *(_held_row(*one) for one in held),

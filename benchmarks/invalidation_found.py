@@ -1,4 +1,4 @@
-"""What is told of paper 4's experiments: the claims that the figures decide, and plots in the shape of the paper's."""
+"""Claims and plots of the experiments of [Kostowski06], from the measured figures."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ Line = list[tuple[float | str, float]]
 
 @dataclass(frozen=True)
 class Found:
-    """What was measured: Figure 4; for each number of values Figures 5 and 6; Figure 7; Figure 8; and the unit costs.
+    """The measurements: Figures 4, 7 and 8, Figures 5 and 6 per number of values, and unit costs.
 
-    Sweeps over rates begin with equal ones and end with the largest ratio; those over buckets begin with one.
+    Sweeps over rates begin with equal ones and end with the largest ratio; those over buckets begin
+    with one.
     """
 
     rates: Sweep
@@ -43,7 +44,7 @@ class Found:
     costs: UnitCosts
 
     def predicted(self, one: Measured, *, bare: bool) -> float:
-        """What the model says of the time, in seconds."""
+        """Return what the model says of the time, in seconds."""
         return self.costs.seconds(one.case.predicted, bare=bare)
 
 
@@ -75,7 +76,7 @@ def _with_buckets(sweep: Sweep, number: int) -> Measured:
 
 
 def steady_rows(samples: Samples) -> float:
-    """Rows held on average once the windows are full."""
+    """Return rows held on average once the windows are full."""
     return mean(rows for second, rows, _ in samples if second > WINDOW)
 
 
@@ -83,7 +84,7 @@ def steady_rows(samples: Samples) -> float:
 
 
 def claims_of(found: Found) -> list[Claim]:
-    """What the paper found, and whether our figures show it."""
+    """Return what the paper found, and whether our figures show it."""
     return [
         *_of_rates(found),
         *_of_buckets(found),
@@ -101,7 +102,8 @@ def _of_rates(found: Found) -> list[Claim]:
     last = loops[-1], hashed[-1]
     return [
         Claim(
-            f"Figure 4: comparisons of WNL over those of WHJ with 100 buckets, {slow:,} and {fast:,} rows/s",
+            f"Figure 4: comparisons of WNL over those of WHJ with 100 buckets, {slow:,} and "
+            f"{fast:,} rows/s",
             round(_over(*last, comparisons), 1),
             90,
             "at least",
@@ -226,7 +228,7 @@ def _of_model(found: Found) -> list[Claim]:
 
 
 def plots_of(found: Found) -> list[Plot]:
-    """The paper's Figures 4 to 8."""
+    """Return the paper's Figures 4 to 8."""
 
     def line(sweep: Sweep, x: Callable[[Case], int], key: Key) -> Line:
         return [(x(one.case), key(one) * 1e3) for one in sweep]

@@ -1,11 +1,13 @@
-"""Cases of paper 4's experiments: what they do, what the cost model predicts of them, how they are timed and sampled.
+"""Cases of the experiments of [Kostowski06]: predicted costs, timing and sampling.
 
-The measurement is that of the paper's section 4.1: rows of 60 seconds, windows of 30 seconds on both sides, the second half
-timed in one batch. Its rates are not printed; ours are what keeps this machine busy for milliseconds to seconds.
+The measurement is that of the paper's section 4.1: rows of 60 seconds, windows of 30 seconds on
+both sides, the second half timed in one batch. Its rates are not printed; ours are what keeps this
+machine busy for milliseconds to seconds.
 
-Every case is run twice over: as it is, and *bare*, with the keys of one stream moved by a number that all numbers of buckets
-divide. Then every row looks into the same bucket and compares with the same rows, and none is equal, so nothing is made of them.
-The difference is what results cost, which the paper's model does not have.
+Every case is run twice over: as it is, and *bare*, with the keys of one stream moved by a number
+that all numbers of buckets divide. Then every row looks into the same bucket and compares with the
+same rows, and none is equal, so nothing is made of them. The difference is what results cost, which
+the paper's model does not have.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _MOVED = 1_000_000
 
 @dataclass(frozen=True)
 class Case:
-    """Rows per second of A and B, different values of their keys, buckets of each side, and when buckets are cleaned."""
+    """A case: rows per second of A and B, distinct keys, buckets per side, cleanup strategy."""
 
     rates: tuple[int, int]
     values: int = 100
@@ -99,7 +101,11 @@ class Work:
 
 @dataclass(frozen=True)
 class UnitCosts:
-    """Nanoseconds of a batch, of a row (its insert), of a comparison (the paper's scan), of a check (invalidate), of a result."""
+    """Nanoseconds per unit of work.
+
+    The units are a batch, a row (the paper's insert), a comparison (scan), a check (invalidate) and
+    a result.
+    """
 
     batch: float
     row: float
@@ -108,7 +114,7 @@ class UnitCosts:
     result: float
 
     def seconds(self, work: Work, *, bare: bool) -> float:
-        """What the cost model predicts."""
+        """Return what the cost model predicts."""
         units = (self.batch, self.row, self.scan, self.check, self.result)
         return float(np.dot(work.parts(bare=bare), units)) / 1e9
 
@@ -123,12 +129,15 @@ class Measured:
     bare: Sequence[float]
 
     def median(self, *, bare: bool) -> float:
-        """The median of its runs, in seconds."""
+        """Return the median of its runs, in seconds."""
         return median(self.bare if bare else self.seconds)
 
 
 def make_workload(rates: tuple[int, int], values: int, *, bare: bool) -> Workload:
-    """The rows of a case, to be pushed in two batches, the second one timed; without results if ``bare``."""
+    """Return the rows of a case in two batches, of which the second is timed.
+
+    With ``bare`` the join produces no results.
+    """
     streams = {}
     for seed, (name, rate) in enumerate(zip("AB", rates, strict=True), 1):
         rows = uniform_stream(rate * SECONDS, rate, values, seed).select(["k", "ts"])
@@ -139,7 +148,10 @@ def make_workload(rates: tuple[int, int], values: int, *, bare: bool) -> Workloa
 
 
 def measure(cases: Sequence[Case], repeats: int) -> list[Measured]:
-    """Time cases in turn that differ in nothing but their settings; all must give the same results, and DuckDB's digest."""
+    """Time cases in turn that differ only in their settings.
+
+    All must give the same results and match the digest of DuckDB.
+    """
     assert len({(case.rates, case.values) for case in cases}) == 1, "they get the same rows"
     rates, values = cases[0].rates, cases[0].values
     settings = {str(number): case.settings for number, case in enumerate(cases)}
@@ -171,7 +183,7 @@ def _runs(
 
 
 def fit_costs(measured: Sequence[Measured]) -> UnitCosts:
-    """The unit costs with which the cost model comes nearest to some measured times, by least squares of relative errors."""
+    """Return the unit costs that fit measured times best, by least squares of relative errors."""
     lines = [(one, bare, one.median(bare=bare) * 1e9) for one in measured for bare in (False, True)]
     parts = np.array([one.case.predicted.parts(bare=bare) for one, bare, _ in lines])
     times = np.array([nanoseconds for _, _, nanoseconds in lines])
@@ -187,9 +199,10 @@ def fit_costs(measured: Sequence[Measured]) -> UnitCosts:
 
 
 def sample_held(case: Case) -> list[tuple[int, int, int]]:
-    """Every two seconds: the second, rows of B that are held, and those of them inside the window.
+    """Return, for every second second: the second, rows of B held, and those inside the window.
 
-    Stale rows are counted for both sides together. Those of A are a handful where B is much faster, as here.
+    Stale rows are counted for both sides together. Those of A are a handful where B is much faster,
+    as here.
     """
     workload = make_workload(case.rates, case.values, bare=False)
     engine = workload.engine()

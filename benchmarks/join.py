@@ -1,8 +1,8 @@
 """How the incremental window join compares with computing all results at once.
 
-Two streams of 10,000 rows per second, keys uniform, window 60 s: Muntin with rows pushed in batches of 100,000
-against DuckDB on one thread over the whole tables. Both deliver the same rows as Arrow; the sums of all values are
-compared, so neither can leave anything out.
+Two streams of 10,000 rows per second, keys uniform, window 60 s: Muntin with rows pushed in batches
+of 100,000 against DuckDB on one thread over the whole tables. Both deliver the same rows as Arrow;
+the sums of all values are compared, so neither can leave anything out.
 """
 
 from __future__ import annotations
@@ -94,10 +94,13 @@ def bench_join(progress: Progress, *, quick: bool = False) -> Report:
         "How does the incremental window join compare with computing all results at once?",
         [
             {"system": name, **spread(seconds), "input rows": 2 * rows, "results": count}
-            for name, seconds in (("Muntin, batches of 100,000", ours), ("DuckDB, all at once, one thread", theirs))
+            for name, seconds in (
+                ("Muntin, batches of 100,000", ours),
+                ("DuckDB, all at once, one thread", theirs),
+            )
         ],
         [
             Claim("Muntin's time over DuckDB's, median of the runs", round(ratio, 3), 2.5),
-            Claim("bytes of window state a row, besides the payload", round(per_row, 1), 40.0),
+            Claim("bytes of window state per row, besides the payload", round(per_row, 1), 40.0),
         ],
-    )  # fmt: skip
+    )

@@ -1,4 +1,4 @@
-"""Markdown: figures as text, tables, folds, and blocks between two comments that a program may replace."""
+"""Markdown: figures as text, tables, folds, and generated blocks between two comments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LONG = 14
 
 
 def number(value: float | str) -> str:
-    """A figure as text: thousands set apart, no decimals that say nothing.
+    """Return a figure as text: thousands set apart, no decimals that say nothing.
 
     >>> [number(value) for value in (3400000, 2.0, 0.97, "none")]
     ['3,400,000', '2', '0.97', 'none']
@@ -22,7 +22,7 @@ def number(value: float | str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
-    """A table; columns in ``right`` are set to the right.
+    """Return a table; columns in ``right`` are set to the right.
 
     >>> print(table(["what", "seconds"], [["it", "3"]], right=[1]))
     | what | seconds |
@@ -34,7 +34,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[
 
 
 def figures(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows of figures as a table; a column is any that one of the rows has."""
+    """Return rows of figures as a table; a column is any that one of the rows has."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
     right = [
         place
@@ -47,17 +47,17 @@ def figures(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def folded_if_long(text: str, title: str, rows: int) -> str:
-    """A table of so many rows, folded under its title if they are many."""
+    """Return a table, folded under its title if it has many rows."""
     return text if rows <= _LONG else folded(f"{title} ({rows} rows)", text)
 
 
 def folded(title: str, text: str) -> str:
-    """A text of which a reader sees the title until he opens it."""
+    """Return a text of which a reader sees the title until he opens it."""
     return f"<details>\n<summary>{title}</summary>\n\n{text}\n\n</details>"
 
 
 def between(text: str, name: str, block: str, command: str) -> str:
-    r"""The text with what stands between the two comments of a name replaced; unchanged if it has no such comments.
+    r"""Return the text with the block between two comments replaced, or unchanged if it has none.
 
     >>> between("a <!-- x: begin --> old <!-- x: end --> b", "x", "new", "make")
     'a <!-- x: begin (make writes what follows) -->\n\nnew\n\n<!-- x: end --> b'

@@ -1,6 +1,7 @@
 """Whether memory stays flat when a query runs for a long time.
 
-A join runs over a hundred windows' length; the process's memory and the state are sampled on the way.
+A join runs over a hundred windows' length; the process's memory and the state are sampled on the
+way.
 """
 
 from __future__ import annotations
@@ -46,10 +47,14 @@ def bench_memory(progress: Progress, *, quick: bool = False) -> Report:
             assert isinstance(state, int), "stats reports it"
             assert isinstance(per_row, float), "stats reports it"
             progress(f"{(step + 1) // 2} windows")
-            rows.append({
-                "windows passed": (step + 1) / 2, "process MB": round(resident_bytes() / 1e6, 1), "state MB": round(state / 1e6, 2),
-                "state bytes a row": round(per_row, 1),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "windows passed": (step + 1) / 2,
+                    "process MB": round(resident_bytes() / 1e6, 1),
+                    "state MB": round(state / 1e6, 2),
+                    "state bytes per row": round(per_row, 1),
+                }
+            )
     steady = rows[1:]
     growth = float(steady[-1]["process MB"]) / float(steady[0]["process MB"])
     return Report(
@@ -59,8 +64,8 @@ def bench_memory(progress: Progress, *, quick: bool = False) -> Report:
         [
             Claim("process memory at the end over that after two tenths", round(growth, 3), 1.1),
             Claim(
-                "bytes of window state a row",
-                max(float(row["state bytes a row"]) for row in steady),
+                "bytes of window state per row",
+                max(float(row["state bytes per row"]) for row in steady),
                 40.0,
             ),
         ],

@@ -1,4 +1,7 @@
-"""The best that any probe budgets could do, by linear programming. The only home of scipy, which is part of the extra ``dev``."""
+"""The optimum over all probe budgets, by linear programming.
+
+This module alone imports scipy, which is part of the extra ``dev``.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,9 @@ from muntin.errors import RunError
 def optimum(
     model: PlanModel, resources: float, refresh: Mapping[int, float] | None = None
 ) -> float:
-    """Most results per second: over what probes at each half join, where ``refresh`` says how much has to at some (equation 12).
+    """Return the most results per second over all probe rates of half joins.
+
+    ``refresh`` is a lower bound on the probes of some of them (equation 12).
 
     Figures are divided by those of saturation, so that the solver sees numbers near one.
     """
@@ -45,7 +50,7 @@ def optimum(
 
 
 def exact_cover(model: PlanModel, refresh: Mapping[int, float]) -> float:
-    """The least resources with which paths bring so many rows per second to states."""
+    """Return the least resources with which paths bring the given rows per second to states."""
     shape = model.shape
     rows = []
     for h, rate in refresh.items():
@@ -73,7 +78,7 @@ def _solve(
     bounds: list[tuple[float, float]],
 ) -> float:
     try:
-        from scipy.optimize import linprog  # noqa: PLC0415 (only who compares with an optimum needs it)
+        from scipy.optimize import linprog  # noqa: PLC0415 (part of the extra dev)
     except ImportError as error:
         raise RunError(
             "there is no scipy to find an optimum with",

@@ -1,14 +1,15 @@
-"""What the join order is worth: the highest input rate under the best and under the worst order (paper 3, section 6.2).
+"""The highest input rate under the best and under the worst join order [Golab03, section 6.2].
 
-Streams, windows and numbers of values are those of the paper's Table 5, rows are made as in its section 6.1, and the
-rate is measured as there: the windows are filled first, then x more rows are pushed as fast as they are taken, and x
-over the seconds is the highest rate of all streams together that could be kept up. The windows hold as many rows as
-in Table 5 whatever the rate is; that is the paper's definition, and makes rates of different orders comparable. (The unit of
-time has fifteen rows, because that is what comes in it by Table 5.)
+Streams, windows and numbers of values are those of the paper's Table 5, rows are made as in its
+section 6.1, and the rate is measured as there: the windows are filled first, then x more rows are
+pushed as fast as they are taken, and x over the seconds is the highest rate of all streams together
+that could be kept up. The windows hold as many rows as in Table 5 whatever the rate is; that is the
+paper's definition, and makes rates of different orders comparable. (The unit of time has fifteen
+rows, because that is what comes in it by Table 5.)
 
-Which order is best and which is worst is found by counting the comparisons of all 24, which depends on no clock. The two are
-then timed in turn. An order that is faster than the one with the fewest comparisons, or slower than the one with the most,
-would only make the ratio larger.
+Which order is best and which is worst is found by counting the comparisons of all 24, which depends
+on no clock. The two are then timed in turn. An order that is faster than the one with the fewest
+comparisons, or slower than the one with the most, would only make the ratio larger.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ CONFIGURATIONS = (
 
 
 def table_5(units: int) -> Workload:
-    """The join of Table 5, timed for so many units of time."""
+    """Return the join of Table 5, timed for a number of time units."""
     filling = max(LENGTHS)
     each = sum(RATES)
     streams = multi_join_streams(
@@ -87,7 +88,7 @@ def table_5(units: int) -> Workload:
 
 
 def extreme_orders(workload: Workload, settings: Mapping[str, str]) -> tuple[str, str, float]:
-    """The orders with the fewest and the most comparisons, and how many times as many the latter has."""
+    """Return the orders with the fewest and the most comparisons, and the ratio of the counts."""
     done = run_all(
         workload,
         {order: _with_order(settings, order) for order in map("".join, permutations("1234"))},
@@ -139,10 +140,20 @@ def bench_orders(progress: Progress, *, quick: bool = False) -> Report:
     surprises = sum(row["best"] != PREDICTED_BEST for row in rows)
     return Report(
         "orders",
-        "What is the join order worth, on the streams of paper 3?",
+        "What is the join order worth, on the streams of [Golab03]?",
         rows,
         [
-            Claim("input rate of the best over that of the worst order, least", min(float(row["ratio"]) for row in rows), 2, "at least"),
-            Claim("configurations in which another order has fewer comparisons than the predicted best", surprises, 0),
+            Claim(
+                "input rate of the best over that of the worst order, least",
+                min(float(row["ratio"]) for row in rows),
+                2,
+                "at least",
+            ),
+            Claim(
+                "configurations in which another order has fewer comparisons than the predicted "
+                "best",
+                surprises,
+                0,
+            ),
         ],
-    )  # fmt: skip
+    )

@@ -1,8 +1,9 @@
-"""What overload handling is worth: paper 5's experiments, computed on its models and executed by the engine.
+"""Overload handling: the experiments of [Mukherji11], on its models and executed by the engine.
 
-Executed are joins of four Poisson streams, in a linear and a bushy tree, and of five groups of the Intel lab's sensors. States of
-intermediate results hold a fixed number of them, as in the paper. Throughput is results per second of event time, resources are probes
-a second of event time: both do not depend on the machine, so that parts run side by side, a process each.
+Executed are joins of four Poisson streams, in a linear and a bushy tree, and of five groups of the
+Intel lab's sensors. States of intermediate results hold a fixed number of them, as in the paper.
+Throughput is results per second of event time, resources are probes per second of event time: both
+do not depend on the machine, so that parts run side by side, a process each.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ _SHOWN = ("jaqpot", "grepp", *HEURISTICS)
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is run: seconds of streams, levels of resources, rows of the lab, what is compared, and random plans of each shape."""
+    """The scale of a run.
+
+    Seconds of streams, levels of resources, rows of the lab, comparisons, random plans per shape.
+    """
 
     seconds: int
     levels: tuple[float, ...]
@@ -75,7 +79,10 @@ class Found:
 
 
 def bench_overload(progress: Progress, *, quick: bool = False) -> Report:
-    """Compute and run all parts; the time of an analysis is measured last, when nothing else runs."""
+    """Compute and run all parts.
+
+    The time of an analysis is measured last, when nothing else runs.
+    """
     scale = QUICK if quick else WHOLE
     found = Found()
     for part in [*_side_by_side(_parts(scale), progress), _overhead(scale, progress)]:
@@ -96,7 +103,7 @@ def bench_overload(progress: Progress, *, quick: bool = False) -> Report:
 
 
 def _parts(scale: Scale) -> dict[str, Callable[[], Found]]:
-    """What is run, in the order of the report."""
+    """Return what is run, in the order of the report."""
     parts: dict[str, Callable[[], Found]] = {"models": partial(_models, scale)}
     for shape in TREES:
         parts[f"{shape} plan, selectivities switched"] = partial(_switch, scale, shape)
@@ -109,7 +116,7 @@ def _parts(scale: Scale) -> dict[str, Callable[[], Found]]:
 
 
 def _side_by_side(parts: Mapping[str, Callable[[], Found]], progress: Progress) -> list[Found]:
-    """What the parts report, in their order; the last are the longest, and begin first."""
+    """Return what the parts report, in their order; the last are the longest, and begin first."""
     workers = min(os.cpu_count() or 1, len(parts))
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         started = {name: pool.submit(part) for name, part in reversed(list(parts.items()))}
@@ -134,7 +141,7 @@ def _lab(scale: Scale, by: str) -> Found:
 
 
 def summary(rows: Sequence[Mapping[str, Figure]]) -> list[dict[str, Figure]]:
-    """The figures about JAQPOT, one a row; all policies and levels are in the details."""
+    """Return the figures about JAQPOT, one a row; all policies and levels are in the details."""
     short: list[dict[str, Figure]] = []
     for row in rows:
         part, policy = str(row["part"]), row.get("policy")
@@ -159,7 +166,10 @@ def summary(rows: Sequence[Mapping[str, Figure]]) -> list[dict[str, Figure]]:
 
 
 def _switch(scale: Scale, shape: str) -> Found:
-    """Selectivities change at run time (Figure 6); resources are 30 % of what saturation needs at first."""
+    """Change selectivities at run time (Figure 6).
+
+    Resources are 30 % of those that saturation needs at first.
+    """
     first, second = scale.switches()
     phases = tuple(zip((0, first, second), _SELECTIVITIES[shape], strict=True))
     load = Chain(scale.seconds, phases, seed=22)
@@ -225,7 +235,7 @@ def _switch(scale: Scale, shape: str) -> Found:
 
 
 def _levels(scale: Scale, shape: str) -> Found:
-    """Throughput against resources, executed (Figure 7), with the paper's first and last selectivities."""
+    """Run at several levels of resources (Figure 7), with the first and last selectivities."""
     found = Found()
     of_optimum: list[float] = []
     for number in (1, 3):
@@ -260,7 +270,10 @@ def _levels(scale: Scale, shape: str) -> Found:
         found.plots.append(
             Plot(name, title, "resources, % of saturation", "throughput, % of saturation", series)
         )
-    text = f"{shape} plan, executed: throughput of jaqpot over the optimum that keeps freshness, for what was measured, mean of all levels"
+    text = (
+        f"{shape} plan, executed: throughput of jaqpot over the optimum that keeps freshness, for "
+        "what was measured, mean of all levels"
+    )
     found.claims.append(Claim(text, round(mean(of_optimum), 4), 0.95, "at least"))
     return found
 
@@ -295,7 +308,10 @@ def _level_rows(
 
 
 def _stale(scale: Scale) -> Found:
-    """Results that are too old, where they are counted instead of kept back (Figure 9); runs are longer than any freshness."""
+    """Count stale results where they are not suppressed (Figure 9).
+
+    The runs are longer than any freshness.
+    """
     loads: Mapping[str, tuple[Chain | Lab, str, int]] = {
         "linear": (
             Chain(max(scale.seconds // 2, 12), ((0, _SELECTIVITIES["linear"][0]),), seed=3),
@@ -330,7 +346,8 @@ def _stale(scale: Scale) -> Found:
             found.rows.append(row)
     found.claims.append(
         Claim(
-            "stale results of jaqpot with freshness enforced, at any freshness and plan, by the engine's count",
+            "stale results of jaqpot with freshness enforced, at any freshness and plan, by the "
+            "engine's count",
             of_jaqpot,
             0.0,
         )
@@ -339,7 +356,7 @@ def _stale(scale: Scale) -> Found:
 
 
 def _overhead(scale: Scale, progress: Progress) -> Found:
-    """What an analysis costs; the worst of the models of Table 3 counts."""
+    """Return what an analysis costs; the worst of the models of Table 3 counts."""
     progress("overhead of an analysis")
     random = np.random.default_rng(13)
     found = Found()
@@ -377,10 +394,10 @@ def _left_deep(streams: int) -> Nested:
 
 
 def _of_optimum(ran: Run, full: Run, begin: int, end: int) -> tuple[float, float]:
-    """Results over the optimum for the statistics measured in the same seconds: over any, and over one that keeps freshness.
+    """Return the results over the optimum for the same statistics, without and with freshness.
 
-    What a cycle leaves of its resources may be used in the next. So some seconds can spend more than their own, saved before them; the
-    optimum gets that too.
+    What a cycle leaves of its resources may be used in the next. So some seconds can spend more
+    than their own, saved before them; the optimum gets that too.
     """
     model = ran.model(begin, end, full.model(begin, end))
     resources = max(ran.setup.resources or float("inf"), ran.probes(begin, end))
@@ -392,7 +409,11 @@ def _of_optimum(ran: Run, full: Run, begin: int, end: int) -> tuple[float, float
 
 
 def _periods_until_adapted(ran: Run, full: Run, switch: int, settled: tuple[int, int]) -> float:
-    """Cycles from a switch until probe budgets are in force that make, with what is measured later, as much as those of the end, but 10 %."""
+    """Return the cycles from a switch until probe budgets have adapted.
+
+    They have when, on the statistics measured later, they give at least 90 % of the throughput of
+    the final budgets.
+    """
     model = ran.model(*settled, full.model(*settled))
     wanted = _ADAPTED * model.throughput(ran.seconds[settled[1] - 1].budgets)
     for cycles, second in enumerate(ran.seconds[switch : settled[1]], 1):

@@ -1,6 +1,9 @@
-"""The part of ``python -m benchmarks overload`` with real data: five groups of the Intel lab's sensors (Figure 8 of paper 5).
+"""The part of ``python -m benchmarks overload`` with sensor data [Mukherji11, Figure 8].
 
-Beside the throughput of all policies: how often freshness could be kept at all, with the statistics of a run without limits.
+The streams are five groups of sensors of the Intel lab.
+
+Beside the throughput of all policies: how often freshness could be kept at all, with the statistics
+of a run without limits.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ _PERIOD = 4
 def run_lab(
     rows: int, by: str, policies: Sequence[str]
 ) -> tuple[list[dict[str, Figure]], list[Plot]]:
-    """All policies under the paper's three limits, joined by an attribute."""
+    """Return all policies under the paper's three limits, joined by an attribute."""
     found: list[dict[str, Figure]] = []
     plots: list[Plot] = []
     load = Lab(rows, by)
@@ -45,10 +48,15 @@ def run_lab(
         plots.append(
             Plot(f"overload-lab-{by}-{resources}", title, "seconds", "results so far", series)
         )
-    found.append({
-        "part": data, "plan": "five groups", "policy": "saturation",
-        "resources": round(full.probes(begin)), "results": full.results(begin),
-    })  # fmt: skip
+    found.append(
+        {
+            "part": data,
+            "plan": "five groups",
+            "policy": "saturation",
+            "resources": round(full.probes(begin)),
+            "results": full.results(begin),
+        }
+    )
     return found + _feasible(data, full, begin), plots
 
 
@@ -81,7 +89,10 @@ def _rows(
 
 
 def _feasible(data: str, full: Run, begin: int) -> list[dict[str, Figure]]:
-    """In which share of the seconds Lemma 1 can hold: with all that arrives, and with the paper's resources."""
+    """Return the share of seconds in which Lemma 1 can hold.
+
+    Once with resources for all arrivals, once with the paper's.
+    """
     rows: list[dict[str, Figure]] = []
     for factor in FACTORS:
         ran = replace(full, setup=replace(full.setup, freshness=factor))
@@ -105,7 +116,7 @@ def _feasible(data: str, full: Run, begin: int) -> list[dict[str, Figure]]:
 
 
 def _least(ran: Run, second: int) -> float:
-    """The least resources that keep freshness with the statistics of some seconds; infinite when none do."""
+    """Return the least resources that keep freshness under measured statistics, or infinity."""
     task = RefreshProblem.of(ran.model(second, second + _PERIOD))
     shares = None if task is None else task.least_cost()
     if task is None:

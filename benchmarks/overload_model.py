@@ -1,7 +1,10 @@
-"""The part of ``python -m benchmarks overload`` that is computed: all policies on random plans with the parameters of paper 5's Table 3.
+"""The computed part of ``python -m benchmarks overload``: all policies on random plans.
 
-Two shapes of four streams, the paper's Figures 5.b and 5.c. Resources are shares of what saturation needs; a policy's throughput is its
-share of saturation throughput, averaged over plans, as in Figure 7. Beside it the optimum of linear programming.
+Plans are drawn with the parameters of [Mukherji11, Table 3].
+
+Two shapes of four streams, the paper's Figures 5.b and 5.c. Resources are shares of what saturation
+needs; a policy's throughput is its share of saturation throughput, averaged over plans, as in
+Figure 7. Beside it the optimum of linear programming.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ class Ranges:
     states: tuple[float, float] = (200.0, 5000.0)
 
     def draw(self, shape: TreeShape, random: np.random.Generator) -> PlanModel:
-        """A plan; states of intermediate results have sizes of their own, as in the paper."""
+        """Return a plan; states of intermediate results have independent sizes, as in the paper."""
         return PlanModel.of_selectivities(
             shape,
             random.uniform(*self.rates, shape.leaves).tolist(),
@@ -59,7 +62,7 @@ FEW_MATCHES = Ranges("a tenth of Table 3's selectivities", (0.001, 0.01))
 
 @dataclass(frozen=True)
 class Curves:
-    """For one shape and one set of ranges: the mean share of saturation throughput of each policy at each level."""
+    """Mean share of saturation throughput per policy and level, for one shape and set of ranges."""
 
     shape: str
     ranges: str
@@ -68,7 +71,10 @@ class Curves:
     """JAQPOT over the best heuristic of each plan and level, on average."""
 
     def over_best(self, *more: str) -> float:
-        """JAQPOT over the best of the paper's heuristics, and more policies, at each level; the mean over the levels below saturation."""
+        """Return JAQPOT over the best heuristic at each level, and the mean below saturation.
+
+        The heuristics are those of the paper and ``more`` policies.
+        """
         limited = range(len(LEVELS) - 1)
         return mean(
             self.shares["jaqpot"][level]
@@ -85,7 +91,7 @@ class Curves:
 
 
 def measure_curves(ranges: Ranges, shape: str, plans: int, factor: float) -> Curves:
-    """All policies and the optimum at all levels; freshness is ``factor`` times the windows."""
+    """Return all policies and the optimum at all levels; freshness is ``factor`` windows."""
     random = np.random.default_rng(11)
     found: dict[str, list[list[float]]] = {
         name: [[] for _ in LEVELS] for name in (*POLICIES, _FRESH, _FREE)
@@ -114,14 +120,17 @@ def measure_curves(ranges: Ranges, shape: str, plans: int, factor: float) -> Cur
 
 
 def needed_refresh(model: PlanModel) -> dict[int, float]:
-    """The refresh rates that freshness asks for; none when it cannot be kept."""
+    """Return the refresh rates that freshness asks for; none when it cannot be kept."""
     task = RefreshProblem.of(model)
     shares = None if task is None else task.least_cost()
     return {} if shares is None else refresh_rates(model, tuple(shares * model.rates))
 
 
 def measure_freshness(ranges: Ranges, shape: str, plans: int) -> list[dict[str, Figure]]:
-    """The share of resources that goes to freshness, at 10 % to 90 % of saturation, and how often it cannot be kept."""
+    """Return the share of resources spent on freshness, and how often it cannot be kept.
+
+    Resources range from 10 % to 90 % of saturation.
+    """
     rows: list[dict[str, Figure]] = []
     for factor in FACTORS:
         random = np.random.default_rng(12)
@@ -136,15 +145,21 @@ def measure_freshness(ranges: Ranges, shape: str, plans: int) -> list[dict[str, 
                     shares.append(found.for_freshness / resources)
                 else:
                     infeasible += 1
-        rows.append({
-            "part": "resources for freshness", "plan": shape, "parameters": ranges.name, "freshness": f"{factor:g} windows",
-            "share of resources": round(mean(shares), 4) if shares else "none feasible", "infeasible": round(infeasible / tried, 4),
-        })  # fmt: skip
+        rows.append(
+            {
+                "part": "resources for freshness",
+                "plan": shape,
+                "parameters": ranges.name,
+                "freshness": f"{factor:g} windows",
+                "share of resources": round(mean(shares), 4) if shares else "none feasible",
+                "infeasible": round(infeasible / tried, 4),
+            }
+        )
     return rows
 
 
 def run_models(plans: int) -> tuple[list[dict[str, Figure]], list[Claim], list[Plot]]:
-    """Rows, claims and plots of the computed part."""
+    """Return rows, claims and plots of the computed part."""
     rows: list[dict[str, Figure]] = []
     claims: list[Claim] = []
     plots: list[Plot] = []
@@ -175,13 +190,21 @@ def _rows(curves: Curves) -> list[dict[str, Figure]]:
             f"{level:.0%}": round(share, 4) for level, share in zip(LEVELS, shares, strict=True)
         }
         rows.append(row)
-    rows.append({
-        "part": "models", "plan": curves.shape, "parameters": curves.ranges, "policy": "jaqpot over best heuristic, mean",
-        "ratio": round(curves.over_best(), 3), "ratio plan by plan": round(curves.singly, 3),
-        "ratio with best_hjp": round(curves.over_best("best_hjp"), 3),
-        "of optimum": round(curves.of_optimum(_FREE), 4), "of optimum that keeps freshness": round(curves.of_optimum(_FRESH), 4),
-        "with 60 % of resources": round(curves.shares["jaqpot"][at_60], 4), "optimum with 60 %": round(curves.shares[_FREE][at_60], 4),
-    })  # fmt: skip
+    rows.append(
+        {
+            "part": "models",
+            "plan": curves.shape,
+            "parameters": curves.ranges,
+            "policy": "jaqpot over best heuristic, mean",
+            "ratio": round(curves.over_best(), 3),
+            "ratio plan by plan": round(curves.singly, 3),
+            "ratio with best_hjp": round(curves.over_best("best_hjp"), 3),
+            "of optimum": round(curves.of_optimum(_FREE), 4),
+            "of optimum that keeps freshness": round(curves.of_optimum(_FRESH), 4),
+            "with 60 % of resources": round(curves.shares["jaqpot"][at_60], 4),
+            "optimum with 60 %": round(curves.shares[_FREE][at_60], 4),
+        }
+    )
     return rows
 
 
@@ -208,7 +231,7 @@ def _plot(curves: Curves) -> Plot:
     series = {
         name: [(100 * level, 100 * share) for level, share in zip(LEVELS, shares, strict=True)]
         for name, shares in curves.shares.items()
-    }  # fmt: skip
+    }
     return Plot(
         f"overload-{curves.shape}",
         f"Throughput of a {curves.shape} plan, {curves.ranges}",

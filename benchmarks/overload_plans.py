@@ -1,8 +1,11 @@
-"""The part of ``python -m benchmarks overload`` that runs random plans: Table 3's selectivities, with a tenth of its rates and states.
+"""The part of ``python -m benchmarks overload`` that runs random plans.
 
-So a probe finds a tenth of what it finds with Table 3's own parameters, 0.2 to 50 rows, which is the second set of the models; some plans
-still make a million results per second without limits. States of intermediate results are drawn for each plan; the two of a plan are of the
-same size, as ``state_rows`` is. What is computed on the same plans stands beside.
+Selectivities are those of [Mukherji11, Table 3], with a tenth of its rates and states.
+
+So a probe finds a tenth of what it finds with Table 3's own parameters, 0.2 to 50 rows, which is
+the second set of the models; some plans still make a million results per second without limits.
+States of intermediate results are drawn for each plan; the two of a plan are of the same size, as
+``state_rows`` is. What is computed on the same plans stands beside.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ _WINDOWS = 3
 
 @dataclass(frozen=True)
 class Drawn:
-    """A plan: its streams, the intermediate results of a state, and the statistics that they are to have."""
+    """A random plan: its streams, the intermediate results per state, and intended statistics."""
 
     load: Chain
     state_rows: int
@@ -66,7 +69,10 @@ class Drawn:
 def run_plans(
     shape: str, plans: int, levels: Sequence[float], factor: float
 ) -> tuple[list[dict[str, Figure]], list[Claim], list[Plot]]:
-    """The mean share of saturation throughput of each policy at each level below saturation, executed and computed."""
+    """Return the mean share of saturation throughput of each policy at each level below saturation.
+
+    Both as executed and as computed.
+    """
     levels = [level for level in levels if level < 1]
     random = np.random.default_rng(31)
     executed: dict[str, list[list[float]]] = {policy: [[] for _ in levels] for policy in _POLICIES}
@@ -107,7 +113,10 @@ def run_plans(
             "ratio computed": round(ratios[1], 3),
         }
     )
-    text = f"{shape} plan, {plans} random ones, executed: throughput of jaqpot over the best heuristic, 10 % to 80 % of saturation"
+    text = (
+        f"{shape} plan, {plans} random ones, executed: throughput of jaqpot over the best "
+        "heuristic, 10 % to 80 % of saturation"
+    )
     series = {
         policy: [
             (100 * level, 100 * mean(at))
@@ -129,7 +138,7 @@ def _share(drawn: Drawn, full: Run, setup: Setup, level: float) -> float:
 
 
 def _ratio(shares: Mapping[str, list[list[float]]]) -> float:
-    """JAQPOT over the best heuristic, both averaged over plans, at each level; the mean over the levels."""
+    """Return JAQPOT over the best heuristic, averaged over plans, at each level, and the mean."""
     levels = range(len(shares["jaqpot"]))
     return mean(
         mean(shares["jaqpot"][place]) / max(mean(shares[policy][place]) for policy in HEURISTICS)

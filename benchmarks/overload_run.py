@@ -1,4 +1,4 @@
-"""One run of ``python -m benchmarks overload``: rows pushed second by second, results and counters noted for each."""
+"""One run of ``python -m benchmarks overload``, with results and counters for each second."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Setup:
     measure: bool = False
 
     def settings(self) -> dict[str, str]:
-        """The settings of the engine."""
+        """Return the settings of the engine."""
         return {
             "overload": "adapt",
             "tree": self.tree,
@@ -71,16 +71,19 @@ class Run:
         return sum(second.results for second in self.seconds[begin:end])
 
     def stale_share(self) -> float:
-        """The share of results that were too old."""
+        """Return the share of results that were too old."""
         return sum(second.stale for second in self.seconds) / max(self.results(), 1)
 
     def probes(self, begin: int = 0, end: int | None = None) -> float:
-        """Probes a second."""
+        """Probes per second."""
         part = self.seconds[begin:end]
         return sum(sum(second.probes) for second in part) / len(part)
 
     def model(self, begin: int, end: int, fallback: PlanModel | None = None) -> PlanModel:
-        """The plan as it was measured in some seconds; of half joins that did not probe, what ``fallback`` knows."""
+        """Return the model measured in some seconds.
+
+        Half joins that did not probe take their figures from ``fallback``.
+        """
         shape = TreeShape.of(SHAPES[self.setup.tree])
         part = self.seconds[begin:end]
         arrivals = np.sum([second.arrivals for second in part], axis=0) / len(part)
@@ -130,7 +133,7 @@ def run(load: Chain | Lab, setup: Setup) -> Run:
 
 
 def _cuts(rows: pa.Table) -> list[int]:
-    """Where each second of a stream begins, and where the last ends."""
+    """Return where each second of a stream begins, and where the last ends."""
     times = rows.column("ts").cast(pa.int64()).to_numpy()
     return [
         int(place) for place in np.searchsorted(times, SECOND * np.arange(times[-1] // SECOND + 2))

@@ -1,7 +1,10 @@
-"""Streams for ``python -m benchmarks overload``: four Poisson streams whose selectivities are switched, and the sensors of the Intel lab.
+"""Streams for ``python -m benchmarks overload``: four Poisson streams, and the Intel lab's sensors.
 
-The four streams are joined along a chain: A and B by one column, B and C by another, C and D by a third. A value is drawn from 1/s
-values, so a join lets a share s of all pairs through, and each join has its own. Both trees have one of these joins at each node.
+The selectivities of the Poisson streams change at given seconds.
+
+The four streams are joined along a chain: A and B by one column, B and C by another, C and D by a
+third. A value is drawn from 1/s values, so a join lets a share s of all pairs through, and each
+join has its own. Both trees have one of these joins at each node.
 """
 
 from __future__ import annotations
@@ -25,14 +28,17 @@ LAB_FOLDER = Path(os.environ.get("MUNTIN_INTEL_LAB", "../shared/data/intel_lab")
 LAB_GROUPS = {"A": (1, 33), "B": (34, 23), "C": (4, 6), "D": (19, 22), "E": (45,)}
 """Motes that are near to each other."""
 _STEPS = {"humidity": 0.05, "voltage": 1e-5}
-"""Readings are compared in such steps: humidity of neighbours is rarely the same to the last digit, voltage has a dozen values."""
+"""Steps to which readings are rounded before they are compared.
+
+Neighbors rarely agree on humidity to the last digit; voltage has a dozen values.
+"""
 
 Phases = Sequence[tuple[int, tuple[float, float, float]]]
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Four Poisson streams: rows per second, rows of each window, and the selectivities of the three joins from each second on."""
+    """Four Poisson streams: rates, window sizes, and selectivities of the three joins over time."""
 
     seconds: int
     phases: Phases
@@ -48,11 +54,13 @@ class Chain:
         for place, (name, rate) in enumerate(zip("ABCD", self.rates, strict=True)):
             count = random.poisson(rate * self.seconds)
             times = np.sort(random.integers(0, self.seconds * SECOND, count))
-            found[name] = pa.table({
-                "p": self._keys(random, times, place - 1),
-                "n": self._keys(random, times, place),
-                "ts": pa.array(times).cast(pa.timestamp("us")),
-            })  # fmt: skip
+            found[name] = pa.table(
+                {
+                    "p": self._keys(random, times, place - 1),
+                    "n": self._keys(random, times, place),
+                    "ts": pa.array(times).cast(pa.timestamp("us")),
+                }
+            )
         return found
 
     def _keys(self, random: np.random.Generator, times: np.ndarray, join: int) -> np.ndarray:
@@ -63,7 +71,7 @@ class Chain:
         return random.integers(0, values)
 
     def query(self, freshness: float) -> str:
-        """The join, with windows and freshness in rows."""
+        """Return the join, with windows and freshness in rows."""
         sources = ", ".join(
             f"{name} [ROWS {window}]" for name, window in zip("ABCD", self.windows, strict=True)
         )
@@ -71,15 +79,19 @@ class Chain:
             f"{name} {round(freshness * window)} ROWS"
             for name, window in zip("ABCD", self.windows, strict=True)
         )
-        return f"SELECT A.ts AS a FROM {sources} WHERE A.n = B.p AND B.n = C.p AND C.n = D.p FRESHNESS {fresh}"
+        return (
+            f"SELECT A.ts AS a FROM {sources} WHERE A.n = B.p AND B.n = C.p AND C.n = D.p "
+            f"FRESHNESS {fresh}"
+        )
 
 
 @dataclass(frozen=True)
 class Lab:
-    """Readings of five groups of sensors, as many of a week as asked for and sped up to so many rows per second.
+    """Readings of five groups of sensors: some rows of one week, sped up to a given rate.
 
-    They are joined by equal humidity, in steps of 0.05 %, or by epoch. By epoch a reading matches those of the same 31 s only, so
-    what a probe finds depends on what has come just now, and not on how many rows a state holds, as the models assume.
+    They are joined by equal humidity, in steps of 0.05 %, or by epoch. By epoch a reading matches
+    those of the same 31 s only, so what a probe finds depends on what has come just now, and not on
+    how many rows a state holds, as the models assume.
     """
 
     rows: int
@@ -117,7 +129,7 @@ class Lab:
         }
 
     def query(self, freshness: float) -> str:
-        """The join of all groups."""
+        """Return the join of all groups."""
         sources = ", ".join(f"{name} [ROWS {self.window}]" for name in LAB_GROUPS)
         fresh = ", ".join(f"{name} {round(freshness * self.window)} ROWS" for name in LAB_GROUPS)
         equal = " AND ".join(f"A.{self.by} = {name}.{self.by}" for name in "BCDE")
@@ -125,7 +137,7 @@ class Lab:
 
 
 def _read_lab(rows: int) -> pa.Table:
-    """The first rows of a week in which all motes worked, with what is plausible only."""
+    """Return the first rows of a week in which all motes worked, with what is plausible only."""
     table = pq.read_table(
         LAB_FOLDER / "readings_clean.parquet",
         columns=["ts", "epoch", "humidity", "voltage", "moteid", "plausible"],
@@ -144,7 +156,7 @@ def _read_lab(rows: int) -> pa.Table:
 
 
 def _made_up_lab(rows: int) -> pa.Table:
-    """Readings of the same form: motes at random, each with a humidity of its own that moves slowly."""
+    """Return synthetic readings: random motes, each with a slowly moving humidity."""
     random = np.random.default_rng(1)
     motes = np.array([mote for group in LAB_GROUPS.values() for mote in group], np.int16)
     place = random.integers(0, len(motes), rows)

@@ -1,8 +1,8 @@
-"""Pages of results, from the JSON of benchmarks alone: one a question, and the index with headlines and verdicts.
+"""Pages of results, rendered from the JSON of benchmarks: one per question, and the index.
 
-Pictures first, then what they show, then the figures, then the command and the machine. The words about a benchmark stand in
-``bench/about/NAME.md``: its question as heading, how it is measured, and under ``## How to read it`` what to know besides. Links in
-there are relative to the folder of the pages.
+A page has pictures, claims, figures, and then the command and the machine. Its text comes from
+``benchmarks/about/NAME.md``: the question as heading, how it is measured, and remarks under
+``## How to read it``. Links there are relative to the folder of the pages.
 """
 
 from __future__ import annotations
@@ -20,37 +20,39 @@ from benchmarks.verdicts import Document, Verdict
 
 _ABOUT = Path(__file__).parent / "about"
 _COMMAND = "python -m benchmarks report"
-_INTRODUCTION = """What was measured, a page a question: pictures, what they show, the figures, and the command that makes them again.
-Ratios are of one run on one machine; seconds are not to be compared with those of other pages.
+_INTRODUCTION = """One page per question: pictures, claims, figures and the command to repeat them.
+Ratios are of one run on one machine; seconds of different pages cannot be compared.
 
 ```sh
 python -m benchmarks all              # everything, into docs/results; up to two hours
-python -m benchmarks all --resume     # goes on where it was interrupted
+python -m benchmarks all --resume     # continues after an interruption
 python -m benchmarks all --quick      # less data, some minutes; its figures mean little
 python -m benchmarks join             # one
 python -m benchmarks report           # writes these pages again, from the JSON beside them
 ```"""
-_VERDICTS = f"""Every experiment of the papers, with what it found in our own words. A program makes the verdicts from the figures.
-A finding *{Verdict.HOLDS}* when our figures show it; it *{Verdict.DIRECTION}* when they show the same order of things with other numbers,
-or in three of four cases at least; else it *{Verdict.FAILS}*. Where it is not the first, a sentence says why."""
+_VERDICTS = f"""Every experiment of the papers, with its findings in our words.
+A program derives the verdicts from the figures. A finding *{Verdict.HOLDS}* when our figures
+show it; it *{Verdict.DIRECTION}* when they show the same order with other numbers, or in at
+least three of four cases; otherwise it *{Verdict.FAILS}*. A sentence explains every
+verdict that is not the first."""
 _FIRST = 4
 """Pictures that stand open at the top of a page; the rest is folded."""
 
 
 def names() -> list[str]:
-    """All benchmarks that something is said about, in the order of the pages."""
-    from benchmarks.catalogue import BENCHMARKS  # noqa: PLC0415 (the benchmarks import Spark; pages of figures need none of them)
+    """Return all benchmarks that something is said about, in the order of the pages."""
+    from benchmarks.catalogue import BENCHMARKS  # noqa: PLC0415 (it imports Spark)
 
     return list(BENCHMARKS)
 
 
 def question_of(name: str) -> str:
-    """The question of a benchmark."""
+    """Return the question of a benchmark."""
     return _about(name)[0]
 
 
 def read_documents(folder: Path) -> dict[str, Document]:
-    """What there is of figures in a folder, by benchmark."""
+    """Return what there is of figures in a folder, by benchmark."""
     paths = {name: folder / f"{name}.json" for name in names()}
     return {
         name: json.loads(path.read_text(encoding="utf-8"))
@@ -60,7 +62,7 @@ def read_documents(folder: Path) -> dict[str, Document]:
 
 
 def pages_of(documents: Mapping[str, Document]) -> dict[str, str]:
-    """All pages, by the name of the file."""
+    """Return all pages, by the name of the file."""
     return {
         "README.md": index_page(documents),
         **{f"{name}.md": page_of(name, documents.get(name)) for name in names()},
@@ -68,7 +70,10 @@ def pages_of(documents: Mapping[str, Document]) -> dict[str, str]:
 
 
 def write_pages(folder: Path, readme: Path | None = None) -> None:
-    """Write all pages of a folder from its JSON, and the headlines into a README that has the two comments for them."""
+    """Write all pages of a folder from its JSON, and the headlines into a README.
+
+    The README must have the two comments that mark the place.
+    """
     documents = read_documents(folder)
     for name, text in pages_of(documents).items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -79,19 +84,20 @@ def write_pages(folder: Path, readme: Path | None = None) -> None:
 
 
 def with_headlines(text: str, documents: Mapping[str, Document]) -> str:
-    """A README with the headlines of these figures."""
+    """Return a README with the headlines of these figures."""
     return between(text, "headlines", headlines(documents, "docs/results/"), _COMMAND)
 
 
 def page_of(name: str, document: Document | None) -> str:
-    """The page of a benchmark."""
+    """Return the page of a benchmark."""
     question, how, reading = _about(name)
     parts = [f"# {question}"]
     if document is None:
         parts.append(f"There are no figures yet. `python -m benchmarks {name}` makes them.")
     elif "error" in document:
         parts.append(
-            f"**It failed** in the last run, so there are no figures:\n\n```text\n{document['error']}\n```"
+            "**It failed** in the last run, so there are no "
+            f"figures:\n\n```text\n{document['error']}\n```"
         )
     else:
         parts += [
@@ -181,11 +187,14 @@ def _run(name: str, document: Document | None) -> str:
         ]
     )
     machine = ", ".join(f"{key} {value}" for key, value in document["machine"].items())
-    return f"{command}\n\n{when + '; ' if when else ''}{machine}. All figures: [{name}.json]({name}.json)."
+    return (
+        f"{command}\n\n{when + '; ' if when else ''}{machine}. All figures: "
+        f"[{name}.json]({name}.json)."
+    )
 
 
 def index_page(documents: Mapping[str, Document]) -> str:
-    """The page that leads to the others."""
+    """Return the page that leads to the others."""
     parts = [
         "# Results",
         _INTRODUCTION,
@@ -202,14 +211,18 @@ def index_page(documents: Mapping[str, Document]) -> str:
 
 
 def _several(documents: Mapping[str, Document]) -> list[str]:
-    """What figures of several commits, or of no known one, are worth saying."""
+    """Return what figures of several commits, or of no known one, are worth saying."""
     commits = {document.get("run", {}).get("commit", "") for document in documents.values()}
     if len(commits) == 1 and "" not in commits:
         total = sum(document["run"]["minutes"] for document in documents.values())
         return [f"All figures are of commit {commits.pop()}, measured in {total:,.0f} minutes."]
     return (
         [
-            "The figures are not of one run: each page tells its own commit and date, where they are known."
+            (
+                "The figures are not of one run: each page has its own commit and date, where "
+                "they "
+                "are known."
+            )
         ]
         if documents
         else []

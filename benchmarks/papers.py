@@ -16,11 +16,11 @@ from benchmarks.markdown import table
 from benchmarks.verdicts import Document, Experiment, Verdict
 
 PAPERS = {
-    1: "Paper 1: scheduling for shared window joins (Hammad and others)",
-    2: "Paper 2: efficient execution of sliding-window queries (Hammad and others)",
-    3: "Paper 3: sliding-window multi-joins (Golab and Özsu)",
-    4: "Paper 4: stream-based join, its invalidation (Kostowski and Claypool)",
-    5: "Paper 5: JAQPOT, throughput and freshness under overload (Mukherji and Rundensteiner)",
+    1: "[Hammad03]: scheduling for shared window joins (Hammad and others)",
+    2: "[HammadTR]: efficient execution of sliding-window queries (Hammad and others)",
+    3: "[Golab03]: sliding-window multi-joins (Golab and Özsu)",
+    4: "[Kostowski06]: stream-based join, its invalidation (Kostowski and Claypool)",
+    5: "[Mukherji11]: JAQPOT, throughput and freshness under overload (Mukherji and Rundensteiner)",
 }
 
 _PLURAL = {
@@ -40,14 +40,14 @@ EXPERIMENTS: tuple[Experiment, ...] = (
 
 
 def tally(documents: Mapping[str, Document]) -> str:
-    """How many experiments have which verdict."""
+    """Return how many experiments have which verdict."""
     counts = Counter(experiment.outcome(documents).verdict for experiment in EXPERIMENTS)
     told = [f"{counts[verdict]} {words}" for verdict, words in _PLURAL.items() if counts[verdict]]
     return f"Of {len(EXPERIMENTS)} findings {', '.join(told)}."
 
 
 def paper_tables(documents: Mapping[str, Document], pages: Collection[str]) -> str:
-    """A table for each paper, with links to the pages of benchmarks that there are."""
+    """Return a table for each paper, with links to the pages of benchmarks that there are."""
     parts = []
     for number, title in PAPERS.items():
         some = [experiment for experiment in EXPERIMENTS if experiment.paper == number]
@@ -63,13 +63,18 @@ def paper_tables(documents: Mapping[str, Document], pages: Collection[str]) -> s
 
 
 def page_table(benchmark: str, documents: Mapping[str, Document]) -> str:
-    """The experiments that a benchmark repeats; nothing if there are none."""
+    """Return the experiments that a benchmark repeats; nothing if there are none."""
     some = [experiment for experiment in EXPERIMENTS if experiment.benchmark == benchmark]
     rows = [
-        [f"{experiment.paper}, {experiment.where}", *_cells(experiment, documents)]
+        [f"{_key(experiment)}, {experiment.where}", *_cells(experiment, documents)]
         for experiment in some
     ]
     return table(["paper", "what it found", "what we find", "verdict"], rows) if rows else ""
+
+
+def _key(experiment: Experiment) -> str:
+    """Return the bibliography key of the experiment's paper."""
+    return PAPERS[experiment.paper].partition(":")[0]
 
 
 def _cells(experiment: Experiment, documents: Mapping[str, Document]) -> list[str]:

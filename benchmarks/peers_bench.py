@@ -1,9 +1,10 @@
-"""Muntin beside the systems that people would use otherwise: the same data, the same results, one run.
+"""Muntin compared with other systems: the same data, the same results, one run.
 
-Each system runs in a process of its own, one after the other, and may use all cores. Timed is what lies between the start of reading and
-the last result; starts of processes, Java and sessions, imports and runs to warm up are not, for all alike. All reduce their
-results to a number and a checksum that does not depend on order, which must be those of DuckDB. A system that cannot do a workload,
-does not finish in time, fails or gives other results is in the table with that.
+Each system runs in a separate process, one after the other, and may use all cores. Timed is what
+lies between the start of reading and the last result; starts of processes, Java and sessions,
+imports and runs to warm up are not, for all alike. All reduce their results to a number and a
+checksum that does not depend on order, which must be those of DuckDB. A system that cannot do a
+workload, does not finish in time, fails or gives other results is in the table with that.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Measured:
     outcomes: Mapping[str, Outcome]
 
     def rate(self, system: str) -> float:
-        """Rows per second; not a number if there is no result."""
+        """Return rows per second; not a number if there is no result."""
         outcome = self.outcomes.get(system)
         return self.workload.streams.rows / outcome.median if outcome and outcome.seconds else _NAN
 
@@ -113,7 +114,10 @@ def bench_peers(
     environments: Path | None = None,
     peers: Sequence[Peer] = PEERS,
 ) -> Report:
-    """All workloads in all systems or some, DuckDB among them; quickly, only in those that are installed already."""
+    """Run all workloads in all systems, or in some including DuckDB.
+
+    A quick run uses only the systems that are already installed.
+    """
     workloads = quick_workloads() if quick else all_workloads()
     limits = Limits(120.0, 1, 0.0) if quick else Limits()
     place = Place(environments or default_folder(), install=not quick)
@@ -143,7 +147,7 @@ def _write(workload: Workload, folder: Path) -> dict[str, dict[str, object]]:
 def run_peer(
     progress: Progress, peer: Peer, jobs: Jobs, limits: Limits, place: Place
 ) -> dict[str, Outcome]:
-    """The outcomes of a system; its environment is made before, if it has one."""
+    """Return the outcomes of a system; its environment is made before, if it has one."""
     python, folder = Path(sys.executable), place.folder
     if peer.own:
         if not place.install and not is_ready(peer.script, folder):
@@ -160,7 +164,7 @@ def run_peer(
 
 
 def report(workloads: Sequence[Workload], found: Mapping[str, Mapping[str, Outcome]]) -> Report:
-    """The table, what it shows, and its pictures."""
+    """Return the table, what it shows, and its pictures."""
     measured = [Measured(workload, _checked(workload, found)) for workload in workloads]
     rows = [row for one in measured for row in one.rows()]
     other = sum("gives other results" in str(row["remark"]) for row in rows)
@@ -173,9 +177,15 @@ def report(workloads: Sequence[Workload], found: Mapping[str, Mapping[str, Outco
         ]
         best = max((rate for rate in streaming if rate > 0), default=_NAN)
         if not one.workload.places and best > 0 and one.rate(OURS) > 0:
-            text = f"rows per second over those of the fastest other streaming system, {one.workload.name}"
+            text = (
+                "rows per second over those of the fastest other streaming system, "
+                f"{one.workload.name}"
+            )
             claims.append(Claim(text, round(one.rate(OURS) / best, 1), 1.0, "at least"))
-    question = "How fast is Muntin beside Spark, Flink, Pathway, Bytewax and DuckDB, on the same data with the same results?"
+    question = (
+        "How fast is Muntin beside Spark, Flink, Pathway, Bytewax and DuckDB, on the same data "
+        "with the same results?"
+    )
     return Report(
         "peers",
         question,
@@ -188,7 +198,7 @@ def report(workloads: Sequence[Workload], found: Mapping[str, Mapping[str, Outco
 
 
 def _checked(workload: Workload, found: Mapping[str, Mapping[str, Outcome]]) -> dict[str, Outcome]:
-    """The outcomes of a workload; one that differs from DuckDB's is replaced by what differs."""
+    """Return the outcomes of a workload; those that differ from DuckDB's become the difference."""
     outcomes = {
         system: each[workload.name] for system, each in found.items() if workload.name in each
     }
@@ -236,7 +246,7 @@ def _tables(measured: Sequence[Measured]) -> dict[str, list[dict[str, Figure]]]:
 
 
 def _cell(row: Mapping[str, Figure], column: str) -> Figure:
-    """The ratio of a line, or in a word why there is none."""
+    """Return the ratio of a line, or in a word why there is none."""
     return (
         row[column]
         if row[column] or row["seconds"]
@@ -245,7 +255,7 @@ def _cell(row: Mapping[str, Figure], column: str) -> Figure:
 
 
 def _details(measured: Sequence[Measured]) -> list[dict[str, object]]:
-    """All seconds, and the checksums that were compared."""
+    """Return all seconds, and the checksums that were compared."""
     return [
         {
             "workload": one.workload.name,
@@ -259,7 +269,7 @@ def _details(measured: Sequence[Measured]) -> list[dict[str, object]]:
 
 
 def _plots(measured: Sequence[Measured]) -> list[Plot]:
-    """Rows per second of every workload as bars, and a line for each system where the join grows."""
+    """Plot rows per second: bars for the workloads, and a line per system where the join grows."""
     plain = [one for one in measured if not one.workload.places]
     bars: dict[str, list[tuple[float | str, float]]] = {
         peer.name: [(one.workload.name, one.rate(peer.name)) for one in plain] for peer in PEERS

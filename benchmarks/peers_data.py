@@ -1,8 +1,9 @@
 """The workloads of ``python -m benchmarks peers`` and their data: the same files for every system.
 
-Streams have a key ``k``, a group ``g``, a number ``v`` that no other row of the stream has, and a time ``ts`` in whole milliseconds, which
-is as fine as Flink's event time. No row is at a whole second: there some systems count a row to the window before, others to the one after.
-The last row of a stream comes two seconds after the others and has no partner, so that watermarks pass the end.
+Streams have a key ``k``, a group ``g``, a number ``v`` that no other row of the stream has, and a
+time ``ts`` in whole milliseconds, which is as fine as Flink's event time. No row is at a whole
+second: there some systems count a row to the window before, others to the one after. The last row
+of a stream comes two seconds after the others and has no partner, so that watermarks pass the end.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _WARM_SECONDS = 4
 class Streams:
     """Streams of ``rate`` rows per second over ``seconds``, as files of ``file_seconds``.
 
-    Keys are uniform among ``keys``. Of the rows of streams other than A a ``share`` has keys that A has; the others match nothing.
+    Keys are uniform among ``keys``. Of the rows of streams other than A a ``share`` has keys that A
+    has; the others match nothing.
     """
 
     rate: int
@@ -61,10 +63,11 @@ class Workload:
     name
         What stands in the table.
     kind
-        ``join``: pairs with equal keys less than a window apart, one query for each window. ``three``: triples of three streams, of which
-        all are less than the window apart. ``rows``: pairs of a row and one of the last ``last_rows`` of the other stream. ``distinct``:
-        the distinct keys of the last window, at every multiple of ``every`` seconds. ``aggregate``: pairs inside the last window at such
-        instants, counted and added up by group.
+        ``join``: pairs with equal keys less than a window apart, one query for each window.
+        ``three``: triples of three streams, of which all are less than the window apart. ``rows``:
+        pairs of a row and one of the last ``last_rows`` of the other stream. ``distinct``: the
+        distinct keys of the last window, at every multiple of ``every`` seconds. ``aggregate``:
+        pairs inside the last window at such instants, counted and added up by group.
     streams
         The data.
     windows
@@ -100,7 +103,7 @@ class Workload:
         }
 
     def warm(self) -> Workload:
-        """The same over little data, for a run that is not timed."""
+        """Return the same over little data, for a run that is not timed."""
         seconds = min(_WARM_SECONDS, self.streams.seconds)
         return replace(
             self,
@@ -111,7 +114,10 @@ class Workload:
 
 
 def write_data(folder: Path, streams: Streams) -> None:
-    """All streams as parquet files, and whole as CSV, with and without a header, for those that cannot read parquet."""
+    """Write all streams as parquet files, and as one CSV each for systems that cannot read parquet.
+
+    The CSV is written with and without a header.
+    """
     for number, name in enumerate(streams.names):
         table = _stream(streams, number)
         (folder / name).mkdir(parents=True)

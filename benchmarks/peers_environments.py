@@ -1,8 +1,8 @@
-"""Where the systems of ``python -m benchmarks peers`` run: in this Python, or in a virtual environment that is made for them.
+"""Where the systems of ``python -m benchmarks peers`` run: this Python, or an environment.
 
-An environment is a folder in the user's cache. It is made with ``venv`` and ``pip``, from the registry that pip is configured with, and
-has the packages of the system's ``.txt``. A copy of that file is written last: an environment without it, or with another one, is
-made anew.
+An environment is a folder in the user's cache. It is made with ``venv`` and ``pip``, from the
+registry that pip is configured with, and has the packages of the system's ``.txt``. A copy of that
+file is written last: an environment without it, or with another one, is made again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Finished:
 
 
 Runner: TypeAlias = Callable[[Sequence[str], float], Finished]
-"""Runs a command for at most so many seconds."""
+"""Runs a command with a time limit in seconds."""
 
 
 class InstallError(Exception):
@@ -57,23 +57,23 @@ def run_command(arguments: Sequence[str], seconds: float) -> Finished:
 
 
 def end_group(process: subprocess.Popen[str]) -> None:
-    """End a process that leads its own group, and the group: Java and workers that it has started."""
+    """End a process that leads its group, and the group with it: Java and other workers."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def default_folder() -> Path:
-    """The folder of environments when none is named."""
+    """Return the folder of environments when none is named."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "muntin" / "peers"
 
 
 def requirements(script: str) -> Path:
-    """The file of pinned packages of a system with its own environment."""
+    """Return the file of pinned packages of a system with its own environment."""
     return SCRIPTS / f"{script}.txt"
 
 
 def is_ready(script: str, folder: Path) -> bool:
-    """Whether the environment is there, with these packages."""
+    """Return whether the environment is there, with these packages."""
     stamp = folder / script / _STAMP
     return stamp.exists() and stamp.read_text(encoding="utf-8") == requirements(script).read_text(
         encoding="utf-8"
@@ -81,12 +81,15 @@ def is_ready(script: str, folder: Path) -> bool:
 
 
 def python_of(script: str, folder: Path) -> Path:
-    """The Python of an environment."""
+    """Return the Python of an environment."""
     return folder / script / "bin" / "python"
 
 
 def make_environment(script: str, folder: Path, runner: Runner = run_command) -> Path:
-    """The Python of a system's environment, which is made unless it is there; raises :class:`InstallError`."""
+    """Return the Python of a system's environment, creating it if missing.
+
+    Raises :class:`InstallError`.
+    """
     python = python_of(script, folder)
     if is_ready(script, folder):
         return python
@@ -123,7 +126,7 @@ def _do(runner: Runner, what: str, arguments: Sequence[str]) -> None:
 
 
 def last_line(text: str) -> str:
-    r"""The line of a program's last words that says most, for a reason in a table: the last error, or else the last line.
+    r"""Return the most telling line of a program's output: the last error, or else the last line.
 
     >>> last_line("WARNING: old\nERROR: No matching distribution found for x\n[notice] new pip\n")
     'ERROR: No matching distribution found for x'

@@ -1,4 +1,7 @@
-"""Runs all workloads in one system: one process for all of them, a new one after a workload that did not finish or failed."""
+"""Run all workloads in one system, in one process until a workload fails or times out.
+
+The remaining workloads then run in a new process.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _CLOSING_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Peer:
-    """A system: its name, its script, whether it has an environment of its own, and options that its jobs get."""
+    """A system: its name, its script, whether it needs an environment, and options for its jobs."""
 
     name: str
     script: str
@@ -33,7 +36,7 @@ class Peer:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a workload in a system: seconds of its runs and results by query, or the reason why there are none."""
+    """The outcome of a workload in a system: seconds and results by query, or a reason."""
 
     seconds: Sequence[float] = ()
     results: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -56,7 +59,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds that a workload may take, how often it is run, and seconds after which it is not run again."""
+    """Limits of a workload: seconds allowed, repetitions, seconds after which it ends."""
 
     seconds: float = 60.0
     repeats: int = 3
@@ -88,7 +91,7 @@ class _Process:
         self._lines.put(None)
 
     def next(self, seconds: float) -> dict[str, Any] | None:
-        """The next line; None when the process has ended; raises :class:`queue.Empty` when it takes too long."""
+        """Return the next line, or None at the end; raises :class:`queue.Empty` after a timeout."""
         line = self._lines.get(timeout=seconds)
         return None if line is None else json.loads(line)
 
@@ -110,7 +113,10 @@ def run_jobs(
     jobs: Mapping[str, Mapping[str, Any]],
     limits: Limits,
 ) -> dict[str, Outcome]:
-    """The outcome of each job by its name; a job has ``job`` and ``warm``, the same over little data."""
+    """Return the outcome of each job by name.
+
+    A job has ``job``, and ``warm``, the same over little data.
+    """
     outcomes: dict[str, Outcome] = {}
     left = dict(jobs)
     with tempfile.TemporaryDirectory(prefix="muntin-bench-") as folder:
@@ -142,7 +148,11 @@ def run_jobs(
 def _take(
     progress: Progress, peer: Peer, process: _Process, names: Sequence[str], limits: Limits
 ) -> dict[str, Outcome]:
-    """The outcomes of one process: of all jobs, or of those up to the one that did not finish or failed; of all, if it did not begin."""
+    """Return the outcomes of one process.
+
+    They cover all jobs, or those up to the one that failed or timed out; all jobs if the process
+    did not start.
+    """
     outcomes: dict[str, Outcome] = {}
     try:
         if process.next(_BEGIN_SECONDS) is None:
@@ -162,7 +172,7 @@ def _take(
 
 
 def _outcome(process: _Process, limits: Limits) -> Outcome:
-    """What the process tells of its next job."""
+    """Return the report of the process about its next job."""
     seconds: list[float] = []
     found: list[Mapping[str, Sequence[int]]] = []
     limit = _BEGIN_SECONDS

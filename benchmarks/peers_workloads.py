@@ -1,4 +1,4 @@
-"""What ``python -m benchmarks peers`` asks of the systems: six workloads, and one join that grows in four ways."""
+"""Workloads of ``python -m benchmarks peers``: six kinds, and one join that grows in four ways."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from benchmarks.peers_data import Streams, Workload
 MINUTE = 60_000
 SEVEN = (1_000, 5_000, 15_000, 30_000, 60_000, 300_000, 600_000)
 _FEWER = ("Muntin", "Flink SQL", "Pathway", "Bytewax", "DuckDB, batch")
-"""Who takes part in most of a quick run: on Spark each workload takes seconds, however little data it has."""
+"""Systems in most of a quick run.
+
+On Spark each workload takes seconds, however little data it has.
+"""
 
 
 def all_workloads() -> list[Workload]:
-    """At full size; a row has about one partner in every other stream, unless told."""
+    """At full size; a row has about one partner in every other stream, by default."""
     rate = 5_000
     return [
         Workload("one window join", "join", Streams(rate, 150, 2 * 60 * rate)),
@@ -34,7 +37,10 @@ def all_workloads() -> list[Workload]:
 
 
 def quick_workloads() -> list[Workload]:
-    """Every kind once with next to no data, only the first of them on Spark, and two points of growth."""
+    """Return one workload of each kind with little data, and two points of growth.
+
+    Only the first of them runs on Spark.
+    """
     few = Streams(100, 6, 200, file_seconds=2)
     three = Streams(50, 6, 100, names="ABC", file_seconds=2)
     one = Streams(100, 6, 50, names="A", file_seconds=2)
@@ -57,7 +63,9 @@ def quick_workloads() -> list[Workload]:
 
 
 def _growth(rate: int, seconds: int, long_seconds: int) -> list[Workload]:
-    """Points at which one thing is larger than at the point before and the number of partners of a row stays, or only that grows.
+    """Return points that each grow in one respect, with the same number of partners per row.
+
+    One line grows in the partners themselves.
 
     Two points stand in two of the lines each.
     """
@@ -98,5 +106,5 @@ def _point(
 
 
 def _spread(largest: int, count: int) -> tuple[int, ...]:
-    """So many windows up to the largest, at equal distances."""
+    """Return windows up to the largest, at equal distances."""
     return tuple(largest * place // count for place in range(1, count + 1))

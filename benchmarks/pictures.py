@@ -12,7 +12,7 @@ Points = list[tuple[float | str, float]]
 
 
 def pictures_of(document: Mapping[str, Any]) -> list[Plot]:
-    """What can be drawn of the JSON of a benchmark."""
+    """Return what can be drawn of the JSON of a benchmark."""
     described = [Plot.from_dict(plot) for plot in document.get("plots", []) if "series" in plot]
     make = _FROM_ROWS.get(document["name"])
     if described or make is None:
@@ -35,13 +35,13 @@ def _join(rows: Sequence[Row]) -> list[Plot]:
 
 
 def _window(rows: Sequence[Row]) -> list[Plot]:
-    series: dict[str, Points] = {"": [(row["window seconds"], row["ns a row"]) for row in rows]}
+    series: dict[str, Points] = {"": [(row["window seconds"], row["ns per row"]) for row in rows]}
     return [
         Plot(
             "window",
             "Time a row against the size of the window",
             "window, seconds",
-            "ns a row",
+            "ns per row",
             series,
             log="x",
         )
@@ -72,7 +72,7 @@ def _start(rows: Sequence[Row]) -> list[Plot]:
 def _orders(rows: Sequence[Row]) -> list[Plot]:
     columns = {
         "measured": "ratio",
-        "paper 3, Table 8": "paper: ratio",
+        "[Golab03, Table 8]": "paper: ratio",
         "comparisons": "ratio of comparisons",
     }
     series: dict[str, Points] = {
@@ -119,7 +119,7 @@ def _choice(rows: Sequence[Row]) -> list[Plot]:
 def _groups(rows: Sequence[Row]) -> list[Plot]:
     series: dict[str, Points] = {
         result: [
-            (row["values"], row["rows a CPU second"]) for row in rows if row["results"] == result
+            (row["values"], row["rows per CPU second"]) for row in rows if row["results"] == result
         ]
         for result in dict.fromkeys(row["results"] for row in rows)
     }
@@ -128,7 +128,7 @@ def _groups(rows: Sequence[Row]) -> list[Plot]:
             "groups",
             "Sliding GROUP BY of 10,000 groups, one core",
             "values",
-            "rows a CPU second",
+            "rows per CPU second",
             series,
             "bar",
         )
@@ -138,7 +138,7 @@ def _groups(rows: Sequence[Row]) -> list[Plot]:
 def _spark(rows: Sequence[Row]) -> list[Plot]:
     series: dict[str, Points] = {
         system: [
-            (f"files a trigger: {row['files a trigger']}", row["rows per second"])
+            (f"files per trigger: {row['files per trigger']}", row["rows per second"])
             for row in rows
             if row["system"] == system
         ]
@@ -153,7 +153,7 @@ def _state(rows: Sequence[Row]) -> list[Plot]:
         for row in rows
         if str(row["measured"]).startswith("batch of")
     ]
-    kept = [row for row in rows if row["unit"] == "bytes a row in memory" and row["median"] > 0]
+    kept = [row for row in rows if row["unit"] == "bytes per row in memory" and row["median"] > 0]
     memory: dict[str, Points] = {"": [(row["measured"], row["median"]) for row in kept]}
     return [
         Plot(
@@ -164,7 +164,7 @@ def _state(rows: Sequence[Row]) -> list[Plot]:
             _spread(batches, "windows", "median"),
             "bar",
         ),
-        Plot("state-memory", "State on Spark", "", "bytes a row in memory", memory, "bar"),
+        Plot("state-memory", "State on Spark", "", "bytes per row in memory", memory, "bar"),
     ]
 
 

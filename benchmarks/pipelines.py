@@ -1,7 +1,8 @@
-"""The four ways to drive a pipeline (paper 2, section 6): how late results come, and how long 40,000 of them take.
+"""The four ways to drive expiry above joins [HammadTR, section 6]: output delay and CPU time.
 
-The workload is :mod:`benchmarks.pipelines_workload`; how delays are measured, and what they mean, says
-:mod:`benchmarks.pipelines_replay`. All strategies must give the same results; Input Triggered may leave some for later at the end.
+The workload is :mod:`benchmarks.pipelines_workload`; :mod:`benchmarks.pipelines_replay` defines
+delays and measures them. All strategies must give the same results, except that Input Triggered may
+leave some for later at the end.
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ _USUAL_SELECTIVITY = 0.25
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is run: rows of a stream in a replay, what is varied, and full load: rows per second, results, rows a batch, repeats."""
+    """The scale of a run.
+
+    Rows per stream of a replay, the values that vary, and full load: rows per second, results, rows
+    per batch, repeats.
+    """
 
     rows: int = 600
     rates: tuple[int, ...] = (5, 10, 20, 40)
@@ -63,7 +68,7 @@ _QUICK = Scale(
 
 
 def cases(scale: Scale) -> Iterator[tuple[str, str, Case]]:
-    """All replays: the experiment, what is varied, and the case; a case may be part of several experiments."""
+    """Yield all replays: experiment, varied value, case; experiments may have cases in common."""
 
     def case(
         query: str,
@@ -87,7 +92,7 @@ def cases(scale: Scale) -> Iterator[tuple[str, str, Case]]:
 
 
 def _replay_all(case: Case) -> dict[str, Delays]:
-    """Every strategy; those that release all results must have released the same."""
+    """Return every strategy; those that release all results must have released the same."""
     found = {strategy: replay(case, strategy) for strategy in STRATEGIES}
     first = _sorted(found[_PROMPT[0]].changes)
     for strategy in _PROMPT[1:]:
@@ -102,7 +107,10 @@ def _sorted(changes: pa.Table) -> pa.Table:
 
 
 def _loads(scale: Scale, progress: Progress) -> dict[str, dict[str, list[float]]]:
-    """For each query and strategy the CPU seconds to each number of results: the fastest of several runs in turn."""
+    """Return CPU seconds to each number of results, per query and strategy.
+
+    Each is the fastest of several runs in turn.
+    """
     found: dict[str, dict[str, list[float]]] = {}
     for query in QUERIES:
         case = Case(query, scale.load, scale.load_seconds, values=10 * scale.load)
@@ -128,10 +136,17 @@ def bench_pipelines(progress: Progress, *, quick: bool = False) -> Report:
             progress(f"{experiment}: {varied}")
             done[case] = _replay_all(case)
         for strategy, delays in done[case].items():
-            rows.append({
-                "experiment": experiment, "case": varied, "strategy": STRATEGIES[strategy], "results": delays.results,
-                "average ms": round(delays.average, 2), "longest ms": round(delays.longest, 1), "CPU ms": round(delays.work, 2),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "experiment": experiment,
+                    "case": varied,
+                    "strategy": STRATEGIES[strategy],
+                    "results": delays.results,
+                    "average ms": round(delays.average, 2),
+                    "longest ms": round(delays.longest, 1),
+                    "CPU ms": round(delays.work, 2),
+                }
+            )
             place = varied if experiment == "queries" else float(varied)
             series.setdefault(experiment, {}).setdefault(STRATEGIES[strategy], []).append(
                 (place, delays.average)
@@ -139,20 +154,36 @@ def bench_pipelines(progress: Progress, *, quick: bool = False) -> Report:
     loads = _loads(scale, progress)
     for query, by_strategy in loads.items():
         for strategy, seconds in by_strategy.items():
-            rows.append({
-                "experiment": "full load", "case": query, "strategy": STRATEGIES[strategy], "results": scale.marks[-1],
-                "average ms": "", "longest ms": "", "CPU ms": round(1_000 * seconds[-1], 1),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "experiment": "full load",
+                    "case": query,
+                    "strategy": STRATEGIES[strategy],
+                    "results": scale.marks[-1],
+                    "average ms": "",
+                    "longest ms": "",
+                    "CPU ms": round(1_000 * seconds[-1], 1),
+                }
+            )
     progress("by the wall clock")
     for query in QUERIES:
         wrong, results = wrong_by_wall_clock(Case(query, _USUAL_RATE, scale.rows / _USUAL_RATE))
-        rows.append({
-            "experiment": f"wall clock, {LATE_TICKS * TICK // 1_000} ms", "case": query, "strategy": "Clock Triggered", "results": results,
-            "average ms": "", "longest ms": "", "CPU ms": "", "wrong": wrong,
-        })  # fmt: skip
+        rows.append(
+            {
+                "experiment": f"wall clock, {LATE_TICKS * TICK // 1_000} ms",
+                "case": query,
+                "strategy": "Clock Triggered",
+                "results": results,
+                "average ms": "",
+                "longest ms": "",
+                "CPU ms": "",
+                "wrong": wrong,
+            }
+        )
     return Report(
         "pipelines",
-        "How late do results of queries above joins come, and what do they cost, under the four strategies of paper 2?",
+        "How late do results of queries above joins come, and what do they cost, under the four "
+        "strategies of [HammadTR]?",
         [{**row, "wrong": row.get("wrong", "")} for row in rows],
         _claims(rows, loads, scale),
         plots=_plots(series, loads, scale),
@@ -175,12 +206,18 @@ def _claims(
             delays[query, STRATEGIES["input"]] / delays[query, STRATEGIES[strategy]]
             for query in QUERIES
         )
-        text = f"average delay of Input Triggered over that of {STRATEGIES[strategy]} at {_USUAL_RATE} rows/s, least of {', '.join(QUERIES)}"
+        text = (
+            f"average delay of Input Triggered over that of {STRATEGIES[strategy]} at "
+            f"{_USUAL_RATE} rows/s, least of {', '.join(QUERIES)}"
+        )
         claims.append(Claim(text, round(least, 1), 10.0, "at least"))
     hybrid, negative = (
         sum(loads[query][name][-1] for query in QUERIES) for name in ("hybrid", "negative")
     )
-    text = f"CPU time of Hybrid over that of Negative Tuple to {scale.marks[-1]:,} results at full load, {', '.join(QUERIES)} together"
+    text = (
+        f"CPU time of Hybrid over that of Negative Tuple to {scale.marks[-1]:,} results at full "
+        f"load, {', '.join(QUERIES)} together"
+    )
     return [*claims, Claim(text, round(hybrid / negative, 3), 1.0)]
 
 
@@ -201,8 +238,12 @@ def _plots(
             "y",
         )
     ]
-    for experiment, x in (("rates, Q3", "rows per second"), ("rates, Q4", "rows per second"), ("depth, Q2", "joined streams"),
-                          ("selectivity, Q1", "selectivity of the predicate")):  # fmt: skip
+    for experiment, x in (
+        ("rates, Q3", "rows per second"),
+        ("rates, Q4", "rows per second"),
+        ("depth, Q2", "joined streams"),
+        ("selectivity, Q1", "selectivity of the predicate"),
+    ):
         kind, _, query = experiment.partition(", ")
         plots.append(
             Plot(

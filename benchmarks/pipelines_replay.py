@@ -1,9 +1,12 @@
-"""Runs of paper 2's workload: output delays on a simulated clock, time to a number of results, and what a wall clock makes wrong.
+"""Replays of the workload of [HammadTR]: output delays, time to results, wall-clock errors.
 
-The delay of a result is the moment of its release minus its creation (paper 2, section 2.2); its creation is its ``_ts``. The clock is
-simulated: a row comes at its own time, and the clock ticks every 10 ms. At both the engine works, and the time that the
-processor took for it is added: work begins when the row or tick comes, or when the work before it is done, and results are
-released when it ends. Ticks at which no row leaves a window would find nothing to do and are left out.
+Delays are those on a simulated clock.
+
+The delay of a result is the moment of its release minus its creation [HammadTR, section 2.2]; its
+creation is its ``_ts``. The clock is simulated: a row comes at its own time, and the clock ticks
+every 10 ms. At both the engine works, and the time that the processor took for it is added: work
+begins when the row or tick comes, or when the work before it is done, and results are released when
+it ends. Ticks at which no row leaves a window would find nothing to do and are left out.
 """
 
 from __future__ import annotations
@@ -22,13 +25,13 @@ from benchmarks.pipelines_workload import SECOND, WINDOW, Case
 TICK = 10_000
 """Microseconds between two ticks of the simulated clock."""
 LATE_TICKS = 3
-"""With a wall clock: after so many ticks a row is where it is counted, as in the paper's Figure 1(b)."""
+"""With a wall clock, ticks after which a row reaches its aggregate [HammadTR, Figure 1(b)]."""
 _FILLED = WINDOW * SECOND
 
 
 @dataclass(frozen=True)
 class Delays:
-    """Results, milliseconds from creation to release over all of them, and those that the processor took for a row or tick."""
+    """Results, and milliseconds summed over them: from creation to release, and of processing."""
 
     changes: pa.Table
     average: float
@@ -91,7 +94,10 @@ def _micros(results: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 def _events(
     times: Mapping[str, np.ndarray[tuple[int], np.dtype[np.int64]]],
 ) -> list[tuple[int, str, int]]:
-    """Rows after the window is full, and ticks after rows leave it, in order; a tick has no stream."""
+    """Return rows once the window is full, and ticks after rows leave it, in order.
+
+    A tick has no stream.
+    """
     last = max(int(own[-1]) for own in times.values())
     rows = [
         (int(own[row]), name, int(row))
@@ -104,7 +110,7 @@ def _events(
 
 
 def seconds_to(case: Case, strategy: str | None, marks: Sequence[int], batch: int) -> list[float]:
-    """CPU seconds until there are so many results, when rows are pushed as fast as they are taken, in batches of so many rows."""
+    """Return the CPU seconds until a number of results, with rows pushed as fast as possible."""
     engine, q = case.start(strategy)
     filling = int(case.rate * WINDOW)
     for name, rows in case.streams.items():
@@ -127,8 +133,9 @@ def seconds_to(case: Case, strategy: str | None, marks: Sequence[int], batch: in
 def wrong_by_wall_clock(case: Case) -> tuple[int, int]:
     """Results of the paper's Clock Triggered way that are wrong, and all of them.
 
-    Rows come to the operators three ticks after they came in, and leave when a window's length has passed on the wall's clock: so they
-    are missing at first. A result is wrong if it was in no answer of those three ticks.
+    Rows come to the operators three ticks after they came in, and leave when a window's length has
+    passed on the wall's clock: so they are missing at first. A result is wrong if it was in no
+    answer of those three ticks.
     """
     late = LATE_TICKS * TICK
     engine, q = case.start(None)

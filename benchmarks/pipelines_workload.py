@@ -1,7 +1,8 @@
-"""The workload of paper 2's experiments (section 6, Table 1): sales of stores, favourite items and stores, five queries.
+"""The workload of [HammadTR, section 6, Table 1]: sales of stores, favorites, five queries.
 
-Selectivities are the paper's: predicates 0.25, the window join of Q2 0.6 (so many rows find a partner in the other window), joins with
-favourites 0.1; where there are two tables of favourites, both together. Gaps between rows are exponential. All windows are a minute.
+Selectivities are the paper's: predicates 0.25, the window join of Q2 0.6 (so many rows find a
+partner in the other window), joins with favourites 0.1; where there are two tables of favourites,
+both together. Gaps between rows are exponential. All windows are a minute.
 """
 
 from __future__ import annotations
@@ -21,18 +22,22 @@ _PRICES = 20
 _MATCHED = 0.6
 _FAVOURITE = 0.1
 _STEP = 8
-"""Times of different streams differ by what is left of a division by this, so that no two rows have the same."""
+"""Modulus that keeps the times of different streams distinct."""
 _COLUMNS = {"StoreID": "bigint", "ItemID": "bigint", "Price": "bigint", "ts": "timestamp"}
 _QUERIES = {
     "Q1": "SELECT SUM(S.Price) AS total FROM Sales_1 S WHERE S.ItemID >= {threshold}",
-    "Q3": "SELECT COUNT(DISTINCT S.StoreID) AS stores FROM Sales_1 S, FavoriteItems F WHERE S.ItemID = F.ItemID",
+    "Q3": (
+        "SELECT COUNT(DISTINCT S.StoreID) AS stores FROM Sales_1 S, FavoriteItems F WHERE "
+        "S.ItemID = F.ItemID"
+    ),
     "Q4": (
         "SELECT S.ItemID, SUM(S.Price) AS total FROM FavoriteItems FI, Sales_1 S, FavoriteStores FS"
         " WHERE FI.ItemID = S.ItemID AND S.StoreID = FS.StoreID GROUP BY S.ItemID"
     ),
     "Q5": (
         "SELECT S.ItemID, SUM(S.Price) AS total FROM FavoriteItems F,"
-        " (SELECT ItemID, Price FROM Sales_1 MINUS SELECT ItemID, Price FROM Sales_2) AS S WHERE F.ItemID = S.ItemID GROUP BY S.ItemID"
+        " (SELECT ItemID, Price FROM Sales_1 MINUS SELECT ItemID, Price FROM Sales_2) AS S WHERE "
+        "F.ItemID = S.ItemID GROUP BY S.ItemID"
     ),
 }
 QUERIES = ("Q1", "Q2", "Q3", "Q4", "Q5")
@@ -75,7 +80,7 @@ class Case:
 
     @property
     def _items(self) -> int:
-        """Of Q2: as many as give a row a partner among those of a window with the probability of the paper."""
+        """Items of Q2: a row has a partner in the window with the probability of [HammadTR]."""
         return round(self.rate * WINDOW / -log(1 - _MATCHED)) if self.query == "Q2" else self.values
 
     @property
@@ -90,7 +95,10 @@ class Case:
             f"{name} {alias}" for name, alias in zip(self.names, aliases, strict=True)
         )
         same = [f"S1.ItemID = {alias}.ItemID" for alias in aliases[1:]]
-        return f"SELECT DISTINCT S1.ItemID FROM {sources} WHERE {' AND '.join(same)} AND S1.Price > {_PRICES * (1 - self.selectivity):g}"
+        return (
+            f"SELECT DISTINCT S1.ItemID FROM {sources} WHERE {' AND '.join(same)} AND S1.Price > "
+            f"{_PRICES * (1 - self.selectivity):g}"
+        )
 
     @cached_property
     def streams(self) -> dict[str, pa.Table]:
@@ -114,7 +122,7 @@ class Case:
     def start(
         self, strategy: str | None, window: float = WINDOW
     ) -> tuple[muntin.Engine, muntin.StandingQuery]:
-        """An engine that runs the query by a strategy; None: the engine's choice."""
+        """Return an engine that runs the query by a strategy; None: the engine's choice."""
         engine = muntin.Engine() if strategy is None else muntin.Engine(pipeline=strategy)
         for name in self.names:
             engine.stream(name, _COLUMNS, time="ts")

@@ -1,6 +1,9 @@
-"""Plots of benchmarks: lines or bars, as SVG beside the figures. The only home of matplotlib, which is part of the extra ``dev``.
+"""Plots of benchmarks as SVG: lines or bars.
 
-A benchmark describes its plots in its report; ``python -m benchmarks`` draws them when it writes the JSON.
+This module alone imports matplotlib, which is part of the extra ``dev``.
+
+A benchmark describes its plots in its report; ``python -m benchmarks`` draws them when it writes
+the JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
 _INCHES = (7.0, 4.2)
 _STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",  # letters stay letters: small files, and what changes can be read in a diff
+    "svg.fonttype": "none",  # text stays text: small files and readable diffs
     "svg.hashsalt": "muntin",  # the same plot is the same file
     "font.family": "sans-serif",
     "axes.grid": True,
@@ -32,14 +35,17 @@ _STYLE: dict[Any, Any] = {
 _GROUP = 0.8
 """How much of the room of a group its bars take."""
 _MOST_TOLD = 18
-"""So many bars have their figures above them."""
+"""Largest number of bars with figures above them."""
 _LETTERS = 72
 """Letters in a line below all bars."""
 _TITLE = 60
 """Letters in a line above."""
 _HEADROOM = 1.1
 _FEW = 30
-"""If figures span less, bars need no logarithmic axis, and such an axis has figures between the powers of ten too."""
+"""Span of figures below which bars need no logarithmic axis.
+
+An axis with a smaller span also has labels between the powers of ten.
+"""
 _IN_A_LINE = 4
 """Names of series side by side."""
 _MARKERS = "osD^vPX*<>"
@@ -64,8 +70,8 @@ class Plot:
     kind
         Lines with a mark at each point, or groups of bars.
     log
-        The axes that are logarithmic: any of the letters x and y. Marks on such an x axis are where there are points. Bars have a
-        logarithmic axis only if they differ much.
+        The axes that are logarithmic: any of the letters x and y. Marks on such an x axis are where
+        there are points. Bars have a logarithmic axis only if they differ much.
     """
 
     file: str
@@ -88,7 +94,7 @@ class Plot:
 
     @property
     def has_log_y(self) -> bool:
-        """Whether heights are logarithmic. Bars begin at nothing unless the small ones could not be seen then."""
+        """Whether heights are logarithmic: only if small bars would be invisible otherwise."""
         few = self.kind == "bar" and max(self.values) < _FEW * min(self.values)
         return "y" in self.log and not few
 
@@ -107,7 +113,7 @@ class Plot:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Plot:
-        """The plot of which JSON tells."""
+        """Return the plot that JSON describes."""
         series = {
             name: [(place, value) for place, value in points]
             for name, points in document["series"].items()
@@ -151,7 +157,7 @@ def draw(plot: Plot, folder: Path, ending: str = "svg") -> Path:
 
 
 def _plain(value: float, _: object = None) -> str:
-    """A figure beside an axis, without powers of ten.
+    """Return a figure beside an axis, without powers of ten.
 
     >>> [_plain(value) for value in (0.05, 3.0, 120_000)]
     ['0.05', '3', '120,000']
@@ -201,7 +207,7 @@ def _bars(axes: Axes, plot: Plot) -> None:
 
 
 def _told(value: float) -> str:
-    """A figure above its bar.
+    """Return a figure above its bar.
 
     >>> [_told(value) for value in (0.1234, 12.34, 1234.5)]
     ['0.123', '12.3', '1,234']

@@ -1,13 +1,14 @@
-"""Whether a query whose streams change their rates becomes as fast as one planned for the new rates.
+"""Compare a query whose streams change rates with one planned for the new rates.
 
-Four streams with one key; two are slow and two are fast, and half-way the slow ones become fast and the fast ones slow.
-Three queries get the same rows, under default settings otherwise: one with replanning, one that stays with the order that
-was right at the start, and one that has had from its start the order that is best after the change. What is timed is the
-time after the change from when the windows hold nothing older any more. Which order is best then is found by counting
-the work of all 24 on the rows after the change.
+Four streams with one key; two are slow and two are fast, and half-way the slow ones become fast and
+the fast ones slow. Three queries get the same rows, under default settings otherwise: one with
+replanning, one that stays with the order that was right at the start, and one that has had from its
+start the order that is best after the change. What is timed is the time after the change from when
+the windows hold nothing older any more. Which order is best then is found by counting the work of
+all 24 on the rows after the change.
 
-Results are checked twice: all of them by DuckDB (number and sums), and row for row, order included, with the oracle
-on a smaller version, in which the order is changed as well.
+Results are checked twice: all of them by DuckDB (number and sums), and row for row, order included,
+with the oracle on a smaller version, in which the order is changed as well.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _TICK = 1_000
 
 @dataclass(frozen=True)
 class Change:
-    """Streams that change: rates before, reversed afterwards; values; units of time of a window, and of each part."""
+    """Streams that change: rates, which are reversed; values; time units per window and part."""
 
     rates: tuple[int, ...] = (1, 5, 100, 200)
     distinct: int = 200
@@ -67,9 +68,10 @@ class Change:
         )
 
     def workload(self) -> Workload:
-        """Rows before and after the change, and the time when the windows hold only new ones as the beginning of what is timed.
+        """Return rows before and after the change; timing starts when windows hold only new rows.
 
-        The streams are declared with their rates at the start, so that every query begins with the order that is right then.
+        The streams are declared with their rates at the start, so that every query begins with the
+        order that is right then.
         """
         first = _streams(self, self.rates, self.before, seed=1)
         second = _streams(self, self.rates[::-1], self.turning + self.timed, seed=2)
@@ -84,7 +86,7 @@ class Change:
         return self._workload(streams, self.before + self.turning, self.timed, declared)
 
     def after(self) -> Workload:
-        """Rows of the time after the change alone, for counting."""
+        """Return rows of the time after the change alone, for counting."""
         return self._workload(
             _streams(self, self.rates[::-1], 2 * self.batch, seed=3), self.batch, self.batch, {}
         )
@@ -119,7 +121,7 @@ def _later(rows: pa.Table, micros: int) -> pa.Table:
 
 
 def best_order(workload: Workload) -> str:
-    """The order with the least work."""
+    """Return the order with the least work."""
     done = run_all(
         workload, {order: {"order": order} for order in map(", ".join, permutations(NAMES))}
     )
@@ -127,7 +129,7 @@ def best_order(workload: Workload) -> str:
 
 
 def check_with_oracle(workload: Workload) -> Run:
-    """Run with replanning and compare every result, and their order, with what the oracle computes from all rows."""
+    """Run with replanning and compare all results and their order with those of the oracle."""
     done = run(workload, {})
     catalog = Catalog()
     for name, rows in workload.streams.items():
@@ -183,7 +185,7 @@ def _row(name: str, done: list[Run], best: str) -> dict[str, Figure]:
         if switches
         else {"planned for it": best}.get(name, "as at the start"),
         "rows/s after the change": round(fastest(done).rate),
-        "probes and comparisons a row": round(done[0].work / done[0].rows, 2),
+        "probes and comparisons per row": round(done[0].work / done[0].rows, 2),
         "order changes": len(switches),
         "results": len(done[0].results),
     }

@@ -1,4 +1,4 @@
-"""The form of all benchmark results: rows of figures, the claims they support, machine and versions."""
+"""The form of all benchmark results: rows of figures, claims, machine and versions."""
 
 from __future__ import annotations
 
@@ -75,7 +75,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Report:
-    """The outcome of one benchmark; tables stand open on its page, by title, and details in the JSON only."""
+    """The outcome of one benchmark.
+
+    Tables are shown on its page by title; details are in the JSON only.
+    """
 
     name: str
     question: str
@@ -87,7 +90,7 @@ class Report:
     tables: Mapping[str, Sequence[Mapping[str, Figure]]] = field(default_factory=dict)
 
     def to_json(self, run: Run | None = None) -> str:
-        """The report as JSON, with the run that it is of."""
+        """Return the report as JSON, with the run that it is of."""
         claims = [claim.to_dict() for claim in self.claims]
         document: dict[str, object] = {
             "name": self.name,

@@ -22,7 +22,8 @@ class Run:
     Parameters
     ----------
     commit
-        The last commit that changed the source, with a digest of what has been changed since; nothing outside a repository.
+        The last commit that changed the source, with a digest of what has been changed since;
+        nothing outside a repository.
     date
         When it ended, in UTC.
     minutes
@@ -38,7 +39,7 @@ class Run:
 
     @classmethod
     def ending_now(cls, seconds: float, *, quick: bool) -> Run:
-        """A run of the present source that has just ended."""
+        """Return a run of the present source that has just ended."""
         return cls(revision(), f"{datetime.now(UTC):%Y-%m-%d %H:%M}", round(seconds / 60, 1), quick)
 
     def to_dict(self) -> dict[str, Any]:
@@ -48,7 +49,10 @@ class Run:
 
 @cache
 def revision() -> str:
-    """The last commit that changed the source, and ``+`` with a digest if it was changed since; empty outside a repository."""
+    """Return the last commit that changed the source, or empty outside a repository.
+
+    Uncommitted changes add ``+`` and a digest.
+    """
     commit = _git("log", "-1", "--format=%h", "--", *_SOURCE).strip()
     if not commit:
         return ""
@@ -57,7 +61,7 @@ def revision() -> str:
 
 
 def _git(*arguments: str) -> str:
-    """What git says of the source, or nothing where there is no git or no repository."""
+    """Return what git says of the source, or nothing where there is no git or no repository."""
     try:
         done = subprocess.run(  # noqa: S603
             ["git", "-C", str(_ROOT), *arguments],  # noqa: S607

@@ -1,7 +1,8 @@
-"""Many benchmarks one after the other, each in a process of its own: a crash of one is a line in the report of all.
+"""Run many benchmarks, each in a separate process, so that a crash is one line of the report.
 
-Each process writes the JSON and the plots of its benchmark; after each the pages are written anew, so that what was measured can be read
-while the rest goes on, and nothing is lost by an interruption.
+Each process writes the JSON and the plots of its benchmark; after each the pages are written again,
+so that what was measured can be read while the rest continues, and nothing is lost by an
+interruption.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from benchmarks.report import this_machine
 from benchmarks.run import Run, revision
 
 MARK = "progress: "
-"""How lines of progress begin that a process of its own writes; others are those of libraries."""
+"""How lines of progress begin of a child process; other lines are those of libraries."""
 
 _ROOT = Path(__file__).parents[1]
 _TAIL = 15
-"""So many last lines of a process that failed are kept."""
+"""Number of last lines kept of a process that failed."""
 
 Tell = Callable[[str], None]
 
@@ -59,7 +60,10 @@ class Batch:
 
 
 def run_all(batch: Batch, tell: Tell) -> list[str]:
-    """Run them; the names of those that failed or, with enough data, have claims that do not hold."""
+    """Run a batch and return the names of failures.
+
+    With enough data, claims that do not hold count as failures.
+    """
     begin = time.monotonic()
     batch.folder.mkdir(parents=True, exist_ok=True)
     for number, name in enumerate(batch.names, 1):
@@ -129,7 +133,7 @@ def _lines(process: subprocess.Popen[str]) -> Iterator[str]:
 
 
 def _is_done(batch: Batch, name: str) -> bool:
-    """Whether the folder has figures of this benchmark of the present source, with as much data."""
+    """Return whether the folder has figures of this benchmark, source and amount of data."""
     path = batch.folder / f"{name}.json"
     if not path.exists() or not revision():
         return False

@@ -1,11 +1,15 @@
-"""Paper 1's experiments on the compiled schedulers: one window join for many queries, in the order of LWO, SWF or MQT.
+"""The experiments of [Hammad03] on compiled schedulers: one window join for many queries.
 
-The streams are the paper's: integers that agree with probability 0.002, exponential gaps, seven windows of up to 600 s, one largest window
-of history. The machine is not, so a second of the streams is made as long as it takes for the server to be busy for a share of the
-time under LWO. Rows come at their moments on the machine's clock, which is put forward when nothing is to be done. All schedulers work on
-the same rows and arrivals, five milliseconds each in turn, and the clock goes as fast as the machine is at the moment, which a fourth join
-tells that is always busy. Beside each figure stands that of a simulation: the same kernel on
-a clock that moves only when a row is looked at, so without overheads and without noise. At last an engine that runs by itself is measured
+The schedulers are LWO, SWF and MQT.
+
+The streams are the paper's: integers that agree with probability 0.002, exponential gaps, seven
+windows of up to 600 s, one largest window of history. The machine is not, so a second of the
+streams is made as long as it takes for the server to be busy for a share of the time under LWO.
+Rows come at their moments on the machine's clock, which is put forward when nothing is to be done.
+All schedulers work on the same rows and arrivals, five milliseconds each in turn, and the clock
+goes as fast as the machine is at the moment, which a fourth, always busy join measures. Beside
+each figure stands that of a simulation: the same kernel on a clock that moves only when a row is
+looked at, so without overheads and without noise. At last an engine in the background is measured
 end to end.
 """
 
@@ -34,12 +38,14 @@ from benchmarks.shared_workload import (
 PAPER_RATES = {"hash": 100, "nested_loop": 15}
 """Rows per second of each stream in the paper."""
 RATES = {"hash": 100, "nested_loop": 30}
-"""Rows per second of ours, so that a row has about as many others to look at by nested loops as in the four buckets."""
+"""Our rates, at which nested loops scan about as many rows per row as the four buckets."""
 BUCKETS = {"hash": 4, "nested_loop": None}
-"""So few that 125 rows are looked at for each result, and so close to each other that the processor fetches them in time. What a row
-costs is then looking at rows, whoever looks, as in the paper's analysis."""
+"""Few enough that 125 rows are scanned per result, and adjacent so that prefetching works.
+
+The cost of a row is then the scan, under any scheduler, as in the analysis of [Hammad03].
+"""
 EXACT = "windows, exact index"
-"""Not the paper's: the index of the product, where every row looked at is a result. It is told, and claims nothing."""
+"""Not in [Hammad03]: the product's index, where every scanned row is a result; makes no claim."""
 QUERIES = 30
 MANY = 24
 """Of them on one window: 80 %."""
@@ -48,8 +54,11 @@ _SEVEN = (1,) * 7
 _AT_ONCE = 50
 _QUIET = 0.2
 _ALONE_RATE, _ALONE_ROWS = 600, 2_000
-"""Rows per second at which nested loops over 600 s keep a machine of today as busy as the paper's rate kept that of the paper. With the
-paper's rate itself the smallest window would have 15 rows, and be compared in what a step costs without any rows."""
+"""Rate at which nested loops over 600 s load this machine as much as the rate of [Hammad03] did.
+
+At the paper's rate the smallest window would have 15 rows, and the fixed cost of a step would
+dominate.
+"""
 
 
 _CLEARLY = 3.0
@@ -58,7 +67,11 @@ _LEAST = (("lwo", 0.4), ("swf", 0.7))
 
 @dataclass(frozen=True)
 class Scale:
-    """How much: rows per second by join, new rows of a run, of one that finds out what a row costs, least and most runs; loads; bursts."""
+    """The scale of a run.
+
+    Rows per second by join, new rows of a run and of a calibration, least and most runs, loads,
+    bursts.
+    """
 
     rates: Mapping[str, int] = field(default_factory=lambda: RATES)
     rows: Mapping[str, int] = field(default_factory=lambda: {"hash": 6_000, "nested_loop": 6_000})
@@ -108,30 +121,33 @@ class Found:
     simulated: dict[str, Times] = field(default_factory=dict)
 
     def by_query(self, scheduler: str) -> float:
-        """The paper's measure in microseconds, of the middle run."""
+        """Return the paper's measure in microseconds, of the middle run."""
         return self.middle(scheduler).by_query / 1_000
 
     def middle(self, scheduler: str) -> Times:
-        """The middle one of the runs."""
+        """Return the middle one of the runs."""
         return sorted((run[scheduler] for run in self.runs), key=lambda times: times.by_query)[
             len(self.runs) // 2
         ]
 
     def ratio(self, one: str, other: str) -> float:
-        """Of two schedulers' measures, which are taken in turns, so side by side in each run; the median of the runs."""
+        """Return the median ratio of two schedulers' measures, taken side by side in each run."""
         return median(run[one].by_query / run[other].by_query for run in self.runs)
 
     def by_result(self, one: str, other: str) -> float:
-        """The same, averaged over results."""
+        """Return the same, averaged over results."""
         return median(run[one].by_result / run[other].by_result for run in self.runs)
 
     def spread(self, one: str, other: str) -> str:
-        """The least and the largest of the ratios."""
+        """Return the least and the largest of the ratios."""
         ratios = [run[one].by_query / run[other].by_query for run in self.runs]
         return f"{min(ratios):.2f} to {max(ratios):.2f}"
 
     def is_clear(self, scale: Scale) -> bool:
-        """Whether MQT is clearly better or worse than each of the others, by three standard errors, or there were enough runs."""
+        """Return whether MQT differs from each other scheduler by three standard errors.
+
+        Enough runs also suffice.
+        """
         if len(self.runs) < scale.repeats:
             return False
         if len(self.runs) >= scale.most_runs:
@@ -146,12 +162,12 @@ class Found:
         return bool((np.abs(ratios.mean(axis=0)) > _CLEARLY * errors).all())
 
     def simulated_ratio(self, one: str, other: str) -> float:
-        """The ratio without overheads."""
+        """Return the ratio without overheads."""
         return self.simulated[one].by_query / self.simulated[other].by_query
 
 
 def cases(scale: Scale) -> Iterator[Case]:
-    """All experiments: section 5.1 by hash and by nested loops, 5.2, 5.3."""
+    """Yield all experiments: section 5.1 by hash and by nested loops, 5.2, 5.3."""
     plain = {join: Streams(rate, scale.rows[join]) for join, rate in scale.rates.items()}
     for join, streams in plain.items():
         for name, windows in WINDOWS.items():
@@ -231,7 +247,9 @@ def bench_shared(progress: Progress, *, quick: bool = False) -> Report:
 
 
 def compare_alone(name: str, scale: Scale) -> dict[str, Figure]:
-    """The smallest window's response time in the shared join over that of its query alone, in bursts of rows that come at once.
+    """Return the smallest window's response time in the shared join over that of its query alone.
+
+    Rows come in bursts.
 
     As in the paper's analysis (section 3): a burst comes when nothing else is to be done.
     """
@@ -265,7 +283,8 @@ def compare_alone(name: str, scale: Scale) -> dict[str, Figure]:
 def _claims_alone(alone: Sequence[Mapping[str, Figure]]) -> list[Claim]:
     return [
         Claim(
-            f"w1 under {scheduler.upper()} over its query alone, bursts of {_AT_ONCE} at once, largest of {len(alone)}",
+            f"w1 under {scheduler.upper()} over its query alone, bursts of {_AT_ONCE} at once, "
+            f"largest of {len(alone)}",
             max(float(one[f"w1 over alone, {scheduler}"]) for one in alone),
             2.0,
         )
@@ -274,7 +293,7 @@ def _claims_alone(alone: Sequence[Mapping[str, Figure]]) -> list[Claim]:
 
 
 def claims_of_engine(engine: Mapping[str, Figure]) -> list[Claim]:
-    """What bursts are to show end to end."""
+    """Return what bursts are to show end to end."""
     return [
         Claim(
             "from push to subscriber in bursts, MQT over LWO, smallest window",
@@ -290,7 +309,7 @@ def claims_of_engine(engine: Mapping[str, Figure]) -> list[Claim]:
     ]
 
 
-# -- what is told ----------------------------------------------------------------------------------
+# -- report ---------------------------------------------------------------------------------------
 
 
 def _row(found: Found) -> dict[str, Figure]:
@@ -330,15 +349,22 @@ def _details(found: Found) -> Iterator[dict[str, object]]:
             mine = [run[scheduler] for run in runs]
             middle = sorted(mine, key=lambda times: times.by_query)[len(mine) // 2]
             yield {
-                "experiment": found.case.experiment, "case": found.case.name, "load": found.load, "scheduler": scheduler, "clock": clock,
-                "windows": list(found.case.sharing.windows), "queries": list(found.case.sharing.queries),
-                "mean by query": round(middle.by_query / 1_000, 2), "mean by result": round(middle.by_result / 1_000, 2),
-                "mean by window": (middle.means / 1_000).round(2).tolist(), "longest by window": (middle.most / 1_000).round(1).tolist(),
+                "experiment": found.case.experiment,
+                "case": found.case.name,
+                "load": found.load,
+                "scheduler": scheduler,
+                "clock": clock,
+                "windows": list(found.case.sharing.windows),
+                "queries": list(found.case.sharing.queries),
+                "mean by query": round(middle.by_query / 1_000, 2),
+                "mean by result": round(middle.by_result / 1_000, 2),
+                "mean by window": (middle.means / 1_000).round(2).tolist(),
+                "longest by window": (middle.most / 1_000).round(1).tolist(),
                 "mean by query in all runs": [round(times.by_query / 1_000, 2) for times in mine],
                 "join buffer": max(times.rows_stored for times in mine),
                 "input buffer": max(times.rows_waiting for times in mine),
                 "output buffer": max(times.results_held for times in mine),
-            }  # fmt: skip
+            }
 
 
 def _claims(found: Sequence[Found]) -> list[Claim]:
@@ -348,7 +374,10 @@ def _claims(found: Sequence[Found]) -> list[Claim]:
     simulated = [
         max(one.simulated_ratio("mqt", "lwo"), one.simulated_ratio("mqt", "swf")) for one in found
     ]
-    measured = f"largest of {len(found)} measured (MQT is best in {sum(over_better(one) <= 1 for one in found)})"
+    measured = (
+        f"largest of {len(found)} measured (MQT is best in "
+        f"{sum(over_better(one) <= 1 for one in found)})"
+    )
     least = [
         (other, round(min(one.ratio("mqt", other) for one in found), 3), bound)
         for other, bound in _LEAST

@@ -1,4 +1,7 @@
-"""Response times end to end: an engine that runs by itself, seven windows, bursts; from ``push`` to the call of the subscriber."""
+"""Response times end to end, from ``push`` to the subscriber, in a background engine.
+
+The engine has seven windows; rows come in bursts.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _MOST_BURSTS = 60
 
 @dataclass(frozen=True)
 class Bursts:
-    """Rows per second of each stream, values, rows of a burst of each stream, bursts, runs of each scheduler."""
+    """Bursts: rows per second of a stream, values, rows per burst and stream, bursts, runs."""
 
     rate: int = 1_000
     keys: int = 60_000
@@ -49,7 +52,7 @@ class Waits:
 
 
 class Running:
-    """An engine with full windows that runs by itself, and what the subscriber of each window saw since."""
+    """A background engine with full windows, and the results seen by each window's subscriber."""
 
     def __init__(self, scheduler: str, bursts: Bursts, windows: tuple[int, ...]) -> None:
         self.engine = Engine(scheduler=scheduler)
@@ -64,7 +67,10 @@ class Running:
             self.engine.stream(name, table.schema, time="ts")
         self.waits, queries = [], []
         for window in windows:
-            sql = f"SELECT A.k FROM A [RANGE {window} SECONDS], B [RANGE {window} SECONDS] WHERE A.k = B.k"
+            sql = (
+                f"SELECT A.k FROM A [RANGE {window} SECONDS], B [RANGE {window} SECONDS] WHERE A.k "
+                "= B.k"
+            )
             self.waits.append(Waits())
             queries.append(self.engine.query(sql, name=f"within_{window}"))
             queries[-1].subscribe(self.waits[-1].take, buffer=1 << 30)
@@ -78,7 +84,7 @@ class Running:
         self.engine.start()
 
     def push(self, count: int) -> float:
-        """Push the next rows, so many of each stream; how many milliseconds a push took."""
+        """Push the next rows of each stream; return the milliseconds of a push."""
         begin = time.monotonic_ns()
         for wait in self.waits:
             wait.begin = begin
@@ -88,18 +94,18 @@ class Running:
         return (time.monotonic_ns() - begin) / 1e6 / len(self._rows)
 
     def look(self) -> float:
-        """How many milliseconds somebody waits for the engine who has almost nothing to do with it."""
+        """Return the milliseconds that a trivial call waits for the engine."""
         begin = time.monotonic_ns()
         self.engine.queries()
         return (time.monotonic_ns() - begin) / 1e6
 
     def close(self) -> None:
-        """Let time go on to the last row."""
+        """Advance time to the last row."""
         self.engine.advance(self._given * _SECOND // self._bursts.rate - 1)
 
 
 def run(scheduler: str, bursts: Bursts, windows: tuple[int, ...]) -> list[Waits]:
-    """Fill the windows, then push bursts, each when all is quiet; what the subscriber of each window saw."""
+    """Fill the windows, push bursts when the engine is idle, and return the subscribers' times."""
     running = Running(scheduler, bursts, windows)
     for _ in range(bursts.times):
         running.push(bursts.rows)
@@ -112,7 +118,10 @@ def run(scheduler: str, bursts: Bursts, windows: tuple[int, ...]) -> list[Waits]
 def pushes(
     bursts: Bursts, windows: tuple[int, ...]
 ) -> tuple[list[float], list[float], list[float]]:
-    """Milliseconds for which a caller waits for the engine while it works on bursts; that a push of a row takes while idle, and then."""
+    """Return the milliseconds that calls wait for the engine.
+
+    During bursts, for a push of one row while idle, and for one during bursts.
+    """
     running = Running("mqt", replace(bursts, times=_MOST_BURSTS), windows)
     turns: list[float] = []
     idle: list[float] = []
@@ -132,7 +141,10 @@ def pushes(
 
 
 def compare(bursts: Bursts, name: str = "Mostly-Small") -> dict[str, Figure]:
-    """Mean times by window, and MQT over LWO: for the smallest window, averaged over the queries and over results."""
+    """Return mean times by window, and MQT over LWO.
+
+    The ratio is for the smallest window, averaged over queries and over results.
+    """
     windows = WINDOWS[name]
     means: dict[str, list[list[float]]] = {scheduler: [] for scheduler in SCHEDULERS}
     by_result: dict[str, list[float]] = {scheduler: [] for scheduler in SCHEDULERS}

@@ -1,4 +1,4 @@
-"""Paper 1's streams, windows and queries, and a shared join that is run over them under all three schedulers at once."""
+"""The streams, windows and queries of [Hammad03], run under all three schedulers at once."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _SECOND = 1_000_000
 _LARGEST = 600
 _SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 _GAP = 20_000
-"""Nanoseconds between two looks at the clock that are never work: some other process had the processor."""
+"""Nanoseconds between two readings of the clock that are never work: another process ran."""
 _COSTS = (1_000, 0)
 _TURN = 5_000_000
-"""Nanoseconds until another scheduler has its turn: long enough for warm caches, short enough for all to see the same machine."""
+"""Nanoseconds per turn of a scheduler: long enough for warm caches, short enough to be fair."""
 _LONG_TURN = 1_000 * _TURN
 _BEAT = 1_500_000
 _FIRST_BEATS = 60
@@ -64,7 +64,8 @@ class Streams:
     burst
         The mean size of bursts: Pareto, with gaps between them so that the rate stays.
     at_once
-        When not 0: so many rows arrive together, with the last of them; their times stay as they are.
+        When not 0, the number of rows that arrive together, with the last of them; their times do
+        not change.
     seed
         Of the generator.
     """
@@ -88,10 +89,11 @@ class Streams:
         return parts
 
     def _times(self, generator: np.random.Generator, rows: int) -> Integers:
-        """Arrivals of so many rows from 0 on, in as much time as they take at the rate."""
+        """Return arrivals of a number of rows from 0 on, at the rate."""
         sizes = np.ones(rows, np.int64)
         if self.burst > 1:
-            # Pareto from 1 on, with the mean wanted; parts of rows become rows by chance, so the mean stays.
+            # Pareto from 1 on, with the mean wanted; parts of rows become rows by chance, so the
+            # mean stays.
             drawn = 1 + generator.pareto(self.burst / (self.burst - 1), rows)
             sizes = np.minimum(drawn + generator.random(rows), rows).astype(np.int64)
             sizes = sizes[: int(np.searchsorted(np.cumsum(sizes), rows)) + 1]
@@ -100,7 +102,7 @@ class Streams:
         return np.repeat(spread.astype(np.int64), sizes)[:rows]
 
     def rows_of(self, *, new: bool) -> list[NewRows]:
-        """The history or the new rows."""
+        """Return the history or the new rows."""
         parts = []
         for times, values in self._drawn:
             history = self.rate * _LARGEST
@@ -118,7 +120,7 @@ class Streams:
         return parts
 
     def arrivals(self, second: float) -> Integers:
-        """When the new rows arrive, in their total order, if a second of the streams has so many nanoseconds."""
+        """Return arrival times of the new rows in total order, for a given stream second."""
         history = self.rate * _LARGEST
         times = (
             np.sort(np.concatenate([times[history:] for times, _ in self._drawn]))
@@ -134,7 +136,7 @@ class Streams:
 
 @dataclass(frozen=True)
 class Sharing:
-    """Queries over one join: windows in seconds, how many queries each has, and how the join looks for partners."""
+    """Queries over one join: windows in seconds, queries per window, and the access method."""
 
     windows: tuple[int, ...]
     queries: tuple[int, ...]
@@ -142,7 +144,7 @@ class Sharing:
     buckets: int | None = None
 
     def operator(self, scheduler: str, streams: Streams) -> SimulatedJoin:
-        """The join, with history."""
+        """Return the join, with history."""
         declared = Declarations()
         declared.set("join", self.join)
         if self.buckets is not None:
@@ -165,7 +167,7 @@ class Sharing:
 
 @dataclass
 class Times:
-    """Response times under one scheduler, by window: results, nanoseconds in all and at most; what the run needed besides."""
+    """Response times of one scheduler by window: results, sum and maximum of times, counters."""
 
     queries: tuple[int, ...]
     results: Integers = field(init=False)
@@ -209,10 +211,11 @@ class Times:
 
 
 class Metronome:
-    """Tells how fast the machine is, which changes by a third from one second to the next where others use it, too.
+    """Measures the speed of the machine, which varies by a third per second when it is shared.
 
-    It is a join under LWO over the same rows that is always busy. How many rows it looks at in a millisecond or two, beside how many it
-    did at first, is the speed of the clock by which schedulers are measured.
+    It is a join under LWO over the same rows that is always busy. How many rows it looks at in a
+    millisecond or two, beside how many it did at first, is the speed of the clock by which
+    schedulers are measured.
     """
 
     def __init__(self, sharing: Sharing, streams: Streams) -> None:
@@ -229,7 +232,7 @@ class Metronome:
         )
 
     def _rate(self) -> float:
-        """Rows looked at in a nanosecond."""
+        """Return rows looked at in a nanosecond."""
         counters, clock = self._join.state.counters, self._join.simulated.clock
         looked, before = int(counters[N_SCANNED]), int(clock[clock_of.NOW])
         if next(self._going, None) is None and not self._join.simulated.is_busy():
@@ -238,7 +241,7 @@ class Metronome:
         return (int(counters[N_SCANNED]) - looked) / (int(clock[clock_of.NOW]) - before)
 
     def speed(self) -> float:
-        """How fast the machine is beside what it was at first."""
+        """Return how fast the machine is beside what it was at first."""
         return self._rate() / self._reference
 
 
@@ -271,7 +274,7 @@ def run_together(
     schedulers: Sequence[str],
     metronome: Metronome | None = None,
 ) -> dict[str, Times]:
-    """Run under several schedulers, some milliseconds each in turn, so that all have the same share of good and bad times.
+    """Run several schedulers in turn, some milliseconds each, so that all see the same conditions.
 
     Without a metronome the clock moves by the rows that are looked at alone: a simulation.
     """

@@ -1,9 +1,10 @@
-"""Muntin on Spark against Spark's own stream-stream join: the same files, the same session, the same results.
+"""Muntin on Spark against Spark's stream-stream join: same files, session and results.
 
-Two streams of 10,000 rows per second, keys uniform, window 60 s, as parquet files of ten seconds each; both write their results as
-parquet. Rows per second are the input of a micro-batch over the time Spark says it took (``triggerExecution``), of batches
-with full windows only: as many batches at the start as it takes to fill them, and at least two, are left out for both alike. The
-number of results and the sum of their keys must agree.
+Two streams of 10,000 rows per second, keys uniform, window 60 s, as parquet files of ten seconds
+each; both write their results as parquet. Rows per second are the input of a micro-batch over the
+time Spark says it took (``triggerExecution``), of batches with full windows only: as many batches
+at the start as it takes to fill them, and at least two, are left out for both alike. The number of
+results and the sum of their keys must agree.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Run:
     results: tuple[int, int]
 
     def rate(self, warm_up: int) -> float:
-        """Rows per second of the batches after so many, the median of them."""
+        """Return rows per second after warm-up, the median over batches."""
         return median(
             rows / milliseconds * 1_000 for rows, milliseconds in self.batches[warm_up:] if rows
         )
@@ -96,7 +97,7 @@ def _sums(folder: Path) -> tuple[int, int]:
 def compare(
     progress: Progress, spark: SparkSession, data: Path, per_trigger: int
 ) -> list[dict[str, Figure]]:
-    """Both over the same files."""
+    """Return both over the same files."""
     systems: dict[str, Callable[[SparkSession, Path, Path, int], Run]] = {
         "Muntin": run_muntin,
         "Spark's own join": run_spark,
@@ -104,7 +105,7 @@ def compare(
     warm_up = max(2, -(-WINDOW // (FILE_SECONDS * per_trigger)))
     runs = {}
     for name, run in systems.items():
-        progress(f"{name}, {per_trigger} files a trigger")
+        progress(f"{name}, {per_trigger} files per trigger")
         with tempfile.TemporaryDirectory() as folder:
             runs[name] = run(spark, data, Path(folder), per_trigger)
     assert len({run.results for run in runs.values()}) == 1, (
@@ -113,7 +114,7 @@ def compare(
     return [
         {
             "system": name,
-            "files a trigger": per_trigger,
+            "files per trigger": per_trigger,
             "batches timed": len(run.batches) - warm_up,
             "rows per second": round(run.rate(warm_up)),
             "results": run.results[0],
@@ -123,7 +124,7 @@ def compare(
 
 
 def bench_spark(progress: Progress, *, quick: bool = False) -> Report:
-    """Five files and one file a trigger."""
+    """Five files and one file per trigger."""
     files, keys = (8, 600_000) if quick else (40, 600_000)
     rows: list[dict[str, Figure]] = []
     for per_trigger, count in ((2, files),) if quick else ((5, files), (1, 16)):
@@ -138,14 +139,14 @@ def bench_spark(progress: Progress, *, quick: bool = False) -> Report:
     ratios = [round(ours / theirs, 2) for ours, theirs in zip(rates[::2], rates[1::2], strict=True)]
     claims = [
         Claim(
-            "rows per second over those of Spark's own join, five files a trigger",
+            "rows per second over those of Spark's own join, five files per trigger",
             ratios[0],
             5.0,
             "at least",
         )
     ]
     if len(ratios) > 1:
-        claims.append(Claim("the same, one file a trigger", ratios[1], 3.0, "at least"))
+        claims.append(Claim("the same, one file per trigger", ratios[1], 3.0, "at least"))
     return Report(
         "spark",
         "How does Muntin on Spark compare with Spark's own stream-stream join?",

@@ -1,11 +1,15 @@
-"""A sliding GROUP BY of Muntin on Spark against Spark's own sliding ``window()``: the same files, the same session, the same results.
+"""A sliding GROUP BY of Muntin on Spark against Spark's ``window()``.
 
-One stream of 10,000 rows per second, 10,000 groups, SUM, COUNT, MIN and MAX over the last 60 s at every second, as parquet files of ten
-seconds each; both write their results as parquet. Spark's own way is ``groupBy(window(ts, '60 seconds', '1 second'), k)`` in append
-mode: the whole answer at every second, once. Muntin gives that with EMIT SNAPSHOT, and with EMIT CHANGES the groups that have changed.
-No row is at a whole second, where the two count differently. Rows per second are the input of a micro-batch over the time Spark says
-it took, the median of the batches with full windows. Results must agree: their number, the sums of all columns, and
-those of the answers that the changes add up to.
+Files, session and results are the same.
+
+One stream of 10,000 rows per second, 10,000 groups, SUM, COUNT, MIN and MAX over the last 60 s at
+every second, as parquet files of ten seconds each; both write their results as parquet. Spark's own
+way is ``groupBy(window(ts, '60 seconds', '1 second'), k)`` in append mode: the whole answer at
+every second, once. Muntin gives that with EMIT SNAPSHOT, and with EMIT CHANGES the groups that have
+changed. No row is at a whole second, where the two count differently. Rows per second are the input
+of a micro-batch over the time Spark says it took, the median of the batches with full windows.
+Results must agree: their number, the sums of all columns, and those of the answers that the changes
+add up to.
 """
 
 from __future__ import annotations
@@ -48,7 +52,7 @@ THEIRS = "Spark's own window()"
 
 @dataclass(frozen=True)
 class Sizes:
-    """Rows per second, groups, seconds of the window and of a file, files, files a trigger."""
+    """Rows per second, groups, seconds of the window and of a file, files, files per trigger."""
 
     rate: int = 10_000
     groups: int = 10_000
@@ -73,19 +77,22 @@ QUICK = Sizes(rate=200, groups=20, window=4, file_seconds=2, files=6)
 
 @dataclass(frozen=True)
 class Run:
-    """Rows and milliseconds of every batch, how many rows came out, and the sums over all answers."""
+    """Rows and milliseconds of every batch, the number of output rows, and sums over answers."""
 
     batches: list[tuple[int, int]]
     rows: int
     sums: tuple[int, ...]
 
     def rate(self, warm_up: int) -> float:
-        """Rows per second of the batches after so many, the median of them."""
+        """Return rows per second after warm-up, the median over batches."""
         return median(rows / milliseconds * 1_000 for rows, milliseconds in self.batches[warm_up:])
 
 
 def write_files(folder: Path, sizes: Sizes) -> None:
-    """The stream as files, in the order of its times; values are whole numbers, so that sums do not depend on their order."""
+    """Write the stream as files in time order.
+
+    Values are integers, so that sums do not depend on the order.
+    """
     rows = sizes.rate * sizes.file_seconds
     stream = uniform_stream(
         rows * sizes.files, sizes.rate, sizes.groups, 1, start=START + _SECOND // sizes.rate // 2
@@ -103,7 +110,8 @@ def run_muntin(spark: SparkSession, data: Path, output: Path, sizes: Sizes, emit
     """Our GROUP BY over all files."""
     engine = SparkEngine(spark, checkpoint=output / "checkpoint", partitions=PARTITIONS)
     engine.execute(
-        f"CREATE STREAM A (k BIGINT, v BIGINT, ts TIMESTAMP) WITH (format = 'parquet', path = '{data}', time = 'ts', "
+        "CREATE STREAM A (k BIGINT, v BIGINT, ts TIMESTAMP) WITH (format = 'parquet', path = "
+        f"'{data}', time = 'ts', "
         f"maxFilesPerTrigger = '{sizes.per_trigger}')"
     )
     sql = f"{_SELECT} WINDOW {sizes.window} SECONDS EVERY 1 SECOND EMIT {emit}"
@@ -158,7 +166,7 @@ def _results(folder: Path) -> pa.Table:
 
 
 def _sums(found: pa.Table, weights: npt.NDArray[np.int64]) -> tuple[int, ...]:
-    """The sums of all columns over all answers."""
+    """Return the sums of all columns over all answers."""
     columns = [found.column(name).cast(pa.int64()).to_numpy() for name in ("k", *_FIGURES)]
     return tuple(int((column * weights).sum()) for column in columns)
 
@@ -176,7 +184,7 @@ def _batches(query: StreamingQuery, sizes: Sizes) -> list[tuple[int, int]]:
 
 
 def bench_spark_aggregate(progress: Progress, *, quick: bool = False) -> Report:
-    """All three over the same files, one after the other."""
+    """Return all three over the same files, one after the other."""
     sizes = QUICK if quick else Sizes()
     systems: dict[str, Callable[[SparkSession, Path, Path, Sizes], Run]] = {
         OURS: partial(run_muntin, emit="SNAPSHOT"),

@@ -1,9 +1,13 @@
-"""Response times on Spark when rows come in bursts: seven windows over two streams, LWO beside MQT, through ``subscribe``.
+"""Response times on Spark in bursts: seven windows over two streams, LWO beside MQT.
 
-A micro-batch is a burst: its rows reach a partition at once. The windows are filled by one large batch, which is not measured; then
-bursts of two sizes come in turn. For every result the time from when its partition got its share to the call of the subscriber is taken,
-and beside it the time until the sink has the batch. Both schedulers run over the same files in one session, one after the other,
-in the order LWO, MQT, MQT, LWO; the results of each query must be as many with the same sum of keys.
+Results come through ``subscribe``.
+
+A micro-batch is a burst: its rows reach a partition at once. The windows are filled by one large
+batch, which is not measured; then bursts of two sizes come in turn. For every result the time from
+when its partition got its share to the call of the subscriber is taken, and beside it the time
+until the sink has the batch. Both schedulers run over the same files in one session, one after the
+other, in the order LWO, MQT, MQT, LWO; the results of each query must be as many with the same sum
+of keys.
 """
 
 from __future__ import annotations
@@ -40,7 +44,7 @@ _BUFFER = 1 << 30
 
 @dataclass(frozen=True)
 class Bursts:
-    """What comes: windows in seconds, rows per second of each stream, keys, seconds that a burst has of each stream, how often, runs."""
+    """The input: windows, rows per second and stream, keys, seconds per burst, bursts, runs."""
 
     windows: tuple[int, ...] = (1, 5, 15, 30, 60, 300, 600)
     rate: int = 1_000
@@ -50,7 +54,7 @@ class Bursts:
     runs: tuple[str, ...] = (*SCHEDULERS, *reversed(SCHEDULERS))
 
     def batches(self) -> list[int]:
-        """Seconds of each micro-batch: the one that fills the windows, one that is not measured either, then the bursts."""
+        """Return the seconds of each micro-batch: fill the windows, warm up, then bursts."""
         return [
             max(self.windows),
             self.seconds[0],
@@ -65,7 +69,7 @@ _NOT_MEASURED = 2
 
 @dataclass
 class Waits:
-    """What subscribers and sinks of a run see; times are kept by window and seconds of the burst, until the sink has it by burst."""
+    """Times seen by subscribers, by window and burst seconds, and by sinks, by burst."""
 
     batches: Sequence[int]
     times: dict[tuple[int, int], ResponseTimes] = field(
@@ -77,7 +81,7 @@ class Waits:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def subscriber(self, window: int) -> Callable[[pa.RecordBatch, Mark], None]:
-        """A subscriber of the query with a window."""
+        """Return a subscriber of the query with a window."""
 
         def take(batch: pa.RecordBatch, mark: Mark) -> None:
             moment = time.time()
@@ -134,7 +138,7 @@ def write_bursts(folder: Path, bursts: Bursts) -> None:
 
 
 def run(spark: SparkSession, data: Path, bursts: Bursts, scheduler: str) -> Waits:
-    """All queries over all files under a scheduler."""
+    """Return all queries over all files under a scheduler."""
     waits = Waits(bursts.batches())
     with tempfile.TemporaryDirectory() as checkpoint:
         engine = SparkEngine(
@@ -163,7 +167,7 @@ def run(spark: SparkSession, data: Path, bursts: Bursts, scheduler: str) -> Wait
 
 
 def measure(progress: Progress, spark: SparkSession, bursts: Bursts) -> dict[str, list[Waits]]:
-    """The runs of each scheduler."""
+    """Return the runs of each scheduler."""
     found: dict[str, list[Waits]] = defaultdict(list)
     with tempfile.TemporaryDirectory(prefix="muntin-bench-") as folder:
         progress(f"writing {len(bursts.batches())} files for each stream")
@@ -184,7 +188,7 @@ def _together(runs: Sequence[Waits], window: int, seconds: int) -> ResponseTimes
 
 
 def bench_spark_bursts(progress: Progress, *, quick: bool = False) -> Report:
-    """Both schedulers, bursts of all sizes, every window."""
+    """Return both schedulers, bursts of all sizes, every window."""
     bursts = QUICK if quick else FULL
     found = measure(progress, bench_session(), bursts)
     rows: list[dict[str, Figure]] = []
@@ -194,16 +198,18 @@ def bench_spark_bursts(progress: Progress, *, quick: bool = False) -> Report:
             for window in bursts.windows:
                 times = _together(runs, window, seconds)
                 told = {name: round(1_000 * value, 1) for name, value in times.stats().items()}
-                rows.append({
-                    "rows of a burst": 2 * seconds * bursts.rate,
-                    "scheduler": scheduler,
-                    "window seconds": window,
-                    "results": times.count,
-                    "mean ms": told["mean"],
-                    "p95 ms": told["p95"],
-                    "max ms": told["max"],
-                    "sink ms": round(1_000 * until_sink, 1),
-                })  # fmt: skip
+                rows.append(
+                    {
+                        "rows of a burst": 2 * seconds * bursts.rate,
+                        "scheduler": scheduler,
+                        "window seconds": window,
+                        "results": times.count,
+                        "mean ms": told["mean"],
+                        "p95 ms": told["p95"],
+                        "max ms": told["max"],
+                        "sink ms": round(1_000 * until_sink, 1),
+                    }
+                )
     largest = 2 * max(bursts.seconds) * bursts.rate
     means = {
         name: [
@@ -227,8 +233,12 @@ def bench_spark_bursts(progress: Progress, *, quick: bool = False) -> Report:
         for name, values in means.items()
     }
     plot = Plot(
-        "spark-bursts", f"Response time on Spark, bursts of {largest:,} rows", "window, seconds", "mean until the subscriber has it, ms",
-        series, kind="bar",
-    )  # fmt: skip
+        "spark-bursts",
+        f"Response time on Spark, bursts of {largest:,} rows",
+        "window, seconds",
+        "mean until the subscriber has it, ms",
+        series,
+        kind="bar",
+    )
     question = "How long do results of each window take on Spark in bursts, under LWO and MQT?"
     return Report("spark-bursts", question, rows, claims, plots=[plot])

@@ -1,10 +1,11 @@
-"""Overload on Spark: a three-way join whose input is ramped to three times what the machine holds, and back.
+"""Overload on Spark: a three-way join whose input rises to three times the capacity, and back.
 
-A feeder writes files in the time of the clock, so rows are as old as they would be from a live source. What the machine holds is found
-first: the rate at which a batch of one trigger interval takes one trigger interval. Then the same rows are fed to Muntin with
-``overload = 'adapt'`` and to Spark's own join. For every batch its duration and how far it is behind are taken; for Muntin also which
-share of the results of each second was made, and how old the oldest row of a result was. All results that there could be are counted
-from the rows alone.
+A feeder writes files in the time of the clock, so rows are as old as they would be from a live
+source. What the machine holds is found first: the rate at which a batch of one trigger interval
+takes one trigger interval. Then the same rows are fed to Muntin with ``overload = 'adapt'`` and to
+Spark's own join. For every batch its duration and how far it is behind are taken; for Muntin also
+which share of the results of each second was made, and how old the oldest row of a result was. All
+results that there could be are counted from the rows alone.
 """
 
 from __future__ import annotations
@@ -44,12 +45,15 @@ _SECOND = 1_000_000
 _SETTLING = 2
 """Batches after the load has changed in which it is being adapted to."""
 _COMPLETE_AGAIN = 20
-"""Seconds after the load has fallen from which on nothing may be missing: to notice it, to take limits back, and a window."""
+"""Seconds after the load has fallen until results are complete.
+
+They cover detection, lifting the limits, and one window.
+"""
 
 
 @dataclass(frozen=True)
 class Ramp:
-    """What is fed: values, window, freshness and trigger interval in seconds; seconds of calm, of more and of calm; loads.
+    """The input: values, window, freshness and trigger interval; seconds per phase; loads.
 
     The load rises for ``rise`` seconds, stays, and falls for as long.
     """
@@ -67,7 +71,7 @@ class Ramp:
     patience: float = 60.0
 
     def rate(self, second: float, capacity: float) -> float:
-        """Rows per second of each stream at a second, when the machine holds so many."""
+        """Return rows per second of each stream at a second, for a capacity of the machine."""
         before, over, _ = self.phases
         risen = min(second - before, before + over - second) / self.rise
         return capacity * (self.calm + (self.over - self.calm) * min(max(risen, 0.0), 1.0))
@@ -112,7 +116,7 @@ class Rows:
         return cls(times, values)
 
     def between(self, name: str, begin: float, end: float, start: int) -> pa.Table:
-        """The rows of a stream between two seconds, with times from ``start`` on."""
+        """Return the rows of a stream between two seconds, with times from ``start`` on."""
         first, last = np.searchsorted(self.times[name], [begin * _SECOND, end * _SECOND])
         moments = pa.array(self.times[name][first:last] + start).cast(pa.timestamp("us"))
         return pa.table({"k": self.values[name][first:last], "ts": moments})
@@ -122,7 +126,10 @@ class Rows:
         return {name: np.sort(self.values[name] * (1 << 40) + self.times[name]) for name in STREAMS}
 
     def results(self, ramp: Ramp) -> Integers:
-        """For each second how many results its rows complete: rows of equal value inside the windows of the two others, multiplied."""
+        """Return for each second the number of results that its rows complete.
+
+        It is the product of the rows of equal value inside the windows of the two other streams.
+        """
         found = np.zeros(ramp.seconds, np.int64)
         for place, name in enumerate(STREAMS):
             product = np.ones(len(self.times[name]), np.int64)
@@ -146,7 +153,7 @@ class Rows:
 
 @dataclass
 class Feeder:
-    """Writes the rows as files when their time has come; ``fed`` has how many rows there were after each tick."""
+    """Writes rows as files when they are due; ``fed`` has the number of rows after each tick."""
 
     rows: Rows
     ramp: Ramp
@@ -171,7 +178,7 @@ class Feeder:
             thread.join()
 
     def warm_up(self, rows_read: Callable[[], int]) -> None:
-        """Have a first batch, which also starts workers: a row of each stream, of a minute before, that joins with nothing."""
+        """Run a first batch, which starts the workers: a row per stream that joins with nothing."""
         before = pa.array([time.time_ns() // 1_000 - 60 * _SECOND]).cast(pa.timestamp("us"))
         for place, name in enumerate(STREAMS):
             part = self.folder / name / ".first.parquet"
@@ -201,7 +208,10 @@ class Feeder:
 
 @dataclass
 class WatchingSink(Sink):
-    """Counts results by the second of their newest row, and keeps the age of the oldest row as of the newest of its batch."""
+    """Counts results by the second of their newest row, and keeps the age of their oldest row.
+
+    The age is relative to the newest row of the batch.
+    """
 
     start: int
     seconds: int
@@ -227,7 +237,7 @@ class WatchingSink(Sink):
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch: when it began and ended, in seconds from the start of the feeding, its duration, and how far behind it was at its end."""
+    """One batch: begin and end in seconds from the start of feeding, duration, final backlog."""
 
     began: float
     seconds: float
@@ -238,9 +248,10 @@ class Batch:
 def batches_of(
     streaming: StreamingQuery, rows: Rows, start: int, read: Mapping[int, int] | None = None
 ) -> list[Batch]:
-    """The batches of a streaming query; each is as far behind as the last row that it has read.
+    """Return the batches of a streaming query; each is as far behind as the last row it has read.
 
-    ``read`` has the rows read up to each batch, where Spark does not know them: Muntin reads whole files.
+    ``read`` has the rows read up to each batch, where Spark does not know them: Muntin reads whole
+    files.
     """
     every = np.sort(np.concatenate(list(rows.times.values())))
     found, before = [], 0
@@ -258,13 +269,16 @@ def batches_of(
 
 
 def declare(name: str, folder: Path, per_trigger: int | None = None) -> str:
-    """The statement by which Muntin reads the files."""
+    """Return the statement by which Muntin reads the files."""
     limit = f", maxFilesPerTrigger = '{per_trigger}'" if per_trigger else ""
-    return f"CREATE STREAM {name} (k BIGINT, ts TIMESTAMP) WITH (format = 'parquet', path = '{folder / name}', time = 'ts'{limit})"
+    return (
+        f"CREATE STREAM {name} (k BIGINT, ts TIMESTAMP) WITH (format = 'parquet', path = "
+        f"'{folder / name}', time = 'ts'{limit})"
+    )
 
 
 def sql(ramp: Ramp) -> str:
-    """The join."""
+    """Return the join."""
     return (
         "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k "
         f"WINDOW {ramp.window} SECONDS FRESHNESS {ramp.freshness} SECONDS"
@@ -272,18 +286,23 @@ def sql(ramp: Ramp) -> str:
 
 
 def capacity_of(spark: SparkSession, ramp: Ramp, progress: Progress) -> float:
-    """Rows per second of each stream at which a batch takes a trigger interval: the rate grows, and then it is between the last two."""
+    """Return the rows per second and stream at which a batch takes a trigger interval.
+
+    The rate grows until a batch takes longer; the result is interpolated between the last two.
+    """
     before: tuple[float, float] | None = None
     rate = float(ramp.first_rate)
     while True:
         seconds = _batch_seconds(spark, ramp, rate)
         progress(
-            f"{rate:,.0f} rows per second of each stream: a batch of {ramp.interval} s takes {seconds:.2f} s"
+            f"{rate:,.0f} rows per second of each stream: a batch of {ramp.interval} s takes "
+            f"{seconds:.2f} s"
         )
         if seconds > ramp.interval:
             if before is None:
                 return rate * ramp.interval / seconds
-            # Between the two by logarithms, since the number of results grows by a power of the rate.
+            # Between the two by logarithms, since the number of results grows by a power of the
+            # rate.
             low, high = np.log(before[1]), np.log(seconds)
             return float(
                 np.exp(np.interp(np.log(ramp.interval), [low, high], np.log([before[0], rate])))
@@ -293,7 +312,7 @@ def capacity_of(spark: SparkSession, ramp: Ramp, progress: Progress) -> float:
 
 
 def _batch_seconds(spark: SparkSession, ramp: Ramp, rate: float) -> float:
-    """How long a batch of one interval takes with full windows."""
+    """Return how long a batch of one interval takes with full windows."""
     batches = 3 + -(-ramp.window // ramp.interval)
     steady = replace(ramp, phases=(batches * ramp.interval, 0, 0), calm=1.0)
     with tempfile.TemporaryDirectory() as folder:
@@ -318,7 +337,7 @@ def _batch_seconds(spark: SparkSession, ramp: Ramp, rate: float) -> float:
 
 @dataclass(frozen=True)
 class Adapted:
-    """A run of Muntin: its batches, its results, and what it told of overload after each batch."""
+    """A run of Muntin: its batches, its results, and its overload report after each batch."""
 
     batches: list[Batch]
     sink: WatchingSink
@@ -369,7 +388,10 @@ def run_muntin(spark: SparkSession, ramp: Ramp, rows: Rows) -> Adapted:
 
 
 def run_spark(spark: SparkSession, ramp: Ramp, rows: Rows) -> list[Batch]:
-    """Feed Spark's own join; if it has not read all rows after some patience, the last entry tells how far behind it is then."""
+    """Feed Spark's join.
+
+    If it has not read all rows in time, the last entry has its backlog.
+    """
     use_own_store(spark)
     with tempfile.TemporaryDirectory() as folder:
         feeder = Feeder(rows, ramp, Path(folder) / "data")
@@ -417,7 +439,8 @@ def _joined_by_spark(spark: SparkSession, data: Path, ramp: Ramp) -> DataFrame:
 
     span = f"INTERVAL {ramp.window} SECONDS"
     near = "kA = k{0} AND tA > t{0} - " + span + " AND tA < t{0} + " + span
-    # Spark allows one time with a watermark in what it joins further: that of B goes on as a number.
+    # Spark allows one time with a watermark in what it joins further: that of B continues as a
+    # number.
     pairs = (
         frames["A"]
         .join(frames["B"], on=expr(near.format("B")))
@@ -453,7 +476,7 @@ def bench_spark_overload(progress: Progress, *, quick: bool = False) -> Report:
 
 
 def report(ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[Batch]) -> Report:
-    """What it shows."""
+    """Return what it shows."""
     runs, sink, told = (
         {"Muntin, adapt": muntin.batches, "Spark's own join": own},
         muntin.sink,
@@ -474,25 +497,29 @@ def report(ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[B
     table: list[dict[str, Figure]] = []
     for name, batches in runs.items():
         during = [batch for batch in batches if before <= batch.began < before + over]
-        table.append({
-            "system": name,
-            "rows/s held": round(capacity),
-            "batches in overload": len(during),
-            "longest batch, s": round(max((batch.seconds for batch in during), default=0.0), 2),
-            "largest lag, s": round(max((batch.lag for batch in batches), default=0.0), 1),
-            "share made in overload": "",
-            "oldest row in a result, s": "",
-        })  # fmt: skip
+        table.append(
+            {
+                "system": name,
+                "rows/s held": round(capacity),
+                "batches in overload": len(during),
+                "longest batch, s": round(max((batch.seconds for batch in during), default=0.0), 2),
+                "largest lag, s": round(max((batch.lag for batch in batches), default=0.0), 1),
+                "share made in overload": "",
+                "oldest row in a result, s": "",
+            }
+        )
     table[0]["share made in overload"] = round(float(share[before : before + over].mean()), 3)
     table[0]["oldest row in a result, s"] = round(max(sink.oldest, default=0.0), 2)
     largest = [float(row["largest lag, s"]) for row in table]
     return Report(
         "spark-overload",
-        "What becomes of batches and results on Spark when three times as much comes as the machine holds?",
+        "What becomes of batches and results on Spark when three times as much comes as the "
+        "machine holds?",
         table,
         [
             Claim(
-                f"duration of batches in overload over the trigger interval, largest of {len(adapted)} after {_SETTLING} intervals",
+                "duration of batches in overload over the trigger interval, largest of "
+                f"{len(adapted)} after {_SETTLING} intervals",
                 round(max((batch.seconds for batch in adapted), default=0.0) / ramp.interval, 3),
                 1.0,
             ),
@@ -502,7 +529,8 @@ def report(ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[B
                 1.0,
             ),
             Claim(
-                f"share of the results made from {_COMPLETE_AGAIN} s after the load has fallen on, least second",
+                f"share of the results made from {_COMPLETE_AGAIN} s after the load has fallen on, "
+                "least second",
                 round(float(calm.min(initial=1.0)), 4),
                 1.0,
                 "at least",
@@ -517,7 +545,8 @@ def report(ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[B
         plots=[
             Plot(
                 "spark-overload-lag",
-                f"Input ramped to {ramp.over:g} times what the machine holds, seconds {before} to {before + over}",
+                f"Input ramped to {ramp.over:g} times what the machine holds, seconds {before} to "
+                f"{before + over}",
                 "seconds",
                 "how far behind a batch is at its end, s",
                 {
@@ -527,7 +556,8 @@ def report(ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[B
             ),
             Plot(
                 "spark-overload-share",
-                f"Results made, input ramped to {ramp.over:g} times what the machine holds, seconds {before} to {before + over}",
+                f"Results made, input ramped to {ramp.over:g} times what the machine holds, "
+                f"seconds {before} to {before + over}",
                 "seconds",
                 "share of all results",
                 {

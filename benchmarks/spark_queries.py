@@ -1,4 +1,7 @@
-"""Queries with different windows over one pair of streams on Spark: as one engine of Muntin, or as streaming queries of Spark's own."""
+"""Queries with different windows over one pair of streams on Spark.
+
+Either one engine of Muntin, or one streaming query of Spark per window.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ _COUNT = "results"
 
 @dataclass(frozen=True)
 class Run:
-    """What one run took and gave: when each batch was done, in seconds; results by window; rows and bytes of state at the end."""
+    """One run: seconds at which batches ended, results by window, rows and bytes of final state."""
 
     ends: Sequence[float]
     results: Mapping[float, int]
@@ -40,7 +43,7 @@ class Run:
     disk: int
 
     def seconds(self, warm_up: int) -> float:
-        """Seconds of the batches after so many."""
+        """Return the seconds of the batches after warm-up."""
         return self.ends[-1] - self.ends[warm_up - 1]
 
     @property
@@ -83,7 +86,7 @@ def run_muntin(spark: SparkSession, data: Path, windows: Sequence[float], per_tr
 
 
 def run_spark(spark: SparkSession, data: Path, windows: Sequence[float], per_trigger: int) -> Run:
-    """A streaming query of Spark's own for each window, all at once."""
+    """Return a streaming query of Spark's own for each window, all at once."""
     with temporary_folder() as folder:
         queries = {
             window: _start(spark, data, window, per_trigger, folder / str(window))
@@ -132,7 +135,10 @@ def _observed(query: StreamingQuery) -> int:
 
 
 def _with_rows(query: StreamingQuery) -> list[Any]:
-    """What Spark tells of the batches that had rows: the last one, which only clears state, is left out."""
+    """Return Spark's progress for batches with rows.
+
+    The last batch only clears state and is left out.
+    """
     return [told for told in query.recentProgress if told.numInputRows]
 
 
@@ -150,7 +156,7 @@ def _ends(queries: Iterable[StreamingQuery]) -> list[float]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder that is removed."""
+    """Yield a folder that is removed."""
     folder = Path(tempfile.mkdtemp(prefix="muntin-bench-"))
     try:
         yield folder

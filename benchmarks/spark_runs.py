@@ -1,4 +1,4 @@
-"""What the benchmarks on Spark share: a session, streams as files, Spark's own join over them, the size of a folder."""
+"""Shared by the benchmarks on Spark: session, streams as files, Spark's join, size of a folder."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ from muntin.testing.generators import uniform_stream
 PARTITIONS = 2
 """Partitions of Muntin, and partitions of Spark's own join."""
 START = 3_600_000_000
-"""Microseconds: Spark's own join takes a row of time zero for late, since that is its first watermark."""
+"""Microseconds; Spark's join drops rows of time zero as late, since that is its first watermark."""
 _DDL = "k BIGINT, v DOUBLE, ts TIMESTAMP_NTZ"
 _STORE = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
-"""Spark's default, in the heap of Java; RocksDB took 1.3 to 7 times as long for these joins, with state formats 2, 3 and 4."""
+"""Spark's default store, in the Java heap.
+
+RocksDB took 1.3 to 7 times as long for these joins, with state formats 2, 3 and 4.
+"""
 _SHARE_OF_MEMORY = 2
 _LEAST_HEAP = 2
 
 
 @dataclass(frozen=True)
 class Streams:
-    """Two streams as files: rows per second of each, how many keys, seconds of a file, how many files."""
+    """Two streams as files: rows per second of each, keys, seconds per file, files."""
 
     rate: int
     keys: int
@@ -41,7 +44,10 @@ class Streams:
 
 
 def bench_session() -> SparkSession:
-    """The session of all benchmarks: Java may use half of the memory, since Spark's own joins have their state there."""
+    """Return the session of all benchmarks.
+
+    Java may use half of the memory, because Spark's joins keep their state there.
+    """
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _SHARE_OF_MEMORY // 2**30
     return local_session(PARTITIONS, {"spark.driver.memory": f"{max(memory, _LEAST_HEAP)}g"})
 
@@ -52,7 +58,8 @@ def write_files(folder: Path, streams: Streams) -> None:
     for seed, name in enumerate("AB", 1):
         stream = uniform_stream(rows, streams.rate, streams.keys, seed, start=START)
         if name == "B":
-            # The very last row waits for the other stream to go on; without a partner it makes no difference.
+            # The very last row waits for the other stream to advance; without a partner it makes no
+            # difference.
             last = pa.concat_arrays(
                 [stream.column("k").combine_chunks().slice(0, rows - 1), pa.array([-1], pa.int64())]
             )
@@ -65,20 +72,21 @@ def write_files(folder: Path, streams: Streams) -> None:
 
 
 def declare_stream(name: str, data: Path, per_trigger: int) -> str:
-    """The statement by which Muntin reads such files, so many a trigger."""
+    """Return the statement by which Muntin reads the files, with a limit per trigger."""
     return (
-        f"CREATE STREAM {name} (k BIGINT, v DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = '{data / name}', "
+        f"CREATE STREAM {name} (k BIGINT, v DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = "
+        f"'{data / name}', "
         f"time = 'ts', maxFilesPerTrigger = '{per_trigger}')"
     )
 
 
 def join_sql(window: float) -> str:
-    """The join over a window of so many seconds, in the words of Muntin."""
+    """Return the join over a window in seconds, in Muntin's dialect."""
     return f"SELECT A.k, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {_interval(window)}"
 
 
 def joined_by_spark(spark: SparkSession, data: Path, window: float, per_trigger: int) -> DataFrame:
-    """The streaming DataFrame of Spark's own join over a window of so many seconds."""
+    """Return the streaming DataFrame of Spark's own join over a window in seconds."""
     use_own_store(spark)
     frames = {}
     for name in "AB":
@@ -97,7 +105,7 @@ def joined_by_spark(spark: SparkSession, data: Path, window: float, per_trigger:
 
 
 def use_own_store(spark: SparkSession) -> None:
-    """Give what is run next Spark's own state store, in as many partitions as Muntin has partitions."""
+    """Use Spark's state store for the next run, with as many partitions as Muntin has."""
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", _STORE)
     spark.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
 

@@ -1,13 +1,16 @@
-"""Many windows over one pair of streams on Spark: one shared join of Muntin against as many joins of Spark's own.
+"""Many windows over one pair of streams on Spark: one shared join against Spark's joins.
 
-Two streams of 1,000 rows per second each, 1,200 s of event time, as parquet files of 60 s; windows of 1, 5, 15, 30, 60, 300 and 600 s.
-Muntin runs one engine with seven queries; Spark runs seven streaming queries at once, each with its own read, watermark and interval
-condition. Both are in one session, with ``availableNow``, the same files a trigger, as many partitions as cores. Spark's own joins have
-the state store that is fastest for them (in Java's heap, see :mod:`benchmarks.spark_runs`) and write to ``noop``, where an
-observed metric counts the rows; the sinks of Muntin get the rows as Arrow tables in the driver and count them.
+Two streams of 1,000 rows per second each, 1,200 s of event time, as parquet files of 60 s; windows
+of 1, 5, 15, 30, 60, 300 and 600 s. Muntin runs one engine with seven queries; Spark runs seven
+streaming queries at once, each with its own read, watermark and interval condition. Both are in one
+session, with ``availableNow``, the same files per trigger, as many partitions as cores. Spark's own
+joins have the state store that is fastest for them (in Java's heap, see
+:mod:`benchmarks.spark_runs`) and write to ``noop``, where an observed metric counts the rows; the
+sinks of Muntin get the rows as Arrow tables in the driver and count them.
 
-Times are those of the wall clock, of micro-batches with full windows only: from the end of the batch that has filled the largest window
-to the end of the last batch with rows, where a batch ends when all queries have it. Every number of results must be the same.
+Times are those of the wall clock, of micro-batches with full windows only: from the end of the
+batch that has filled the largest window to the end of the last batch with rows, where a batch ends
+when all queries have it. Every number of results must be the same.
 """
 
 from __future__ import annotations
@@ -29,9 +32,10 @@ THEIRS = "Spark's own joins"
 
 @dataclass(frozen=True)
 class Sizes:
-    """Windows in seconds; rows per second of a stream, seconds of a file, files, files a trigger; keys; how often Muntin is run.
+    """Sizes: windows, rate, seconds per file, files, files per trigger, keys, runs of Muntin.
 
-    ``counts`` are the numbers of queries with spread windows; those in ``native`` are run by Spark's own joins, too.
+    ``counts`` are the numbers of queries with spread windows; those in ``native`` are run by
+    Spark's own joins, too.
     """
 
     windows: tuple[float, ...] = WINDOWS
@@ -46,7 +50,7 @@ class Sizes:
     native: tuple[int, ...] = (1, 4)
 
     def streams(self, keys: int) -> Streams:
-        """The streams with so many keys."""
+        """Return the streams with a number of keys."""
         return Streams(self.rate, keys, self.file_seconds, self.files)
 
     @property
@@ -84,7 +88,7 @@ class Measured:
     runs: Sequence[Run]
 
     def seconds(self, sizes: Sizes) -> float:
-        """The median of the runs."""
+        """Return the median of the runs."""
         return median(run.seconds(sizes.warm_up) for run in self.runs)
 
     @property
@@ -116,7 +120,7 @@ def _megabytes(size: int) -> float:
 
 
 def spread_windows(largest: float, number: int) -> tuple[float, ...]:
-    """So many windows in seconds from one to the largest, each by the same factor larger than the one before.
+    """Return windows in seconds from one to the largest, in geometric progression.
 
     >>> spread_windows(600, 1), spread_windows(600, 4)
     ((600,), (1.0, 8.434, 71.138, 600.0))
@@ -131,11 +135,12 @@ def spread_windows(largest: float, number: int) -> tuple[float, ...]:
 def measure(
     progress: Progress, sizes: Sizes, keys: int, plans: Sequence[tuple[Sequence[float], bool]]
 ) -> list[Measured]:
-    """Runs over streams with so many keys: for each plan its windows, by Muntin in turn and, if told, by Spark's own joins."""
+    """Run each plan's windows over streams with given keys, by Muntin and optionally by Spark."""
     spark = bench_session()
     with temporary_folder() as data:
         progress(
-            f"{keys:,} keys: writing {sizes.files} files of {sizes.rate * sizes.file_seconds:,} rows for each stream"
+            f"{keys:,} keys: writing {sizes.files} files of {sizes.rate * sizes.file_seconds:,} "
+            "rows for each stream"
         )
         write_files(data, sizes.streams(keys))
         ours: list[list[Run]] = [[] for _ in plans]
@@ -166,10 +171,10 @@ def measure(
 def compare(
     progress: Progress, sizes: Sizes, keys: int
 ) -> tuple[list[Measured], float, float, float]:
-    """All windows against the largest alone, and against Spark's own joins.
+    """Return all windows against the largest alone, and against Spark's own joins.
 
-    Returns the runs, and three ratios: rows per second over those of Spark's own joins, time of all windows over that of the largest,
-    and results likewise.
+    Returns the runs, and three ratios: rows per second over those of Spark's own joins, time of all
+    windows over that of the largest, and results likewise.
     """
     found = one, seven, native = measure(
         progress, sizes, keys, [((max(sizes.windows),), False), (sizes.windows, True)]
@@ -196,7 +201,8 @@ def bench_spark_shared(progress: Progress, *, quick: bool = False) -> Report:
     queries = len(sizes.windows)
     return Report(
         "spark-shared",
-        "What do many windows over the same streams cost on Spark, shared in Muntin and as joins of Spark's own?",
+        "What do many windows over the same streams cost on Spark, shared in Muntin and as joins "
+        "of Spark's own?",
         [measured.row(sizes) for measured in (*many, *few, *spread)],
         [
             Claim(

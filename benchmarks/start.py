@@ -1,6 +1,6 @@
 """How long a new process takes until its first query answers.
 
-Each start is a process of its own: once with an empty kernel cache, then with a warm one.
+Each start is a separate process: once with an empty kernel cache, then with a warm one.
 """
 
 from __future__ import annotations

@@ -1,15 +1,18 @@
-"""What state on Spark costs: a batch with little and with much in the windows, a change of workers, a rebuild, bytes a row.
+"""The cost of state on Spark: batches by state size, changes of workers, rebuilds, bytes per row.
 
-Two streams of 500 rows per second each, as many keys as a window has rows of one stream. Two engines run in one session, one with a
-window of 5,000 rows of both streams, one with 5,000,000. Their windows are filled by large files; then each gets files of 500 rows
-for each stream in turn, one pair a micro-batch, whose time is what Spark says (``triggerExecution``). Should a pair fall into two
-micro-batches, neither counts.
+Two streams of 500 rows per second each, as many keys as a window has rows of one stream. Two
+engines run in one session, one with a window of 5,000 rows of both streams, one with 5,000,000.
+Their windows are filled by large files; then each gets files of 500 rows for each stream in turn,
+one pair a micro-batch, whose time is what Spark says (``triggerExecution``). Should a pair fall
+into two micro-batches, neither counts.
 
-After that, in the large engine, all Python workers of Spark are killed before some batches: the partitions must not be built again.
-Then the processes of the partitions are killed: they must, and tell how long it took, from the request to the last share.
+After that, in the large engine, all Python workers of Spark are killed before some batches: the
+partitions must not be built again. Then the processes of the partitions are killed: they must, and
+tell how long it took, from the request to the last share.
 
-State on disk is the folder ``state`` of the checkpoint, in memory what the partitions say they hold and what Spark says its store
-uses. Spark's own join gets the same files, with its default state store.
+State on disk is the folder ``state`` of the checkpoint, in memory what the partitions say they hold
+and what Spark says its store uses. Spark's own join gets the same files, with its default state
+store.
 """
 
 from __future__ import annotations
@@ -47,12 +50,15 @@ RATE = 500
 """Rows per second of each stream, so that a batch of 1,000 new rows is a second."""
 _WAIT = 30.0
 _TRIGGER = 1
-"""Seconds between triggers. They come at whole ones; files that appear between two of them are read together."""
+"""Seconds between triggers.
+
+They fire at whole seconds; files that appear between two of them are read together.
+"""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Rows in the windows of both streams: little, much, and beside Spark's own join; files that fill them; batches of each kind."""
+    """Rows in the windows (small, large, beside Spark), files that fill them, batches per kind."""
 
     small: int = 5_000
     large: int = 5_000_000
@@ -80,7 +86,7 @@ class Feeder:
             (folder / name).mkdir(parents=True)
 
     def put(self, seconds: int) -> None:
-        """The next so many seconds of both streams."""
+        """The next seconds of both streams."""
         self._number += 1
         hidden = []
         for seed, name in enumerate("AB"):
@@ -98,7 +104,7 @@ class Feeder:
 
 
 class Running:
-    """An engine with the join over a window of so many rows, live."""
+    """An engine with the join over a window of a number of rows, live."""
 
     def __init__(self, spark: SparkSession, folder: Path, rows: int) -> None:
         self.window = rows // 2 // RATE
@@ -129,7 +135,7 @@ class Running:
             self.batch(self.window // files)
 
     def batch(self, seconds: int = 1) -> tuple[int, bool]:
-        """Milliseconds of the micro-batch that new rows of both streams have made, and whether it was one for both of them."""
+        """Return the milliseconds of the micro-batch of new rows, and whether it had all."""
         self.feeder.put(seconds)
         self._engine.settle()
         streaming = self._engine.streaming
@@ -157,7 +163,7 @@ class Running:
 
 @contextmanager
 def running(spark: SparkSession, rows: int) -> Iterator[Running]:
-    """An engine in a folder of its own."""
+    """Yield an engine in a separate folder."""
     folder = Path(tempfile.mkdtemp(prefix="muntin-bench-"))
     engine = Running(spark, folder, rows)
     try:
@@ -167,7 +173,7 @@ def running(spark: SparkSession, rows: int) -> Iterator[Running]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-# -- time ---------------------------------------------------------------------------------------------
+# -- time ------------------------------------------------------------------------------------------
 
 
 def time_batches(
@@ -234,12 +240,12 @@ def _end(pids: list[int]) -> None:
     assert not wait_gone(pids, _WAIT), "what is killed ends"
 
 
-# -- bytes --------------------------------------------------------------------------------------------
+# -- bytes -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Bytes:
-    """Bytes a row of the windows: on disk, in the state store's memory, in the partitions, by which their processes have grown."""
+    """Bytes per row of the windows: on disk, in the state store, in partitions, in processes."""
 
     disk: float
     store: float
@@ -263,7 +269,7 @@ def bytes_of_muntin(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
 
 
 def bytes_of_spark(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
-    """The same files through Spark's own join."""
+    """Return the same files through Spark's own join."""
     window = sizes.beside // 2 // RATE
     with tempfile.TemporaryDirectory(prefix="muntin-bench-") as name:
         folder = Path(name)
@@ -290,11 +296,11 @@ def bytes_of_spark(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
         ), rows
 
 
-# -- report -------------------------------------------------------------------------------------------
+# -- report ----------------------------------------------------------------------------------------
 
 
 def row(measured: str, unit: str, figures: Sequence[float]) -> dict[str, Figure]:
-    """A line of the report."""
+    """Return a line of the report."""
     digits = 1 if max(figures) < 10_000 else None
     return {
         "measured": measured,
@@ -318,19 +324,19 @@ def bytes_rows(progress: Progress, spark: SparkSession, sizes: Sizes) -> list[di
         (f"Muntin, {rows:,} rows", muntin),
         (f"Spark's own join, {their_rows:,} rows", theirs),
     ):
-        lines.append(row(f"{name}: checkpoint", "bytes a row on disk", [found.disk]))
-        lines.append(row(f"{name}: Spark's state store", "bytes a row in memory", [found.store]))
+        lines.append(row(f"{name}: checkpoint", "bytes per row on disk", [found.disk]))
+        lines.append(row(f"{name}: Spark's state store", "bytes per row in memory", [found.store]))
     lines.append(
         row(
             f"Muntin, {rows:,} rows: columns, indexes and links in the buckets",
-            "bytes a row in memory",
+            "bytes per row in memory",
             [muntin.held],
         )
     )
     lines.append(
         row(
             f"Muntin, {rows:,} rows: growth of the partitions' processes",
-            "bytes a row in memory",
+            "bytes per row in memory",
             [muntin.grown],
         )
     )
@@ -371,7 +377,8 @@ def bench_state(progress: Progress, *, quick: bool = False) -> Report:
         lines,
         [
             Claim(
-                f"time of a batch with {sizes.large:,} rows in the windows over that with {sizes.small:,}",
+                f"time of a batch with {sizes.large:,} rows in the windows over that with "
+                f"{sizes.small:,}",
                 round(ratio, 3),
                 1.3,
             ),

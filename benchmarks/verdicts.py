@@ -1,8 +1,9 @@
 """Verdicts: what a paper's experiment found, in our own words, beside what our figures say of it.
 
-A verdict is computed from the JSON of a benchmark, never written down. It *holds* when our figures show what the paper claims, as far as
-the claim goes; it *holds in direction* when they show the same order of things with other numbers, or in three of four cases at least;
-else it *does not hold*, and a sentence says why. Figures that are not there make no verdict.
+A verdict is computed from the JSON of a benchmark, never written down. It *holds* when our figures
+show what the paper claims, as far as the claim goes; it *holds in direction* when they show the
+same order of things with other numbers, or in three of four cases at least; else it *does not
+hold*, and a sentence says why. Figures that are not there make no verdict.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class Experiment:
     benchmark
         The benchmark that repeats it.
     judge
-        Makes the outcome from the JSON of the benchmark; a figure that is not there is a LookupError.
+        Makes the outcome from the JSON of the benchmark; a figure that is not there is a
+        LookupError.
     why
         Why figures differ, where they do.
     """
@@ -65,7 +67,7 @@ class Experiment:
     why: str = ""
 
     def outcome(self, documents: Mapping[str, Document]) -> Outcome:
-        """What the figures that are there say."""
+        """Return what the figures that are there say."""
         document = documents.get(self.benchmark)
         if document is None or "error" in document:
             return Outcome(Verdict.UNKNOWN, "")
@@ -76,21 +78,21 @@ class Experiment:
 
 
 def graded(result: str, *, holds: bool, direction: bool = False) -> Outcome:
-    """An outcome by two questions."""
+    """Return an outcome by two questions."""
     return Outcome(
         Verdict.HOLDS if holds else Verdict.DIRECTION if direction else Verdict.FAILS, result
     )
 
 
 def in_cases(kept: Sequence[bool], result: str) -> Outcome:
-    """An outcome by how many cases show what is claimed: all, or at least three of four."""
+    """Return an outcome by how many cases show what is claimed: all, or at least three of four."""
     if not kept:
         raise LookupError("there are no cases")
     return graded(result, holds=all(kept), direction=sum(kept) >= _MOST * len(kept))
 
 
 def counted(kept: Sequence[bool]) -> str:
-    """How many of how many.
+    """Return how many of how many.
 
     >>> counted([True, False, True])
     '2 of 3'
@@ -99,7 +101,10 @@ def counted(kept: Sequence[bool]) -> str:
 
 
 def rows_with(rows: Sequence[Row], **fields: object) -> list[Row]:
-    """The rows with these values; a LookupError if there are none. Blanks in names are written as underscores."""
+    """Return the rows with these values; raise LookupError if there are none.
+
+    Underscores in names stand for blanks.
+    """
     wanted = {name.replace("_", " "): value for name, value in fields.items()}
     found = [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
     if not found:
@@ -108,7 +113,7 @@ def rows_with(rows: Sequence[Row], **fields: object) -> list[Row]:
 
 
 def claimed(document: Document, beginning: str) -> float:
-    """The figure of the claim that begins so."""
+    """Return the figure of the claim that begins so."""
     found = [
         float(claim["measured"])
         for claim in document["claims"]
@@ -120,7 +125,7 @@ def claimed(document: Document, beginning: str) -> float:
 
 
 def short(number: float) -> str:
-    """A ratio with three digits.
+    """Return a ratio with three digits.
 
     >>> [short(number) for number in (0.05678, 1.0, 12.3456, 4567.8)]
     ['0.0568', '1', '12.3', '4,568']
@@ -129,7 +134,7 @@ def short(number: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share, with a decimal if it is small.
+    """Return a share, with a decimal if it is small.
 
     >>> [percent(share) for share in (0.604, 0.0174, 0.0)]
     ['60 %', '1.7 %', '0 %']

@@ -1,4 +1,4 @@
-"""Paper 1, scheduling of shared window joins: its section 5 against ``python -m benchmarks shared``."""
+"""[Hammad03, section 5], schedulers of shared joins, against ``python -m benchmarks shared``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from benchmarks.verdicts import (
 )
 
 _OVERHEADS = (
-    "MQT makes more steps for a row than LWO, and overheads count as load: at a load of 0.95 they are a tenth of the response time. "
+    "MQT makes more steps for a row than LWO, and overheads count as load: at a load of 0.95 they "
+    "are a tenth of the response time. "
     "The simulation, in which only looking at rows takes time, leaves these out."
 )
 _USUAL = 0.8
@@ -35,7 +36,10 @@ def _least(rows: Sequence[Row], prefix: str = "") -> list[bool]:
 
 def _mqt_is_least(rows: Sequence[Row], more: str = "") -> Outcome:
     kept = _least(rows)
-    text = f"least in {counted(kept)} cases measured, in {counted(_least(rows, 'simulated '))} simulated{more}"
+    text = (
+        f"least in {counted(kept)} cases measured, in {counted(_least(rows, 'simulated '))} "
+        f"simulated{more}"
+    )
     return in_cases(kept, text)
 
 
@@ -75,7 +79,8 @@ def _by_window(document: Document) -> Outcome:
         for ours, lwo in zip(means[scheduler], means["lwo"], strict=True)
     ]
     text = (
-        f"largest window over smallest: LWO {between(spread['lwo'])}, SWF {between(spread['swf'])}, MQT {between(spread['mqt'])}; smallest "
+        f"largest window over smallest: LWO {between(spread['lwo'])}, SWF "
+        f"{between(spread['swf'])}, MQT {between(spread['mqt'])}; smallest "
         f"window under SWF and MQT {between(sooner)} of LWO's"
     )
     return graded(
@@ -97,7 +102,10 @@ def _bursts(document: Document) -> Outcome:
     rows = rows_with(document["rows"], experiment="bursts")
     kept = _least(rows)
     gains = [1 - min(row[f"MQT/{other}"] for row in rows) for other in ("LWO", "SWF")]
-    text = f"least in {counted(kept)} cases; up to {percent(gains[0])} below LWO, {percent(gains[1])} below SWF (paper: 60 %, 30 %)"
+    text = (
+        f"least in {counted(kept)} cases; up to {percent(gains[0])} below LWO, {percent(gains[1])} "
+        "below SWF (paper: 60 %, 30 %)"
+    )
     return graded(
         text,
         holds=all(kept) and gains[0] >= 0.6 and gains[1] >= 0.3,
@@ -140,11 +148,17 @@ def _memory(document: Document) -> Outcome:
     waiting = [row["input buffer"] / row["join buffer"] for row in swf]
     held = [row["output buffer"] / row["join buffer"] for row in (*swf, *mqt)]
     loads = dict.fromkeys(row["load"] for row in swf)
-    told = ", ".join(
-        f"{percent(max(row['output buffer'] / row['join buffer'] for row in (*swf, *mqt) if row['load'] == load))} at a load of {load}"
+    most = {
+        load: max(
+            row["output buffer"] / row["join buffer"] for row in (*swf, *mqt) if row["load"] == load
+        )
         for load in loads
+    }
+    told = ", ".join(f"{percent(share)} at a load of {load}" for load, share in most.items())
+    text = (
+        f"rows waiting under SWF at most {percent(max(waiting))} of those stored; results held "
+        f"over rows stored, most: {told}"
     )
-    text = f"rows waiting under SWF at most {percent(max(waiting))} of those stored; results held over rows stored, most: {told}"
     return in_cases([*(share < 0.1 for share in waiting), *(share < 0.03 for share in held)], text)
 
 
@@ -183,7 +197,8 @@ EXPERIMENTS = (
         "The longest response time of the largest window is less under MQT than under SWF",
         "shared",
         _longest,
-        "For Uniform windows both do the same steps, but for the early release, so which one has the longer maximum is chance.",
+        "For Uniform windows both do the same steps, but for the early release, so which one has "
+        "the longer maximum is chance.",
     ),
     Experiment(
         1,
@@ -203,7 +218,8 @@ EXPERIMENTS = (
     Experiment(
         1,
         "5.3, Figure 9",
-        "MQT is best wherever 80 % of the queries are; SWF is better than LWO for small windows, worse for large",
+        "MQT is best wherever 80 % of the queries are; SWF is better than LWO for small windows, "
+        "worse for large",
         "shared",
         _skew,
         _OVERHEADS,
@@ -211,10 +227,12 @@ EXPERIMENTS = (
     Experiment(
         1,
         "5.4",
-        "What SWF and MQT keep besides the windows is small: waiting rows below 10 %, held results below 3 %",
+        "What SWF and MQT keep besides the windows is small: waiting rows below 10 %, held results "
+        "below 3 %",
         "shared",
         _memory,
-        "What is held are results, 120 for each row that waits for the largest window. At high loads rows wait there under SWF, and for "
+        "What is held are results, 120 for each row that waits for the largest window. At high "
+        "loads rows wait there under SWF, and for "
         "Uniform windows under MQT too. The paper does not tell its load.",
     ),
     Experiment(

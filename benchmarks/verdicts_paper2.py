@@ -1,4 +1,4 @@
-"""Paper 2, execution of sliding-window queries: its section 6 against ``python -m benchmarks pipelines``."""
+"""[HammadTR, section 6], sliding-window queries, against ``python -m benchmarks pipelines``."""
 
 from __future__ import annotations
 
@@ -26,11 +26,14 @@ _CHEAP = (
     "batch for a compiled look-up, while Time Probing "
     "has every operator keep its rows sorted by their ends."
 )
-_TICK = "Most of every delay is the wait for the next tick, 5 ms for an expiry, so the two differ by less than the noise."
+_TICK = (
+    "Most of every delay is the wait for the next tick, 5 ms for an expiry, so the two differ by "
+    "less than the noise."
+)
 
 
 def _figures(document: Document, experiment: str, figure: str) -> dict[str, Mapping[str, float]]:
-    """A figure of an experiment, by case and strategy."""
+    """Return a figure of an experiment, by case and strategy."""
     rows = rows_with(document["rows"], experiment=experiment)
     cases = dict.fromkeys(str(row["case"]) for row in rows)
     return {
@@ -70,7 +73,8 @@ def _ranked(document: Document) -> Outcome:
     over = [one[_PROBING] / min(one[_HYBRID], one[_NEGATIVE]) for one in delays]
     return in_cases(
         kept,
-        f"Time Probing is earliest for {counted(first)} queries; {between(over)} of the better of the two others",
+        f"Time Probing is earliest for {counted(first)} queries; {between(over)} of the better of "
+        "the two others",
     )
 
 
@@ -84,7 +88,10 @@ def _rates(document: Document) -> Outcome:
             gains[-1] > 1,
             *(one[_INPUT] > max(one[name] for name in _OTHERS) for one in delays.values()),
         ]
-    text = f"from 5 to 40 rows per second its delay falls by factors of {short(gains[0])} (Q3) and {short(gains[1])} (Q4), above all others"
+    text = (
+        f"from 5 to 40 rows per second its delay falls by factors of {short(gains[0])} (Q3) and "
+        f"{short(gains[1])} (Q4), above all others"
+    )
     return in_cases(kept, text)
 
 
@@ -106,7 +113,8 @@ def _depth(document: Document) -> Outcome:
     kept += [one[_INPUT] > max(one[name] for name in _OTHERS) for one in delays.values()]
     return in_cases(
         kept,
-        f"Input Triggered from {short(line[0])} ms with two streams to {short(line[-1])} ms with five",
+        f"Input Triggered from {short(line[0])} ms with two streams to {short(line[-1])} ms with "
+        "five",
     )
 
 
@@ -125,7 +133,10 @@ def _selectivity(document: Document) -> Outcome:
     line = [delays[case] for case in sorted(delays, key=float)]
     falls = all(one[_INPUT] > other[_INPUT] for one, other in pairwise(line))
     last = line[-1][_INPUT] / max(line[-1][name] for name in _OTHERS)
-    text = f"Input Triggered from {short(line[0][_INPUT])} ms to {short(line[-1][_INPUT])} ms; without a filter {short(last)} times the others"
+    text = (
+        f"Input Triggered from {short(line[0][_INPUT])} ms to {short(line[-1][_INPUT])} ms; "
+        f"without a filter {short(last)} times the others"
+    )
     return graded(text, holds=falls and last <= 1.5, direction=falls)
 
 
@@ -146,7 +157,8 @@ def _load_q4(document: Document) -> Outcome:
     times = _figures(document, "full load", "CPU ms")["Q4"]
     rest = [times[name] for name in (_INPUT, _PROBING, _HYBRID)]
     text = (
-        f"Negative Tuple {short(times[_NEGATIVE] / max(rest))} of the slowest other one's time; the "
+        f"Negative Tuple {short(times[_NEGATIVE] / max(rest))} of the slowest other one's time; "
+        "the "
         f"others differ by {percent(max(rest) / min(rest) - 1)}"
     )
     return graded(
@@ -158,7 +170,10 @@ def _hybrid(document: Document) -> Outcome:
     over = claimed(document, "CPU time of Hybrid over that of Negative Tuple")
     times = _figures(document, "full load", "CPU ms")
     single = [times[query][_HYBRID] / times[query][_NEGATIVE] for query in ("Q2", "Q3", "Q4")]
-    text = f"Q2, Q3, Q4, which join: {', '.join(short(ratio) for ratio in single)} of Negative Tuple's time; all five together {short(over)}"
+    text = (
+        f"Q2, Q3, Q4, which join: {', '.join(short(ratio) for ratio in single)} of Negative "
+        f"Tuple's time; all five together {short(over)}"
+    )
     return graded(text, holds=max(single) < 1, direction=over < 1)
 
 
@@ -205,7 +220,8 @@ EXPERIMENTS = (
         "Q3, in which DISTINCT lets few rows through, gains far less by higher rates than Q4",
         "pipelines",
         _distinct,
-        "DISTINCT does hold rows back here too, but not so many of them. The paper does not tell how many stores it has.",
+        "DISTINCT does hold rows back here too, but fewer of them. The paper does not say "
+        "how many stores it has.",
     ),
     Experiment(
         2,
@@ -228,7 +244,8 @@ EXPERIMENTS = (
         "Delays fall when more rows pass a predicate; without a filter all strategies are alike",
         "pipelines",
         _selectivity,
-        "What an expiry changes waits for a row under Input Triggered, half of a tenth of a second on average; the others take 3 ms.",
+        "What an expiry changes waits for a row under Input Triggered, half of a tenth of a second "
+        "on average; the others take 3 ms.",
     ),
     Experiment(
         2,

@@ -1,4 +1,4 @@
-"""Paper 3, sliding-window multi-joins: its section 6 against ``python -m benchmarks orders`` and ``python -m benchmarks intervals``."""
+"""[Golab03, section 6], multi-joins, against the benchmarks ``orders`` and ``intervals``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _BUCKETS = ("NLJ", "HASH2", "HASH10", "HASH30")
 _AVERAGE = 12
 """Buckets of a window, on average, at which allocations are compared."""
 _FIXED = (
-    "The comparisons differ by the factor of five that the cost model predicts. A compiled comparison takes nanoseconds, so what no order "
+    "The comparisons differ by the factor of five that the cost model predicts. A compiled "
+    "comparison takes nanoseconds, so what no order "
     "changes (taking rows, making results) weighs more."
 )
 
@@ -31,7 +32,10 @@ def _best_over_worst(document: Document) -> Outcome:
     ratios = [row["ratio"] for row in document["rows"]]
     paper = [row["paper: ratio"] for row in document["rows"]]
     counts = [row["ratio of comparisons"] for row in document["rows"]]
-    text = f"{between(ratios)} times the input rate (paper: {between(paper)}), {between(counts)} times fewer comparisons"
+    text = (
+        f"{between(ratios)} times the input rate (paper: {between(paper)}), {between(counts)} "
+        "times fewer comparisons"
+    )
     near = all(ours >= 0.8 * theirs for ours, theirs in zip(ratios, paper, strict=True))
     return graded(text, holds=near, direction=min(ratios) >= 1.5)
 
@@ -64,14 +68,15 @@ def _lazy(document: Document) -> Outcome:
     falls = [one > other for line in rates.values() for one, other in pairwise(line)]
     eager = all(line[0] == max(line) for line in rates.values())
     text = "; ".join(
-        f"{join}: intervals of 5 and 10 take {line[1] / line[0]:.2f} and {line[2] / line[0]:.2f} of the eager rate"
+        f"{join}: intervals of 5 and 10 take {line[1] / line[0]:.2f} and {line[2] / line[0]:.2f} "
+        "of the eager rate"
         for join, line in rates.items()
     )
     return graded(text, holds=all(falls), direction=eager)
 
 
 def _sweep(document: Document, sweep: str, figure: str) -> dict[str, dict[int, float]]:
-    """A figure of ``intervals`` by join and interval or buckets, without eager evaluation."""
+    """Return a figure of ``intervals`` by join and interval or buckets, lazy evaluation only."""
     rows = [
         row
         for row in rows_with(document["rows"], sweep=sweep)
@@ -96,7 +101,10 @@ def _more_buckets(document: Document) -> Outcome:
         told.append(
             f"{', '.join(short(step) for step in steps)} at {times} times the paper's rates"
         )
-    text = f"HASH2 over nested loops, HASH10 over HASH2, HASH30 over HASH10, at their best intervals: {'; '.join(told)}"
+    text = (
+        "HASH2 over nested loops, HASH10 over HASH2, HASH30 over HASH10, at their best intervals: "
+        f"{'; '.join(told)}"
+    )
     return graded(text, holds=all(kept), direction=any(growing))
 
 
@@ -107,7 +115,8 @@ def _best_interval(document: Document) -> Outcome:
     often = [max(sweep[join].values()) / sweep[join][shortest] for join in _BUCKETS]
     rarely = sweep["NLJ"][longest] / max(sweep["NLJ"].values())
     text = (
-        f"best intervals {', '.join(str(interval) for interval in best)} for {', '.join(_BUCKETS)}; the best over an interval of "
+        f"best intervals {', '.join(str(interval) for interval in best)} for "
+        f"{', '.join(_BUCKETS)}; the best over an interval of "
         f"{shortest}: {between(often)}; nested loops at {longest}: {short(rarely)} of their best"
     )
     grows = all(one <= other for one, other in pairwise(best)) and best[0] < best[-1]
@@ -116,10 +125,13 @@ def _best_interval(document: Document) -> Outcome:
 
 def _allocation(document: Document) -> Outcome:
     rates = _sweep(document, "allocation, general lazy", "rows/s")
-    counts = _sweep(document, "allocation, general lazy", "comparisons a row")
+    counts = _sweep(document, "allocation, general lazy", "comparisons per row")
     gain = rates["5 to slow"][_AVERAGE] / rates["Equal"][_AVERAGE]
     fewer = counts["Equal"][_AVERAGE] / counts["5 to slow"][_AVERAGE]
-    text = f"five to each slow window, the rest to the fast one, {_AVERAGE} on average: {short(gain)} times the rate of equal tables"
+    text = (
+        f"five to each slow window, the rest to the fast one, {_AVERAGE} on average: {short(gain)} "
+        "times the rate of equal tables"
+    )
     return graded(
         f"{text}, {short(fewer)} times fewer comparisons (paper: 1.4 times the rate)",
         holds=gain >= 1.2,
@@ -166,7 +178,8 @@ EXPERIMENTS = (
         "Nested loops take least, and more buckets more; the first buckets gain most",
         "intervals",
         _more_buckets,
-        "With four rows a unit of time there is nothing to compare, and what an evaluation costs besides decides.",
+        "With four rows per unit of time there is nothing to compare, and what an evaluation costs "
+        "besides decides.",
     ),
     Experiment(
         3,
@@ -174,7 +187,8 @@ EXPERIMENTS = (
         "There is a best interval, longer the more buckets there are; beyond it rates go down",
         "intervals",
         _best_interval,
-        "An evaluation has a cost of its own here, more than what longer windows add, so long intervals do well with any buckets.",
+        "An evaluation has a fixed cost here, more than what longer windows add, so long "
+        "intervals do well with any buckets.",
     ),
     Experiment(
         3,

@@ -1,4 +1,4 @@
-"""Paper 4, stream-based joins: its section 4 against ``python -m benchmarks invalidation``."""
+"""[Kostowski06, section 4], stream-based joins, against ``python -m benchmarks invalidation``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _PROBE, _INSERT, _ALL, _OPTIMAL = (
     "optimal",
 )
 _RESULTS = (
-    "Comparisons are a hundred times as many. What a row costs besides, and results, which the paper's model leaves out, "
+    "Comparisons are a hundred times as many. What a row costs besides, and results, which the "
+    "paper's model leaves out, "
     "are the same for both."
 )
 _ALIKE = 1.1
@@ -32,7 +33,7 @@ _ALIKE = 1.1
 
 
 def _of(document: Document, figure: str) -> list[Row]:
-    """The rows of a figure; a LookupError if there are none."""
+    """Return the rows of a figure; a LookupError if there are none."""
     rows = [row for row in document["rows"] if str(row["figure"]).startswith(figure)]
     if not rows:
         raise LookupError(f"there is no Figure {figure}")
@@ -45,7 +46,10 @@ def _rates(document: Document) -> Outcome:
     whole, bare, counts = (
         loops[name] / hashed[name] for name in ("ms", "ms without results", "comparisons")
     )
-    text = f"at the largest ratio of rates {short(counts)} times the comparisons, {short(whole)} times the time, {short(bare)} without results"
+    text = (
+        f"at the largest ratio of rates {short(counts)} times the comparisons, {short(whole)} "
+        f"times the time, {short(bare)} without results"
+    )
     return graded(text, holds=max(whole, bare) >= 50, direction=min(whole, bare) > 1)
 
 
@@ -84,7 +88,10 @@ def _flattening(document: Document) -> Outcome:
             counts.append(most["comparisons"] / enough["comparisons"])
             times.append(most["ms without results"] / enough["ms without results"])
     kept = [ratio >= 0.99 for ratio in counts]
-    text = f"beyond as many buckets as values: comparisons {between(counts)} of those before, time {between(times)}"
+    text = (
+        f"beyond as many buckets as values: comparisons {between(counts)} of those before, time "
+        f"{between(times)}"
+    )
     outcome = in_cases(kept, text)
     return outcome if min(times) >= 0.8 else graded(text, holds=False, direction=all(kept))
 
@@ -101,7 +108,8 @@ def _strategies(document: Document) -> Outcome:
             kept.append(ratios[-1] > 1)
     whole, bare = (between(some) for some in greedy.values())
     text = (
-        f"probe and insert time takes {between(insert)} of probe time's, median {short(median(insert))}; the better of the two that look "
+        f"probe and insert time takes {between(insert)} of probe time's, median "
+        f"{short(median(insert))}; the better of the two that look "
         f"at all buckets {whole} of the worse of these two, {bare} without results"
     )
     holds = all(kept) and median(insert) <= _ALIKE
@@ -135,7 +143,8 @@ EXPERIMENTS = (
     Experiment(
         4,
         "4.2, Figure 5",
-        "Time is inversely proportional to the number of buckets, until there are as many as values",
+        "Time is inversely proportional to the number of buckets, until there are as many as "
+        "values",
         "invalidation",
         _buckets,
         "What a row costs besides comparisons does not shrink with its bucket.",
@@ -154,7 +163,8 @@ EXPERIMENTS = (
         "To clean where a row is inserted costs nothing; to look at all buckets costs much",
         "invalidation",
         _strategies,
-        "Results cost more than all that, and short runs are noisy; without results it is as the paper says.",
+        "Results cost more than all that, and short runs are noisy; without results it is as the "
+        "paper says.",
     ),
     Experiment(
         4,

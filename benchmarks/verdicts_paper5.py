@@ -1,4 +1,4 @@
-"""Paper 5, JAQPOT: its section 5 against ``python -m benchmarks overload``."""
+"""[Mukherji11, section 5], JAQPOT, against ``python -m benchmarks overload``."""
 
 from __future__ import annotations
 
@@ -23,8 +23,14 @@ _HEURISTICS = ("equal_hj", "global_hjpr", "ebest_hjp", "sbest_hjp")
 _FACTORS = ("1.5 windows", "3 windows", "5 windows")
 _STALE = "stale results, counted"
 _TABLE = "Table 3"
-_GAIN = "Executed plans have far fewer results a probe than the paper's Table 3, and leave less to gain."
-_BURSTS = "The paper does not tell by what it joins. By humidity matches come in bursts, and ratios differ from one stretch to the next."
+_GAIN = (
+    "Executed plans have far fewer results per probe than the paper's Table 3, and leave less to "
+    "gain."
+)
+_BURSTS = (
+    "The paper does not tell by what it joins. By humidity matches come in bursts, and ratios "
+    "differ from one stretch to the next."
+)
 
 
 def _switched(document: Document) -> Outcome:
@@ -32,7 +38,10 @@ def _switched(document: Document) -> Outcome:
         claimed(document, f"{shape} plan, executed, selectivities switched: results of jaqpot")
         for shape in _SHAPES
     ]
-    text = f"results over the best heuristic's: {short(ratios[0])} (linear), {short(ratios[1])} (bushy)"
+    text = (
+        f"results over the best heuristic's: {short(ratios[0])} (linear), {short(ratios[1])} "
+        "(bushy)"
+    )
     return graded(text, holds=min(ratios) >= 2, direction=min(ratios) > 1)
 
 
@@ -46,7 +55,8 @@ def _over_heuristics(shape: str, paper: float) -> Experiment:
     return Experiment(
         5,
         f"5.1, Figure 7{'ab'[_SHAPES.index(shape)]}",
-        f"On {shape} plans JAQPOT makes {short(paper)} times as much as the best heuristic, on average",
+        f"On {shape} plans JAQPOT makes {short(paper)} times as much as the best heuristic, on "
+        "average",
         "overload",
         judge,
     )
@@ -75,7 +85,10 @@ def _near_optimum(document: Document) -> Outcome:
         claimed(document, f"{shape} plan, executed: throughput of jaqpot over the optimum")
         for shape in _SHAPES
     ]
-    text = f"{short(ran[0])} (linear) and {short(ran[1])} (bushy) of the optimum that keeps freshness, executed"
+    text = (
+        f"{short(ran[0])} (linear) and {short(ran[1])} (bushy) of the optimum that keeps "
+        "freshness, executed"
+    )
     return graded(text, holds=min(ran) >= 0.95, direction=min(ran) >= 0.8)
 
 
@@ -105,14 +118,19 @@ def _leading(document: Document) -> Outcome:
 
 def _lab(document: Document) -> Outcome:
     rows = [
-        row for row in document["details"]
-        if str(row["part"]).endswith("readings by humidity") or str(row["part"]).endswith("Intel lab by humidity")
-    ]  # fmt: skip
+        row
+        for row in document["details"]
+        if str(row["part"]).endswith("readings by humidity")
+        or str(row["part"]).endswith("Intel lab by humidity")
+    ]
     ratios = [row["ratio"] for row in rows if "ratio" in row]
     if not ratios:
         raise LookupError("there are no readings")
     made_up = ", made-up readings" if str(rows[0]["part"]).startswith("made") else ""
-    text = f"{', '.join(short(ratio) for ratio in ratios)} with 300, 600 and 900 probes per second (paper: 2.8, 2.5, 3.4){made_up}"
+    text = (
+        f"{', '.join(short(ratio) for ratio in ratios)} with 300, 600 and 900 probes per second "
+        f"(paper: 2.8, 2.5, 3.4){made_up}"
+    )
     return graded(text, holds=min(ratios) >= 2.5, direction=min(ratios) > 1)
 
 
@@ -128,7 +146,8 @@ def _staleness(document: Document) -> Outcome:
         plan: max(one[0] for (found, _), one in shares.items() if found == plan) for plan in _SHAPES
     }
     text = (
-        f"up to {percent(most['linear'])} stale on linear plans and {percent(most['bushy'])} on bushy ones at "
+        f"up to {percent(most['linear'])} stale on linear plans and {percent(most['bushy'])} on "
+        "bushy ones at "
         f"1.5 windows; fewer at 5 in {counted(falling)} cases"
     )
     return graded(
@@ -144,7 +163,10 @@ def _refreshed(document: Document) -> Outcome:
     theirs = {plan: one[0] for (plan, policy), one in shares.items() if policy == "grepp"}
     enforced = claimed(document, "stale results of jaqpot with freshness enforced")
     told = ", ".join(f"{plan} {percent(share)}" for plan, share in ours.items())
-    text = f"by refresh rates alone stale at 1.5 windows: {told}; with freshness enforced, as is usual, {enforced:.0f} results"
+    text = (
+        f"by refresh rates alone stale at 1.5 windows: {told}; with freshness enforced, as is "
+        f"usual, {enforced:.0f} results"
+    )
     return graded(
         text,
         holds=max(ours.values()) <= 0.01,
@@ -162,7 +184,8 @@ def _share(document: Document, shape: str, figure: str) -> list[float]:
 def _freshness(document: Document) -> Outcome:
     linear, bushy = (_share(document, shape, "share of resources") for shape in _SHAPES)
     text = (
-        f"linear {percent(linear[0])} at 1.5 windows, {percent(linear[-1])} at 5; bushy {percent(bushy[0])} and "
+        f"linear {percent(linear[0])} at 1.5 windows, {percent(linear[-1])} at 5; bushy "
+        f"{percent(bushy[0])} and "
         f"{percent(bushy[-1])} (paper: 3 % linear at 5, 35 % bushy at 1.5)"
     )
     falls = linear[0] > linear[-1] and bushy[0] > bushy[-1]
@@ -237,7 +260,8 @@ EXPERIMENTS = (
     Experiment(
         5,
         "5.3, Figure 9a-c",
-        "What looks at throughput only makes stale results: more on bushy plans, fewer with looser freshness",
+        "What looks at throughput only makes stale results: more on bushy plans, fewer with looser "
+        "freshness",
         "overload",
         _staleness,
     ),
@@ -257,7 +281,8 @@ EXPERIMENTS = (
         "Freshness takes few resources, ever fewer the looser it is, most on bushy plans",
         "overload",
         _freshness,
-        "The rates that we derive are the least that suffice, and with them bushy plans need no more than linear ones.",
+        "The rates that we derive are the least that suffice, and with them bushy plans need no "
+        "more than linear ones.",
     ),
     Experiment(
         5,

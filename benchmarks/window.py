@@ -1,8 +1,8 @@
 """Whether the cost of a row depends on the size of the window.
 
-Rows come at 10,000 a second; the number of keys grows with the window, so that a row always has one match on each
-side. Windows are filled first and slide by a few batches, until the store has been fitted to them; what follows is
-timed.
+Rows come at 10,000 a second; the number of keys grows with the window, so that a row always has one
+match on each side. Windows are filled first and slide by a few batches, until the store has been
+fitted to them; what follows is timed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SETTLE = 3
 
 
 def seconds_per_row(window: int, timed: int) -> tuple[float, float]:
-    """Seconds a row on full windows of so many seconds, and bytes of state a row."""
+    """Seconds per row on full windows, and bytes of state per row."""
     filled = -(-RATE * window // BATCH) * BATCH + _SETTLE * BATCH
     rows = filled + timed
     a, b = (uniform_stream(rows, RATE, RATE * window, seed) for seed in (1, 2))
@@ -56,19 +56,19 @@ def bench_window(progress: Progress, *, quick: bool = False) -> Report:
         rows.append(
             {
                 "window seconds": window,
-                "rows a window": RATE * window,
-                "ns a row": round(seconds * 1e9, 1),
-                "state bytes a row": round(state, 1),
+                "rows per window": RATE * window,
+                "ns per row": round(seconds * 1e9, 1),
+                "state bytes per row": round(state, 1),
             }
         )
-    flat = max(float(row["ns a row"]) for row in rows) / float(rows[0]["ns a row"])
-    most = max(float(row["state bytes a row"]) for row in rows)
+    flat = max(float(row["ns per row"]) for row in rows) / float(rows[0]["ns per row"])
+    most = max(float(row["state bytes per row"]) for row in rows)
     return Report(
         "window",
         "Does the cost of a row depend on the size of the window?",
         rows,
         [
-            Claim("time a row, largest over smallest window", round(flat, 3), 1.5),
-            Claim("bytes of window state a row", most, 40.0),
+            Claim("time per row, largest over smallest window", round(flat, 3), 1.5),
+            Claim("bytes of window state per row", most, 40.0),
         ],
     )

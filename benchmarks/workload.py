@@ -1,11 +1,13 @@
-"""A multi-way join as benchmarks run it: the same rows in the same batches through an engine, timed once the windows are full.
+"""A multi-way join as benchmarks run it: the same batches, timed once the windows are full.
 
-A workload is streams, windows and a query; settings come with each run. So runs of one workload differ in their settings
-and in nothing else, must give the same results in the same order, and DuckDB must find as many with the same sums.
+A workload is streams, windows and a query; settings come with each run. So runs of one workload
+differ in their settings and in nothing else, must give the same results in the same order, and
+DuckDB must find as many with the same sums.
 
-Seconds are those of the processor that this process used. The engine works in one thread and never waits, so on an idle
-machine they are seconds on the wall; on a busy one, what other programs take does not count. They still slow it down, through
-caches they share with it, and never speed it up: of repeated runs the fastest counts.
+Seconds are those of the processor that this process used. The engine works in one thread and never
+waits, so on an idle machine they are seconds on the wall; on a busy one, what other programs take
+does not count. They still slow it down, through caches they share with it, and never speed it up:
+of repeated runs the fastest counts.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ Digest = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Join:
-    """A join of streams: the window of each in microseconds, in the order of FROM; what is selected; pairs of equal columns."""
+    """A join of streams: windows in microseconds in FROM order, select list, equal columns."""
 
     windows: Mapping[str, int]
     select: Sequence[str]
@@ -54,7 +56,7 @@ class Join:
 
 @dataclass(frozen=True)
 class Workload:
-    """A join, the rows of its streams, the times at which batches end, and how many of the batches only fill the windows.
+    """A join, its rows, the times at which batches end, and the number of batches of warm-up.
 
     ``declared`` has options of single streams, such as ``rate = 10, distinct = 500``.
     """
@@ -83,7 +85,7 @@ class Workload:
         return sum(len(rows) for batch in self.batches[self.filling :] for rows in batch.values())
 
     def engine(self) -> muntin.Engine:
-        """An engine with the streams declared."""
+        """Return an engine with the streams declared."""
         engine = muntin.Engine()
         for name, rows in self.streams.items():
             columns = ", ".join(
@@ -98,7 +100,8 @@ class Workload:
 class Run:
     """What one run gave, and what it took on full windows.
 
-    ``switches`` are all changes of the join order; the last ``late_switches`` of them came on full windows.
+    ``switches`` are all changes of the join order; the last ``late_switches`` of them came on full
+    windows.
     """
 
     seconds: float
@@ -115,12 +118,12 @@ class Run:
 
     @property
     def work(self) -> int:
-        """Windows looked into and rows compared there: does not depend on the machine or on what else it does."""
+        """Windows probed and rows compared, which do not depend on the machine or its load."""
         return self.counters["probes"] + self.counters["comparisons"]
 
 
 def fastest(runs: Sequence[Run]) -> Run:
-    """The run that took the least time."""
+    """Return the run that took the least time."""
     return min(runs, key=lambda one: one.seconds)
 
 
@@ -170,7 +173,7 @@ def _switches(q: muntin.StandingQuery) -> list[Mapping[str, object]]:
 
 
 def run_all(workload: Workload, settings: Mapping[str, Mapping[str, str]]) -> dict[str, Run]:
-    """One run under each of several settings; all must give the same results, of which one copy is kept."""
+    """Run once under each of several settings; all must give the same results, kept once."""
     done: dict[str, Run] = {}
     for name, chosen in settings.items():
         one = run(workload, chosen)
@@ -183,7 +186,7 @@ def run_all(workload: Workload, settings: Mapping[str, Mapping[str, str]]) -> di
 def run_in_turn(
     workload: Workload, settings: Mapping[str, Mapping[str, str]], repeats: int
 ) -> dict[str, list[Run]]:
-    """Several runs under each of several settings, one of each in turn, beginning with another one each time."""
+    """Run several times under each of several settings, in turn, with a rotating start."""
     names = list(settings)
     runs: dict[str, list[Run]] = {name: [] for name in names}
     for repeat in range(repeats):
@@ -198,9 +201,10 @@ def run_in_turn(
 
 
 def check_same(expected: pa.Table, results: pa.Table) -> None:
-    """Stop the benchmark when a run gives other results than another: a plan that leaves something out is no plan."""
+    """Stop the benchmark when two runs differ: a plan that loses results is no plan."""
     assert results.equals(expected), (
-        f"all runs must give the same {len(expected):,} results in the same order; one gave {len(results):,}"
+        f"all runs must give the same {len(expected):,} results in the same order; one gave "
+        f"{len(results):,}"
     )
 
 
@@ -220,10 +224,10 @@ def digest(results: pa.Table) -> Digest:
 
 
 def duckdb_digest(workload: Workload) -> Digest:
-    """Count and sums of all results by DuckDB, which joins the rows of one stretch of time after the other.
+    """Return the count and sums of all results by DuckDB, one stretch of time after the other.
 
-    A stretch is as long as the longest window and computed from it and the one before, because results that are completed
-    in it have no older rows.
+    A stretch is as long as the longest window and computed from it and the one before, because
+    results that are completed in it have no older rows.
     """
     connection = duckdb.connect(config={"threads": 1})
     connection.execute("SET enable_progress_bar = false")
@@ -242,7 +246,7 @@ def duckdb_digest(workload: Workload) -> Digest:
 
 
 def _digest_sql(join: Join) -> str:
-    """The aggregate over results completed after ``$begin``, up to ``$end``.
+    """Return the aggregate over results completed after ``$begin``, up to ``$end``.
 
     Distances between streams that share no key are left to the end, lest DuckDB joins on them.
     """
@@ -259,4 +263,7 @@ def _digest_sql(join: Join) -> str:
         for name, micros in join.windows.items()
     )
     sums = ", ".join(f"sum({column})" for column in join.select)
-    return f"SELECT count(*), {sums} FROM {sources} WHERE {' AND '.join([join.where, *near, *inside])} AND {newest} > $begin"
+    return (
+        f"SELECT count(*), {sums} FROM {sources} WHERE "
+        f"{' AND '.join([join.where, *near, *inside])} AND {newest} > $begin"
+    )

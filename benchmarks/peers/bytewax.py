@@ -1,8 +1,9 @@
-"""Bytewax: its sliding windows where they fit, and join operators written by hand in Python where it has none.
+"""Bytewax: its sliding windows where they fit, and joins written by hand in Python elsewhere.
 
-Bytewax has no join of rows that are less than some time apart, nor one of the last rows: these are written with ``stateful_batch``, its
-way to make an operator. They rely on rows in the order of their times, in which the source merges the streams. One worker: more would
-be threads of one Python.
+Bytewax has no join of rows that are less than some time apart, nor one of the last rows: these are
+written with ``stateful_batch``, its way to make an operator. They rely on rows in the order of
+their times, in which the source merges the streams. One worker: more would be threads of one
+Python.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def run(_: None, job: Mapping[str, Any]) -> dict[str, list[int]]:
 
 
 def _mixed(number: int) -> int:
-    """What a result adds to the checksum: a square, so that partners cannot be swapped unseen."""
+    """Return the term of a result in the checksum: a square, so that swapped partners show."""
     return (number % 1000003) ** 2 % 1000003
 
 
@@ -80,7 +81,7 @@ class _Reader(StatelessSourcePartition):
                 yield rows[start : start + _BATCH]
 
     def next_batch(self) -> list[Any]:
-        """The next rows; StopIteration ends the dataflow."""
+        """Return the next rows; StopIteration ends the dataflow."""
         return next(self._batches)
 
 
@@ -88,7 +89,7 @@ class _Files(DynamicSource):
     def __init__(self, job: Mapping[str, Any]) -> None:
         self._job = job
 
-    def build(self, step_id: str, worker_index: int, worker_count: int) -> _Reader:  # noqa: ARG002 (its form)
+    def build(self, step_id: str, worker_index: int, worker_count: int) -> _Reader:  # noqa: ARG002
         return _Reader(self._job)
 
 
@@ -108,12 +109,15 @@ class _Totals(DynamicSink):
     def __init__(self, total: list[int]) -> None:
         self._total = total
 
-    def build(self, step_id: str, worker_index: int, worker_count: int) -> _Adding:  # noqa: ARG002 (its form)
+    def build(self, step_id: str, worker_index: int, worker_count: int) -> _Adding:  # noqa: ARG002
         return _Adding(self._total)
 
 
 class _Near(op.StatefulBatchLogic):
-    """The rows of one key and, for each new one, its partners in the other streams that are less than the window older."""
+    """The rows of one key.
+
+    A new row joins its partners in the other streams that are less than the window older.
+    """
 
     def __init__(self, streams: int, window: int) -> None:
         self._sides: list[deque[tuple[int, int]]] = [deque() for _ in range(streams)]
@@ -133,8 +137,11 @@ class _Near(op.StatefulBatchLogic):
                 checks = [_mixed(a * 7919 + b * 104729) for a in members[0] for b in members[1]]
             else:
                 checks = [
-                    _mixed(a * 7919 + b * 104729 + c * 1299709) for a in members[0] for b in members[1] for c in members[2]
-                ]  # fmt: skip
+                    _mixed(a * 7919 + b * 104729 + c * 1299709)
+                    for a in members[0]
+                    for b in members[1]
+                    for c in members[2]
+                ]
             count += len(checks)
             checksum += sum(checks)
             self._sides[side].append((time, value))
@@ -150,7 +157,10 @@ def _join(rows: Any, job: Mapping[str, Any], window: int) -> Any:
 
 
 class _LastRows(op.StatefulBatchLogic):
-    """The last rows of two streams by key; all keys are here, since a row leaves when others of its stream come."""
+    """The last rows of two streams by key.
+
+    One instance holds all keys, because a row leaves when other rows of its stream come.
+    """
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -188,14 +198,15 @@ def _moment(value: Any) -> datetime:
 def _sliding(
     job: Mapping[str, Any], window: int, moment: Callable[[Any], datetime] = _moment
 ) -> tuple[Any, Any]:
-    # The two sides of a join come batch by batch, one after the other, and what comes late would be lost.
+    # The two sides of a join come batch by batch, one after the other, and what comes late would be
+    # lost.
     clock = windowing.EventClock(moment, wait_for_system_duration=timedelta(minutes=1))
     length, offset = timedelta(milliseconds=window), timedelta(seconds=job["every"])
     return clock, windowing.SlidingWindower(length=length, offset=offset, align_to=_EPOCH)
 
 
 def _end(window_id: int, job: Mapping[str, Any], window: int) -> int:
-    """The second at which a window closes."""
+    """Return the second at which a window closes."""
     return window_id * int(job["every"]) + window // 1_000
 
 

@@ -1,7 +1,8 @@
-"""Flink SQL through PyFlink, in streaming mode in a local cluster: interval joins, window joins and windows of the HOP function.
+"""Flink SQL through PyFlink, streaming in a local cluster: interval, window and HOP joins.
 
-Its package from the registry has no reader of parquet, so it reads the same rows as CSV. Each stream is one file, which it reads in order.
-Results are counted and checksums added up by Flink, in windows of a minute, so that only some tens of rows go to Python.
+Its package from the registry has no reader of parquet, so it reads the same rows as CSV. Each
+stream is one file, which it reads in order. Results are counted and checksums added up by Flink, in
+windows of a minute, so that only some tens of rows go to Python.
 """
 
 from __future__ import annotations
@@ -14,12 +15,18 @@ from pyflink.java_gateway import get_gateway
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
 CANNOT: Mapping[str, str] = {
-    "rows": "Flink SQL has no join of the last n rows of a stream; OVER windows of rows are of one stream"
+    "rows": (
+        "Flink SQL has no join of the last n rows of a stream; OVER windows of rows are of one "
+        "stream"
+    )
 }
 
 
 def begin(_: Mapping[str, Any]) -> Any:
-    """A table environment, and with it Java; and a local cluster, which would otherwise be started anew for every job."""
+    """Return a table environment and a local cluster, and start Java.
+
+    Without the cluster Flink would start one per job.
+    """
     environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     cores = os.cpu_count() or 1
     runtime = get_gateway().jvm.org.apache.flink.runtime.minicluster
@@ -46,13 +53,15 @@ def begin(_: Mapping[str, Any]) -> Any:
 
 
 def run(environment: Any, job: Mapping[str, Any]) -> dict[str, list[int]]:
-    """All windows in one job, which reads each stream once."""
+    """Return all windows in one job, which reads each stream once."""
     for name in job["streams"]:
         environment.execute_sql(f"DROP TEMPORARY TABLE IF EXISTS {name}")
         environment.execute_sql(
-            f"CREATE TEMPORARY TABLE {name} (k BIGINT, g BIGINT, v BIGINT, t BIGINT, ts AS TO_TIMESTAMP_LTZ(t, 3), "
+            f"CREATE TEMPORARY TABLE {name} (k BIGINT, g BIGINT, v BIGINT, t BIGINT, ts AS "
+            "TO_TIMESTAMP_LTZ(t, 3), "
             "WATERMARK FOR ts AS ts - INTERVAL '0.001' SECOND(1, 3)) "
-            f"WITH ('connector' = 'filesystem', 'path' = 'file://{job['data']}/csv/{name}', 'format' = 'csv')"
+            f"WITH ('connector' = 'filesystem', 'path' = 'file://{job['data']}/csv/{name}', "
+            "'format' = 'csv')"
         )
     make = {"join": _join, "three": _three, "distinct": _distinct, "aggregate": _aggregate}[
         job["kind"]
@@ -72,11 +81,14 @@ def run(environment: Any, job: Mapping[str, Any]) -> dict[str, list[int]]:
 def _interval(milliseconds: int) -> str:
     seconds, rest = divmod(milliseconds, 1_000)
     minutes, seconds = divmod(seconds, 60)
-    return f"INTERVAL '0 {minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}.{rest:03d}' DAY TO SECOND(3)"
+    return (
+        f"INTERVAL '0 {minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}.{rest:03d}' DAY TO "
+        "SECOND(3)"
+    )
 
 
 def _mixed(number: str) -> str:
-    """What a result adds to the checksum: a square, so that partners cannot be swapped unseen."""
+    """Return the term of a result in the checksum: a square, so that swapped partners show."""
     # A remainder has the type of what is divided by.
     rest = f"MOD({number}, CAST(1000003 AS BIGINT))"
     return f"MOD({rest} * {rest}, CAST(1000003 AS BIGINT))"
@@ -84,7 +96,10 @@ def _mixed(number: str) -> str:
 
 def _near(one: str, other: str, window: int) -> str:
     """Less than the window apart; times are in milliseconds."""
-    return f"{one}.ts BETWEEN {other}.ts - {_interval(window - 1)} AND {other}.ts + {_interval(window - 1)}"
+    return (
+        f"{one}.ts BETWEEN {other}.ts - {_interval(window - 1)} AND {other}.ts + "
+        f"{_interval(window - 1)}"
+    )
 
 
 def _by_minute(environment: Any, name: str, query: str, checksum: str) -> str:
@@ -105,9 +120,13 @@ def _join(environment: Any, job: Mapping[str, Any], window: int) -> str:
 
 
 def _three(environment: Any, job: Mapping[str, Any], window: int) -> str:
-    pairs = f"SELECT A.k, A.ts, B.t AS bt, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k AND {_near('A', 'B', window)}"
+    pairs = (
+        "SELECT A.k, A.ts, B.t AS bt, A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k AND "
+        f"{_near('A', 'B', window)}"
+    )
     triples = (
-        f"SELECT P.ts, P.av, P.bv, C.v AS cv FROM ({pairs}) AS P, C WHERE P.k = C.k AND {_near('P', 'C', window)} "
+        f"SELECT P.ts, P.av, P.bv, C.v AS cv FROM ({pairs}) AS P, C WHERE P.k = C.k AND "
+        f"{_near('P', 'C', window)} "
         f"AND P.bt - C.t < {window} AND C.t - P.bt < {window}"
     )
     return _by_minute(
@@ -120,7 +139,10 @@ def _name(job: Mapping[str, Any], window: int) -> str:
 
 
 def _hop(name: str, job: Mapping[str, Any], window: int) -> str:
-    return f"TABLE(HOP(TABLE {name}, DESCRIPTOR(ts), {_interval(job['every'] * 1_000)}, {_interval(window)}))"
+    return (
+        f"TABLE(HOP(TABLE {name}, DESCRIPTOR(ts), {_interval(job['every'] * 1_000)}, "
+        f"{_interval(window)}))"
+    )
 
 
 _END = "CAST(TIMESTAMPDIFF(SECOND, TIMESTAMP '1970-01-01 00:00:00', window_end) AS BIGINT)"
@@ -128,22 +150,32 @@ _END = "CAST(TIMESTAMPDIFF(SECOND, TIMESTAMP '1970-01-01 00:00:00', window_end) 
 
 def _per_window(query: str, checksum: str, job: Mapping[str, Any]) -> str:
     """Number and checksum of the rows of each window up to the end."""
-    rows = f"SELECT window_start, window_end, COUNT(*) AS n, SUM({checksum}) AS c FROM ({query}) GROUP BY window_start, window_end"
+    rows = (
+        f"SELECT window_start, window_end, COUNT(*) AS n, SUM({checksum}) AS c FROM ({query}) "
+        "GROUP BY window_start, window_end"
+    )
     return f"SELECT n, c FROM ({rows}) WHERE {_END} <= {job['end']}"
 
 
 def _distinct(_: Any, job: Mapping[str, Any], window: int) -> str:
-    keys = f"SELECT window_start, window_end, k FROM {_hop('A', job, window)} GROUP BY window_start, window_end, k"
+    keys = (
+        f"SELECT window_start, window_end, k FROM {_hop('A', job, window)} GROUP BY window_start, "
+        "window_end, k"
+    )
     return _per_window(keys, _mixed(f"{_END} * 7919 + k * 104729"), job)
 
 
 def _aggregate(_: Any, job: Mapping[str, Any], window: int) -> str:
     same = "L.k = R.k AND L.window_start = R.window_start AND L.window_end = R.window_end"
     pairs = (
-        f"SELECT L.window_start, L.window_end, L.g, R.v FROM (SELECT * FROM {_hop('A', job, window)}) L "
+        "SELECT L.window_start, L.window_end, L.g, R.v FROM (SELECT * FROM "
+        f"{_hop('A', job, window)}) L "
         f"JOIN (SELECT * FROM {_hop('B', job, window)}) R ON {same}"
     )
-    groups = f"SELECT window_start, window_end, g, COUNT(*) AS m, SUM(v) AS s FROM ({pairs}) GROUP BY window_start, window_end, g"
+    groups = (
+        f"SELECT window_start, window_end, g, COUNT(*) AS m, SUM(v) AS s FROM ({pairs}) GROUP BY "
+        "window_start, window_end, g"
+    )
     return _per_window(
         groups, _mixed(f"{_END} * 7919 + g * 104729 + m * 1299709 + s * 15485863"), job
     )

@@ -1,9 +1,11 @@
-"""Runs workloads in one system and prints lines of JSON about them: ``python -P main.py SCRIPT JOBS``.
+"""Run workloads in one system and print JSON lines: ``python -P main.py SCRIPT JOBS``.
 
-``-P`` keeps this folder out of the module path, where ``duckdb.py`` would hide the package of that name. What ``begin`` does is not
-timed (imports, Java, sessions), nor is one run over little data before the first workload of a kind and number of windows, nor one run
-of the first workload over all its data: Java compiles what has run for some seconds. A workload is repeated until it has been run
-``repeats`` times or for ``enough`` seconds; who asks for one run wants no figures, and nothing is run before it.
+``-P`` keeps this folder out of the module path, where ``duckdb.py`` would hide the package of that
+name. What ``begin`` does is not timed (imports, Java, sessions), nor is one run over little data
+before the first workload of a kind and number of windows, nor one run of the first workload over
+all its data: Java compiles what has run for some seconds. A workload is repeated until it has been
+run ``repeats`` times or for ``enough`` seconds; who asks for one run wants no figures, and nothing
+is run before it.
 """
 
 from __future__ import annotations
@@ -20,9 +22,10 @@ from types import ModuleType
 
 
 def main(script: str, jobs: str) -> None:
-    """Begin, then run one workload after the other; every step is told."""
+    """Begin, then run one workload after the other; report every step."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    # What systems print on their own goes to the standard error; our lines have the standard output for themselves.
+    # What systems print on their own goes to the standard error; our lines have the standard output
+    # for themselves.
     lines = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
@@ -60,7 +63,7 @@ def main(script: str, jobs: str) -> None:
 
 
 def _end_with_parent() -> None:
-    """End the group of this process, Java and all, when whoever started it is gone and so its end of the pipe is closed."""
+    """End the process group, Java included, when the parent is gone and its pipe is closed."""
     sys.stdin.read()
     os.killpg(os.getpgrp(), signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""Muntin in one process: files are read one after the other, pushed, and results polled after each."""
+"""Muntin in one process: read files one by one, push them, and poll results after each."""
 
 from __future__ import annotations
 
@@ -42,20 +42,31 @@ def run(_: None, job: Mapping[str, Any]) -> dict[str, list[int]]:
 
 
 def sql(job: Mapping[str, Any], window: int) -> str:
-    """The query for a window of so many milliseconds; columns are in the order in which the checksum takes them."""
+    """Return the query for a window in milliseconds, with columns in the order of the checksum."""
     near = f"WINDOW {window} MILLISECONDS"
     every = f"{near} EVERY {job['every']} SECONDS EMIT SNAPSHOT"
     return {
         "join": f"SELECT A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k {near}",
-        "three": f"SELECT A.v AS av, B.v AS bv, C.v AS cv FROM A, B, C WHERE A.k = B.k AND B.k = C.k {near}",
-        "rows": f"SELECT A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {job['last_rows']} ROWS",
+        "three": (
+            "SELECT A.v AS av, B.v AS bv, C.v AS cv FROM A, B, C WHERE A.k = B.k AND B.k = C.k "
+            f"{near}"
+        ),
+        "rows": (
+            f"SELECT A.v AS av, B.v AS bv FROM A, B WHERE A.k = B.k WINDOW {job['last_rows']} ROWS"
+        ),
         "distinct": f"SELECT DISTINCT k FROM A {every}",
-        "aggregate": f"SELECT A.g, COUNT(*) AS n, SUM(B.v) AS s FROM A, B WHERE A.k = B.k GROUP BY A.g {every}",
+        "aggregate": (
+            "SELECT A.g, COUNT(*) AS n, SUM(B.v) AS s FROM A, B WHERE A.k = B.k GROUP BY A.g "
+            f"{every}"
+        ),
     }[job["kind"]]
 
 
 def summary(results: pa.Table, job: Mapping[str, Any]) -> tuple[int, int]:
-    """Number of results and their checksum; for answers at instants the instant is the first number of a row."""
+    """Return the number of results and their checksum.
+
+    For answers at instants the instant is the first number of a row.
+    """
     columns = [results.column(name) for name in results.column_names if not name.startswith("_")]
     if job["kind"] in {"distinct", "aggregate"}:
         seconds = pc.divide(results.column("_ts").cast(pa.int64()), _SECOND)

@@ -1,4 +1,4 @@
-"""Muntin on Spark: all queries in one engine; results come to the driver as Arrow tables and are counted there."""
+"""Muntin on Spark: all queries in one engine; the driver counts results in Arrow tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Summaries(Sink):
 
 
 def begin(_: Mapping[str, Any]) -> SparkSession:
-    """A local session; Java may use as much memory as for Spark's own joins."""
+    """Return a local session; Java may use as much memory as for Spark's own joins."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 // 2**30
     return local_session(_PARTITIONS, {"spark.driver.memory": f"{max(memory, 2)}g"})
 
@@ -44,8 +44,10 @@ def run(spark: SparkSession, job: Mapping[str, Any]) -> dict[str, list[int]]:
         engine = SparkEngine(spark, checkpoint=Path(folder) / "checkpoint", partitions=_PARTITIONS)
         for name in job["streams"]:
             engine.execute(
-                f"CREATE STREAM {name} (k BIGINT, g BIGINT, v BIGINT, ts TIMESTAMP) WITH (format = 'parquet', "
-                f"path = '{job['data']}/{name}', time = 'ts', maxFilesPerTrigger = '{job['per_trigger']}')"
+                f"CREATE STREAM {name} (k BIGINT, g BIGINT, v BIGINT, ts TIMESTAMP) WITH (format = "
+                "'parquet', "
+                f"path = '{job['data']}/{name}', time = 'ts', maxFilesPerTrigger = "
+                f"'{job['per_trigger']}')"
             )
         sinks = {str(window): _Summaries(job) for window in job["windows"]}
         for window in job["windows"]:

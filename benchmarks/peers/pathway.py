@@ -1,4 +1,6 @@
-"""Pathway in its static mode: everything at once through its incremental dataflow, from CSV, which is the only kind of file it reads fast.
+"""Pathway in its static mode: one batch through its incremental dataflow.
+
+It reads CSV, the only kind of file that it reads fast.
 
 In its streaming mode a source of files never ends, and one written in Python takes rows one by one.
 """
@@ -43,7 +45,12 @@ def run(_: None, job: Mapping[str, Any]) -> dict[str, list[int]]:
     found = {str(window): [0, 0] for window in job["windows"]}
 
     def listen(name: str, table: Any) -> None:
-        def on_change(key: Any, row: Mapping[str, Any], time: int, is_addition: bool) -> None:  # noqa: ARG001, FBT001 (its form)
+        def on_change(
+            key: Any,  # noqa: ARG001
+            row: Mapping[str, Any],
+            time: int,  # noqa: ARG001
+            is_addition: bool,  # noqa: FBT001
+        ) -> None:
             if is_addition:
                 found[name] = [row["n"], row["c"]]
 
@@ -57,7 +64,7 @@ def run(_: None, job: Mapping[str, Any]) -> dict[str, list[int]]:
 
 
 def _mixed(number: Any) -> Any:
-    """What a result adds to the checksum: a square, so that partners cannot be swapped unseen."""
+    """Return the term of a result in the checksum: a square, so that swapped partners show."""
     return (number % 1000003) * (number % 1000003) % 1000003
 
 
@@ -88,7 +95,7 @@ def _sliding(job: Mapping[str, Any], window: int) -> Any:
 def _distinct(streams: list[Any], job: Mapping[str, Any], window: int) -> Any:
     (a,) = streams
     windows = a.windowby(a.ts, window=_sliding(job, window), instance=a.k)
-    keys = windows.reduce(k=pw.this._pw_instance, t=pw.this._pw_window_end // 1_000)  # noqa: SLF001 (its names)
+    keys = windows.reduce(k=pw.this._pw_instance, t=pw.this._pw_window_end // 1_000)  # noqa: SLF001
     return keys.filter(pw.this.t <= job["end"]).select(
         c=_mixed(pw.this.t * 7919 + pw.this.k * 104729)
     )
@@ -97,7 +104,7 @@ def _distinct(streams: list[Any], job: Mapping[str, Any], window: int) -> Any:
 def _aggregate(streams: list[Any], job: Mapping[str, Any], window: int) -> Any:
     a, b = streams
     joined = a.window_join(b, a.ts, b.ts, _sliding(job, window), a.k == b.k)
-    pairs = joined.select(t=pw.this._pw_window_end // 1_000, g=a.g, v=b.v)  # noqa: SLF001 (its names)
+    pairs = joined.select(t=pw.this._pw_window_end // 1_000, g=a.g, v=b.v)  # noqa: SLF001
     groups = pairs.groupby(pw.this.t, pw.this.g).reduce(
         pw.this.t, pw.this.g, n=pw.reducers.count(), s=pw.reducers.sum(pw.this.v)
     )

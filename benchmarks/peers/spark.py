@@ -1,7 +1,8 @@
-"""Spark's own Structured Streaming: stream-stream joins and sliding windows, with the state store that the job names.
+"""Spark Structured Streaming: stream-stream joins and sliding windows, with the job's state store.
 
-Micro-batches of as many files as Muntin on Spark gets, everything that is there and then the end. Rows go to ``noop``, and an observed
-metric counts them and adds up the checksum. Settings of the session are those that Muntin's own session has.
+Micro-batches of as many files as Muntin on Spark gets, everything that is there and then the end.
+Rows go to ``noop``, and an observed metric counts them and adds up the checksum. Settings of the
+session are those that Muntin's own session has.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ _SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+        "org.apache.spark.sql.execution.streaming.checkpointing."
+        "FileSystemBasedCheckpointFileManager"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
@@ -41,7 +43,7 @@ _PARTITIONS = 2
 
 
 def begin(job: Mapping[str, Any]) -> SparkSession:
-    """A local session; Java may use half of the memory, since the default store keeps its state there."""
+    """Return a local session; Java may use half of the memory, which the default store needs."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 // 2**30
     builder = SparkSession.builder.master(f"local[{max(os.cpu_count() or 1, 2)}]").config(
         "spark.driver.memory", f"{max(memory, 2)}g"
@@ -98,12 +100,15 @@ def _stream(spark: SparkSession, job: Mapping[str, Any], name: str) -> DataFrame
 
 
 def _mixed(number: str) -> str:
-    """What a result adds to the checksum: a square, so that partners cannot be swapped unseen."""
+    """Return the term of a result in the checksum: a square, so that swapped partners show."""
     return f"pmod({number}, 1000003) * pmod({number}, 1000003) % 1000003"
 
 
 def _near(one: str, other: str, window: int) -> str:
-    return f"{one} > {other} - INTERVAL {window} MILLISECONDS AND {one} < {other} + INTERVAL {window} MILLISECONDS"
+    return (
+        f"{one} > {other} - INTERVAL {window} MILLISECONDS AND {one} < {other} + INTERVAL {window} "
+        "MILLISECONDS"
+    )
 
 
 def _join(spark: SparkSession, job: Mapping[str, Any], window: int) -> tuple[DataFrame, str]:
@@ -115,7 +120,8 @@ def _join(spark: SparkSession, job: Mapping[str, Any], window: int) -> tuple[Dat
 def _three(spark: SparkSession, job: Mapping[str, Any], window: int) -> tuple[DataFrame, str]:
     a, b, c = (_stream(spark, job, name).alias(name) for name in "ABC")
     pairs = a.join(b, expr(f"A.k = B.k AND {_near('A.ts', 'B.ts', window)}"))
-    # What goes into the next stateful operator may have one column with a watermark; the time of B goes on as a number.
+    # What goes into the next stateful operator may have one column with a watermark; the time of B
+    # continues as a number.
     pairs = pairs.selectExpr(
         "A.k AS k", "A.ts AS ts", "unix_millis(B.ts) AS bt", "A.v AS av", "B.v AS bv"
     ).alias("P")

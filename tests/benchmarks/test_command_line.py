@@ -53,8 +53,12 @@ def shell(
     ("measured", "quick", "code"), [(1.0, False, 0), (3.0, False, 1), (3.0, True, 0)]
 )
 def test_a_benchmark_fails_when_a_claim_does_not_hold(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, measured: float, quick: bool, code: int  # noqa: FBT001
-) -> None:  # fmt: skip
+    shell: Shell,
+    monkeypatch: pytest.MonkeyPatch,
+    measured: float,
+    quick: bool,  # noqa: FBT001
+    code: int,
+) -> None:
     def bench(progress: object, *, quick: bool = False) -> Report:
         assert callable(progress)
         progress(f"measuring, quick: {quick}")

@@ -1,4 +1,4 @@
-"""Headlines: picked from claims by how they begin, left out without figures, and put between the comments of a README."""
+"""Headlines: selected from claims by prefix, omitted without figures, written into a README."""
 
 from __future__ import annotations
 

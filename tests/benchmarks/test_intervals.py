@@ -1,4 +1,4 @@
-"""The benchmark of paper 3's Figure 4: what it measures, on little data; times are not judged here, counted work is."""
+"""The benchmark of [Golab03, Figure 4] on little data: counted work is checked, times are not."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ def test_every_interval_divides_a_batch_so_that_its_end_is_no_further_evaluation
         )
 
 
-def test_ten_times_the_rows_values_and_buckets_is_ten_times_the_comparisons_of_nested_loops_only() -> (
-    None
-):
+def test_scaling_rows_values_and_buckets_scales_only_nested_loop_comparisons() -> None:
     def predicted(times: int) -> list[float]:
         return [
             setup.predicted.comparisons - 1

@@ -1,4 +1,4 @@
-"""The benchmark of paper 4: what it measures, on little data; times are not judged here, counted work is."""
+"""The benchmark of [Kostowski06] on little data: counted work is checked, times are not."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_cases_that_are_timed_in_turn_get_the_same_rows() -> None:
 
 
 def made_up(case: Case, costs: UnitCosts) -> Measured:
-    """What would be measured if the model were right."""
+    """Return what would be measured if the model were right."""
     return Measured(
         case, {}, *([costs.seconds(case.predicted, bare=bare)] * 3 for bare in (False, True))
     )

@@ -1,4 +1,4 @@
-"""The benchmarks of join orders: what they measure, on little data; times are not judged here, counted work is."""
+"""The benchmarks of join orders on little data: counted work is checked, times are not."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_another_order_is_best_after_the_change() -> None:
 
 def test_replan_compares_three_queries_and_the_oracle_with_them() -> None:
     report = bench_replan(silent, quick=True)
-    work = {row["query"]: float(row["probes and comparisons a row"]) for row in report.rows}
+    work = {row["query"]: float(row["probes and comparisons per row"]) for row in report.rows}
     changes = {row["query"]: row["order changes"] for row in report.rows}
     assert work["replanned"] <= 1.1 * work["planned for it"]
     assert work["not replanned"] > 5 * work["planned for it"]
@@ -138,7 +138,10 @@ def test_all_thirty_cases_are_within_reach_and_of_all_kinds() -> None:
 
 
 def test_expected_partners_of_a_row_follow_shares_and_windows() -> None:
-    """Half of stream 0's values come in stream 1, whose two rows have them in equal parts; stream 2's five rows have three."""
+    """Stream 0 shares half its values with stream 1, whose two rows split them evenly.
+
+    Stream 2's five rows have three values.
+    """
     assert CHAIN.partners(0, [1]) == pytest.approx(2 * (2 * 1 / 4 * 1 / 2))
     assert CHAIN.partners(0, [1, 2]) == pytest.approx(0.5 * 5 / 3)
     assert CHAIN.partners(1, [0, 2]) == pytest.approx(10 / 4 * 5 / 3)

@@ -1,4 +1,4 @@
-"""Paper 5's workload: rates and selectivities, models beside their optimum, and the report."""
+"""The workload of [Mukherji11]: rates, selectivities, models, optimum, report."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def silent(_: str) -> None:
 
 
 def equal_pairs(left: pa.Array, right: pa.Array) -> float:
-    """The share of pairs that are equal."""
+    """Return the share of pairs that are equal."""
     return float(np.mean(np.equal.outer(left.to_numpy(), right.to_numpy())))
 
 

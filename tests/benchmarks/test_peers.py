@@ -1,4 +1,7 @@
-"""The comparison with other systems: environments, processes that end in every way, the table. No other system is needed."""
+"""The comparison with other systems: environments, all ways a process can end, the table.
+
+No other system is needed.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +40,13 @@ QUIET = Limits(2.0, 2, 100.0)
 
 
 class Runner:
-    """Remembers commands; makes a folder as venv would; fails where it is told."""
+    """Remembers commands; makes a folder as venv would; fails on request."""
 
-    def __init__(self, failing: str = "", ending: Finished = Finished(0, "", "")) -> None:  # noqa: B008 (never changed)
+    def __init__(
+        self,
+        failing: str = "",
+        ending: Finished = Finished(0, "", ""),  # noqa: B008
+    ) -> None:
         self.commands: list[Sequence[str]] = []
         self._failing, self._ending = failing, ending
 
@@ -331,7 +338,10 @@ def test_a_system_that_does_not_start_says_why_once_for_all_workloads(scripts: P
 
 
 def test_a_command_is_ended_with_its_children_when_its_time_is_over() -> None:
-    code = "import subprocess, sys; p = subprocess.Popen(['sleep', '600']); print(p.pid, flush=True); p.wait()"
+    code = (
+        "import subprocess, sys; p = subprocess.Popen(['sleep', '600']); print(p.pid, flush=True); "
+        "p.wait()"
+    )
     done = run_command([sys.executable, "-c", code], 5.0)
     assert done.code is None
     status = Path(f"/proc/{done.out.strip()}/stat")

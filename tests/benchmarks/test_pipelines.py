@@ -1,4 +1,4 @@
-"""Paper 2's workload: its selectivities, delays on the simulated clock, what a wall clock makes wrong, and the report."""
+"""The workload of [HammadTR]: selectivities, delays on the simulated clock, wall-clock errors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_selectivities_are_those_of_the_paper() -> None:
 
 
 def test_delays_follow_from_rows_and_ticks() -> None:
-    """At most a tick and the work late where time is looked at; as late as the next row where it is not."""
+    """Delays are at most a tick plus work where time drives expiry, else until the next row."""
     case = Case("Q1", 5, 4, selectivity=1.0)
     prompt, late = replay(case, "negative"), replay(case, "input")
     assert 0 < prompt.average < prompt.longest < TICK / 1_000 + 500

@@ -1,4 +1,4 @@
-"""Plots: what is in the file, that it is always the same, what is told without matplotlib, and where a report names it."""
+"""Plots: file contents, reproducibility, the message without matplotlib, names in reports."""
 
 from __future__ import annotations
 
@@ -102,5 +102,8 @@ def test_bars_tell_their_figures_unless_they_are_many(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("least", "log"), [(100.0, False), (1.0, True)])
-def test_bars_begin_at_nothing_unless_they_differ_much(least: float, log: bool) -> None:  # noqa: FBT001 (a column of the table)
+def test_bars_start_at_zero_unless_they_differ_much(
+    least: float,
+    log: bool,  # noqa: FBT001
+) -> None:
     assert replace(BARS, series={"": [("a", least), ("b", 1_000.0)]}, log="y").has_log_y is log

@@ -25,7 +25,7 @@ from muntin.testing.generators import uniform_stream
         (Claim("rate", 1.99, 2, "at least"), False),
     ],
 )
-def test_a_claim_holds_up_to_its_bound(claim: Claim, holds: bool) -> None:  # noqa: FBT001 (a column of the table)
+def test_a_claim_holds_up_to_its_bound(claim: Claim, holds: bool) -> None:  # noqa: FBT001
     assert claim.holds is holds
     document = json.loads(Report("name", "Why?", [{"figure": 1}], [claim]).to_json())
     assert document["rows"] == [{"figure": 1}]

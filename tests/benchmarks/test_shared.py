@@ -1,4 +1,4 @@
-"""The benchmark of schedulers: its streams, its clocks, and on little data what it tells; measured times are not judged here."""
+"""The benchmark of schedulers on little data: streams, clocks and report; times are not checked."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_clock_that_goes_at_half_the_speed_makes_work_half_as_long() -> None:
 
 def test_a_metronome_tells_a_speed_for_as_long_as_it_is_asked() -> None:
     metronome = Metronome(Sharing(WINDOWS["Uniform"], SEVEN, "nested_loop"), Streams(5, 500))
-    # Its rows are done many times over in so many beats.
+    # Its rows are done many times over in these beats.
     speeds = [metronome.speed() for _ in range(100)]
     assert min(speeds) > 0
     assert 0.3 < float(np.median(speeds)) < 3

@@ -1,4 +1,4 @@
-"""Verdicts: made from figures, other ones when figures are other ones, and none where figures are missing."""
+"""Verdicts follow the figures, and are absent where figures are missing."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_every_experiment_is_in_the_table_of_its_paper_and_on_its_page() -> None
 def invalidation(
     *, loops: float = 100.0, flat: float = 1.0, all_buckets: float = 2.0, stale: float = 1.3
 ) -> dict[str, Any]:
-    """Figures as paper 4 has them, unless told otherwise."""
+    """Return figures as in [Kostowski06], with some changed."""
     rows: list[dict[str, Any]] = [
         {
             "figure": "4: rates",
@@ -205,7 +205,7 @@ def test_figures_of_paper_4_are_judged(figure: str, change: dict[str, float]) ->
 
 
 def intervals(*, hash2: float = 4.0, best: float = 2, five: float = 1.5) -> dict[str, Any]:
-    """Figures as paper 3's Figure 4 has them, unless told otherwise: ``best`` is how much longer the best interval of HASH30 is."""
+    """Return figures as in [Golab03, Figure 4]; ``best`` scales the best interval of HASH30."""
     heights = {"NLJ": (1.0, 1), "HASH2": (hash2, 1), "HASH10": (6.0, 1), "HASH30": (7.0, best)}
     rows = [
         {
@@ -224,7 +224,7 @@ def intervals(*, hash2: float = 4.0, best: float = 2, five: float = 1.5) -> dict
             "join": join,
             "interval or buckets": 12,
             "rows/s": rate,
-            "comparisons a row": 1 / rate,
+            "comparisons per row": 1 / rate,
         }
         for join, rate in (("Equal", 1.0), ("5 to slow", five))
     ]

@@ -1,4 +1,4 @@
-"""Workloads: every row in its batch, the same results from every run, and DuckDB's digest, which notices what is wrong."""
+"""Workloads: every row in its batch, equal results from all runs, and a reliable digest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from benchmarks.workload import (
 
 
 def rows(*cells: tuple[int, int]) -> pa.Table:
-    """A stream of times in microseconds and keys."""
+    """Return a stream of times in microseconds and keys."""
     keys, times = [key for _, key in cells], [time for time, _ in cells]
     return pa.table({"k": pa.array(keys, pa.int64()), "ts": pa.array(times, pa.timestamp("us"))})
 
@@ -51,7 +51,10 @@ def test_a_batch_ends_with_its_last_instant_and_only_later_ones_are_timed(small:
 def test_windows_of_both_sides_decide_and_duckdb_agrees_across_its_stretches(
     small: Workload,
 ) -> None:
-    """(A at 0, B at 3), (A at 0, B at 9), (9, 9), (9, 10), (9, 13), (30, 34); not (0, 10), (0, 13), (4, 14)."""
+    """Join (0, 3), (0, 9), (9, 9), (9, 10), (9, 13), (30, 34), times of A and B.
+
+    Not (0, 10), (0, 13) or (4, 14).
+    """
     results = run(small, {}).results
     pairs = list(
         zip(*(results.column(name).cast("int64").to_pylist() for name in ("c1", "c2")), strict=True)

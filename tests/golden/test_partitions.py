@@ -1,7 +1,8 @@
-"""Every golden script through the partitions of the engine on Spark, without Spark: any number of partitions, random micro-batches.
+"""Every golden script through partitions without Spark, with random partitions and batches.
 
-Left out are scripts about what partitions do not do: statements and their errors (``errors_*``, ``settings``) and plans
-(``explain``). Scripts about late rows are fed row by row, since on Spark a row is late by the batches before its own.
+Left out are scripts about what partitions do not do: statements and their errors (``errors_*``,
+``settings``) and plans (``explain``). Scripts about late rows are fed row by row, since on Spark a
+row is late by the batches before its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every golden script, against the definition of correct and against the engine, under every algorithm.
+"""Every golden script, against the oracle and against the engine under every algorithm.
 
 ``MUNTIN_PROFILE=deep`` adds all settings for all scripts;
 the other profiles try them on a few.

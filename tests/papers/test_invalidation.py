@@ -1,4 +1,4 @@
-"""Paper 4 (Kostowski and Claypool): WNL and WHJ, four invalidation strategies, counts against its formulas."""
+"""[Kostowski06]: WNL and WHJ, four invalidation strategies, counts against its formulas."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ ONLY_SCANS = PairCosts(invalidate=0, scan=1, insert=0)
 def run(
     rate_a: int, rate_b: int, seconds: int, **settings: str
 ) -> tuple[dict[str, int], float, pa.Table]:
-    """Counted work, average number of stale rows held (sampled every second once windows are full), results."""
+    """Return counted work, the average number of stale rows held, and results.
+
+    Stale rows are sampled every second once windows are full.
+    """
     return run_sides({"A": Side(rate_a, WINDOW), "B": Side(rate_b, WINDOW)}, seconds, **settings)
 
 
@@ -89,7 +92,7 @@ def test_nested_loops_are_a_hash_join_of_one_bucket() -> None:
 
 @pytest.mark.parametrize("buckets", [1, 10, 100])
 def test_scans_follow_equations_1_and_2(buckets: int) -> None:
-    """Rows scanned a second with full windows: rate A * rate B * (window A + window B) / buckets."""
+    """Scan rate A * rate B * (window A + window B) / buckets rows per second with full windows."""
     sides = {"A": Side(40, WINDOW, buckets), "B": Side(20, WINDOW, buckets)}
     settings = {"join": "nested_loop"} if buckets == 1 else {"buckets": str(buckets)}
     left, right = (side.statistics for side in sides.values())
@@ -129,7 +132,10 @@ def test_invalidation_needs_one_comparison_more_than_it_finds_stale_rows(strateg
 
 
 def test_stale_rows_build_up_as_the_formulas_say() -> None:
-    """In all buckets of B: N * rate B / rate A under probe, N * rate B / (rate A + rate B) under probe and insert."""
+    """Expect N * rate B / rate A stale rows in all buckets of B under probe.
+
+    Under probe and insert it is N * rate B / (rate A + rate B).
+    """
     sides = {"A": Side(4, WINDOW), "B": Side(40, WINDOW)}
     a, b = (side.statistics for side in sides.values())
     held = {

@@ -1,4 +1,4 @@
-"""Paper 5: every worked number of JAQPOT, with the rulings on its slips."""
+"""[Mukherji11]: every worked number of JAQPOT, and our reading where it slips."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ TWO_JOINS = TreeShape.of(((A, B), C))
 FIGURE_2A = PlanModel(
     ONE_JOIN, rates=(500, 700), productivity=(0.005 * 500, 0.001 * 5000), own=(5000, 500)
 )
-# Figures 2.b and 10: selectivities 0.001 and 0.005, states of 5000, 500, 1000 and 200 rows, as the numbers of Table 4 imply. The rate of C
-# is not told; no number of the paper depends on it.
+# Figures 2.b and 10: selectivities 0.001 and 0.005, states of 5000, 500, 1000 and 200 rows, as the
+# numbers of Table 4 imply. The rate of C is not given; no number of the paper depends on it.
 FIGURE_2B = PlanModel.of_selectivities(
     TWO_JOINS, (500, 700, 600), (5000, 500, 1000, 200), (0.001, 0.005)
 )
-# Figure 4: 11 rows of A make 4 results, 11 of B make 5, 10 of C one; each intermediate result makes one.
+# Figure 4: 11 rows of A make 4 results, 11 of B make 5, 10 of C one; each intermediate result makes
+# one.
 FIGURE_4 = PlanModel(
     TWO_JOINS, rates=(inf,) * 3, productivity=(4 / 11, 5 / 11, 0.1, 1.0), own=(0,) * 4
 )
@@ -52,7 +53,7 @@ EVERY_SHAPE = [
 
 
 def form(tree: Nested) -> str:
-    """The same text for trees that differ in which side is left and in the numbers of their leaves only."""
+    """Return the same text for trees that differ only in sides and in numbers of leaves."""
     return "." if isinstance(tree, int) else f"({''.join(sorted(map(form, tree)))})"
 
 
@@ -156,7 +157,10 @@ def test_table_4(policy: str, budgets: tuple[float, ...], middle: float, results
 
 
 def test_table_4_global_hjpr() -> None:
-    """The paper rounds to 13, 130, 27 and 130 rows, which makes 656.5 and 677; the ratio 0.5 : 5 : 1 : 5 is what it divides by."""
+    """Divide by the ratio 0.5 : 5 : 1 : 5.
+
+    [Mukherji11] rounds to 13, 130, 27 and 130 rows, which makes 656.5 and 677.
+    """
     found = allocate("global_hjpr", FIGURE_2B, 300)
     assert found.budgets == pytest.approx([300 * part / 11.5 for part in (0.5, 5, 1, 5)])
     assert found.budgets == pytest.approx((13, 130, 27, 130), abs=1)
@@ -233,8 +237,9 @@ def test_lemma_1_holds_for_every_stream_and_shape_under_jaqpot(leaves: int, form
 
 def test_algorithm_1_adds_grepp_to_what_freshness_takes() -> None:
     model = FIGURE_2B.with_freshness(factor=1.5)
-    # A has 5000 rows at 500 a second, so its freshness of 15 s leaves 5 s for the 200 intermediate results: 40 a second. B has 500 rows at
-    # 700 a second, so 1.5 times that leaves 0.357 s: 560 a second, from 112 of its rows.
+    # A has 5000 rows at 500 a second, so its freshness of 15 s leaves 5 s for the 200 intermediate
+    # results: 40 a second. B has 500 rows at 700 a second, so 1.5 times that leaves 0.357 s: 560 a
+    # second, from 112 of its rows.
     found = allocate("jaqpot", model, 900)
     assert found.infeasible is None
     assert found.for_freshness == pytest.approx(112 + 560, rel=1e-5)
@@ -247,7 +252,8 @@ def test_algorithm_1_adds_grepp_to_what_freshness_takes() -> None:
 def test_states_are_refreshed_faster_where_chance_is_to_make_nothing_stale() -> None:
     model = FIGURE_2B.with_freshness(factor=1.5)
     careful = replace(model, chance=3.0)
-    # 200 intermediate results and three times their root are to have come in the 0.357 s that B's freshness leaves.
+    # 200 intermediate results and three times their root are to have come in the 0.357 s that B's
+    # freshness leaves.
     found = allocate("jaqpot", careful, 900)
     assert found.infeasible is None
     assert found.for_freshness == pytest.approx((112 + 560) * (1 + 3 / 200**0.5), rel=1e-5)
@@ -263,7 +269,8 @@ def test_freshness_that_cannot_be_kept_is_said_with_what_would_do() -> None:
     found = allocate("jaqpot", model, 300)
     assert found.infeasible is not None
     assert found.infeasible.resources == pytest.approx(672, rel=1e-5)
-    # With 300 probes come 250 intermediate results per second: 0.714 s and 0.8 s, instead of 1.071 s.
+    # With 300 probes come 250 intermediate results per second: 0.714 s and 0.8 s, instead of 1.071
+    # s.
     assert found.infeasible.factor == pytest.approx(
         (500 / 700 + 200 / 250) / (1.5 * 500 / 700), rel=1e-5
     )

@@ -1,4 +1,4 @@
-"""Paper 3, sections 4 to 6: what joins do on streams like those of its tables is what the cost models predict, within 10 %."""
+"""[Golab03, sections 4 to 6]: joins do the work that the cost models predict, within 10 %."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_each_table_has_more_than_ten_orders_from_the_best_to_the_worst() -> Non
 
 
 def test_new_rows_of_a_fast_stream_come_first_here_even_at_long_intervals() -> None:
-    """Unlike in the paper's Figure 3(b): a walk ends with the window, so it costs nothing that more is stored."""
+    """Unlike in [Golab03, Figure 3(b)], a walk ends with the window, so extra rows cost nothing."""
     streams = [*[PaperStream(1, 100, 50)] * 3, PaperStream(10, 100, 50)]
     windows, rows = statistics_of(streams), make_streams(streams, 600, 1)
     last = (0, 1, 2, 3)
@@ -79,7 +79,7 @@ def test_new_rows_of_a_fast_stream_come_first_here_even_at_long_intervals() -> N
 
 
 def test_lazy_expiry_keeps_its_interval_inside_a_batch() -> None:
-    """What is stored too long is read by the windows above the new rows; a batch has many intervals here."""
+    """Rows stored too long are read by windows above the new rows; a batch has many intervals."""
     streams = [*[PaperStream(1, 100, 50)] * 3, PaperStream(10, 100, 50)]
     rows = make_streams(streams, 600, 1)
     last = {

@@ -1,4 +1,4 @@
-"""Paper 3, section 5.1: every printed cost of Tables 5, 6 and 7, and what the heuristics find there."""
+"""[Golab03, section 5.1]: every printed cost of Tables 5, 6 and 7, and the heuristics' choices."""
 
 from __future__ import annotations
 
@@ -98,7 +98,8 @@ def test_a_query_takes_the_papers_optimum_or_cheaper_orders_of_its_origins_own(
         f"S{number} [RANGE {stream.window} SECONDS]" for number, stream in enumerate(streams, 1)
     )
     q = engine.query(
-        f"SELECT S1.attr FROM {froms} WHERE S1.attr = S2.attr AND S2.attr = S3.attr AND S3.attr = S4.attr"
+        f"SELECT S1.attr FROM {froms} WHERE S1.attr = S2.attr AND S2.attr = S3.attr AND S3.attr = "
+        "S4.attr"
     )
     order = ", ".join(f"S{digit}" for digit in best)
     assert (

@@ -1,4 +1,4 @@
-"""Paper 3, section 4.2: what it says of its Figures 2 and 3 follows from its cost model, and what does from ours."""
+"""[Golab03, section 4.2]: Figures 2 and 3 against the cost model of the paper and against ours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INTERVALS = [1, 5, 10, 20, 30, 40, 50]
 
 
 def paper_best(windows: list[WindowStatistics], interval: float) -> tuple[float, float, float]:
-    """The cost of the best orders of NAIVE, LAZY and GENERAL LAZY."""
+    """Return the cost of the best orders of NAIVE, LAZY and GENERAL LAZY."""
     naive = min(paper_general_cost([order] * 4, windows, interval) for order in ORDERS)
     lazy = min(paper_general_cost(origin_first(order, 4), windows, interval) for order in ORDERS)
     general = sum(

@@ -1,4 +1,4 @@
-"""Paper 3 (Golab and Ozsu): its worked examples."""
+"""[Golab03]: its worked examples."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ def engine_with(streams: int, **settings: str) -> muntin.Engine:
 def test_table_2_gives_the_correct_results_of_table_3(
     algorithm: str, join: str, order: str
 ) -> None:
-    """All rows come before the first evaluation at 210: rows of S1 that had expired at 205 must not join."""
+    """Feed all rows before the first evaluation at 210: rows of S1 expired at 205 must not join."""
     engine = engine_with(3, algorithm=algorithm, join=join, order=order, reevaluation="210 seconds")
     q = engine.query(
-        "SELECT S1.ts AS t1, S2.ts AS t2, S3.ts AS t3 FROM S1, S2, S3 WHERE S1.attr = S2.attr AND S2.attr = S3.attr WINDOW 100 SECONDS"
+        "SELECT S1.ts AS t1, S2.ts AS t2, S3.ts AS t3 FROM S1, S2, S3 WHERE S1.attr = S2.attr AND "
+        "S2.attr = S3.attr WINDOW 100 SECONDS"
     )
     for stream, times in (("S1", (90, 100)), ("S2", (150, 180)), ("S3", (195, 205))):
         engine.push(stream, [(1, at * SECOND) for at in times])
@@ -41,7 +42,7 @@ def test_table_2_gives_the_correct_results_of_table_3(
 
 
 def seconds_of(q: muntin.StandingQuery, *columns: str) -> list[tuple[int, ...]]:
-    """The polled rows, times in seconds."""
+    """Return the polled rows, times in seconds."""
     rows = q.poll()
     return list(
         zip(
@@ -58,7 +59,10 @@ def test_table_4_orders_the_origin_first_and_the_rest_globally() -> None:
     catalog = Catalog()
     for name in ("S1", "S2", "S3"):
         catalog.add(Stream(name, build_schema(COLUMNS), "ts"))
-    sql = "SELECT S1.attr FROM S1, S2, S3 WHERE S1.attr = S2.attr AND S2.attr = S3.attr WINDOW 100 SECONDS"
+    sql = (
+        "SELECT S1.attr FROM S1, S2, S3 WHERE S1.attr = S2.attr AND S2.attr = S3.attr WINDOW 100 "
+        "SECONDS"
+    )
     plan = plan_join(read_query(sql, "q", catalog), Settings.of(order="S1, S2, S3"))
     assert [[step.source for step in steps] for steps in plan.orders] == [[1, 2], [0, 2], [0, 1]]
 
@@ -69,7 +73,8 @@ def test_naive_compares_more_than_eager_and_hash_less_than_nested_loops() -> Non
         streams = multi_join_streams(1_200, rates=[1, 1, 1], distinct=[20, 20, 20], seed=5)
         engine = engine_with(3, algorithm=algorithm, join=join, order="S1, S2, S3")
         q = engine.query(
-            "SELECT S1.attr FROM S1, S2, S3 WHERE S1.attr = S2.attr AND S2.attr = S3.attr WINDOW 300 SECONDS"
+            "SELECT S1.attr FROM S1, S2, S3 WHERE S1.attr = S2.attr AND S2.attr = S3.attr WINDOW "
+            "300 SECONDS"
         )
         for number, rows in enumerate(streams, 1):
             engine.push(f"S{number}", rows)
@@ -84,7 +89,7 @@ def test_naive_compares_more_than_eager_and_hash_less_than_nested_loops() -> Non
 
 
 def test_count_windows_hold_exactly_their_rows_under_lazy_evaluation() -> None:
-    """COMPUTECOUNTJOIN with the bound of RULINGS: the last N rows, the newest included, as of the new row."""
+    """COMPUTECOUNTJOIN joins with the last N rows as of the new row, the newest included."""
     results = {}
     for algorithm in ("eager", "lazy", "general_lazy", "naive"):
         engine = engine_with(2, algorithm=algorithm, reevaluation="1 hour")

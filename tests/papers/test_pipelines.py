@@ -1,4 +1,4 @@
-"""Worked examples of paper 2."""
+"""[HammadTR]: its worked examples."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALL = pytest.mark.parametrize("strategy", ["input", "probing", "negative", "hybr
 def run(
     query: str, rows: Mapping[str, Sequence[tuple[object, int]]], until: int, strategy: str = "auto"
 ) -> tuple[list[tuple[int, str, object]], muntin.StandingQuery]:
-    """The changes (second, sign, value) of a query with one column over streams of one column."""
+    """Return the changes (second, sign, value) of a query over streams, all with one column."""
     engine = muntin.Engine(pipeline=strategy)
     for name, values in rows.items():
         kind = "varchar" if isinstance(values[0][0], str) else "bigint"
@@ -45,7 +45,10 @@ def run(
 
 @ALL
 def test_figure_1_the_sum_changes_when_tuples_expire(strategy: str) -> None:
-    """Prices 6, 9, 5, 8 give 28; 6 expires: 22; 9 expires: 13; 7 comes: 20. 1, which is not above 4, is in no sum."""
+    """Prices 6, 9, 5, 8 give 28; 6 expires: 22; 9 expires: 13; 7 comes: 20.
+
+    1, which is not above 4, is in no sum.
+    """
     rows = {"S": [(6, 0), (1, 0), (9, 1), (5, 3), (8, 4), (7, 8)]}
     changes, _ = run(
         "SELECT SUM(v) AS total FROM S WHERE v > 4 WINDOW 6 SECONDS", rows, 8, strategy
@@ -70,7 +73,7 @@ def test_figure_1a_triggered_by_input_the_answers_in_between_come_late() -> None
 
 
 def sums_at(strategy: str, seconds: list[int]) -> list[list[int]]:
-    """The sums from 28 on that are released up to each of some seconds, as time passes; 7 comes at 8."""
+    """Return the sums from 28 on that are released by each given second; 7 comes at 8."""
     engine = muntin.Engine(pipeline=strategy)
     engine.stream("S", {"v": "bigint", "ts": "timestamp"})
     q = engine.query(SUM)
@@ -105,9 +108,12 @@ def test_figure_2a_a_tuple_becomes_invalid_when_an_equal_one_comes_on_the_right(
 def test_figures_2b_and_5_distinct_values_stay_while_a_duplicate_is_in_the_window(
     strategy: str,
 ) -> None:
-    """a at 2, 6 and 8, d at 4 and 7, e at 9; window 6: a is there from 2 to 14, d from 4 to 13, e from 9 to 15.
+    """Keep a from 2 to 14, d from 4 to 13, e from 9 to 15.
 
-    The paper sends a replacement at 8 and 10; a changelog need not, since the row that is there stays the same row.
+    Rows are a at 2, 6 and 8, d at 4 and 7, e at 9; the window is 6.
+
+    The paper sends a replacement at 8 and 10; a changelog need not, since the row that is there
+    stays the same row.
     """
     rows = {"S": [("a", 2), ("d", 4), ("a", 6), ("d", 7), ("a", 8), ("e", 9)]}
     changes, _ = run("SELECT DISTINCT v FROM S WINDOW 6 SECONDS", rows, 20, strategy)
@@ -122,7 +128,10 @@ def test_figures_2b_and_5_distinct_values_stay_while_a_duplicate_is_in_the_windo
 
 
 def test_figure_5_a_value_is_sent_again_when_the_duplicate_that_stays_longest_replaces_it() -> None:
-    """Stream S2': a at 2, d at 4; a again at 8 with the tuple of 8, not that of 6; e at 9; d at 10 with the tuple of 7."""
+    """Stream S2': a at 2, d at 4; a at 8 with the tuple of 8, not that of 6; e at 9; d at 10.
+
+    The tuple of d at 10 is that of 7.
+    """
     engine = muntin.Engine()
     engine.stream("S", {"v": "varchar", "ts": "timestamp"})
     query = read_query("SELECT DISTINCT v FROM S WINDOW 6 SECONDS", "q", engine._declared.catalog)

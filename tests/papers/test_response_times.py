@@ -1,4 +1,7 @@
-"""Paper 1, sections 3.1.1 and 3.2.1: average response times at the setting of Figures 2(b) and 3(b), and at the limits."""
+"""[Hammad03, sections 3.1.1 and 3.2.1]: average response times at Figures 2(b) and 3(b).
+
+The limits are checked too.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
-"""Paper 1's worked examples: Figure 2(a), the twelve steps of Figure 3(a), Figure 4; and its equations against the reference schedulers.
+"""[Hammad03]: its worked examples (Figures 2(a), 3(a), 4) and its equations.
 
-Rows are named as in the figures: ``a11`` is the row of stream A with time 11. History has the odd times in A, the even ones in B.
+The reference schedulers are checked against both.
+
+Rows are named as in the figures: ``a11`` is the row of stream A with time 11. History has the odd
+times in A, the even ones in B.
 """
 
 from __future__ import annotations
@@ -13,26 +16,26 @@ import pytest
 
 from muntin.model.settings import Scheduler
 from muntin.planner.paper_costs.response_times import Burst, isolated, lwo, swf
-from muntin.testing.schedules import (
-    Found,
-    Released,
-    Row,
+from muntin.testing.schedule_levels import max_throughput
+from muntin.testing.schedule_trace import (
+    FoundPair,
+    ReleasedPair,
     Scanned,
+    ScheduleRow,
     Setup,
     Trace,
     Viewer,
-    max_throughput,
-    simulate,
 )
+from muntin.testing.schedules import simulate
 
 CIRCLE, STAR = 1, 2
 OTHER = 3
 
 
 def pictured(windows: tuple[int, int, int], key: Callable[[str], int]) -> Setup:
-    """The two streams of the figures up to a11 and b12, which arrives while a11 scans its first window."""
-    rows = [Row(time % 2 == 0, time, key(f"{'ba'[time % 2]}{time}")) for time in range(11)]
-    rows += [Row(0, 11, key("a11"), arrival=0), Row(1, 12, key("b12"), arrival=1)]
+    """Return the figures' streams up to a11 and b12, which arrives during a11's first scan."""
+    rows = [ScheduleRow(time % 2 == 0, time, key(f"{'ba'[time % 2]}{time}")) for time in range(11)]
+    rows += [ScheduleRow(0, 11, key("a11"), arrival=0), ScheduleRow(1, 12, key("b12"), arrival=1)]
     queries = tuple(
         Viewer(f"Q{number}", (length, length)) for number, length in enumerate(windows, 1)
     )
@@ -40,7 +43,7 @@ def pictured(windows: tuple[int, int, int], key: Callable[[str], int]) -> Setup:
 
 
 def symbols(name: str) -> int:
-    """Which rows of Figures 2(a) and 3(a) join."""
+    """Return which rows of Figures 2(a) and 3(a) join."""
     if name in {"a11", "b8", "b4", "b0"}:
         return STAR
     return CIRCLE if name in {"b12", "a9", "a5", "a1"} else OTHER + (name[0] == "b")
@@ -51,12 +54,12 @@ FIGURE_4 = pictured((4, 6, 12), lambda _: STAR)
 
 
 def name(setup: Setup, number: int | None) -> str:
-    """The row as the figures call it."""
+    """Return the row as the figures call it."""
     return "-" if number is None else f"{'ab'[setup.rows[number].stream]}{setup.rows[number].time}"
 
 
 def pair(setup: Setup, outer: int, partner: int) -> str:
-    """A pair as the figures write it, the row of A first."""
+    """Return a pair as the figures write it, the row of A first."""
     return ",".join(
         name(setup, number)
         for number in sorted((outer, partner), key=lambda number: setup.rows[number].stream)
@@ -64,12 +67,12 @@ def pair(setup: Setup, outer: int, partner: int) -> str:
 
 
 def found_and_released(trace: Trace) -> list[str]:
-    """What the join part finds, and what the router then releases to whom, step by step."""
+    """Return what the join finds, and what the router then releases to each query."""
     steps: list[str] = []
     for step in trace.steps:
-        if isinstance(step, Found):
+        if isinstance(step, FoundPair):
             steps.append(pair(trace.setup, step.outer, step.partner))
-        elif isinstance(step, Released):
+        elif isinstance(step, ReleasedPair):
             to = f"{pair(trace.setup, step.outer, step.partner)} > {step.query}"
             steps = [*steps[:-1], f"{steps[-1]} | {to}"] if ">" in steps[-1] else [*steps, to]
     return steps
@@ -83,7 +86,7 @@ def outputs(trace: Trace) -> dict[str, list[str]]:
 
 
 def scans(trace: Trace) -> list[str]:
-    """The schedule: which row scanned which window."""
+    """Return the schedule: which row scanned which window."""
     levels = sorted(query.windows for query in trace.setup.queries)
     return [
         f"{name(trace.setup, outer)}:w{levels.index(windows) + 1}"
@@ -164,7 +167,7 @@ def test_figure_3a_resume_pointers_and_what_the_router_holds() -> None:
 
 
 def test_figure_3a_what_is_kept() -> None:
-    """b0 is outside w3 for b12, but a11 still has to look at it when b12 comes; under LWO it has done so by then."""
+    """Keep b0, which is outside w3 for b12, while a11 still has to scan it; not under LWO."""
     kept = {
         scheduler: simulate(FIGURE_3, scheduler) for scheduler in (Scheduler.LWO, Scheduler.SWF)
     }
@@ -202,7 +205,7 @@ def test_figure_4_the_schedule() -> None:
 
 
 def test_figure_4_early_releases() -> None:
-    """b12 has its pairs of w1 released to Q2 while it scans w1, and to Q3 as soon as a11 has finished w3."""
+    """Release b12's pairs of w1 to Q2 while it scans w1, and to Q3 once a11 has finished w3."""
     setup = FIGURE_4
     trace = simulate(setup, Scheduler.MQT)
     ends = {
@@ -213,12 +216,12 @@ def test_figure_4_early_releases() -> None:
     times = {
         (step.query, pair(setup, step.outer, step.partner)): step.time
         for step in trace.steps
-        if isinstance(step, Released) and name(setup, step.outer) == "b12"
+        if isinstance(step, ReleasedPair) and name(setup, step.outer) == "b12"
     }
     found = {
         pair(setup, step.outer, step.partner): step.time
         for step in trace.steps
-        if isinstance(step, Found)
+        if isinstance(step, FoundPair)
     }
     for early in ("a11,b12", "a9,b12"):
         assert (
@@ -259,9 +262,7 @@ def test_many_queries_on_a_large_window_draw_mqt_to_it_and_swf_not() -> None:
     assert named[Scheduler.SWF] == ["a11:w1", "b12:w1", "a11:w2", "b12:w2", "a11:w3", "b12:w3"]
 
 
-def test_with_slices_a_row_that_arrives_in_the_middle_of_a_scan_comes_first_and_the_scan_goes_on_where_it_was() -> (
-    None
-):
+def test_a_row_that_arrives_between_slices_comes_first_and_the_scan_then_resumes() -> None:
     setup = replace(
         FIGURE_4, rows=(*FIGURE_4.rows[:-1], replace(FIGURE_4.rows[-1], arrival=4))
     )  # a11 looks at the last row but one of w3
@@ -286,9 +287,9 @@ def test_with_slices_a_row_that_arrives_in_the_middle_of_a_scan_comes_first_and_
 
 
 def burst(rows: int, sizes: list[int]) -> Setup:
-    """Rows that arrive at once in A, and as many rows in B as the largest window has, all partners of all."""
-    history = [Row(1, 0, STAR)] * sizes[-1]
-    new = [Row(0, 0, STAR, arrival=0)] * rows
+    """Return rows that arrive at once in A, and a largest window of matching rows in B."""
+    history = [ScheduleRow(1, 0, STAR)] * sizes[-1]
+    new = [ScheduleRow(0, 0, STAR, arrival=0)] * rows
     queries = [Viewer(f"Q{number}", (1, size)) for number, size in enumerate(sizes)]
     return Setup((*history, *new), tuple(queries), counted=(True, True))
 
@@ -306,7 +307,8 @@ def test_simulated_bursts_give_equations_1_and_2(rows: int, sizes: list[int]) ->
         released = under_swf.released(query.name)
         ends = [rows * before + (number + 1) * (sizes[place] - before) for number in range(rows)]
         assert sum(ends) / rows == swf(sizes, expected)[place]
-        # The first row's earlier pairs are out sooner (Figure 3(a), step 2), which equation 2 leaves out.
+        # The first row's earlier pairs are out sooner (Figure 3(a), step 2), which equation 2
+        # leaves out.
         later = [step.time for step in released if step.outer > sizes[-1]]
         assert later == [end for end in ends[1:] for _ in range(sizes[place])]
         assert (

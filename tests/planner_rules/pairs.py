@@ -1,8 +1,9 @@
 """Files of planner rules: pairs of a query and the plan it must get.
 
-A file is about one rule. Lines that begin with ``#`` at the top say it in words; then come the declarations that all its
-pairs share. Every pair begins with ``=== what it shows``; below stands a script with one query, then ``=>``, then the plan
-as ``explain`` draws it, or ``error:`` and the message.
+A file is about one rule. Lines that begin with ``#`` at the top say it in words; then come the
+declarations that all its pairs share. Every pair begins with ``=== what it shows``; below stands a
+script with one query, then ``=>``, then the plan as ``explain`` draws it, or ``error:`` and the
+message.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class RuleFile:
 
 
 def read_rules(text: str) -> RuleFile:
-    """The file from its text."""
+    """Return the file from its text."""
     head, *parts = _TITLE.split(text)
     lines = head.strip().splitlines()
     about = [line for line in lines if line.startswith("#")]
@@ -48,7 +49,7 @@ def read_rules(text: str) -> RuleFile:
 
 
 def write_rules(rules: RuleFile) -> str:
-    """The text of a file."""
+    """Return the text of a file."""
     pairs = [f"=== {pair.title}\n{pair.script}{_ARROW}{pair.plan}".rstrip() for pair in rules.pairs]
     return "\n\n".join([f"{rules.about}\n{rules.declarations}", *pairs]) + "\n"
 

@@ -1,8 +1,10 @@
-"""Every pair of the files beside this one: the query gets the plan that is written there, and run by it gives what the oracle says.
+"""Every query pair of the files in this folder gets the plan written there.
 
-``MUNTIN_COMPLETE=1`` writes the plans that come out into the files instead of comparing them, each only after its results
-were found right; an error is written only where one stands, so write ``error:`` below ``=>`` of a new pair that must be
-refused.
+The plan is run, and its results are compared with the oracle.
+
+``MUNTIN_COMPLETE=1`` writes the plans that come out into the files instead of comparing them, each
+only after its results were found right; an error is written only where one stands, so write
+``error:`` below ``=>`` of a new pair that must be refused.
 """
 
 from __future__ import annotations
@@ -83,7 +85,7 @@ def run_against_oracle(
 
 
 def plan_and_run(declarations: str, script: str, seed: int) -> tuple[str, int]:
-    """The plan, or the error, and how many results came out; the run is compared with the oracle."""
+    """Return the plan or the error, and the number of results, compared with the oracle."""
     random = np.random.default_rng(seed)
     engine = muntin.Engine()
     stored = random_rows(pa.schema({"k": pa.int32(), "w": pa.int32()}), 6, random)
@@ -126,10 +128,12 @@ def test_a_file_says_its_rule_and_is_written_as_completion_would_write_it(path: 
 def test_completion_writes_one_plan_and_leaves_the_rest(tmp_path: Path) -> None:
     path = tmp_path / "rule.txt"
     path.write_text(
-        "# about\nCREATE x;\n\n=== one\nSELECT 1;\n=>\nold\n├─ plan\n\n=== two\nSELECT 2;\n=>\nstays\n",
+        "# about\nCREATE x;\n\n=== one\nSELECT 1;\n=>\nold\n├─ plan\n\n=== two\nSELECT "
+        "2;\n=>\nstays\n",
         encoding="utf-8",
     )
     write_plan(path, "one", "new\n└─ plan")
     assert path.read_text(encoding="utf-8") == (
-        "# about\nCREATE x;\n\n=== one\nSELECT 1;\n=>\nnew\n└─ plan\n\n=== two\nSELECT 2;\n=>\nstays\n"
+        "# about\nCREATE x;\n\n=== one\nSELECT 1;\n=>\nnew\n└─ plan\n\n=== two\nSELECT "
+        "2;\n=>\nstays\n"
     )

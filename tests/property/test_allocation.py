@@ -1,4 +1,7 @@
-"""Policies on random plans: bounds that all keep, and distances from the optimum that linear programming finds."""
+"""Policies on random plans: bounds that hold for all, and distance from the optimum.
+
+Linear programming finds the optimum.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def random_tree(random: np.random.Generator, leaves: Sequence[int]) -> Nested:
 
 
 def random_model(random: np.random.Generator, streams: int | None = None) -> PlanModel:
-    """Any shape up to eight streams; productivities from next to nothing to a hundred, some of them nothing."""
+    """Draw any shape up to eight streams, with productivities from zero to a hundred."""
     leaves = streams or int(random.integers(2, 9))
     shape = TreeShape.of(random_tree(random, [int(leaf) for leaf in random.permutation(leaves)]))
     productivity = 10.0 ** random.uniform(-2, 2, shape.count) * (random.random(shape.count) > 0.05)
@@ -76,7 +79,10 @@ def test_with_saturation_resources_paths_make_everything() -> None:
 
 
 def test_the_greedy_cover_is_near_the_exact_one() -> None:
-    """GH-WMSCP against linear programming, with any rates that paths can bring: at most 20 % more (the paper: 19), 11 on average."""
+    """GH-WMSCP needs at most 20 % more than linear programming, 11 % on average, for any rates.
+
+    [Mukherji11] finds 19 %.
+    """
     random = np.random.default_rng(4)
     ratios = []
     for _ in range(1_000):
@@ -98,7 +104,8 @@ def test_the_greedy_cover_is_near_the_exact_one() -> None:
         cost = sum(rows * each for rows, each in zip(sent, model.path_costs, strict=True))
         ratios.append(cost / exact_cover(model, refresh))
     print(  # noqa: T201
-        f"greedy over exact cover: mean {np.mean(ratios):.4f}, most {max(ratios):.4f} of {len(ratios)} plans"
+        f"greedy over exact cover: mean {np.mean(ratios):.4f}, most {max(ratios):.4f} of "
+        f"{len(ratios)} plans"
     )
     assert min(ratios) > 1 - 1e-6
     assert max(ratios) <= 1.2

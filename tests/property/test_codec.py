@@ -1,4 +1,4 @@
-"""What a checkpoint keeps comes back as it was: random programs, shares with their notes, and entries of last stages."""
+"""Checkpoint entries survive a round trip: programs, partition batches, global stages."""
 
 from __future__ import annotations
 
@@ -28,10 +28,23 @@ from muntin.spark.partition.retained_batches import RetainedBatch
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 TEXTS = st.text(max_size=8)
-TYPES = st.sampled_from([
-    pa.int8(), pa.int64(), pa.float64(), pa.string(), pa.binary(), pa.bool_(), pa.date32(), pa.timestamp("us"), pa.timestamp("ns", "UTC"),
-    pa.decimal128(38, 9), pa.list_(pa.int32()), pa.struct([("a", pa.int64()), ("b", pa.string())]), pa.map_(pa.string(), pa.int64()),
-])  # fmt: skip
+TYPES = st.sampled_from(
+    [
+        pa.int8(),
+        pa.int64(),
+        pa.float64(),
+        pa.string(),
+        pa.binary(),
+        pa.bool_(),
+        pa.date32(),
+        pa.timestamp("us"),
+        pa.timestamp("ns", "UTC"),
+        pa.decimal128(38, 9),
+        pa.list_(pa.int32()),
+        pa.struct([("a", pa.int64()), ("b", pa.string())]),
+        pa.map_(pa.string(), pa.int64()),
+    ]
+)
 
 
 @st.composite
@@ -123,7 +136,7 @@ ENTRIES = st.builds(
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two values are equal, arrays and NaN included."""
+    """Return whether two values are equal, arrays and NaN included."""
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return one.dtype == other.dtype and np.array_equal(
             one, other, equal_nan=one.dtype.kind == "f"
@@ -214,7 +227,7 @@ def test_fields_with_defaults_may_be_added_and_unknown_ones_are_refused() -> Non
     early = encode(Early(1, np.zeros((2, 3))), "test")
     later = decode(early, "test", Later, "it")
     assert (later.a, later.added, later.counts.shape) == (1, None, (2, 3))
-    later.counts[0, 0] = 1  # a copy of its own
+    later.counts[0, 0] = 1  # a separate copy
     with pytest.raises(CheckpointError, match="it is damaged"):
         decode(encode(later, "test"), "test", Early, "it")
     with pytest.raises(CheckpointError, match="it is damaged"):

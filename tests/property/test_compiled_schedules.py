@@ -1,4 +1,4 @@
-"""The compiled schedulers do what the reference does, step by step: the same scans, the same releases at the same moments."""
+"""The compiled schedulers equal the reference step by step: same scans, releases and moments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from muntin.schedule.levels import Levels
 from muntin.sql.streams import make_stream
 from muntin.state.batch import Batch
 from muntin.testing import simulated_join as clock_of
-from muntin.testing.schedules import Released, Row, Scanned, Setup, Viewer, simulate
+from muntin.testing.schedule_trace import ReleasedPair, Scanned, ScheduleRow, Setup, Viewer
+from muntin.testing.schedules import simulate
 from muntin.testing.simulated_join import SimulatedJoin, SimulatedTactic
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
@@ -35,7 +36,10 @@ ROOM = 1 << 14
 
 @dataclass(frozen=True)
 class Seen:
-    """What happened: scans as (begin, end, outer, level, candidates, finished), releases as (moment, level, outer, partner)."""
+    """Observed scans (begin, end, outer, level, candidates, finished) and releases.
+
+    A release is (moment, level, outer, partner).
+    """
 
     scans: Sequence[tuple[int, ...]]
     releases: Sequence[tuple[int, ...]]
@@ -52,7 +56,7 @@ def levels_of(setup: Setup) -> Levels:
 
 
 def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> SimulatedTactic:
-    """The operator of a setup, empty."""
+    """Return the operator of a setup, empty."""
     declared = Declarations()
     declared.set("join", "nested_loop" if setup.buckets is None else "hash")
     if setup.buckets is not None:
@@ -71,7 +75,8 @@ def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> SimulatedTactic:
         levels, sizes=tuple((first * units[0], second * units[1]) for first, second in levels.sizes)
     )
     if units[0] != units[1]:
-        # Seconds are microseconds there: a row of the one is then worth as much as in the reference.
+        # Seconds are microseconds there: a row of the one is then worth as much as in the
+        # reference.
         scaled = replace(
             scaled, weights=(levels.weights[0] * units[1], levels.weights[1] * units[0])
         )
@@ -86,8 +91,8 @@ def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> SimulatedTactic:
     return join.simulated
 
 
-def positions_of(rows: tuple[Row, ...]) -> list[int]:
-    """The place of each row in its own stream."""
+def positions_of(rows: tuple[ScheduleRow, ...]) -> list[int]:
+    """Return the place of each row in its own stream."""
     counts = [0, 0]
     places = []
     for row in rows:
@@ -96,8 +101,10 @@ def positions_of(rows: tuple[Row, ...]) -> list[int]:
     return places
 
 
-def events_of(join: SimulatedTactic, rows: tuple[Row, ...], first: int, last: int) -> Events:
-    """Rows ``first`` to ``last - 1`` as events, in their order whatever their times."""
+def events_of(
+    join: SimulatedTactic, rows: tuple[ScheduleRow, ...], first: int, last: int
+) -> Events:
+    """Return rows ``first`` to ``last - 1`` as events, in their order whatever their times."""
     places = positions_of(rows)
     chosen = [
         [number for number in range(first, last) if rows[number].stream == stream]
@@ -186,7 +193,7 @@ def expected(setup: Setup, scheduler: Scheduler) -> Seen:
     level_of = {query.name: windows.index(query.windows) for query in setup.queries}
     releases: dict[tuple[int, ...], None] = {}
     for step in trace.steps:
-        if isinstance(step, Released):
+        if isinstance(step, ReleasedPair):
             releases[int(step.time), level_of[step.query], step.outer, step.partner] = None
     scans = [
         (
@@ -225,7 +232,7 @@ def setups(draw: st.DrawFn) -> Setup:
     rows, time, clock = [], 0, 0
     for number, (stream, gap, key, wait) in enumerate(drawn):
         time, clock = time + gap, clock + wait
-        rows.append(Row(stream, time, key, None if number < history else clock))
+        rows.append(ScheduleRow(stream, time, key, None if number < history else clock))
     counted = draw(st.sampled_from([(False, False), (True, True), (True, False)]))
     return Setup(
         tuple(rows),
@@ -268,7 +275,7 @@ def test_every_scan_and_release_is_that_of_the_reference(
 @pytest.mark.parametrize("checks", ["A.k <= B.k", "A.k = B.k AND A.k + 1 > B.k"])
 def test_any_condition_can_be_scheduled(scheduler: Scheduler, checks: str) -> None:
     rows = tuple(
-        Row(number % 2, number, number % 3, arrival=None if number < 9 else number // 4)
+        ScheduleRow(number % 2, number, number % 3, arrival=None if number < 9 else number // 4)
         for number in range(40)
     )
     queries = tuple(Viewer(f"q{size}", (size, size)) for size in (2, 5, 11))
@@ -279,9 +286,16 @@ def test_any_condition_can_be_scheduled(scheduler: Scheduler, checks: str) -> No
             (outer, partner)
             for outer in range(9, 40)
             for partner in reversed(range(outer))
-            if rows[partner].stream != rows[outer].stream and outer - partner < size
-            and holds(checks, *(rows[number].key or 0 for number in sorted((outer, partner), key=lambda number: rows[number].stream)))
-        ]  # fmt: skip
+            if rows[partner].stream != rows[outer].stream
+            and outer - partner < size
+            and holds(
+                checks,
+                *(
+                    rows[number].key or 0
+                    for number in sorted((outer, partner), key=lambda number: rows[number].stream)
+                ),
+            )
+        ]
         assert [each[2:] for each in in_order(seen.releases, level)] == pairs
 
 

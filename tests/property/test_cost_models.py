@@ -1,4 +1,4 @@
-"""No statistic, however absurd, makes a cost model crash, divide by nothing, or answer with something that is not a number."""
+"""No statistic makes a cost model crash, divide by zero, or return something not a number."""
 
 from __future__ import annotations
 

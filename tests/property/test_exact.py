@@ -1,4 +1,4 @@
-"""The engine equals the oracle, on random queries and rows, however they come and however the join is run."""
+"""The engine equals the oracle on random queries and rows, for all batches and join settings."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ def replayable(case: Case, query: Query) -> Iterator[None]:
 
 @st.composite
 def orders_of(draw: st.DrawFn, query: Query, algorithm: str) -> str:
-    """No order, one for all origins, or one for each; the origin anywhere where the algorithm allows it."""
+    """Draw no order, one for all origins, or one for each.
+
+    The origin stands anywhere if the algorithm allows it.
+    """
     aliases = [source.alias for source in query.sources]
     kind = draw(st.sampled_from(["", "global", "each"]))
     if kind == "global":
@@ -96,7 +99,7 @@ def expected(case: Case, query: Query, until: int) -> pa.Table:
 
 
 def check(case: Case, query: Query, got: pa.Table, until: int) -> None:
-    """Inserts equal the oracle's in content and order; changes as a multiset, in the order of time."""
+    """Compare inserts with the oracle's in content and order; changes as a multiset in order."""
     if query.emit is Emit.INSERTS:
         assert_same_sequence(expected(case, query, until), got)
     else:

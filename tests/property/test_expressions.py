@@ -40,10 +40,10 @@ _ROW = st.fixed_dictionaries(
 
 
 def _allowed(tree: Tree, rows: pa.Table) -> list[set[str]]:
-    """Return what an expression may be for each row, by the reference.
+    """Return the values that an expression may have for each row, by the reference.
 
-    DuckDB moves constants of comparisons to the other side (``i + 1 > 3`` is ``i > 2``), so a row on
-    which an operator fails has a value if DuckDB has one for the row alone.
+    DuckDB moves constants of comparisons to the other side (``i + 1 > 3`` is ``i > 2``), so a row
+    on which an operator fails has a value if DuckDB has one for the row alone.
     """
     allowed = []
     for place, outcome in enumerate(tree.values(rows)):

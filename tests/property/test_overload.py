@@ -1,4 +1,4 @@
-"""Limited joins: without a limit they are exact; with one they give some of the exact results, the same ones however rows are cut."""
+"""Limited joins: exact without a limit; with one, a subset that does not depend on batches."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def rows_of(table: pa.Table) -> list[Row]:
 
 
 def is_part(part: list[Row], whole: list[Row]) -> bool:
-    """Whether a list is another with some rows left out."""
+    """Return whether a list is another with some rows left out."""
     rest = iter(whole)
     return all(any(row == other for other in rest) for row in part)
 

@@ -1,4 +1,4 @@
-"""Partitions give what one engine gives: any number of them, any cut into micro-batches and tasks, any restart."""
+"""Partitions equal one engine, for any number, micro-batches, tasks and restarts."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_partitions_give_the_oracles_results(
 
 @st.composite
 def disordered(draw: st.DrawFn) -> tuple[Case, dict[int, int]]:
-    """Cases whose rows come in any order, so that some are late, in many batches; and moments told after some batches."""
+    """Draw cases with rows in any order, some late, in many batches, and advances of time."""
     case = draw(cases(Shape(sources=3)))
     events = tuple(draw(st.permutations(case.events))) if draw(st.booleans()) else case.events
     cuts = draw(st.sets(st.integers(0, len(events)), max_size=len(events)))
@@ -135,7 +135,10 @@ def test_a_partition_built_again_goes_on_as_if_it_had_never_ended(
 def test_snapshots_of_partitioned_windows_change_nothing_and_bound_what_is_kept(
     drawn: tuple[Case, dict[int, int]], restarts: set[int], few: int
 ) -> None:
-    """Snapshots come after every share, or after some, and logs are trimmed at once; else both happen only with many rows."""
+    """Take snapshots after every partition batch, or some, and trim logs at once.
+
+    Without that, both need many rows.
+    """
     case, moments = drawn
     note(case.script(read_query(case.query, "q", case.catalog())))
     program = program_of(case, 1)
@@ -159,7 +162,7 @@ def test_snapshots_of_partitioned_windows_change_nothing_and_bound_what_is_kept(
 
 
 def told(outputs: list[Output]) -> list[tuple[str, str, list[str]]]:
-    """What outputs say, rows in any order."""
+    """Return what outputs say, rows in any order."""
     return [
         (output.kind, output.name, sorted(map(str, rows_of(output.table)))) for output in outputs
     ]

@@ -1,4 +1,7 @@
-"""Whatever the strategy, changes above joins are those of the oracle and of every other strategy; Input Triggered gives them late."""
+"""Under every strategy, changes above joins are those of the oracle.
+
+Input Triggered only delays them.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ Runs = dict[str, tuple[muntin.Engine, muntin.StandingQuery]]
 
 
 def bound(case: Case) -> Query:
-    """The query of a case; what is refused is left out."""
+    """Return the query of a case; what is refused is left out."""
     try:
         query = read_query(case.query, "q", case.catalog())
     except SqlError:

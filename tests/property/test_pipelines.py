@@ -1,4 +1,4 @@
-"""Queries above joins equal the oracle at every instant, on random queries and rows, however they come."""
+"""Queries above joins equal the oracle at every instant, on random queries, rows and batches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ SECOND = 1_000_000
 
 
 def bound(case: Case) -> Query:
-    """The query of a case; what is refused is left out: keys that a select list hides, types that do not go together."""
+    """Return the query of a case, or reject it if it does not bind.
+
+    Reasons are keys that a select list hides, and incompatible types.
+    """
     try:
         query = read_query(case.query, "q", case.catalog())
     except SqlError as error:
@@ -121,7 +124,10 @@ def test_answers_are_right_at_every_instant_on_the_way(case: Case, data: st.Data
 
 @given(pipeline_cases(Shape(events=14, every=False), PipelineShape(depth=1, spreads=True)))
 def test_spreads_are_near_the_oracle_at_every_instant(case: Case) -> None:
-    """DuckDB rounds variances at every row; Muntin once. So they are compared to nine digits, at every instant at which rows come or go."""
+    """Compare to nine digits: DuckDB rounds variances at every row, Muntin once.
+
+    The comparison covers every instant at which rows come or expire.
+    """
     query = bound(case)
     assume(query.emit is Emit.CHANGES)
     with told(case):
@@ -144,7 +150,10 @@ def test_spreads_are_near_the_oracle_at_every_instant(case: Case) -> None:
     st.integers(0, 15),
 )
 def test_the_answer_is_that_of_the_users_own_text(case: Case, second: int) -> None:
-    """Nothing of Muntin's reading of the query is in what is expected here: DuckDB gets the text and the rows of the last 5 seconds."""
+    """Give DuckDB the query's text and the rows of the last 5 seconds.
+
+    The expectation does not depend on Muntin's reading of the query.
+    """
     bound(case)
     text = case.query.partition(" WINDOW ")[0]
     at = second * SECOND

@@ -1,4 +1,4 @@
-"""Pipelines on partitions give what one engine in process gives: any number of partitions, any cut into micro-batches, any restart."""
+"""Views on partitions equal one engine in process, for any partitions, batches and restarts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SECOND = 1_000_000
 
 
 class Run:
-    """The partitions of a case and the last stages above them, all of which can be built again before any batch."""
+    """The partitions of a case and the global stages above them; all can be rebuilt."""
 
     def __init__(self, case: Case, partitions: int, folder: Path) -> None:
         streams = tuple(
@@ -66,7 +66,10 @@ class Run:
         self._stages = GlobalStages(self._folder, DUCK)
 
     def apply(self, shares: Sequence[PartitionBatch], *, twice: bool) -> pa.Table:
-        """The results of a batch; ``twice``: the driver fails before the batch is complete, and it is done again."""
+        """Return the results of a batch.
+
+        With ``twice`` the driver fails before the batch is complete, and it is repeated.
+        """
         outputs: list[Output] = []
         for partition, share, store in zip(self._partitions, shares, self._stores, strict=True):
             applied = partition.apply(share)
@@ -87,7 +90,7 @@ def tables_of(outputs: Sequence[Output], kind: str, name: str) -> list[pa.Table]
 
 
 def shares(case: Case, program: Deployment, until: int) -> Iterator[list[PartitionBatch]]:
-    """For every micro-batch the share of each partition; then time moves on, to the end and beyond."""
+    """Yield the partition batches of every micro-batch, then advance time past the end."""
     packers = {stream.name: Packer(program, stream.name) for stream in program.streams}
     pieces = [*case.micro_batches(), {}, {}]
     for batch, (piece, moment) in enumerate(
@@ -103,7 +106,7 @@ def shares(case: Case, program: Deployment, until: int) -> Iterator[list[Partiti
 
 
 def bound(case: Case) -> Query:
-    """The query of a case; what is refused is left out."""
+    """Return the query of a case; what is refused is left out."""
     try:
         query = read_query(case.query, "q", case.catalog())
     except SqlError:
@@ -131,7 +134,8 @@ def on_partitions(case: Case, partitions: int, until: int, events: dict[int, str
     with tempfile.TemporaryDirectory() as folder:
         run = Run(case, partitions, Path(folder))
         note(
-            f"{case.query}\n{[part.name for part in run.placed[0].parts]}\n{run.placed[0].distribution.routes}\n{run.placed[0].distribution.last}"
+            f"{case.query}\n{[part.name for part in run.placed[0].parts]}\n"
+            f"{run.placed[0].distribution.routes}\n{run.placed[0].distribution.last}"
         )
         note(
             "\n".join(
@@ -160,7 +164,7 @@ EVENTS = st.dictionaries(st.integers(0, 7), st.sampled_from(["again", "twice"]),
 def test_results_are_those_of_one_engine_and_of_the_oracle(
     case: Case, partitions: int, beyond: int, events: dict[int, str], few: int
 ) -> None:
-    """What is kept is replaced by what is left of it after every batch, after some, or never; see ``few``."""
+    """Compact the log after every batch, after some, or never; see ``few``."""
     query = bound(case)
     until = case.end + beyond * SECOND
     with (

@@ -1,4 +1,7 @@
-"""Queries that come and go: partitions give what one engine gives, however the new query is spread and whatever its windows."""
+"""Queries added and dropped on partitions give the results of one engine.
+
+The new query may have any partitioning and windows.
+"""
 
 from __future__ import annotations
 
@@ -36,20 +39,24 @@ ABOVE = [
     "SELECT A.k AS x, COUNT(*) AS y {} GROUP BY A.k",
     "SELECT COUNT(*) AS x, SUM(B.v) AS y {}",
     "SELECT DISTINCT A.j AS x, B.k AS y {}",
-    "SELECT y AS x, COUNT(*) AS y FROM (SELECT A.k AS x, MIN(B.v) AS y {} GROUP BY A.k) c GROUP BY y",
+    (
+        "SELECT y AS x, COUNT(*) AS y FROM (SELECT A.k AS x, MIN(B.v) AS y {} GROUP BY A.k) c "
+        "GROUP BY "
+        "y"
+    ),
     "SELECT A.k AS x, A.j AS y {} EXCEPT SELECT B.k AS x, B.j AS y FROM B [RANGE 3 SECONDS]",
 ]
 
 
 def query_of(form: str, source: str) -> str:
-    """A select over a source, with the clause of its window at the end."""
+    """Return a select over a source, with the clause of its window at the end."""
     start, window, width = source.partition(" WINDOW")
     return form.format(f"FROM {start}") + window + width
 
 
 @dataclass(frozen=True)
 class Story:
-    """What happens: a row of a stream at a second, a query that is added, one that is dropped (by its number)."""
+    """A sequence of events: a row at a second, an added query, a dropped one (by number)."""
 
     events: tuple[tuple[str, tuple[int, int] | str | int], ...]
 

@@ -1,4 +1,4 @@
-"""Queries over different streams, some of them silent: each gets exactly what it gets in an engine that has only this query."""
+"""Queries over different streams, some idle, get exactly what each gets in a separate engine."""
 
 from __future__ import annotations
 
@@ -24,31 +24,46 @@ INSERTS = [
     "SELECT {0}.v FROM {0} WINDOW {w} SECONDS",
     "SELECT {0}.v, {1}.v AS w FROM {0}, {1} WHERE {0}.k = {1}.k WINDOW {w} SECONDS",
     "SELECT {0}.v, {1}.v AS w FROM {0} [ROWS {w}], {1} [RANGE 4 SECONDS] WHERE {0}.k = {1}.k",
-    "SELECT {0}.v, {1}.v AS w, {2}.v AS x FROM {0}, {1}, {2} WHERE {0}.k = {1}.k AND {1}.k = {2}.k WINDOW {w} SECONDS",
+    (
+        "SELECT {0}.v, {1}.v AS w, {2}.v AS x FROM {0}, {1}, {2} WHERE {0}.k = {1}.k AND {1}.k = "
+        "{2}.k "
+        "WINDOW {w} SECONDS"
+    ),
     "SELECT a.v, b.v AS w FROM {0} AS a, {0} AS b WHERE a.k = b.k WINDOW {w} SECONDS",
     "SELECT {0}.v, {1}.v AS w FROM {0} [PARTITION BY k ROWS 2], {1} [ROWS {w}] WHERE {0}.k = {1}.k",
 ]
 CHANGES = [
     "SELECT {0}.v, {1}.v AS w FROM {0}, {1} WHERE {0}.k = {1}.k WINDOW {w} SECONDS EMIT CHANGES",
     "SELECT {0}.v FROM {0} WINDOW {w} SECONDS EVERY 2 SECONDS EMIT CHANGES",
-    "SELECT {0}.k, COUNT(*) AS n FROM {0}, {1} WHERE {0}.k = {1}.k GROUP BY {0}.k WINDOW {w} SECONDS",
+    (
+        "SELECT {0}.k, COUNT(*) AS n FROM {0}, {1} WHERE {0}.k = {1}.k GROUP BY {0}.k WINDOW {w} "
+        "SECONDS"
+    ),
     "SELECT k FROM {0} EXCEPT SELECT k FROM {1} WINDOW {w} SECONDS",
-    "SELECT DISTINCT k FROM {0} UNION ALL SELECT k FROM {1} EXCEPT SELECT k FROM {2} WINDOW {w} SECONDS",
+    (
+        "SELECT DISTINCT k FROM {0} UNION ALL SELECT k FROM {1} EXCEPT SELECT k FROM {2} WINDOW "
+        "{w} "
+        "SECONDS"
+    ),
     "SELECT COUNT(*) AS n FROM {0} WINDOW {w} SECONDS",
-    "SELECT COUNT(*) AS n, SUM({1}.v) AS s FROM {0}, {1} WHERE {0}.k = {1}.k WINDOW {w} SECONDS EVERY 3 SECONDS EMIT SNAPSHOT",
+    (
+        "SELECT COUNT(*) AS n, SUM({1}.v) AS s FROM {0}, {1} WHERE {0}.k = {1}.k WINDOW {w} "
+        "SECONDS "
+        "EVERY 3 SECONDS EMIT SNAPSHOT"
+    ),
 ]
 
 
 @dataclass(frozen=True)
 class Story:
-    """Queries, the slack of each stream in seconds, and what happens: rows of a stream (key, second), or time that moves on."""
+    """Queries, slack per stream in seconds, and events: rows (key, second) or advances of time."""
 
     queries: tuple[str, ...]
     slack: tuple[int, ...]
     events: tuple[tuple[str, tuple[tuple[int, int], ...] | int], ...]
 
     def engine(self, *queries: int) -> muntin.Engine:
-        """An engine with some of the queries."""
+        """Return an engine with some of the queries."""
         engine = muntin.Engine()
         for name, slack in zip(NAMES, self.slack, strict=True):
             engine.stream(name, COLUMNS, time="ts", slack=f"{slack} seconds")
@@ -57,7 +72,7 @@ class Story:
         return engine
 
     def reads(self, stream: str) -> list[int]:
-        """The queries that read a stream."""
+        """Return the queries that read a stream."""
         return [
             number for number, sql in enumerate(self.queries) if re.search(rf"\b{stream}\b", sql)
         ]
@@ -121,7 +136,7 @@ def note_story(story: Story) -> None:
 
 
 def assert_late(story: Story, together: muntin.Engine, alone: list[muntin.Engine]) -> None:
-    """A late row is kept once, if it is late for any query that reads its stream; each query counts those late for it."""
+    """Check that a late row is kept once, and counted by each query that it is late for."""
     for stream in NAMES:
         readers = story.reads(stream) or [0]
         expected = {row for number in readers for row in rows_of(alone[number].late(stream))}

@@ -1,4 +1,4 @@
-"""What a partition releases before a share is done stands in the same places whether it was just built again or not."""
+"""Early releases of a partition keep their places, whether or not it was just rebuilt."""
 
 from __future__ import annotations
 

@@ -18,7 +18,10 @@ from muntin.testing.generators import multi_join_streams
 from muntin.testing.strategies import Shape, cases
 
 SECOND = 1_000_000
-THREE = "SELECT a.k AS k0, a.ts AS t0, b.ts AS t1, c.ts AS t2 FROM A a, {b} b, {c} c WHERE a.k = b.k AND b.k = c.k WINDOW {window} SECONDS"
+THREE = (
+    "SELECT a.k AS k0, a.ts AS t0, b.ts AS t1, c.ts AS t2 FROM A a, {b} b, {c} c WHERE a.k = b.k "
+    "AND b.k = c.k WINDOW {window} SECONDS"
+)
 
 
 @given(cases(Shape(emits=("",), every=False, tables=False)), st.integers(1, 9))

@@ -1,4 +1,7 @@
-"""Whatever the streams, windows, queries and arrivals: under each scheduler every query gets what it gets alone, in that order."""
+"""Under each scheduler every query gets its own results in its own order, for any input.
+
+Streams, windows, queries and arrivals are random.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muntin.model.settings import Scheduler
-from muntin.testing.schedules import (
-    Change,
-    Found,
-    Released,
-    Row,
+from muntin.testing.schedule_trace import (
+    FoundPair,
+    ReleasedPair,
     Scanned,
+    ScheduleRow,
     Setup,
     Viewer,
-    alone,
-    simulate,
+    ViewerChange,
 )
+from muntin.testing.schedules import alone, simulate
 
 LENGTHS = st.integers(1, 8)
 WINDOWS = st.one_of(LENGTHS.map(lambda length: (length, length)), st.tuples(LENGTHS, LENGTHS))
@@ -24,7 +26,7 @@ SCHEDULERS = st.sampled_from(list(Scheduler))
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> tuple[Row, ...]:
+def streams(draw: st.DrawFn) -> tuple[ScheduleRow, ...]:
     drawn = draw(
         st.lists(
             st.tuples(
@@ -40,7 +42,7 @@ def streams(draw: st.DrawFn) -> tuple[Row, ...]:
     rows, time, clock = [], 0, 0
     for number, (stream, gap, key, wait) in enumerate(drawn):
         time, clock = time + gap, clock + wait
-        rows.append(Row(stream, time, key, None if number < history else clock))
+        rows.append(ScheduleRow(stream, time, key, None if number < history else clock))
     return tuple(rows)
 
 
@@ -52,15 +54,17 @@ def setups(draw: st.DrawFn, *, changing: bool) -> Setup:
         for number in range(draw(st.integers(0 if changing else 1, 4)))
     )
     first = Setup(rows, queries).first
-    changes: list[Change] = []
+    changes: list[ViewerChange] = []
     present = [query.name for query in queries]
     places = draw(st.lists(st.integers(first, len(rows)), max_size=5)) if changing else []
     for number, before in enumerate(sorted(places)):
         if draw(st.booleans()) and present:
-            changes.append(Change(before, drop=present.pop(draw(st.integers(0, len(present) - 1)))))
+            changes.append(
+                ViewerChange(before, drop=present.pop(draw(st.integers(0, len(present) - 1))))
+            )
         else:
             present.append(f"later{number}")
-            changes.append(Change(before, add=Viewer(present[-1], draw(WINDOWS))))
+            changes.append(ViewerChange(before, add=Viewer(present[-1], draw(WINDOWS))))
     return Setup(
         rows,
         queries,
@@ -106,10 +110,10 @@ def test_time_goes_forward_and_nothing_is_released_before_it_is_found(
     times = [step.time for step in trace.steps]
     assert times == sorted(times)
     found = {
-        (step.outer, step.partner): step.time for step in trace.steps if isinstance(step, Found)
+        (step.outer, step.partner): step.time for step in trace.steps if isinstance(step, FoundPair)
     }
     for step in trace.steps:
-        if isinstance(step, Released):
+        if isinstance(step, ReleasedPair):
             assert found[step.outer, step.partner] <= step.time
             arrival = setup.rows[step.outer].arrival
             assert arrival is not None
@@ -122,7 +126,7 @@ def test_the_work_is_the_same_under_every_scheduler_and_only_its_order_differs(
 ) -> None:
     traces = [simulate(setup, scheduler) for scheduler in Scheduler]
     pairs = [
-        sorted((step.outer, step.partner) for step in trace.steps if isinstance(step, Found))
+        sorted((step.outer, step.partner) for step in trace.steps if isinstance(step, FoundPair))
         for trace in traces
     ]
     assert pairs[0] == pairs[1] == pairs[2]
@@ -136,7 +140,7 @@ def test_the_work_is_the_same_under_every_scheduler_and_only_its_order_differs(
 
 @given(setups(changing=False))
 def test_swf_scans_no_window_while_a_row_waits_for_a_smaller_one(setup: Setup) -> None:
-    """Told from outside: of two rows that both have arrived, the one with fewer levels behind it is served first."""
+    """Serve, of two arrived rows, the one with fewer completed levels, as observed from outside."""
     levels = sorted(
         {query.windows for query in setup.queries}, key=lambda windows: (sum(windows), windows)
     )

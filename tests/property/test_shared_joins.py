@@ -1,4 +1,4 @@
-"""Queries that share a join get what each gets by itself, in the same order, also while queries come and go."""
+"""Queries that share a join get the results of separate joins, also while queries change."""
 
 from __future__ import annotations
 
@@ -34,13 +34,23 @@ FAMILIES = [
     ],
     ["SELECT A.v AS x, B.v AS y FROM A [ROWS {w}], B [RANGE {u} SECONDS] WHERE A.j < B.j{more}"],
     [
-        "SELECT A.v AS x, B.v AS y, C.v AS z FROM A, B, C WHERE A.k = B.k AND C.k = B.k{more} WINDOW {w} SECONDS",
-        "SELECT A.v AS x, C.v AS z FROM C, B, A WHERE A.k = B.k AND A.k = C.k{more} WINDOW {w} SECONDS",
+        (
+            "SELECT A.v AS x, B.v AS y, C.v AS z FROM A, B, C WHERE A.k = B.k AND C.k = B.k{more} "
+            "WINDOW {w} SECONDS"
+        ),
+        (
+            "SELECT A.v AS x, C.v AS z FROM C, B, A WHERE A.k = B.k AND A.k = C.k{more} WINDOW {w} "
+            "SECONDS"
+        ),
     ],
     ["SELECT A.v AS x, B.v AS y FROM A, A AS B WHERE A.k = B.j{more} WINDOW {w} SECONDS"],
     ["SELECT A.v AS x, B.v AS y FROM A [ROWS {w}], A AS B [ROWS {u}] WHERE A.k = B.k{more}"],
     [
-        "SELECT A.v AS x, name, B.v AS y FROM A, B, T WHERE A.k = B.k AND T.k = A.k{more} WINDOW {w} SECONDS"
+        (
+            "SELECT A.v AS x, name, B.v AS y FROM A, B, T WHERE A.k = B.k AND T.k = A.k{more} "
+            "WINDOW "
+            "{w} SECONDS"
+        )
     ],
 ]
 """Queries of a family can share."""
@@ -61,7 +71,7 @@ ROWS = st.lists(
 
 @st.composite
 def stories(draw: st.DrawFn) -> list[tuple[str, object]]:
-    """What happens: rows of a stream, a query that is added, one that is dropped (by its number)."""
+    """Draw events: rows of a stream, an added query, a dropped one (by number)."""
     joins = [
         join
         for family in draw(st.lists(st.sampled_from(FAMILIES), min_size=1, max_size=2))
@@ -146,7 +156,7 @@ def keep(got: Told, name: str, batch: pa.RecordBatch) -> None:
 
 
 def live(story: list[tuple[str, object]], scheduler: str) -> tuple[Told, Told]:
-    """What each query of a story gets live, through subscribers, and alone, as polled."""
+    """Return what each query of a story gets live, through subscribers, and alone, as polled."""
     shared, alone = made("on", scheduler), made("off")
     got: Told = {}
     expected: Told = {}

@@ -1,4 +1,7 @@
-"""Queries with changes and pipelines get over shared joins what each gets by itself, also while queries come and go."""
+"""Shared joins give queries with changes and views the results of separate joins.
+
+Queries may be added and dropped at any time.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +36,16 @@ SELECTS = [
 ]
 SAME = [
     "SELECT DISTINCT A.j AS x FROM A, B WHERE A.k = B.k WINDOW 4 SECONDS EMIT CHANGES",
-    "SELECT COUNT(*) AS n FROM (SELECT DISTINCT A.j AS x FROM A, B WHERE A.k = B.k) AS S WINDOW 4 SECONDS EMIT CHANGES",
-    "SELECT B.x FROM (SELECT DISTINCT A.j AS x FROM A, B WHERE A.k = B.k) AS B, A WHERE A.k = B.x WINDOW 4 SECONDS EMIT CHANGES",
+    (
+        "SELECT COUNT(*) AS n FROM (SELECT DISTINCT A.j AS x FROM A, B WHERE A.k = B.k) AS S "
+        "WINDOW 4 "
+        "SECONDS EMIT CHANGES"
+    ),
+    (
+        "SELECT B.x FROM (SELECT DISTINCT A.j AS x FROM A, B WHERE A.k = B.k) AS B, A WHERE A.k = "
+        "B.x "
+        "WINDOW 4 SECONDS EMIT CHANGES"
+    ),
     "SELECT DISTINCT v FROM A WINDOW 3 SECONDS EMIT CHANGES",
     "SELECT COUNT(*) AS n FROM (SELECT DISTINCT A.v FROM A) AS S WINDOW 3 SECONDS EMIT CHANGES",
     "SELECT v FROM A EXCEPT SELECT v FROM A WHERE k > 0 WINDOW 3 SECONDS EMIT CHANGES",
@@ -49,7 +60,7 @@ ROWS = st.lists(
 
 @st.composite
 def selects(draw: st.DrawFn, joins: list[str]) -> str:
-    """A query with changes over one of some joins, or one that has a part in common with others."""
+    """Draw a query with changes over one of some joins, or one that shares a part with others."""
     if not joins or draw(st.integers(0, 5)) == 0:
         return draw(st.sampled_from(SAME))
     join = draw(st.sampled_from(joins)).format(
@@ -68,7 +79,7 @@ def selects(draw: st.DrawFn, joins: list[str]) -> str:
 
 @st.composite
 def stories(draw: st.DrawFn) -> list[tuple[str, object]]:
-    """What happens: rows of a stream, time that passes, a query that is added, one that is dropped (by its number)."""
+    """Draw events: rows of a stream, passing time, an added query, a dropped one (by number)."""
     joins = draw(
         st.sampled_from(
             [JOINS[:3], JOINS[:3], JOINS[:4], JOINS[4:5], JOINS[5:6], JOINS[6:], JOINS, []]

@@ -1,8 +1,10 @@
-"""A query over a shared join gives what it gives by itself.
+"""A query over a shared join gives what it gives over a separate join.
 
-The group's join, filtered by the windows and residuals of a member, equals what the oracle says of the member's query alone.
+The group's join, filtered by the windows and residuals of a member, equals what the oracle says of
+the member's query alone.
 
-The combinations of the shared join come from the oracle too; whether a row of one is inside a member's window is counted here by hand.
+The combinations of the shared join come from the oracle too; whether a row of one is inside a
+member's window is counted here by hand.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ OPERATORS = {"=": "=", "<": ">", "<>": "<>"}
 
 @dataclass(frozen=True)
 class Shape:
-    """A join as its variants have in common: relations, kinds of windows, conditions between places."""
+    """The common part of variants of a join: relations, window kinds, conditions between places."""
 
     relations: tuple[str, ...]
     kinds: tuple[str, ...]
@@ -78,7 +80,7 @@ def links_between(draw: st.DrawFn, count: int) -> tuple[Link, ...]:
 
 @st.composite
 def variants(draw: st.DrawFn, shape: Shape) -> str:
-    """The join of a shape in any order and under any names, with windows, selections and a select list of its own."""
+    """Draw a variant of a join: source order, names, windows, selections and select list."""
     order = draw(st.permutations(range(len(shape.relations))))
     aliases = draw(st.permutations(["x", "y", "z"]))
     entries = [
@@ -138,7 +140,7 @@ def events(draw: st.DrawFn) -> tuple[Event, ...]:
 
 
 def ranks_of(case: Case) -> dict[int, int]:
-    """The place of each row, by its id, in the total order."""
+    """Return the place of each row, by its id, in the total order."""
     order = sorted(
         range(len(case.events)),
         key=lambda number: (case.events[number].time, case.events[number].stream, number),
@@ -147,7 +149,7 @@ def ranks_of(case: Case) -> dict[int, int]:
 
 
 def inside(ids: Sequence[int], member: Member, relations: Sequence[str], case: Case) -> bool:
-    """Whether rows, one for each source of the group, are inside the member's windows when the newest of them arrives."""
+    """Return whether rows, one per source, are inside the member's windows at the last arrival."""
     ranks = ranks_of(case)
     newest = max(
         (number for number, relation in zip(ids, relations, strict=True) if relation != "T"),
@@ -171,7 +173,7 @@ def inside(ids: Sequence[int], member: Member, relations: Sequence[str], case: C
 
 
 def combinations_of(group: SharingGroup, case: Case) -> pa.Table:
-    """All columns of the group's join, under flat names, in its order of results."""
+    """Return all columns of the group's join, under flat names, in its order of results."""
     columns = [
         ColumnRef(place, column)
         for place, source in enumerate(group.sources)
@@ -195,7 +197,7 @@ def combinations_of(group: SharingGroup, case: Case) -> pa.Table:
 
 
 def results_of(member: Member, group: SharingGroup, case: Case) -> pa.Table:
-    """What is left of the group's join for a member, with its select list."""
+    """Return what is left of the group's join for a member, with its select list."""
     found = combinations_of(group, case)
     relations = [source.relation for source in group.sources]
     ids = list(
@@ -228,7 +230,7 @@ def results_of(member: Member, group: SharingGroup, case: Case) -> pa.Table:
 
 
 def own_order(ids: Sequence[int], member: Member, case: Case) -> tuple[int, ...]:
-    """By newest row, the source it stands in, then the member's sources in order, newest rows first."""
+    """Return the sort key: newest row, its source, then the member's sources, newest rows first."""
     ranks, sources = ranks_of(case), member.query.sources
     own = [
         ids[place] if source.stored else ranks[ids[place]]
@@ -263,7 +265,7 @@ def test_every_member_gets_from_the_shared_join_what_it_gets_alone(
 def test_joins_on_other_conditions_are_kept_apart_unless_they_come_to_the_same(
     data: st.DataObject, shape: Shape, rows: tuple[Event, ...]
 ) -> None:
-    """Few columns and sources, so that conditions drawn apart are often the same under other names."""
+    """Draw few columns and sources, so that conditions are often equal under other names."""
     other = replace(shape, links=data.draw(links_between(len(shape.relations))))
     case = Case(STREAMS, (TABLE,), "", rows)
     for group in share(

@@ -20,15 +20,24 @@ from muntin.testing.case import Case
 from muntin.testing.compare import assert_same_changes, assert_same_rows, assert_same_sequence
 from muntin.testing.strategies import Shape, cases
 
-SIZES = st.fixed_dictionaries({
-    "columns": st.sampled_from([4, 8, 64]), "margin": st.sampled_from([1, 2, 3]), "least": st.sampled_from([1, 2, 16]),
-    "slice": st.sampled_from([1, 3, 10]), "small": st.sampled_from([1, 4, 16]),
-})  # fmt: skip
-SETTINGS = st.fixed_dictionaries({
-    "algorithm": st.sampled_from(["eager", "naive"]),
-    "expiry": st.sampled_from(["own", "eager", "lazy", "probe", "probe_insert", "probe_all", "all"]),
-    "join": st.sampled_from(["auto", "nested_loop"]),
-})  # fmt: skip
+SIZES = st.fixed_dictionaries(
+    {
+        "columns": st.sampled_from([4, 8, 64]),
+        "margin": st.sampled_from([1, 2, 3]),
+        "least": st.sampled_from([1, 2, 16]),
+        "slice": st.sampled_from([1, 3, 10]),
+        "small": st.sampled_from([1, 4, 16]),
+    }
+)
+SETTINGS = st.fixed_dictionaries(
+    {
+        "algorithm": st.sampled_from(["eager", "naive"]),
+        "expiry": st.sampled_from(
+            ["own", "eager", "lazy", "probe", "probe_insert", "probe_all", "all"]
+        ),
+        "join": st.sampled_from(["auto", "nested_loop"]),
+    }
+)
 
 
 def run(
@@ -37,9 +46,12 @@ def run(
     """Results, answer and counted work with small internal sizes."""
     with ExitStack() as stack:
         for module, name, size in (
-            (workspace, "_COLUMNS", "columns"), (result_buffer, "_MARGIN", "margin"), (join_state, "_LEAST", "least"),
-            (running_join, "_SLICE", "slice"), (stream_log, "_SMALL", "small"),
-        ):  # fmt: skip
+            (workspace, "_COLUMNS", "columns"),
+            (result_buffer, "_MARGIN", "margin"),
+            (join_state, "_LEAST", "least"),
+            (running_join, "_SLICE", "slice"),
+            (stream_log, "_SMALL", "small"),
+        ):
             stack.enter_context(patch.object(module, name, sizes[size]))
         engine = muntin.Engine(**settings)
         for statement in case.declarations:

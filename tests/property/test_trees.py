@@ -1,4 +1,4 @@
-"""A join as a tree with stored intermediate results, whatever its shape, gives what the join without gives."""
+"""A join tree with stored intermediate results, of any shape, gives what a join without gives."""
 
 from __future__ import annotations
 

@@ -1,16 +1,20 @@
-"""What proves Muntin right, shipped so that users can test their own queries with it.
+"""Test tools that users can apply to their queries too.
 
-* :mod:`~muntin.testing.oracle`: what a query must give, computed by DuckDB from all rows at once. The definition of correct.
-* :mod:`~muntin.testing.golden` (scripts and how they are written, with :mod:`~muntin.testing.cells` for values),
-  :mod:`~muntin.testing.runner`, :mod:`~muntin.testing.session` and :mod:`~muntin.testing.checks` (running them),
-  :mod:`~muntin.testing.driver` (what they run against: the engine, or the oracle alone).
-* :mod:`~muntin.testing.compare`: equality of tables, and what differs as text.
-* :mod:`~muntin.testing.generators`: made-up streams for benchmarks and examples.
-* :mod:`~muntin.testing.join_counts` and :mod:`~muntin.testing.join_cases`: counted work of joins, beside what cost models predict.
-* :mod:`~muntin.testing.processes`: the processes of a Spark session, to end some and see what happens.
-* :mod:`~muntin.testing.strategies` and :mod:`~muntin.testing.case`: random cases for Hypothesis, which prints failures as scripts.
+* :mod:`~muntin.testing.oracle`: the definition of correct results, computed by DuckDB from all rows
+  at once.
+* :mod:`~muntin.testing.golden`: scripts and their syntax, with :mod:`~muntin.testing.cells` for
+  values. :mod:`~muntin.testing.runner`, :mod:`~muntin.testing.session` and
+  :mod:`~muntin.testing.checks` run them against a :mod:`~muntin.testing.driver`: the engine, or the
+  oracle alone.
+* :mod:`~muntin.testing.compare`: equality of tables, and their differences as text.
+* :mod:`~muntin.testing.generators`: synthetic streams for benchmarks and examples.
+* :mod:`~muntin.testing.join_counts` and :mod:`~muntin.testing.join_cases`: counted work of joins,
+  beside the predictions of cost models.
+* :mod:`~muntin.testing.processes`: the processes of a Spark session, for fault injection.
+* :mod:`~muntin.testing.strategies` and :mod:`~muntin.testing.case`: random cases for Hypothesis,
+  which prints failures as scripts.
 
-Nothing else of Muntin imports from here, except the command line.
+Nothing else in Muntin imports this package, except the command line.
 """
 
 from muntin.testing.compare import assert_same_changes, assert_same_rows, assert_same_sequence

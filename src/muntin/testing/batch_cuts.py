@@ -11,7 +11,7 @@ _MOST = 3
 
 
 def cut(rows: pa.Table, random: Random | None) -> list[pa.Table]:
-    """Up to three pieces with rows in them, cut at random places; without ``random`` one for each row."""
+    """Return up to three nonempty pieces, cut at random places; without ``random`` one per row."""
     if random is None:
         edges = list(range(len(rows) + 1))
     else:

@@ -1,7 +1,7 @@
-"""One random case: declarations, a query, rows in order of arrival, and how they are cut into batches.
+"""One random case: declarations, a query, rows in arrival order, and their cuts into batches.
 
-What :mod:`muntin.testing.strategies` draws. It prints itself as a golden script, so that a failure, shrunk to its
-smallest form, can be kept as a file in ``tests/golden``.
+What :mod:`muntin.testing.strategies` draws. It prints itself as a golden script, so that a failure,
+shrunk to its smallest form, can be kept as a file in ``tests/golden``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class StoredTable:
 
 @dataclass(frozen=True)
 class Event:
-    """A row that arrives: its stream, its time in microseconds, and the values of the other columns."""
+    """A row that arrives: its stream, its time in microseconds, and the other values."""
 
     stream: str
     time: int
@@ -56,7 +56,9 @@ class Event:
 
 @dataclass(frozen=True)
 class Case:
-    """A query over streams and tables, with all rows in order of arrival; ``cuts`` are places in ``events`` where a batch ends.
+    """A query over streams and tables, with all rows in order of arrival.
+
+    ``cuts`` are the places in ``events`` where a batch ends.
 
     The time column is always the last of a stream and named ``ts``.
     """
@@ -78,7 +80,7 @@ class Case:
         return max((event.time for event in self.events), default=0)
 
     def catalog(self) -> Catalog:
-        """The catalogue after the declarations."""
+        """Return the catalogue after the declarations."""
         catalog = Catalog()
         for stream in self.streams:
             catalog.add(Stream(stream.name, stream.schema, stream.time, stream.slack))
@@ -87,15 +89,15 @@ class Case:
         return catalog
 
     def rows(self) -> dict[str, pa.Table]:
-        """All rows of every stream in order of arrival."""
+        """Return all rows of every stream in order of arrival."""
         return {stream.name: self._rows(stream, self.events) for stream in self.streams}
 
     def stored(self) -> dict[str, pa.Table]:
-        """The rows of the stored tables."""
+        """Return the rows of the stored tables."""
         return {table.name: table.data for table in self.tables}
 
     def batches(self) -> Iterator[tuple[str, pa.Table]]:
-        """The rows cut into batches: between two cuts one batch for each stream that has rows there."""
+        """Yield the rows as batches: between two cuts one for each stream with rows there."""
         for events in self._pieces():
             for stream in self.streams:
                 rows = self._rows(stream, events)
@@ -103,13 +105,13 @@ class Case:
                     yield stream.name, rows
 
     def micro_batches(self) -> Iterator[dict[str, pa.Table]]:
-        """The rows cut into batches: between two cuts the rows of each stream that has any there."""
+        """Yield the rows as micro-batches: between two cuts the rows of each stream."""
         for events in self._pieces():
             tables = {stream.name: self._rows(stream, events) for stream in self.streams}
             yield {name: rows for name, rows in tables.items() if rows.num_rows}
 
     def oracle(self, query: Query, advanced: int | None = None) -> Oracle | PipelineOracle:
-        """The oracle over all rows; ``query`` is the bound form of the case's query.
+        """Return the oracle over all rows; ``query`` is the bound form of the case's query.
 
         ``advanced`` is the first instant to which time is advanced, by default the end.
         """
@@ -117,7 +119,7 @@ class Case:
         return make_oracle(query, self.rows(), self.stored(), self.catalog(), advanced=first)
 
     def script(self, query: Query, about: str = "a random case that failed once") -> str:
-        """The case as a golden script, with what the oracle expects; ``query`` is the bound form of the case's query."""
+        """Return the case as a golden script with the oracle's results; ``query`` is bound."""
         oracle = self.oracle(query)
         results = (
             oracle.inserts(self.end) if query.emit is Emit.INSERTS else oracle.changes(self.end)

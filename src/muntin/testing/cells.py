@@ -1,7 +1,8 @@
 """How golden scripts write values: text that DuckDB casts to and from the column's type.
 
-A row is a line of cells between blanks. A cell in single quotes may hold blanks (a quote is doubled);
-the bare word ``NULL`` is NULL; a bare ``#`` starts a comment. Times are seconds since 1970, decimals allowed.
+A row is a line of cells between blanks. A cell in single quotes may hold blanks (a quote is
+doubled); the bare word ``NULL`` is NULL; a bare ``#`` starts a comment. Times are seconds since
+1970, decimals allowed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _MICROS = 1_000_000
 
 
 def split_cells(line: str) -> list[Cell]:
-    """The cells of a line.
+    """Return the cells of a line.
 
     Raises
     ------
@@ -57,7 +58,7 @@ def split_cells(line: str) -> list[Cell]:
 
 
 def write_cell(cell: Cell, *, quoted: bool) -> str:
-    """A cell as it stands in a script; in quotes when asked for or when it would be read differently without.
+    """Return a cell as written in a script, in quotes if asked for or needed.
 
     >>> write_cell("a b", quoted=False)
     "'a b'"
@@ -86,7 +87,7 @@ def read_seconds(text: str) -> int:
 
 
 def write_seconds(micros: int) -> str:
-    """A time as seconds, with as many decimals as it needs.
+    """Return a time as seconds, with as many decimals as it needs.
 
     >>> write_seconds(4500000)
     '4.5'
@@ -97,7 +98,7 @@ def write_seconds(micros: int) -> str:
 
 
 def read_table(rows: Sequence[Sequence[Cell]], schema: pa.Schema) -> pa.Table:
-    """The rows, each cell cast by DuckDB to its column's type.
+    """Return the rows, each cell cast by DuckDB to its column's type.
 
     Raises
     ------
@@ -124,7 +125,7 @@ def read_table(rows: Sequence[Sequence[Cell]], schema: pa.Schema) -> pa.Table:
 
 
 def write_table(table: pa.Table) -> list[list[Cell]]:
-    """The rows of a table as text, by DuckDB's cast to VARCHAR.
+    """Return the rows of a table as text, by DuckDB's cast to VARCHAR.
 
     >>> write_table(pa.table({"x": [1.5, None]}))
     [['1.5'], [None]]
@@ -138,7 +139,7 @@ def write_table(table: pa.Table) -> list[list[Cell]]:
 
 
 def read_schema(columns: Sequence[tuple[str, str]]) -> pa.Schema:
-    """The Arrow schema of columns given by name and SQL type.
+    """Return the Arrow schema of columns given by name and SQL type.
 
     >>> read_schema([("k", "int")]).field("k").type
     DataType(int32)
@@ -167,7 +168,7 @@ def sql_type(arrow: pa.DataType) -> str:
 
 
 def is_text(arrow: pa.DataType) -> bool:
-    """Whether values of the type are written in quotes."""
+    """Return whether values of the type are written in quotes."""
     return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow))
 
 

@@ -11,7 +11,16 @@ import pyarrow as pa
 from muntin.plan.query import Emit
 from muntin.testing.cells import Cell, is_text, read_seconds, write_cell, write_seconds, write_table
 from muntin.testing.compare import aligned, difference, text_table
-from muntin.testing.golden import EMPTY, Answer, Explain, Late, Out, Row, State, Step
+from muntin.testing.golden import (
+    EMPTY,
+    Explain,
+    Late,
+    Out,
+    ScriptAnswer,
+    ScriptRow,
+    ScriptState,
+    ScriptStep,
+)
 from muntin.testing.session import Session
 
 
@@ -22,15 +31,17 @@ class Completion:
     edits: list[tuple[int, int, list[str]]] = field(default_factory=list)
 
     def apply(self, lines: Sequence[str]) -> str:
-        """The script with all edits made."""
+        """Return the script with all edits made."""
         result = list(lines)
         for start, end, new in sorted(self.edits, reverse=True):
             result[start - 1 : end - 1] = new
         return "\n".join(result) + "\n"
 
 
-def check_out(session: Session, step: Step, action: Out, completion: Completion | None) -> str:
-    """What a query sent out: in order for INSERTS, at each instant in any order for CHANGES."""
+def check_out(
+    session: Session, step: ScriptStep, action: Out, completion: Completion | None
+) -> str:
+    """Check the output of a query: in order for INSERTS, in any order per instant for CHANGES."""
     got = session.output(action.query)
     have = result_cells(got)
     want = [_result_row(row) for row in action.rows]
@@ -49,8 +60,11 @@ def check_out(session: Session, step: Step, action: Out, completion: Completion 
     return ""
 
 
-def check_answer(session: Session, action: Answer) -> str:
-    """The answer: the script, the driver and the oracle must agree, and for CHANGES what was sent out must add up to it."""
+def check_answer(session: Session, action: ScriptAnswer) -> str:
+    """Check an answer: the script, the driver and the oracle must agree.
+
+    For CHANGES the output must add up to it.
+    """
     want = [list(row.cells) for row in action.rows]
     got = session.driver.answer(action.query)
     problems = []
@@ -71,8 +85,10 @@ def check_answer(session: Session, action: Answer) -> str:
     return "\n".join(problems)
 
 
-def check_state(session: Session, step: Step, action: State, completion: Completion | None) -> str:
-    """The rows held per stream."""
+def check_state(
+    session: Session, step: ScriptStep, action: ScriptState, completion: Completion | None
+) -> str:
+    """Return the rows held per stream."""
     told = session.driver.state()
     if told is None:
         return ""
@@ -83,13 +99,16 @@ def check_state(session: Session, step: Step, action: State, completion: Complet
         return ""
     line = "state " + " ".join(f"{name}={count}" for name, count in have.items())
     if completion is None:
-        return f"state differs\nexpected:\n  state {' '.join(f'{name}={count}' for name, count in want.items())}\ngot:\n  {line}"
+        return (
+            "state differs\nexpected:\n  state "
+            f"{' '.join(f'{name}={count}' for name, count in want.items())}\ngot:\n  {line}"
+        )
     completion.edits.append((step.line, step.line + 1, [line]))
     return ""
 
 
 def check_late(session: Session, action: Late) -> str:
-    """The rows that came too late."""
+    """Return the rows that came too late."""
     problem = difference(
         session.stream_rows(action.stream, action.rows), session.driver.late(action.stream)
     )
@@ -131,7 +150,7 @@ def write_results(results: pa.Table) -> list[str]:
     return [f"{row[0]} {row[1].ljust(width)}  {' '.join(row[2:])}" for row in cells]
 
 
-def _result_row(row: Row) -> list[Cell]:
+def _result_row(row: ScriptRow) -> list[Cell]:
     sign, instant, *values = row.cells
     return [sign, write_seconds(read_seconds(instant or "")), *values]
 

@@ -1,7 +1,7 @@
 """Equality of Arrow tables as tests mean it, and what differs as small text tables.
 
-Exact: NULL equals NULL and NaN equals NaN, ``0.0`` differs from ``-0.0``, nested values are compared
-by their parts, and the tables must have the same column names and types.
+Exact: NULL equals NULL and NaN equals NaN, ``0.0`` differs from ``-0.0``, nested values are
+compared by their parts, and the tables must have the same column names and types.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHOWN = 30
 
 
 def rows_of(table: pa.Table) -> list[Row]:
-    """The rows of a table as hashable tuples.
+    """Return the rows of a table as hashable tuples.
 
     >>> rows_of(pa.table({"x": [1.0, None]}))
     [('1.0',), (None,)]
@@ -31,7 +31,7 @@ def rows_of(table: pa.Table) -> list[Row]:
 
 
 def difference(expected: pa.Table, got: pa.Table) -> str:
-    """How two tables differ as multisets of rows; empty when they are equal.
+    """Return how two tables differ as multisets of rows; empty when they are equal.
 
     >>> difference(pa.table({"x": [1, 2, 2]}), pa.table({"x": [2, 1, 2]}))
     ''
@@ -47,7 +47,7 @@ def difference(expected: pa.Table, got: pa.Table) -> str:
 
 
 def ordered_difference(expected: pa.Table, got: pa.Table) -> str:
-    """How two tables differ as sequences of rows; empty when they are equal."""
+    """Return how two tables differ as sequences of rows; empty when they are equal."""
     problem = difference(expected, got)
     if problem:
         return problem
@@ -67,7 +67,10 @@ def ordered_difference(expected: pa.Table, got: pa.Table) -> str:
 
 
 def changes_difference(expected: pa.Table, got: pa.Table) -> str:
-    """How two changelogs differ: the same instants in order, at each the same multiset of changes; empty when equal."""
+    """Return how two changelogs differ, or an empty text.
+
+    The same instants must follow in order, each with the same multiset of changes.
+    """
     problem = difference(expected, got)
     if problem:
         return problem
@@ -77,7 +80,7 @@ def changes_difference(expected: pa.Table, got: pa.Table) -> str:
 
 
 def schema_difference(expected: pa.Table, got: pa.Table) -> str:
-    """How the columns of two tables differ in name, order or type; empty when they do not."""
+    """Return how the columns of two tables differ in name, order or type, or an empty text."""
     wanted = [f"{field.name} {field.type}" for field in expected.schema]
     have = [f"{field.name} {field.type}" for field in got.schema]
     return (
@@ -106,7 +109,7 @@ def assert_same_changes(expected: pa.Table, got: pa.Table) -> None:
 
 
 def accumulate(changes: pa.Table) -> pa.Table:
-    """What is left when all changes are applied: the select-list rows added and not removed.
+    """Return what is left when all changes are applied: the select-list rows added and not removed.
 
     Raises
     ------
@@ -131,7 +134,7 @@ def accumulate(changes: pa.Table) -> pa.Table:
 
 
 def text_table(table: pa.Table) -> str:
-    """The table as aligned text, indented by two, cut after a screenful."""
+    """Return the table as aligned text, indented by two, cut after a screenful."""
     cells = [
         [_show(value) for value in _values(column.slice(0, _SHOWN))] for column in table.columns
     ]
@@ -162,13 +165,14 @@ def _bag_difference(expected: pa.Table, got: pa.Table) -> str:
         if places:
             rows = table.take(pa.array(places, type=pa.int64()))
             parts.append(
-                f"{title} ({len(places)} {'row' if len(places) == 1 else 'rows'}):\n{text_table(rows)}"
+                f"{title} ({len(places)} "
+                f"{'row' if len(places) == 1 else 'rows'}):\n{text_table(rows)}"
             )
     return "\n".join(parts)
 
 
 def _without(rows: list[Row], others: list[Row]) -> list[int]:
-    """The places of the rows that remain when each of the others takes one equal row away."""
+    """Return the places of the rows that remain when each other row removes one equal row."""
     spare = Counter(others)
     places = []
     for place, row in enumerate(rows):
@@ -192,7 +196,7 @@ def _values(column: pa.ChunkedArray) -> list[object]:
 
 
 def _exact(value: object) -> Hashable:
-    """A hashable stand-in that is equal for equal values only."""
+    """Return a hashable stand-in that is equal for equal values only."""
     if isinstance(value, float):
         return "nan" if math.isnan(value) else repr(value)
     if isinstance(value, dict):

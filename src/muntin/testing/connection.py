@@ -1,4 +1,4 @@
-"""The one DuckDB connection of the tests in a process; it can compute but reach neither files nor the network.
+"""The DuckDB connection of the tests in a process, without access to files or the network.
 
 Apart from the engine's own, so that no setting or mistake there changes what the oracle says.
 """
@@ -16,7 +16,7 @@ _LOCK = Lock()
 
 
 def run_sql(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """The result of one SELECT over the given tables.
+    """Return the result of one SELECT over the given tables.
 
     >>> run_sql("SELECT sum(x)::INT AS total FROM t", {"t": pa.table({"x": [1, 2]})}).to_pylist()
     [{'total': 3}]

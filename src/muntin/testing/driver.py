@@ -1,4 +1,4 @@
-"""What a golden script can be run against: the engine in process, partitions, Spark, or the oracle itself."""
+"""Targets of a golden script: the engine in process, partitions, Spark, or the oracle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from muntin.testing.golden import StreamDeclaration
 
 
 class Driver(Protocol):
-    """One running system. Every method raises a ``MuntinError`` when the user is to blame, and then has changed nothing."""
+    """One running system.
+
+    Every method raises a ``MuntinError`` for a user's mistake, and then has changed nothing.
+    """
 
     in_order: bool
     """Whether inserts of one instant come in the order of the definition, or in any."""
@@ -35,28 +38,34 @@ class Driver(Protocol):
         """Push rows in order of arrival."""
 
     def advance(self, at: int) -> None:
-        """Promise that nothing up to the instant (in microseconds) will come any more; returns when all of it is processed."""
+        """Promise that no rows up to an instant (in microseconds) will come.
+
+        Returns when everything up to it is processed.
+        """
 
     def take(self, query: str) -> pa.Table:
-        """The results since the last call: ``_op``, ``_ts``, select list."""
+        """Return the results since the last call: ``_op``, ``_ts``, select list."""
 
     def answer(self, query: str) -> pa.Table | None:
-        """The answer now; None when it cannot be told."""
+        """Return the answer now; None when it is unknown."""
 
     def late(self, stream: str) -> pa.Table:
-        """All rows that came too late so far."""
+        """Return all rows that came too late so far."""
 
     def state(self) -> Mapping[str, int] | None:
-        """For each stream, how many of its rows are held in windows; None when it cannot be told."""
+        """Return for each stream how many of its rows windows hold, or None if unknown."""
 
     def explain(self, query: str) -> str | None:
-        """How the query is run; None when there is no plan to tell of."""
+        """Return how the query is run; None when there is no plan to tell of."""
 
     def drop(self, query: str) -> None:
         """Drop a standing query."""
 
     def restart(self) -> bool:
-        """End and go on from what it has made durable; False where nothing is: then a new one is told everything again."""
+        """End, and resume from durable state.
+
+        Returns False where there is none; a new driver then gets all input again.
+        """
 
     def close(self) -> None:
         """Stop and give back what it holds."""

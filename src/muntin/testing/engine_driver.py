@@ -13,7 +13,7 @@ from muntin.testing.golden import StreamDeclaration
 
 
 class EngineDriver:
-    """A :class:`muntin.testing.driver.Driver` around a new :class:`muntin.Engine` with the given settings."""
+    """A :class:`muntin.testing.driver.Driver` around a new :class:`muntin.Engine`."""
 
     in_order = True
 
@@ -50,15 +50,15 @@ class EngineDriver:
         self._engine.advance(at)
 
     def take(self, query: str) -> pa.Table:
-        """The results since the last call."""
+        """Return the results since the last call."""
         return self._find(query).poll()
 
     def answer(self, query: str) -> pa.Table:
-        """The answer now."""
+        """Return the answer now."""
         return self._find(query).answer()
 
     def late(self, stream: str) -> pa.Table:
-        """All rows that came too late so far."""
+        """Return all rows that came too late so far."""
         return self._engine.late(stream)
 
     def state(self) -> Mapping[str, int]:
@@ -66,7 +66,7 @@ class EngineDriver:
         return state_rows(self._engine.dataflow)
 
     def explain(self, query: str) -> str:
-        """How the query is run."""
+        """Return how the query is run."""
         return self._engine.explain(query)
 
     def drop(self, query: str) -> None:

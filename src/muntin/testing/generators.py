@@ -1,4 +1,4 @@
-"""Made-up streams for benchmarks, examples and tests: numbers from a seed, the same on every machine.
+"""Synthetic streams for benchmarks, examples and tests, reproducible from a seed.
 
 Times start at ``start`` (microseconds since 1970, default 0) and never go backwards.
 """
@@ -19,7 +19,7 @@ _SECOND = 1_000_000
 
 @dataclass(frozen=True)
 class Sensors:
-    """Sensors at ``locations`` places; their values lie around ``mean``, within about ``spread``."""
+    """Sensors at ``locations`` places, with values around ``mean``, within about ``spread``."""
 
     locations: int
     mean: float
@@ -31,7 +31,9 @@ HUMIDITY = Sensors(20, 65.0, 25.0)
 
 
 def uniform_stream(rows: int, rate: float, keys: int, seed: int, *, start: int = 0) -> pa.Table:
-    """A stream of keys that are all equally likely: ``k`` BIGINT from 0 to ``keys - 1``, ``v`` DOUBLE from 0 to 1, ``ts``.
+    """Return a stream with uniform keys.
+
+    The columns are ``k`` BIGINT from 0 to ``keys - 1``, ``v`` DOUBLE from 0 to 1, and ``ts``.
 
     Parameters
     ----------
@@ -59,7 +61,9 @@ def uniform_stream(rows: int, rate: float, keys: int, seed: int, *, start: int =
 
 
 def exponential_arrivals(stream: pa.Table, rate: float, seed: int, *, start: int = 0) -> pa.Table:
-    """The stream with new times: exponentially distributed gaps, ``rate`` rows per second on average (paper 1, section 5).
+    """Return the stream with exponentially distributed gaps [Hammad03, section 5].
+
+    It has ``rate`` rows per second on average.
 
     Parameters
     ----------
@@ -88,14 +92,15 @@ def sensor_stream(
 ) -> pa.Table:
     """Readings of sensors: ``LocationId`` INT from 1 on, ``Value`` DOUBLE, ``ts``.
 
-    Every location has its own level, which swings slowly (two minutes to and fro); readings scatter around it.
+    Every location has its own level, which swings slowly (two minutes to and fro); readings scatter
+    around it.
 
     Parameters
     ----------
     rows : int
         How many readings, over all locations.
     rate : float
-        Readings a second, evenly spaced; each comes from any location.
+        Readings per second, evenly spaced; each comes from any location.
     sensors : Sensors
         How many there are and where their values lie, e.g. :data:`TEMPERATURE`.
     seed : int
@@ -121,7 +126,9 @@ def sensor_stream(
 def multi_join_streams(
     rows: int, *, rates: Sequence[float], distinct: Sequence[int], seed: int, unit: int = _SECOND
 ) -> list[pa.Table]:
-    """The streams of paper 3, section 6: one row per tick, of stream ``i`` with probability ``rates[i] / sum(rates)``.
+    """Return the streams of [Golab03, section 6], with one row per tick.
+
+    The row is of stream ``i`` with probability ``rates[i] / sum(rates)``.
 
     Parameters
     ----------
@@ -143,7 +150,8 @@ def multi_join_streams(
 
     Examples
     --------
-    >>> sum(table.num_rows for table in multi_join_streams(100, rates=[1, 1, 10], distinct=[5, 5, 5], seed=1))
+    >>> streams = multi_join_streams(100, rates=[1, 1, 10], distinct=[5, 5, 5], seed=1)
+    >>> sum(stream.num_rows for stream in streams)
     100
     """
     random = np.random.default_rng(seed)

@@ -1,34 +1,34 @@
-"""Golden scripts (``.cqt``): what happens to an engine and what must come of it, one step per command.
+"""Golden scripts (``.cqt``): the input of an engine and its expected output, command by command.
 
 ::
 
     # about: expiry of a left row takes the pair away
-    stream L (k int, v int)             -- a column ts TIMESTAMP is appended when there is none; then: [time COLUMN] [slack SECONDS]
-    stream R (k int, w int)
+    stream L (k int, v int)             -- then optionally: [time COLUMN] [slack SECONDS]
+    stream R (k int, w int)             -- a column ts TIMESTAMP is appended when there is none
     table T (k int)                     -- followed by its rows
     7
     set expiry = 'lazy'
-    query q: SELECT L.k, v, w FROM L, R -- goes on in lines that are indented
+    query q: SELECT L.k, v, w FROM L, R -- continues in indented lines
       WHERE L.k = R.k WINDOW 10 SECONDS EMIT CHANGES
     feed L                              -- rows: time, then the values of the other columns
     1  7 100
     advance 5
-    out q                               -- what came out since the last time: sign, time, values
+    out q                               -- output since the last time: sign, time, values
     (empty)
     answer q                            -- the answer now, in any order
     (empty)
     state L=1 R=0                       -- rows held per stream
-    late L                              -- rows that came too late, all of them
+    late L                              -- all rows that came too late
     (empty)
     explain q                           -- followed by indented pieces of text that must appear
     drop q
-    restart                             -- a new engine, everything declared and fed again, results dropped
+    restart                             -- a new engine; all input again, results dropped
     advance 1
-    error: the message contains this    -- one line or several after a command that must fail
-    sql CREATE STREAM X (k int)         -- any statement of the dialect, as it stands
+    error: the message contains this    -- one or more lines after a command that must fail
+    sql CREATE STREAM X (k int)         -- any statement of the dialect
 
-Times are seconds. :mod:`muntin.testing.cells` says how values are written. Lines that start with ``#`` are comments
-(there are no comments behind commands, other than here).
+Times are seconds. :mod:`muntin.testing.cells` says how values are written. Lines that start with
+``#`` are comments (there are no comments behind commands, other than here).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _RELATION = re.compile(rf"{_NAME}\s*\((.*)\)\s*(?:time\s+{_NAME}\s*)?(?:slack\s+
 _QUERY = re.compile(rf"{_NAME}\s*:\s*(.*)", re.DOTALL)
 
 
-class ScriptError(MuntinError):
+class GoldenScriptError(MuntinError):
     """A golden script that cannot be read."""
 
     def __init__(self, line: int, fact: str) -> None:
@@ -82,7 +82,10 @@ class StreamDeclaration:
         """The statement that declares it."""
         time = self.time.replace("'", "''")
         slack = f", slack = '{format_interval(self.slack)}'" if self.slack else ""
-        return f"CREATE STREAM {quote(self.name)} ({write_columns(self.columns)}) WITH (time = '{time}'{slack})"
+        return (
+            f"CREATE STREAM {quote(self.name)} ({write_columns(self.columns)}) WITH (time = "
+            f"'{time}'{slack})"
+        )
 
     @property
     def schema(self) -> pa.Schema:
@@ -91,7 +94,7 @@ class StreamDeclaration:
 
 
 @dataclass(frozen=True)
-class Row:
+class ScriptRow:
     """One line of values."""
 
     line: int
@@ -111,7 +114,7 @@ class DeclareTable:
 
     name: str
     columns: tuple[tuple[str, str], ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ScriptRow, ...]
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ class Execute:
 
 
 @dataclass(frozen=True)
-class Change:
+class ScriptSetting:
     """``set``."""
 
     name: str
@@ -138,11 +141,11 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Feed:
+class ScriptFeed:
     """``feed``."""
 
     stream: str
-    rows: tuple[Row, ...]
+    rows: tuple[ScriptRow, ...]
 
 
 @dataclass(frozen=True)
@@ -157,19 +160,19 @@ class Out:
     """``out``; each row starts with sign and time."""
 
     query: str
-    rows: tuple[Row, ...]
+    rows: tuple[ScriptRow, ...]
 
 
 @dataclass(frozen=True)
-class Answer:
+class ScriptAnswer:
     """``answer``."""
 
     query: str
-    rows: tuple[Row, ...]
+    rows: tuple[ScriptRow, ...]
 
 
 @dataclass(frozen=True)
-class State:
+class ScriptState:
     """``state``."""
 
     rows: tuple[tuple[str, int], ...]
@@ -180,7 +183,7 @@ class Late:
     """``late``."""
 
     stream: str
-    rows: tuple[Row, ...]
+    rows: tuple[ScriptRow, ...]
 
 
 @dataclass(frozen=True)
@@ -192,7 +195,7 @@ class Explain:
 
 
 @dataclass(frozen=True)
-class Drop:
+class ScriptDrop:
     """``drop``."""
 
     query: str
@@ -208,22 +211,22 @@ Action: TypeAlias = (
     | DeclareTable
     | Register
     | Execute
-    | Change
-    | Feed
+    | ScriptSetting
+    | ScriptFeed
     | Advance
     | Out
-    | Answer
-    | State
+    | ScriptAnswer
+    | ScriptState
     | Late
     | Explain
-    | Drop
+    | ScriptDrop
     | Restart
 )
 
 
 @dataclass(frozen=True)
-class Step:
-    """One command: what it does, the lines on which it and its body stand, and the errors it must give."""
+class ScriptStep:
+    """One command: its action, the lines of it and its body, and the errors it must give."""
 
     action: Action
     line: int
@@ -237,12 +240,12 @@ class Script:
 
     path: str
     about: str
-    steps: tuple[Step, ...]
+    steps: tuple[ScriptStep, ...]
     lines: tuple[str, ...]
 
 
 def read_script(text: str, path: str = "script") -> Script:
-    r"""The steps of a golden script; ``path`` is where failures say it stands.
+    r"""Return the steps of a golden script; ``path`` is where failures say it stands.
 
     Raises
     ------
@@ -255,16 +258,16 @@ def read_script(text: str, path: str = "script") -> Script:
     Advance(at=5000000)
     """
     lines = text.splitlines()
-    steps: list[Step] = []
+    steps: list[ScriptStep] = []
     for number, word, rest, body in _commands(lines):
         last_line = body[-1][0] if body else number
         try:
             if word == "error" and steps:
                 steps[-1] = replace(steps[-1], errors=(*steps[-1].errors, rest.strip()))
             else:
-                steps.append(Step(_action(word, rest, body), number, last_line))
+                steps.append(ScriptStep(_action(word, rest, body), number, last_line))
         except ValueError as error:
-            raise ScriptError(number, str(error)) from error
+            raise GoldenScriptError(number, str(error)) from error
     about = next(
         (line.removeprefix("# about:").strip() for line in lines if line.startswith("# about:")), ""
     )
@@ -283,7 +286,7 @@ def _commands(lines: list[str]) -> Iterator[tuple[int, str, str, list[tuple[int,
                 yield current
             current = (number, match.group(1), match.group(2), [])
         elif current is None:
-            raise ScriptError(
+            raise GoldenScriptError(
                 number,
                 f"{line.split()[0]!r} is no command; there are {', '.join(_WORDS.split('|'))}",
             )
@@ -312,24 +315,24 @@ def _action(word: str, rest: str, body: list[tuple[int, str]]) -> Action:
             name, equals, value = rest.partition("=")
             if not equals:
                 raise ValueError("write set NAME = VALUE")
-            return Change(name.strip(), value.strip())
+            return ScriptSetting(name.strip(), value.strip())
         case "feed":
-            return Feed(_unquoted(rest), _rows(body))
+            return ScriptFeed(_unquoted(rest), _rows(body))
         case "advance":
             return Advance(read_seconds(rest.strip()))
         case "out":
             return Out(_unquoted(rest), _rows(body))
         case "answer":
-            return Answer(_unquoted(rest), _expected(body))
+            return ScriptAnswer(_unquoted(rest), _expected(body))
         case "late":
             return Late(_unquoted(rest), _expected(body))
         case "state":
             pairs = [pair.rpartition("=") for pair in rest.split()]
-            return State(tuple((name, int(count)) for name, _, count in pairs))
+            return ScriptState(tuple((name, int(count)) for name, _, count in pairs))
         case "explain":
             return Explain(_unquoted(rest), tuple(line.strip() for _, line in body))
         case "drop":
-            return Drop(_unquoted(rest))
+            return ScriptDrop(_unquoted(rest))
         case "restart":
             return Restart()
         case _:
@@ -358,21 +361,21 @@ def _relation(rest: str) -> tuple[str, tuple[tuple[str, str], ...], str | None, 
     )
 
 
-def _expected(body: list[tuple[int, str]]) -> tuple[Row, ...]:
+def _expected(body: list[tuple[int, str]]) -> tuple[ScriptRow, ...]:
     if not body:
         raise ValueError(f"nothing is written below it; write the rows, or {EMPTY}")
     return _rows(body)
 
 
-def _rows(body: list[tuple[int, str]]) -> tuple[Row, ...]:
+def _rows(body: list[tuple[int, str]]) -> tuple[ScriptRow, ...]:
     rows = []
     for number, line in body:
         try:
             cells = split_cells(line)
         except ValueError as error:
-            raise ScriptError(number, str(error)) from error
+            raise GoldenScriptError(number, str(error)) from error
         if cells and cells != [EMPTY]:
-            rows.append(Row(number, tuple(cells)))
+            rows.append(ScriptRow(number, tuple(cells)))
     return tuple(rows)
 
 

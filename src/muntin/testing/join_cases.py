@@ -1,7 +1,8 @@
-"""Joins whose work is both predicted and counted: the proof of paper 3's cost models, for a test and for a page.
+"""Joins whose work is predicted and counted: the check of the cost models of [Golab03].
 
-Every other order of Tables 5, 6 and 7 under EAGER, from the best to the worst, and Table 5's streams under the
-other algorithms, at intervals of 1, 5 and 10 seconds, with nested loops and with hash indexes of five buckets.
+Every other order of Tables 5, 6 and 7 under EAGER, from the best to the worst, and Table 5's
+streams under the other algorithms, at intervals of 1, 5 and 10 seconds, with nested loops and with
+hash indexes of five buckets.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _MIXED = ((0, 2, 1, 3), (0, 1, 3, 2), (3, 1, 2, 0), (2, 1, 0, 3))
 
 @dataclass(frozen=True)
 class Case:
-    """A join of some streams under some settings, and the work a second that is predicted for it."""
+    """A join of some streams under some settings, and its predicted work per second."""
 
     name: str
     settings: dict[str, str]
@@ -57,11 +58,12 @@ class Group:
 
 
 def groups() -> list[Group]:
-    """All groups."""
+    """Return all groups."""
     table_6 = _eager_cases(TABLE_6)
     return [
         Group("Table 5", TABLE_5, 600, _eager_cases(TABLE_5)),
-        # Which rows of streams 2 and 3 go together decides what the cheaper orders cost; those are few, so it takes longer.
+        # Which rows of streams 2 and 3 go together decides what the cheaper orders cost; those are
+        # few, so it takes longer.
         Group("Table 6, cheaper orders", TABLE_6, 1_200, table_6[:7]),
         Group("Table 6, dearer orders", TABLE_6, 300, table_6[7:]),
         Group("Table 7", TABLE_7, 600, _eager_cases(TABLE_7)),

@@ -1,11 +1,12 @@
-"""What a join on one common attribute really does on streams like those of paper 3: counted work a second.
+"""Counted work per second of joins on one attribute, on streams as in [Golab03].
 
-For comparing cost models with the engine. A tick brings one row, of a stream drawn by the rates, with a value drawn
-uniformly, as in the paper's section 6.1; a second has as many ticks as rows come in it, so rates, windows and numbers of values
-are those of a table of the paper. Both are drawn in rounds: every 100 seconds each stream has its number of rows, and each of
-its values comes once before any comes again, in random order. Drawn one by one they have the same mean and scatter more: in
-Table 6 only one row in a hundred of stream 2 finds partners everywhere, and hours of stream would have to be counted.
-Counting begins when all windows are full.
+For comparing cost models with the engine. A tick brings one row, of a stream drawn by the rates,
+with a value drawn uniformly, as in the paper's section 6.1; a second has as many ticks as rows come
+in it, so rates, windows and numbers of values are those of a table of the paper. Both are drawn in
+rounds: every 100 seconds each stream has its number of rows, and each of its values comes once
+before any comes again, in random order. Drawn one by one they have the same mean and scatter more:
+in Table 6 only one row in a hundred of stream 2 finds partners everywhere, and hours of stream
+would have to be counted. Counting begins when all windows are full.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _ROUND = 100
 
 @dataclass(frozen=True)
 class PaperStream:
-    """A line of paper 3's Tables 5 to 7: rows per second, seconds of the window, different values."""
+    """A line of [Golab03, Tables 5 to 7]: rows per second, window seconds, distinct values."""
 
     rate: int
     window: int
@@ -55,7 +56,7 @@ TABLE_7 = (
 
 
 def statistics_of(streams: Sequence[PaperStream], buckets: int = 1) -> list[WindowStatistics]:
-    """The streams as the cost models see them.
+    """Return the streams as the cost models see them.
 
     >>> statistics_of(TABLE_5)[0]
     WindowStatistics(rate=10, rows=1000, distinct=500, buckets=1)
@@ -67,7 +68,7 @@ def statistics_of(streams: Sequence[PaperStream], buckets: int = 1) -> list[Wind
 
 
 def order_setting(order: Sequence[int]) -> str:
-    """A global order as the value of the setting ``order``.
+    """Return a global order as the value of the setting ``order``.
 
     >>> order_setting([1, 0])
     'S2, S1'
@@ -76,7 +77,7 @@ def order_setting(order: Sequence[int]) -> str:
 
 
 def orders_setting(orders: Sequence[Sequence[int]]) -> str:
-    """An order for each origin as the value of the setting ``order``.
+    """Return an order for each origin as the value of the setting ``order``.
 
     >>> orders_setting([[0, 1], [0, 1]])
     'S1: S1, S2; S2: S1, S2'
@@ -88,7 +89,7 @@ def orders_setting(orders: Sequence[Sequence[int]]) -> str:
 
 @dataclass(frozen=True)
 class Counted:
-    """Counts a second of one run, by the names of ``stats()["work"]``."""
+    """Counts per second of one run, by the names of ``stats()["work"]``."""
 
     work: dict[str, float]
 
@@ -99,12 +100,12 @@ class Counted:
 
     @property
     def scanned(self) -> float:
-        """Rows looked at a second."""
+        """Rows looked at per second."""
         return self.work["rows_scanned"]
 
 
 def make_streams(streams: Sequence[PaperStream], seconds: int, seed: int) -> list[pa.Table]:
-    """Rows that fill all windows and then come for ``seconds`` more."""
+    """Return rows that fill all windows and then come for ``seconds`` more."""
     random = np.random.default_rng(seed)
     rates = [stream.rate for stream in streams]
     ticks = (_filling(streams) + seconds) * sum(rates)
@@ -123,7 +124,7 @@ def make_streams(streams: Sequence[PaperStream], seconds: int, seed: int) -> lis
 def _rounds(
     items: npt.NDArray[np.int64], count: int, random: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """The items in random order, again and again, until there are ``count``."""
+    """Return the items in random order, again and again, until there are ``count``."""
     rounds = np.tile(items, (-(-count // len(items)), 1))
     return random.permuted(rounds, axis=1).reshape(-1)[:count]
 
@@ -131,7 +132,7 @@ def _rounds(
 def count_work(
     streams: Sequence[PaperStream], rows: Sequence[pa.Table], seconds: int, **settings: str
 ) -> Counted:
-    """Run the join over rows of :func:`make_streams` and count what it does in the last ``seconds``."""
+    """Run the join over rows of :func:`make_streams` and count its work in the last ``seconds``."""
     engine = Engine(**settings)
     for number in range(1, len(streams) + 1):
         engine.stream(f"S{number}", {"attr": "bigint", "ts": "timestamp"}, time="ts")

@@ -1,6 +1,7 @@
-"""The oracle in the shape of a driver: runs a golden script against the definition of correct alone.
+"""The oracle as a driver: runs a golden script against the oracle alone.
 
-Useful to write a script before what it tests exists, and to test the runner. Keeps every row for ever.
+Useful to write a script before what it tests exists, and to test the runner. Keeps every row for
+ever.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class OracleDriver:
         self._watermark.advance(at)
 
     def take(self, query: str) -> pa.Table:
-        """The results since the last call."""
+        """Return the results since the last call."""
         standing = self._find(query)
         closed = self._watermark.frontier(query).closed
         oracle = make_oracle(
@@ -126,7 +127,7 @@ class OracleDriver:
         return new
 
     def answer(self, query: str) -> pa.Table:
-        """The answer now."""
+        """Return the answer now."""
         standing = self._find(query)
         oracle = make_oracle(
             standing.query,
@@ -139,7 +140,7 @@ class OracleDriver:
         return oracle.answer(self._watermark.frontier(query).closed)
 
     def late(self, stream: str) -> pa.Table:
-        """All rows that came too late so far."""
+        """Return all rows that came too late so far."""
         name = self._stream(stream).name.casefold()
         return self._fed[name].filter(
             pa.array([arrival.late for arrival in self._arrivals[name]], pa.bool_())
@@ -166,14 +167,14 @@ class OracleDriver:
         self._watermark.forget(query)
 
     def restart(self) -> bool:
-        """Nothing is durable: it computes everything anew each time."""
+        """Nothing is durable: it recomputes everything each time."""
         return False
 
     def close(self) -> None:
         """Nothing to give back."""
 
     def _alive(self, standing: _Standing, source: Scan) -> set[object]:
-        """The arrival numbers of the rows inside the window of a source, from a query that selects nothing else."""
+        """Return the arrival numbers of rows in a source's window, which the query selects."""
         name = source.relation.casefold()
         arrivals = pa.array(range(len(self._fed[name])), pa.int64()).filter(
             self._in_time(standing, name)
@@ -190,19 +191,19 @@ class OracleDriver:
         )
 
     def _in_time(self, standing: _Standing, stream: str) -> pa.Array:
-        """Which rows of a stream were not late for a query."""
+        """Return which rows of a stream were not late for a query."""
         name = standing.name.casefold()
         late = [arrival.lost or name in arrival.late_for for arrival in self._arrivals[stream]]
         return pc.invert(pa.array(late, pa.bool_()))
 
     def _accepted(self, standing: _Standing) -> dict[str, pa.Table]:
-        """The rows of all streams that were not late for a query."""
+        """Return the rows of all streams that were not late for a query."""
         return {
             name: rows.filter(self._in_time(standing, name)) for name, rows in self._fed.items()
         }
 
     def _final(self, standing: _Standing) -> dict[str, pa.Table]:
-        """The accepted rows whose place in the order is final for a query."""
+        """Return the accepted rows whose place in the order is final for a query."""
         final, accepted = {}, self._accepted(standing)
         frontier = self._watermark.frontier(standing.name)
         for stream in self._catalog.streams():

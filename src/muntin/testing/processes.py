@@ -1,4 +1,4 @@
-"""The processes of a Spark session, as Linux tells of them."""
+"""The processes of a Spark session, as Linux lists them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from muntin.spark.partition.state_server import resting_files
 
 
 def _status(pid: int) -> tuple[str, int] | None:
-    """The state of a process and its parent; nothing when it is gone."""
+    """Return the state of a process and its parent; nothing when it is gone."""
     try:
         state, parent = (
             Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[:2]
@@ -26,13 +26,13 @@ def _all() -> list[int]:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs."""
+    """Return whether a process runs."""
     status = _status(pid)
     return status is not None and status[0] not in "ZX"
 
 
 def command(pid: int) -> str:
-    """The command line of a process; empty when it is gone."""
+    """Return the command line of a process; empty when it is gone."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
     except OSError:
@@ -60,7 +60,7 @@ def cpu_seconds(root: int) -> float:
 
 
 def descendants(root: int) -> list[int]:
-    """All processes below one, whatever their group or session."""
+    """Return all processes below one, whatever their group or session."""
     parents = {pid: status[1] for pid in _all() if (status := _status(pid))}
     found = [root]
     for pid in found:
@@ -69,7 +69,9 @@ def descendants(root: int) -> list[int]:
 
 
 def residents(root: int) -> list[int]:
-    """The processes of partitions: below one, or below nobody since the worker that started them has ended, but tied to one below.
+    """Return the processes of partitions below a process, orphans included.
+
+    An orphan's worker has ended, but it is still tied to a process below.
 
     Without those that rest, which have no partition.
     """

@@ -1,8 +1,9 @@
 """Runs golden scripts against a driver and checks what comes out, also against the oracle.
 
-``out``, ``state``, ``late`` and ``explain`` are compared with what the script says; ``answer`` with the script *and* the
-oracle. At the end of the script (and when a query is dropped) everything a query sent out is compared with the oracle too, so
-a script cannot be completed with wrong results. A failed check does not stop the script; an unexpected error does.
+``out``, ``state``, ``late`` and ``explain`` are compared with what the script says; ``answer`` with
+the script *and* the oracle. At the end of the script (and when a query is dropped) everything a
+query sent out is compared with the oracle too, so a script cannot be completed with wrong results.
+A failed check does not stop the script; an unexpected error does.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from muntin.testing.checks import (
 )
 from muntin.testing.driver import Driver, DriverFactory
 from muntin.testing.golden import (
-    Answer,
-    Drop,
     Explain,
+    GoldenScriptError,
     Late,
     Out,
     Script,
-    ScriptError,
-    State,
-    Step,
+    ScriptAnswer,
+    ScriptDrop,
+    ScriptState,
+    ScriptStep,
     read_script,
 )
 from muntin.testing.session import Binder, Session
@@ -85,9 +86,11 @@ def run_file(
     path : str or Path
         The script.
     complete : bool
-        Write what came out into the file's ``out`` and ``state`` blocks instead of comparing it. Never touches ``answer``.
+        Write what came out into the file's ``out`` and ``state`` blocks instead of comparing it.
+        Never touches ``answer``.
     settings : Mapping[str, object], optional
-        Settings of the engine that override those of the script, to run every script under every algorithm.
+        Settings of the engine that override those of the script, to run every script under every
+        algorithm.
     driver : DriverFactory, optional
         What to run the script against; the engine in process by default.
     bind : Binder, optional
@@ -108,7 +111,7 @@ def run_file(
     text = path.read_text(encoding="utf-8")
     try:
         script = read_script(text, str(path))
-    except ScriptError as error:
+    except GoldenScriptError as error:
         return Report(str(path), "", 0, (Failure(error.line, error.fact),))
     report = run_script(script, completion=completion, settings=settings, driver=driver, bind=bind)
     if completion and completion.edits:
@@ -124,7 +127,7 @@ def run_script(
     driver: DriverFactory | None = None,
     bind: Binder | None = None,
 ) -> Report:
-    """Run a golden script that was read already; ``completion`` collects new text, see :func:`run_file`."""
+    """Run a parsed golden script; ``completion`` collects new text, see :func:`run_file`."""
     session = Session(driver or _engine_driver, bind or _bind, dict(settings or {}))
     try:
         failures = tuple(_failures(script, session, completion))
@@ -143,7 +146,7 @@ def _failures(script: Script, session: Session, completion: Completion | None) -
     for step in script.steps:
         try:
             problem = _take(step, session, completion)
-        except Exception as error:  # noqa: BLE001 - whatever a driver raises belongs into the report
+        except Exception as error:  # noqa: BLE001 - any error of a driver is reported
             message = (
                 str(error)
                 if isinstance(error, MuntinError | ValueError)
@@ -169,20 +172,20 @@ def _failures(script: Script, session: Session, completion: Completion | None) -
             )
 
 
-def _take(step: Step, session: Session, completion: Completion | None) -> str:
+def _take(step: ScriptStep, session: Session, completion: Completion | None) -> str:
     """Do or check one step; what is wrong, or nothing."""
     match step.action:
         case Out():
             return check_out(session, step, step.action, completion)
-        case Answer():
+        case ScriptAnswer():
             return check_answer(session, step.action)
-        case State():
+        case ScriptState():
             return check_state(session, step, step.action, completion)
         case Late():
             return check_late(session, step.action)
         case Explain():
             return check_explain(session, step.action)
-        case Drop(query):
+        case ScriptDrop(query):
             problem = session.against_oracle(query)
             session.perform(step.action)
             return problem
@@ -192,7 +195,7 @@ def _take(step: Step, session: Session, completion: Completion | None) -> str:
 
 
 def _engine_driver(settings: Mapping[str, object]) -> Driver:
-    from muntin.testing.engine_driver import EngineDriver  # noqa: PLC0415 - scripts can run against other drivers without the engine
+    from muntin.testing.engine_driver import EngineDriver  # noqa: PLC0415 - optional
 
     return EngineDriver(settings)
 

@@ -1,290 +1,109 @@
-"""The schedulers LWO, SWF and MQT of paper 1, as plainly as they can be written: what a compiled one must do, step by step.
+"""The schedulers LWO, SWF and MQT of [Hammad03] in their plainest form, step by step.
 
-One join of two streams serves several queries that differ in their windows. The simulation has a clock of its own that moves only by the
-costs of probing and of making results, so every release has an exact time. It keeps Python objects and looks at all of them.
+Compiled schedulers are tested against them.
 
-**Rows** stand in their total order and are numbered in it. A row without arrival is history: it is stored at the start and looks for
-nobody. Every other row is an *outer* row: it looks for its partners among the older rows of the other stream, the newest first.
+One join of two streams serves several queries that differ in their windows. The simulation has a
+simulated clock that moves only by the costs of probing and of making results, so every release has
+an exact time. It keeps Python objects and looks at all of them.
 
-**Windows.** A partner is inside a window if its distance is less than the window's length: the difference of times, or, where the window
-counts rows, the number of rows of its stream that came between it and the outer row. A query has a length for each stream.
+**Rows** stand in their total order and are numbered in it. A row without arrival is history: it is
+stored at the start and does not probe. Every other row is an *outer* row: it looks for its
+partners among the older rows of the other stream, the newest first.
 
-**Levels.** Queries with the same windows form a level. Levels are ordered by the sum of their lengths (then by the lengths), so that a
-window comes after those it contains, and a level that comes or goes leaves the order of the others as it is. An outer row *wants* a
-level if a query there was added before the row. The *edge* of level ``l`` for an outer row is the largest window on the other stream among
-the wanted levels up to ``l``. An outer row has *finished* level ``l`` when it has looked at all candidates before that edge.
+**Windows.** A partner is inside a window if its distance is less than the window's length: the
+difference of times, or, where the window counts rows, the number of rows of its stream that came
+between it and the outer row. A query has a length for each stream.
 
-**Queues.** One for each level, first in first out. A row in queue ``l`` has finished all levels before ``l`` that it wants and will go on
-to the edge of ``l``; it keeps a resume pointer, the next candidate to look at. The pointer first shows the newest candidate that is older
-than the row itself, fixed when the row is taken: rows that are stored later are none of its partners (they find it). Candidates are all
-stored rows of the other stream in a nested-loop join, those in the row's bucket in a hash join. LWO has one queue; its rows go on to the
-edge of the last level.
+**Levels.** Queries with the same windows form a level. Levels are ordered by the sum of their
+lengths (then by the lengths), so that a window comes after those it contains, and a level that
+comes or goes leaves the order of the others as it is. An outer row *wants* a level if a query there
+was added before the row. The *edge* of level ``l`` for an outer row is the largest window on the
+other stream among the wanted levels up to ``l``. An outer row has *finished* level ``l`` when it
+has looked at all candidates before that edge.
+
+**Queues.** One for each level, first in first out. A row in queue ``l`` has finished all levels
+before ``l`` that it wants and continues to the edge of ``l``; it keeps a resume pointer, the next
+candidate to look at. The pointer first shows the newest candidate that is older than the row
+itself, fixed when the row is taken: rows that are stored later are none of its partners (they find
+it). Candidates are all stored rows of the other stream in a nested-loop join, those in the row's
+bucket in a hash join. LWO has one queue; its rows continue to the edge of the last level.
 
 **A step** of the machine:
 
-1. *Take*: every row whose arrival is not after the clock is stored and put at the end of queue 0, in the total order. Changes of queries
-   that are due before a row are made before it is taken. Nothing else looks at arrivals.
-2. If all queues are empty, the clock moves to the next arrival and the step begins anew; if there is none, the machine stops.
+1. *Take*: every row whose arrival is not after the clock is stored and put at the end of queue 0,
+   in the total order. Changes of queries that are due before a row are made before it is taken.
+   Nothing else looks at arrivals.
+2. If all queues are empty, the clock moves to the next arrival and the step begins again; if there
+   is none, the machine stops.
 3. *Choose* a queue. SWF: the first that is not empty. MQT: see below.
-4. *Scan*: the row at its head looks at candidates up to the edge of the queue's level. With ``slice`` it stops after so many candidates
-   and stays at the head, its pointer moved on; without, a scan is never interrupted.
-5. When the edge is reached the row has finished the level, also if it found nothing. It goes to the end of the queue of the next level it
-   wants, and is done when there is none.
+4. *Scan*: the row at its head looks at candidates up to the edge of the queue's level. With
+   ``slice`` it stops after that number of candidates and stays at the head, its pointer advanced;
+   without, a scan is never interrupted.
+5. When the edge is reached the row has finished the level, also if it found nothing. It goes to the
+   end of the queue of the next level it wants, and is done when there is none.
 
-The paper's SWF takes one row and scans with it at once. To take all that have arrived is the same: only the head of a queue counts, and
-new rows go to the queue that SWF prefers. No row ever overtakes an older one: rows in the queues of larger windows are older than those in
-the queues of smaller ones, each queue holds consecutive rows, and every level is finished by the rows that want it in their order.
+The paper's SWF takes one row and scans with it at once. To take all that have arrived is the same:
+only the head of a queue counts, and new rows go to the queue that SWF prefers. No row ever
+overtakes an older one: rows in the queues of larger windows are older than those in the queues of
+smaller ones, each queue holds consecutive rows, and every level is finished by the rows that want
+it in their order.
 
-**MaxQT.** For a row that has finished levels before ``i``, while the row before it has finished those before ``j`` (all of them, if no row
-is before it), ``MaxQT(i, j) = max over k in i+1..j of (queries of levels i..k-1) / (edge of level k-1 - edge of level i-1)``: queries
-served for candidates looked at. With windows that differ between the streams there is one matrix for each scanned stream; ``weights`` make
-their units comparable. Ratios are exact; a level without width has an infinite one. MQT goes through the queues from the largest window
-to the smallest; for queue ``i`` the limit ``j`` is the queue that was not empty before it, or the number of levels. The largest ratio
-wins, of equal ones the smaller window. It scans one level, whatever ``k`` gave the maximum, and chooses anew.
+**MaxQT.** For a row that has finished levels before ``i``, while the row before it has finished
+those before ``j`` (all of them, if no row is before it), ``MaxQT(i, j) = max over k in i+1..j of
+(queries of levels i..k-1) / (edge of level k-1 - edge of level i-1)``: queries served for
+candidates looked at. With windows that differ between the streams there is one matrix for each
+scanned stream; ``weights`` make their units comparable. Ratios are exact; a level without width has
+an infinite one. MQT goes through the queues from the largest window to the smallest; for queue
+``i`` the limit ``j`` is the queue that was not empty before it, or the number of levels. The
+largest ratio wins, of equal ones the smaller window. It scans one level, whatever ``k`` gave the
+maximum, and chooses again.
 
-**The router** keeps for each query the *front*: the oldest row, among those not older than the query, that has not finished its level.
-A found pair goes to every query that is older than its outer row and has the partner in its window.
+**The router** keeps for each query the *front*: the oldest row, among those not older than the
+query, that has not finished its level. A found pair goes to every query that is older than its
+outer row and has the partner in its window.
 
 * LWO releases it at once.
-* SWF holds it. When an outer row finishes a level, whichever, what is held of it is released to every query for which no older row is
-  unfinished: those whose front is this row, before the front moves on.
-* MQT releases it at once to queries whose front is its outer row, and holds it for the others. When a row finishes a level, the front of
-  that level's queries moves to the next row, and what is held of that row for them is released.
+* SWF holds it. When an outer row finishes a level, whichever, what is held of it is released to
+  every query for which no older row is unfinished: those whose front is this row, before the front
+  moves on.
+* MQT releases it at once to queries whose front is its outer row, and holds it for the others. When
+  a row finishes a level, the front of that level's queries moves to the next row, and what is held
+  of that row for them is released.
 
-What is released at one instant comes by level, then by the order in which queries were added; what one query gets comes in the order of
-outer rows, and of one outer row in the order in which partners were found.
+What is released at one instant comes by level, then by the order in which queries were added; what
+one query gets comes in the order of outer rows, and of one outer row in the order in which partners
+were found.
 
-**Stores.** A row is let go when it is outside the largest window both of the newest row taken and of every outer row of the other stream
-that is not done, which may look farther back. A pointer to a row that was let go is the end: all candidates behind it are gone too.
+**Stores.** A row expires when it is outside the largest window both of the newest row taken and
+of every outer row of the other stream that is not done, which may look farther back. A pointer to a
+row that has expired is the end: all candidates behind it have expired too.
 
-**Changes.** A query that is added is owed results of rows taken after it. Of the rows that were there before, it sees those that a query
-present at that moment still sees, so what it gets does not depend on the scheduler. A row in flight does not want a level that was not
-there when it was taken. A query that is dropped gets nothing more. With its last query a level goes; rows in its queue go to the end of
-the queue of the next level they want, where all that wait are older.
+**Changes.** A query that is added is owed results of rows taken after it. Of the rows that were
+there before, it sees those that a query present at that moment still sees, so what it gets does not
+depend on the scheduler. A row in flight does not want a level that was not there when it was taken.
+A query that is dropped gets nothing more. With its last query a level goes; rows in its queue go to
+the end of the queue of the next level they want, where all that wait are older.
 """
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import TypeAlias
+from dataclasses import dataclass
 
 from muntin.model.settings import Scheduler
-
-Number: TypeAlias = int | Fraction
-Ratio: TypeAlias = Fraction | float
-"""Queries for candidates; a float only where it is infinite."""
-Windows: TypeAlias = tuple[int, int]
-"""The length of a query's window over each stream."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of stream 0 or 1; ``arrival`` is on the clock of the simulation, None for history."""
-
-    stream: int
-    time: int
-    key: int | None
-    arrival: Number | None = None
-
-
-@dataclass(frozen=True)
-class Viewer:
-    """A query over the shared join."""
-
-    name: str
-    windows: Windows
-
-
-@dataclass(frozen=True)
-class Change:
-    """A query that is added or dropped just before row number ``before`` is taken (behind the last row: just after that one)."""
-
-    before: int
-    add: Viewer | None = None
-    drop: str | None = None
-
-
-@dataclass(frozen=True)
-class Setup:
-    """What is simulated.
-
-    Parameters
-    ----------
-    rows : tuple of Row
-        In their total order, history first; arrivals do not decrease.
-    queries : tuple of Viewer
-        The queries at the start.
-    changes : tuple of Change
-        Queries that come and go, in order.
-    counted : tuple of bool
-        For each stream whether its windows count rows.
-    buckets : int, optional
-        Into how many buckets the hash tables spread keys; None is a nested-loop join.
-    probe, result : int or Fraction
-        What it costs to look at a candidate, and to make a result.
-    slice : int, optional
-        After how many candidates arrivals are looked at again in the middle of a scan.
-    weights : tuple of int or Fraction
-        For each stream, how many candidates a unit of its windows stands for in MaxQT.
-    """
-
-    rows: tuple[Row, ...]
-    queries: tuple[Viewer, ...]
-    changes: tuple[Change, ...] = ()
-    counted: tuple[bool, bool] = (False, False)
-    buckets: int | None = None
-    probe: Number = 1
-    result: Number = 0
-    slice: int | None = None
-    weights: tuple[Number, Number] = (1, 1)
-
-    @property
-    def first(self) -> int:
-        """The number of the first outer row."""
-        return next(
-            (number for number, row in enumerate(self.rows) if row.arrival is not None),
-            len(self.rows),
-        )
-
-    def distance(self, outer: int, partner: int) -> int:
-        """How far back a row lies from an outer row, in the measure of its stream's windows."""
-        return self.distance_at(outer, self.rows[outer].time, partner)
-
-    def distance_at(self, before: int, time: int, partner: int) -> int:
-        """The same seen from a moment: from ``time``, when the rows numbered up to ``before`` are there."""
-        stream = self.rows[partner].stream
-        if self.counted[stream]:
-            return sum(row.stream == stream for row in self.rows[partner + 1 : before])
-        return time - self.rows[partner].time
-
-    def matches(self, outer: int, partner: int) -> bool:
-        """Whether two rows satisfy the join condition."""
-        return self.rows[outer].key is not None and self.rows[outer].key == self.rows[partner].key
-
-
-# -- what happened -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Found:
-    """The join part found a pair."""
-
-    time: Number
-    outer: int
-    partner: int
-
-
-@dataclass(frozen=True)
-class Released:
-    """The router gave a pair to a query."""
-
-    time: Number
-    query: str
-    outer: int
-    partner: int
-
-
-@dataclass(frozen=True)
-class Scanned:
-    """A row looked at candidates for a level: from when to when, how many, where it goes on, whether it finished the level."""
-
-    begin: Number
-    time: Number
-    outer: int
-    windows: Windows
-    candidates: int
-    resume: int | None
-    finished: bool
-    held: tuple[tuple[str, int, int], ...]
-    """What the router holds afterwards: (query, outer, partner)."""
-    waiting: tuple[tuple[int, ...], ...]
-    """The rows in each queue afterwards."""
-
-
-Step: TypeAlias = Found | Released | Scanned
-
-
-@dataclass
-class Trace:
-    """All that happened, in order, and the largest numbers of rows stored, of rows waiting and of pairs held."""
-
-    setup: Setup
-    steps: list[Step] = field(default_factory=list)
-    most_stored: int = 0
-    most_waiting: int = 0
-    most_held: int = 0
-
-    @property
-    def schedule(self) -> list[tuple[int, Windows]]:
-        """Which row scanned for which windows, in order."""
-        return [(step.outer, step.windows) for step in self.steps if isinstance(step, Scanned)]
-
-    def output(self, query: str) -> list[tuple[int, int]]:
-        """The pairs that a query got, in order."""
-        return [(step.outer, step.partner) for step in self.released(query)]
-
-    def released(self, query: str) -> list[Released]:
-        """What a query got, in order."""
-        return [step for step in self.steps if isinstance(step, Released) and step.query == query]
-
-    def response_times(self, query: str) -> list[Number]:
-        """For each result of a query the time from the arrival of its newer row to its release."""
-        arrivals = [row.arrival or 0 for row in self.setup.rows]
-        return [step.time - arrivals[step.outer] for step in self.released(query)]
-
-
-# -- levels and MaxQT ----------------------------------------------------------------------------------
-
-
-def max_throughput(edges: Sequence[Number], queries: Sequence[int]) -> list[list[Ratio | None]]:
-    """The matrix MaxQT: entry ``[i][j - 1]`` for a row that has finished ``i`` levels behind one that has finished ``j``.
-
-    Parameters
-    ----------
-    edges : Sequence of numbers
-        How far each level reaches, not decreasing.
-    queries : Sequence[int]
-        How many queries each level has.
-
-    Examples
-    --------
-    >>> [[str(ratio) for ratio in row] for row in max_throughput([2, 3, 6], [1, 1, 1])]
-    [['1/2', '2/3', '2/3'], ['None', '1', '1'], ['None', 'None', '1/3']]
-    """
-    return [
-        [_largest(edges, queries, done, limit) for limit in range(1, len(edges) + 1)]
-        for done in range(len(edges))
-    ]
-
-
-def _largest(
-    edges: Sequence[Number], queries: Sequence[int], done: int, limit: int
-) -> Ratio | None:
-    start = edges[done - 1] if done else 0
-    ratios = [
-        _ratio(sum(queries[done:until]), edges[until - 1] - start)
-        for until in range(done + 1, limit + 1)
-    ]
-    return max(ratios, default=None)
-
-
-def _ratio(queries: int, width: Number) -> Ratio:
-    return Fraction(queries) / width if width else math.inf
-
-
-@dataclass
-class _Query:
-    """A query while it is registered: the first row that is new to it, the oldest partners it may see, its front, what is held for it."""
-
-    viewer: Viewer
-    since: int
-    floors: tuple[int, int]
-    front: int
-    held: dict[int, list[int]] = field(default_factory=dict)
+from muntin.testing.schedule_levels import ActiveQuery, Levels
+from muntin.testing.schedule_trace import (
+    FoundPair,
+    Number,
+    ReleasedPair,
+    Scanned,
+    ScheduleRow,
+    Setup,
+    Trace,
+    Viewer,
+    Windows,
+)
 
 
 @dataclass
@@ -293,51 +112,6 @@ class _Outer:
 
     number: int
     resume: int | None
-
-
-@dataclass
-class _Levels:
-    """The queries by their windows, the levels in order."""
-
-    queries: list[_Query] = field(default_factory=list)
-
-    @property
-    def windows(self) -> list[Windows]:
-        return sorted(
-            {query.viewer.windows for query in self.queries},
-            key=lambda windows: (sum(windows), windows),
-        )
-
-    def of(self, windows: Windows) -> list[_Query]:
-        return [query for query in self.queries if query.viewer.windows == windows]
-
-    def wanted(self, outer: int) -> list[int]:
-        """The levels that an outer row wants."""
-        return [
-            level
-            for level, windows in enumerate(self.windows)
-            if any(query.since <= outer for query in self.of(windows))
-        ]
-
-    def edge(self, outer: int, level: int, stream: int) -> int:
-        """How far an outer row has to look into a stream to finish a level."""
-        return max(
-            (self.windows[each][stream] for each in self.wanted(outer) if each <= level), default=0
-        )
-
-    def largest(self, stream: int) -> int:
-        return max((windows[stream] for windows in self.windows), default=0)
-
-    def matrix(self, stream: int, weight: Number) -> list[list[Ratio | None]]:
-        windows = self.windows
-        edges = [
-            weight * max(each[stream] for each in windows[: level + 1])
-            for level in range(len(windows))
-        ]
-        return max_throughput(edges, [len(self.of(each)) for each in windows])
-
-
-# -- the machine ---------------------------------------------------------------------------------------
 
 
 def simulate(setup: Setup, scheduler: Scheduler) -> Trace:
@@ -351,7 +125,7 @@ class _Machine:
         self._scheduler = scheduler
         self._trace = Trace(setup)
         self._clock: Number = 0
-        self._levels = _Levels()
+        self._levels = Levels()
         self._queues: list[deque[_Outer]] = [deque()] if scheduler is Scheduler.LWO else []
         self._next = 0
         self._changes = deque(setup.changes)
@@ -396,12 +170,12 @@ class _Machine:
         self._trace.most_waiting = max(self._trace.most_waiting, sum(map(len, self._queues)))
 
     def _candidate(self, number: int) -> int | None:
-        """The newest candidate for a row that is not stored yet."""
+        """Return the newest candidate for a row that is not stored yet."""
         row = self._setup.rows[number]
         return self._newest.get((1 - row.stream, self._bucket(row)))
 
-    def _bucket(self, row: Row) -> int | None:
-        """The bucket of a row; in a nested-loop join there is one."""
+    def _bucket(self, row: ScheduleRow) -> int | None:
+        """Return the bucket of a row; in a nested-loop join there is one."""
         if self._setup.buckets is None:
             return 0
         return None if row.key is None else row.key % self._setup.buckets
@@ -434,7 +208,7 @@ class _Machine:
     # -- the scheduler
 
     def _choose(self) -> int:
-        """The queue whose head scans next."""
+        """Return the queue whose head scans next."""
         if self._scheduler is not Scheduler.MQT:
             return next(level for level, queue in enumerate(self._queues) if queue)
         setup = self._setup
@@ -488,7 +262,7 @@ class _Machine:
         self._let_go(self._next - 1)
 
     def _is_before(self, outer: _Outer, edge: int) -> bool:
-        """Whether the next candidate is there and lies before an edge."""
+        """Return whether the next candidate is there and lies before an edge."""
         number = outer.resume
         return (
             number is not None
@@ -504,13 +278,13 @@ class _Machine:
 
     # -- the router
 
-    def _in_order(self) -> Iterator[_Query]:
+    def _in_order(self) -> Iterator[ActiveQuery]:
         for windows in self._levels.windows:
             yield from self._levels.of(windows)
 
     def _find(self, outer: int, partner: int) -> None:
         self._clock += self._setup.result
-        self._trace.steps.append(Found(self._clock, outer, partner))
+        self._trace.steps.append(FoundPair(self._clock, outer, partner))
         stream = self._setup.rows[partner].stream
         for query in self._in_order():
             seen = outer >= query.since and partner >= query.floors[stream]
@@ -536,9 +310,9 @@ class _Machine:
                 if self._scheduler is Scheduler.MQT:
                     self._release(query, query.front, query.held.pop(query.front, []))
 
-    def _release(self, query: _Query, outer: int, partners: Sequence[int]) -> None:
+    def _release(self, query: ActiveQuery, outer: int, partners: Sequence[int]) -> None:
         self._trace.steps += [
-            Released(self._clock, query.viewer.name, outer, partner) for partner in partners
+            ReleasedPair(self._clock, query.viewer.name, outer, partner) for partner in partners
         ]
 
     def _held(self) -> Iterator[tuple[str, int, int]]:
@@ -553,13 +327,13 @@ class _Machine:
             change = self._changes.popleft()
             if change.add is not None:
                 present = [(query.viewer.windows, query.floors) for query in self._levels.queries]
-                self._add(change.add, self._next, _floors(self._setup, self._next, present))
+                self._add(change.add, self._next, self._setup.floors(self._next, present))
             if change.drop is not None:
                 self._drop(change.drop)
 
     def _add(self, viewer: Viewer, since: int, floors: tuple[int, int]) -> None:
         is_new = viewer.windows not in self._levels.windows
-        self._levels.queries.append(_Query(viewer, since, floors, since))
+        self._levels.queries.append(ActiveQuery(viewer, since, floors, since))
         if is_new and self._scheduler is not Scheduler.LWO:
             self._queues.insert(self._levels.windows.index(viewer.windows), deque())
 
@@ -576,30 +350,8 @@ class _Machine:
                 self._enqueue(outer, level)
 
 
-def _floors(
-    setup: Setup, since: int, present: Sequence[tuple[Windows, Windows]]
-) -> tuple[int, int]:
-    """For each stream the oldest row that a query still sees when the rows before ``since`` are there; queries by windows and floors."""
-    floors = []
-    for stream in (0, 1):
-        time = setup.rows[since - 1].time if since else 0
-        seen = (
-            number
-            for number in range(since)
-            for windows, before in present
-            if setup.rows[number].stream == stream
-            and number >= before[stream]
-            and setup.distance_at(since, time, number) < windows[stream]
-        )
-        floors.append(next(seen, since))
-    return floors[0], floors[1]
-
-
-# -- the definition of correct -------------------------------------------------------------------------
-
-
 def alone(setup: Setup, name: str) -> list[tuple[int, int]]:
-    """The pairs that a query gets when it has the join for itself, in order, as if it were never dropped.
+    """Return the pairs that a query gets from an unshared join, in order, if never dropped.
 
     A query that is added while others run sees the older rows that any of them still sees.
     """
@@ -614,7 +366,7 @@ def alone(setup: Setup, name: str) -> list[tuple[int, int]]:
             since = change.before
             present[change.add.name] = (
                 change.add.windows,
-                _floors(setup, since, list(present.values())),
+                setup.floors(since, list(present.values())),
             )
     windows, floors = present[name]
     pairs = []

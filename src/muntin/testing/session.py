@@ -1,4 +1,4 @@
-"""A golden script while it runs: the driver, and on the oracle's side everything it was told and everything it sent out."""
+"""A running golden script: the driver, and for the oracle all input and all output."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from muntin.testing.driver import DriverFactory
 from muntin.testing.golden import (
     Action,
     Advance,
-    Change,
     DeclareStream,
     DeclareTable,
-    Drop,
     Execute,
-    Feed,
     Register,
     Restart,
-    Row,
+    ScriptDrop,
+    ScriptFeed,
+    ScriptRow,
+    ScriptSetting,
     StreamDeclaration,
 )
 from muntin.testing.oracle import Oracle
@@ -107,7 +107,7 @@ class Session:
                     name, (source.relation for source in query.sources if not source.stored)
                 )
                 self._registered[name.casefold()] = Registration(name, query, after)
-            case Feed(stream, rows):
+            case ScriptFeed(stream, rows):
                 self._fed.setdefault(stream.casefold(), []).append(self.stream_rows(stream, rows))
                 arrivals = self._arrivals.setdefault(stream.casefold(), [])
                 arrivals += [
@@ -115,14 +115,14 @@ class Session:
                 ]
             case Advance(at):
                 self._watermark.advance(at)
-            case Drop(query):
+            case ScriptDrop(query):
                 self._registered.pop(query.casefold(), None)
                 self._watermark.forget(query)
             case _:
                 pass
 
     def output(self, query: str) -> pa.Table:
-        """What the query sent out since the last call."""
+        """Return what the query sent out since the last call."""
         registration = self._collect(query)
         waiting = pa.concat_tables(registration.waiting)
         registration.sent += registration.waiting
@@ -130,18 +130,19 @@ class Session:
         return waiting
 
     def query(self, name: str) -> Query | None:
-        """The bound query, None when the script made it by ``sql``."""
+        """Return the bound query, None when the script made it by ``sql``."""
         registration = self._registered.get(name.casefold())
         return registration.query if registration else None
 
     def running(self) -> list[str]:
-        """The names of the queries that run."""
+        """Return the names of the queries that run."""
         return list(self._registered)
 
     def against_oracle(self, name: str) -> str:
-        """How all that the query sent out so far differs from the oracle; empty when it does not.
+        """Return how the output of a query differs from the oracle, or an empty text.
 
-        What happens up to the last closed instant must be there; of what happens later, a part in order may be.
+        What happens up to the last closed instant must be there; of what happens later, a part in
+        order may be.
         """
         registration = self._collect(name)
         oracle = self._oracle(registration)
@@ -162,12 +163,13 @@ class Session:
         return difference(oracle.answer(latest), accumulate(sent))
 
     def oracle_answer(self, name: str) -> pa.Table | None:
-        """The answer now as the oracle computes it; None when the script made the query by ``sql``.
+        """Return the oracle's answer now, or None when the script made the query by ``sql``.
 
         Raises
         ------
         ValueError
-            When now is no instant at which all streams are complete: the script must ``advance`` first.
+            When now is no instant at which all streams are complete: the script must ``advance``
+            first.
         """
         oracle = self._oracle(self._collect(name))
         if oracle is None:
@@ -175,12 +177,13 @@ class Session:
         frontier = self._watermark.frontier(name)
         if not frontier.exact:
             raise ValueError(
-                "rows were fed beyond the last advance, so the answer is between two instants; advance first"
+                "rows were fed beyond the last advance, so the answer is between two instants; "
+                "advance first"
             )
         return oracle.answer(frontier.time)
 
-    def stream_rows(self, stream: str, rows: tuple[Row, ...]) -> pa.Table:
-        """Rows of a stream as the script writes them: the time, then the values of the other columns."""
+    def stream_rows(self, stream: str, rows: tuple[ScriptRow, ...]) -> pa.Table:
+        """Return rows of a stream as the script writes them: the time, then the other columns."""
         declaration = self._streams.get(stream.casefold())
         if declaration is None:
             raise ValueError(f"the script declares no stream {stream}")
@@ -213,20 +216,23 @@ class Session:
                 driver.query(name, sql)
             case Execute(sql):
                 driver.execute(sql)
-            case Change(name, value):
+            case ScriptSetting(name, value):
                 if name not in self._settings:
                     driver.change(name, value)
-            case Feed(stream, rows):
+            case ScriptFeed(stream, rows):
                 driver.feed(stream, self.stream_rows(stream, rows))
             case Advance(at):
                 driver.advance(at)
-            case Drop(query):
+            case ScriptDrop(query):
                 driver.drop(query)
             case _:
                 raise AssertionError(f"{action} is a check, not an action")
 
     def _restart(self) -> None:
-        """The driver goes on from what is durable, or a new one in its state: what that sends out on the way there was sent out before."""
+        """Resume the driver from durable state, or replay into a new one.
+
+        The output of the replay was sent before and is dropped.
+        """
         if self.driver.restart():
             return
         for name in self._registered:
@@ -258,10 +264,11 @@ class Session:
         )
 
     def _accepted(self, stream: str, query: str) -> pa.Table:
-        """The rows of a stream that were not late for a query.
+        """Return the rows of a stream that were not late for a query.
 
-        Of equal rows the last were late: what is late once stays late. A row that the driver calls late was so for
-        somebody; it counts as late for the query if it was lost for all, or late for this query row by row.
+        Of equal rows the last were late: what is late once stays late. A row that the driver calls
+        late was so for somebody; it counts as late for the query if it was lost for all, or late
+        for this query row by row.
         """
         everything = pa.concat_tables(self._fed[stream])
         late = Counter(rows_of(self.driver.late(stream)))

@@ -1,7 +1,10 @@
-"""The engine on Spark as a driver of golden scripts: what is fed becomes files, what is asked waits until they are processed.
+"""The engine on Spark as a driver of golden scripts.
 
-Every file is a micro-batch of its stream. Time moves on as in process, by a moment after all that was fed before. A restart
-stops the engine, wherever it is with its files, and another one goes on from the checkpoint.
+Fed rows become files; requests wait until the files are processed.
+
+Every file is a micro-batch of its stream. Time moves on as in process, by a moment after all that
+was fed before. A restart stops the engine, wherever it is with its files, and another one resumes
+from the checkpoint.
 """
 
 from __future__ import annotations
@@ -35,7 +38,8 @@ class SparkDriver:
     partitions : int
         How many.
     seed : int, optional
-        Where what is fed is cut into files; None: every row is one, as scripts about late rows need.
+        Where what is fed is cut into files; None: every row is one, as scripts about late rows
+        need.
     """
 
     in_order = False
@@ -51,7 +55,7 @@ class SparkDriver:
         )
         self._engine = self._make()
         self._told: list[tuple[str, Callable[[SparkEngine], object]]] = []
-        """What a new engine has to be told, with the names of queries."""
+        """Calls to repeat on a new engine, with the names of queries."""
         self._folders: dict[str, Path] = {}
         self._taken: dict[str, int] = {}
         self._files = 0
@@ -93,7 +97,7 @@ class SparkDriver:
         self._settled = False
 
     def feed(self, stream: str, rows: pa.Table) -> None:
-        """Write rows as files, one after the other: Spark takes them in the order of their times of change."""
+        """Write rows as files one by one: Spark takes them in the order of modification times."""
         for piece in cut(rows, self._random):
             self._files += 1
             part = self._folders[stream.casefold()] / f".{self._files}.part"
@@ -105,14 +109,14 @@ class SparkDriver:
             self._settle()
 
     def advance(self, at: int) -> None:
-        """Move time on after all that was fed, and before what will be: in one batch rows come first."""
+        """Advance time after everything fed so far: in one batch rows come first."""
         self._settle()
         self._engine.advance(at)
         self._settled = False
         self._settle()
 
     def take(self, query: str) -> pa.Table:
-        """The results since the last call."""
+        """Return the results since the last call."""
         self._settle()
         results = self._engine.results(query)
         new = results.slice(self._taken[query.casefold()])
@@ -120,23 +124,24 @@ class SparkDriver:
         return new
 
     def answer(self, query: str) -> pa.Table | None:
-        """What all changes add up to; nothing where results are inserts only, or have not begun."""
+        """Return the sum of all changes; nothing for inserts only, or before the start."""
         self._settle()
-        known = self._engine._parts.registry.find(query).query  # noqa: SLF001 (users know how their queries emit)
+        registry = self._engine._parts.registry  # noqa: SLF001 (how the query emits)
+        known = registry.find(query).query
         found = self._engine.results(query)
         begun = len(found) or not known.has_beginning
         return accumulate(found) if known.emit is Emit.CHANGES and begun else None
 
     def late(self, stream: str) -> pa.Table:
-        """All rows that came too late so far."""
+        """Return all rows that came too late so far."""
         self._settle()
         return self._engine.late(stream)
 
     def state(self) -> None:
-        """Not told: partitions hold rows of each other, too."""
+        """Return None: partitions hold rows of each other, too."""
 
     def explain(self, query: str) -> str:
-        """How the query is run."""
+        """Return how the query is run."""
         return self._engine.explain(query)
 
     def drop(self, query: str) -> None:
@@ -146,7 +151,10 @@ class SparkDriver:
         self._told = [(name, told) for name, told in self._told if name != query.casefold()]
 
     def restart(self) -> bool:
-        """Go on from the checkpoint with another engine and partitions that are built again; a batch that was not complete is done again."""
+        """Resume from the checkpoint with another engine and rebuilt partitions.
+
+        A batch that was not complete is repeated.
+        """
         self._engine.stop()
         self._engine = self._make()
         for _, told in self._told:

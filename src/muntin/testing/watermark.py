@@ -1,12 +1,13 @@
 """How far the order of all rows is final for a query, for the oracle's side.
 
-A stream sends nothing earlier than its newest time minus its slack; equal times may still come, but later rows of one
-stream stand behind earlier ones, so the order is final up to and including that stream's rows of that time. The least
-such place, over the streams that a query reads, is the query's frontier. ``advance`` completes an instant on all streams.
-A row is late for a query when its place is before the frontier that the rows have reached, or its time before an advanced
-instant; so one row may be late for one query and not for another.
-(Rows of exactly an advanced instant are still taken, but behind those processed before: the oracle knows no such order,
-so feed them before you advance.)
+A stream sends nothing earlier than its newest time minus its slack; equal times may still come, but
+later rows of one stream stand behind earlier ones, so the order is final up to and including that
+stream's rows of that time. The least such place, over the streams that a query reads, is the
+query's frontier. ``advance`` completes an instant on all streams. A row is late for a query when
+its place is before the frontier that the rows have reached, or its time before an advanced instant;
+so one row may be late for one query and not for another. (Rows of exactly an advanced instant are
+still taken, but behind those processed before: the oracle knows no such order, so feed them before
+you advance.)
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ _NOWHERE = -(2**62)
 
 @dataclass(frozen=True, order=True)
 class Frontier:
-    """The order is final for rows of times before ``time``, and at ``time`` for streams up to ``order`` (of declaration)."""
+    """The order is final for times before ``time``, and at ``time`` for streams up to ``order``.
+
+    Streams are numbered by declaration.
+    """
 
     time: int
     order: int = _EVERY_STREAM
@@ -42,7 +46,7 @@ class Frontier:
 
 @dataclass(frozen=True)
 class Arrival:
-    """For which queries a row was late; ``lost`` if it was late for all who read its stream, so that nobody holds it."""
+    """The queries for which a row was late; ``lost`` if all readers of its stream are."""
 
     late_for: frozenset[str]
     lost: bool
@@ -81,12 +85,13 @@ class Watermark:
         self._begun.pop(query.casefold(), None)
 
     def arrive(self, stream: str, time: int) -> Arrival:
-        """Take note of a row; return for whom it is late."""
+        """Take note of a row; return the queries it is late for."""
         name = stream.casefold()
         place = Frontier(time, list(self._slack).index(name))
         readers = {query: read for query, read in self._read.items() if name in read}
         late = {query for query, read in readers.items() if self._is_late(place, read)}
-        # With queries a stream that none of them reads waits for no other; without, all wait for each other.
+        # With queries a stream that none of them reads waits for no other; without, all wait for
+        # each other.
         idle = not readers and self._is_late(place, [name] if self._read else self._slack)
         lost = idle or (bool(readers) and len(late) == len(readers))
         self._newest[name] = max(time, self._newest.get(name, time))
@@ -96,11 +101,11 @@ class Watermark:
         return place < self._least(streams) or place.time < self._advanced
 
     def frontier(self, query: str) -> Frontier:
-        """How far the order is final for a query, by the rows of its streams or by ``advance``."""
+        """Return how far the order is final for a query, by its streams' rows or ``advance``."""
         return max(self._least(self._read[query.casefold()]), Frontier(self._advanced))
 
     def advanced(self, query: str) -> int | None:
-        """Return the first instant to which ``advance`` moved a query, or the last one before it was registered.
+        """Return the first instant to which ``advance`` moved a query, or the last before it.
 
         An advance to an instant that the rows have passed moves nothing.
         """

@@ -4,21 +4,21 @@ import pytest
 
 from muntin.testing.golden import (
     Advance,
-    Answer,
-    Change,
     DeclareStream,
     DeclareTable,
-    Drop,
     Execute,
     Explain,
-    Feed,
+    GoldenScriptError,
     Late,
     Out,
     Register,
     Restart,
-    Row,
-    ScriptError,
-    State,
+    ScriptAnswer,
+    ScriptDrop,
+    ScriptFeed,
+    ScriptRow,
+    ScriptSetting,
+    ScriptState,
     StreamDeclaration,
     read_script,
 )
@@ -71,19 +71,21 @@ def test_every_command_is_read() -> None:
         ),
         DeclareStream(StreamDeclaration("odd one", (("at", "timestamp"), ("k", "int")), "at", 0)),
         DeclareTable(
-            "T", (("k", "int"), ("n", "varchar")), (Row(6, ("1", "set")), Row(7, ("2", None)))
+            "T",
+            (("k", "int"), ("n", "varchar")),
+            (ScriptRow(6, ("1", "set")), ScriptRow(7, ("2", None))),
         ),
-        Change("expiry", "'lazy'"),
+        ScriptSetting("expiry", "'lazy'"),
         Register("q", "SELECT k\n  FROM A WINDOW 10 SECONDS"),
-        Feed("A", (Row(13, ("1.5", "7", "2.5")), Row(14, (None, "7", "2.5")))),
+        ScriptFeed("A", (ScriptRow(13, ("1.5", "7", "2.5")), ScriptRow(14, (None, "7", "2.5")))),
         Advance(-5_000_000),
-        Out("q", (Row(19, ("+", "1.5", "7")),)),
+        Out("q", (ScriptRow(19, ("+", "1.5", "7")),)),
         Out("q", ()),
-        Answer("q", (Row(23, ("7",)),)),
-        State((("A", 1), ("odd", 2))),
+        ScriptAnswer("q", (ScriptRow(23, ("7",)),)),
+        ScriptState((("A", 1), ("odd", 2))),
         Late("A", ()),
         Explain("q", ("hash join", "on k")),
-        Drop("q"),
+        ScriptDrop("q"),
         Restart(),
         Execute("DROP STREAM A;\n  SET x = 1"),
     ]
@@ -119,5 +121,5 @@ def test_a_stream_declares_itself_in_sql() -> None:
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_line(text: str, message: str) -> None:
-    with pytest.raises(ScriptError, match=message):
+    with pytest.raises(GoldenScriptError, match=message):
         read_script(text)
