@@ -23,7 +23,7 @@ from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryCha
 from muntin.spark.exchange.deployment_file import StoredDeployment, encode_deployment
 from muntin.spark.exchange.messages import Part, PartitionBatch
 from muntin.spark.partition.partition_clock import PartitionClock
-from muntin.spark.partition.recovery import recalled, remembered
+from muntin.spark.partition.recovery import decode_retained, encode_retained
 from muntin.spark.partition.retained_batches import RetainedBatch
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
@@ -171,7 +171,7 @@ def test_programs_come_back(run: str, program: Deployment) -> None:
 
 @given(NOTES, SHARES)
 def test_shares_come_back_with_their_notes(note: RetainedBatch, share: PartitionBatch) -> None:
-    assert same(recalled(remembered(note, share)), (note, share))
+    assert same(decode_retained(encode_retained(note, share)), (note, share))
 
 
 @given(ENTRIES)
@@ -183,12 +183,12 @@ def test_entries_of_last_stages_come_back(entry: Entry) -> None:
 def test_a_changed_byte_or_a_missing_tail_is_always_detected(
     note: RetainedBatch, share: PartitionBatch, data: st.DataObject
 ) -> None:
-    frame = remembered(note, share)
+    frame = encode_retained(note, share)
     at = data.draw(st.integers(0, len(frame) - 1))
     flip = data.draw(st.integers(1, 255))
     for broken in (frame[:at] + bytes([frame[at] ^ flip]) + frame[at + 1 :], frame[:at]):
         with pytest.raises(CheckpointError):
-            recalled(broken)
+            decode_retained(broken)
 
 
 JSON = st.recursive(

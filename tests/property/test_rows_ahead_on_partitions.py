@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from muntin.model.catalog import Stream
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
-from muntin.spark.exchange.messages import Output, Part, PartitionBatch
+from muntin.spark.exchange.messages import Part, PartitionBatch, PartitionOutput
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import LATE, RESULTS
 from muntin.spark.partition.recovery import RecoverablePartition
@@ -122,7 +122,7 @@ def shares(
 
 def run(
     program: Deployment, batches: Sequence[Batch], tasks: int, restarts: set[int]
-) -> list[Output]:
+) -> list[PartitionOutput]:
     """All outputs of all partitions; before some batches every partition is built again."""
     running = [RecoverablePartition(program, number) for number in range(program.partitions)]
     stores: list[dict[int, tuple[RetainedBatch, PartitionBatch]]] = [
@@ -143,7 +143,7 @@ def run(
     return outputs
 
 
-def told(outputs: Sequence[Output], kind: str) -> list[tuple[str, str]]:
+def told(outputs: Sequence[PartitionOutput], kind: str) -> list[tuple[str, str]]:
     return sorted(
         (output.name, str(row))
         for output in outputs

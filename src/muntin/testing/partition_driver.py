@@ -23,7 +23,7 @@ from muntin.spark.driver.global_stage import GlobalStages
 from muntin.spark.driver.query_changes import PendingChange, exports, settled
 from muntin.spark.exchange.carried_rows import carried_parts
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
-from muntin.spark.exchange.messages import Output, Part, PartitionBatch, to_blob
+from muntin.spark.exchange.messages import Part, PartitionBatch, PartitionOutput, to_blob
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import LATE
 from muntin.spark.partition.recovery import RecoverablePartition
@@ -208,7 +208,7 @@ class PartitionDriver:
             self._running = [
                 RecoverablePartition(self._program, number) for number in range(len(self._stores))
             ]
-        outputs: list[Output] = []
+        outputs: list[PartitionOutput] = []
         epochs = range(self._program.epoch(self._batch - 1), self._program.epoch(self._batch))
         for number, (partition, store, own) in enumerate(
             zip(self._running, self._stores, parts, strict=True)
@@ -230,7 +230,7 @@ class PartitionDriver:
                 self._late.setdefault(output.name, []).append(output.table)
         self._batch += 1
 
-    def _deliver(self, outputs: list[Output]) -> None:
+    def _deliver(self, outputs: list[PartitionOutput]) -> None:
         """Results to where they are taken from; some batches are done again, by last stages that are built again."""
         placed = self._program.placed()
         found = lambda kind, name: [  # noqa: E731

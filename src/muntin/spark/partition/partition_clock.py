@@ -1,4 +1,4 @@
-"""How far time has come in a partition."""
+"""The progress of event time in a partition."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ from muntin.spark.exchange import deployment_file
 from muntin.spark.exchange.carried_rows import carried_parts
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.exchange.deployment_file import DeploymentFile
-from muntin.spark.exchange.messages import Output, from_blob, to_blob
-from muntin.spark.partition.recovery import recalled
+from muntin.spark.exchange.messages import PartitionOutput, from_blob, to_blob
+from muntin.spark.partition.recovery import decode_retained
 from muntin.spark.partition.spool import Spool
-from muntin.spark.partition.state_server import ResidentError
-from muntin.spark.partition.task import recall
+from muntin.spark.partition.state_client import StateServerError
+from muntin.spark.partition.task import retained_frames
 from tests.unit.spark.partition.test_recovery import PAIRS, program_of, shares
 
 PROGRAM = program_of(f"{PAIRS} WINDOW 10 SECONDS")
@@ -199,17 +199,19 @@ def test_a_planted_share_is_not_run(trap: tuple[bytes, Path]) -> None:
             del key
             return (bytes(4) + content,)
 
-    with pytest.raises(ResidentError, match=r"the rows of batch 0 in the checkpoint are damaged"):
-        list(recall(cast("Any", Planted()), 0, 0, 1))
+    with pytest.raises(
+        StateServerError, match=r"the rows of batch 0 in the checkpoint are damaged"
+    ):
+        list(retained_frames(cast("Any", Planted()), 0, 0, 1))
     with pytest.raises(CheckpointError, match=r"was written by Muntin 0\.1"):
-        recalled(bytes(4) + content)
+        decode_retained(bytes(4) + content)
     assert not sprung.exists()
 
 
 def test_planted_outputs_are_not_run(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
     content, sprung = trap
     spool = Spool(tmp_path)
-    sent = spool.put(Output("results", "q", pa.table({"v": range(100_000)})))
+    sent = spool.put(PartitionOutput("results", "q", pa.table({"v": range(100_000)})))
     (tmp_path / sent.file).write_bytes(content)
     with pytest.raises(CheckpointError, match=rf"{sent.file} is damaged"):
         spool.take(b"", sent.file)
