@@ -28,7 +28,7 @@ from muntin.runtime.time_warnings import warn_of_epoch, warn_of_rows_ahead
 from muntin.spark.driver.checkpoint import CheckpointError
 from muntin.spark.driver.global_stage import GlobalStages
 from muntin.spark.driver.metrics import RunMetrics
-from muntin.spark.driver.query_registry import RegisteredQuery
+from muntin.spark.driver.registry import RegisteredQuery
 from muntin.spark.driver.suspended_queries import SuspendedQueries
 from muntin.spark.exchange.controls import HELD
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery

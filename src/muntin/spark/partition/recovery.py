@@ -95,7 +95,7 @@ class RecoverablePartition:
         number: int,
         kept: Iterable[tuple[RetainedBatch, PartitionBatch]],
     ) -> RecoverablePartition:
-        """Return the partition as it was after the last retained batch, by replaying all of them."""
+        """Return the partition as it was after the last retained batch: replay all of them."""
         began = time.time()
         partition = cls(deployment, number)
         last: RetainedBatch | None = None

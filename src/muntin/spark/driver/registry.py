@@ -41,7 +41,7 @@ class RegisteredQuery:
     sink: Sink
 
 
-class QueryRegistry:
+class SparkRegistry:
     """The streams, tables and queries of an engine; ``queries`` is keyed by case-folded name."""
 
     def __init__(self, declared: Declarations, sinks: SinkMaker) -> None:
