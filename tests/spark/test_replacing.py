@@ -140,7 +140,7 @@ def test_a_query_that_comes_again_while_the_engine_runs_needs_a_folder_of_its_ow
         engine.settle()
         engine.drop("q")
         for sql, name, fact in (
-            (NARROW, "q", "from before it was registered anew"),
+            (NARROW, "q", "from before it was registered again"),
             (WIDE, "q", "from before"),
             (WIDE, "r", "of query q"),
         ):

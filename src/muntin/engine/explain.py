@@ -109,7 +109,7 @@ def _prediction(plan: JoinPlan, prediction: Prediction) -> Description:
     label = (
         f"order {', '.join(_aliases(query, order))}"
         if order
-        else "an order of its own for each origin"
+        else "a separate order for each origin"
     )
     facts = (*_predicted(query, order, prediction.cost, comparisons), work)
     return Description("prediction", label, facts, tuple(others), ("alternatives",))

@@ -32,7 +32,7 @@ class ResultQueue:
         self._cost = self._last_cost = 0
 
     def __bool__(self) -> bool:
-        """True if matches are queued."""
+        """Return whether matches are queued."""
         return bool(self._queued) or self._routing is not None
 
     def put(self, released: ReleasedMatches | None, worked: int = 0) -> None:

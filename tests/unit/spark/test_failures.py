@@ -60,7 +60,7 @@ Caused by: org.apache.spark.SparkException: [INTERNAL_ERROR] Cannot parse the va
             "[STREAM_FAILED] Query [id = 1] terminated with exception: Connection refused\n{TextSocketV2[host: ::1, port: 7]: -1}",
             "Connection refused. Sockets that it reads: ::1:7",
         ),
-        ("", "no reason was told"),
+        ("", "no reason was given"),
     ],
 )
 def test_the_errors_that_matter_are_told(story: str, fact: str) -> None:

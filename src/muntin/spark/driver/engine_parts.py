@@ -24,7 +24,7 @@ _CHANGE = 300.0
 
 @dataclass(frozen=True)
 class EngineParts:
-    """The parts of an engine; each has one job and knows only the parts it is given."""
+    """The parts of an engine; each has one job and uses only the parts it is given."""
 
     state: RunState
     checkpoint: Checkpoint

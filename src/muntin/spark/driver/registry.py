@@ -52,7 +52,7 @@ class SparkRegistry:
         self._tables: dict[str, bytes] = {}
 
     def add_stream(self, stream: Stream, frame: DataFrame | None) -> None:
-        """Declare a stream over a DataFrame, or over the source of its own options."""
+        """Declare a stream over a DataFrame, or over the source in its options."""
         added = self.declared.add_stream(stream)
         if frame is not None:
             self._frames[added.name] = frame

@@ -68,7 +68,7 @@ def after_query(streaming: StreamingQuery, then: Callable[[], None]) -> threadin
 
 
 def end_state_servers(run: str, partitions: int, seconds: float) -> None:
-    """Idle the state servers of all partitions; kill those that do not answer in time."""
+    """Release the state servers of all partitions; kill those that do not answer in time."""
     until = time.monotonic() + min(seconds, _ANSWER)
     for number in range(partitions):
         killed = StateClient(run, number, 0).stop(max(until - time.monotonic(), 0.5))
