@@ -66,7 +66,7 @@ class Folder(ABC):
 
     @abstractmethod
     def write(self, text: str, *, create: bool) -> bool:
-        """Write the marker; with ``create`` only if there is none. Return whether it was written."""
+        """Write the marker; with ``create`` only if there is none; return whether it was."""
 
     @abstractmethod
     def remove(self, name: str) -> None:
