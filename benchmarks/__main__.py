@@ -23,7 +23,7 @@ from benchmarks.pictures import pictures_of
 from benchmarks.plots import PlotError, draw
 from benchmarks.report import Report
 from benchmarks.run import Run
-from benchmarks.run_all import MARK, Batch, Tell, run_all
+from benchmarks.run_all import MARK, RunRequest, Tell, run_all
 from muntin.errors import MuntinError
 
 RESULTS = Path("docs") / "results"
@@ -88,7 +88,7 @@ def bench(  # noqa: PLR0913 (typer takes options as parameters)
             *(["--environments", str(environments)] if environments else []),
         ]
         _run_many(
-            Batch(
+            RunRequest(
                 chosen,
                 output or (QUICK_RESULTS if quick else RESULTS),
                 quick,
@@ -138,7 +138,7 @@ def _run_one(name: str, *, quick: bool, environments: Path | None, mark: str) ->
     return report, Run.ending_now(time.monotonic() - began, quick=quick)
 
 
-def _run_many(batch: Batch) -> None:
+def _run_many(batch: RunRequest) -> None:
     with _telling() as tell:
         failed = run_all(batch, tell)
     _progress.print(

@@ -236,7 +236,7 @@ class WatchingSink(Sink):
 
 
 @dataclass(frozen=True)
-class Batch:
+class MicroBatch:
     """One batch: begin and end in seconds from the start of feeding, duration, final backlog."""
 
     began: float
@@ -247,7 +247,7 @@ class Batch:
 
 def batches_of(
     streaming: StreamingQuery, rows: Rows, start: int, read: Mapping[int, int] | None = None
-) -> list[Batch]:
+) -> list[MicroBatch]:
     """Return the batches of a streaming query; each is as far behind as the last row it has read.
 
     ``read`` has the rows read up to each batch, where Spark does not know them: Muntin reads whole
@@ -263,7 +263,7 @@ def batches_of(
         began = datetime.fromisoformat(progress["timestamp"]).timestamp() - start / _SECOND
         seconds = progress["durationMs"]["triggerExecution"] / 1_000
         last = every[min(so_far, len(every)) - 1] / _SECOND
-        found.append(Batch(began, seconds, so_far - before, began + seconds - last))
+        found.append(MicroBatch(began, seconds, so_far - before, began + seconds - last))
         before = so_far
     return found
 
@@ -339,7 +339,7 @@ def _batch_seconds(spark: SparkSession, ramp: Ramp, rate: float) -> float:
 class Adapted:
     """A run of Muntin: its batches, its results, and its overload report after each batch."""
 
-    batches: list[Batch]
+    batches: list[MicroBatch]
     sink: WatchingSink
     told: Sequence[dict[str, object]]
 
@@ -387,7 +387,7 @@ def run_muntin(spark: SparkSession, ramp: Ramp, rows: Rows) -> Adapted:
     return Adapted(batches, sink, told)
 
 
-def run_spark(spark: SparkSession, ramp: Ramp, rows: Rows) -> list[Batch]:
+def run_spark(spark: SparkSession, ramp: Ramp, rows: Rows) -> list[MicroBatch]:
     """Feed Spark's join.
 
     If it has not read all rows in time, the last entry has its backlog.
@@ -423,7 +423,7 @@ def run_spark(spark: SparkSession, ramp: Ramp, rows: Rows) -> list[Batch]:
         if rows_read() < len(every):
             waited = time.time() - feeder.start / _SECOND
             batches.append(
-                Batch(waited, 0.0, 0, waited - float(every[max(rows_read() - 1, 0)]) / _SECOND)
+                MicroBatch(waited, 0.0, 0, waited - float(every[max(rows_read() - 1, 0)]) / _SECOND)
             )
         streaming.stop()
     return batches
@@ -475,7 +475,9 @@ def bench_spark_overload(progress: Progress, *, quick: bool = False) -> Report:
     return report(ramp, capacity, rows, muntin, run_spark(spark, ramp, rows))
 
 
-def report(ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[Batch]) -> Report:
+def report(
+    ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[MicroBatch]
+) -> Report:
     """Return what it shows."""
     runs, sink, told = (
         {"Muntin, adapt": muntin.batches, "Spark's own join": own},

@@ -95,7 +95,7 @@ class TreeCheck:
 
 
 @dataclass(frozen=True)
-class Climb:
+class TreeStep:
     """One level of the way from a leaf to the root.
 
     Look into the sibling, keep what is found in the parent.
@@ -120,7 +120,7 @@ class TreePlan:
 
     text: str
     nodes: tuple[TreeNode, ...]
-    climbs: tuple[tuple[Climb, ...], ...]
+    climbs: tuple[tuple[TreeStep, ...], ...]
 
 
 @dataclass(frozen=True)

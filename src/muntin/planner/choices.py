@@ -68,8 +68,8 @@ def choose(
     if tree is not None:
         reasons.append(_tree_reason(tree, cost, chosen=True))
     elif _tree_may_pay(indexed, limits, cost, costs):
-        dearer = best_tree(indexed, costs)
-        reasons += [_tree_reason(dearer, cost, chosen=False)] if dearer else []
+        rejected = best_tree(indexed, costs)
+        reasons += [_tree_reason(rejected, cost, chosen=False)] if rejected else []
     shape = tree.shape if tree else limits.tree
     time = tree_cost(indexed, shape, costs).time if shape is not None else cost.time
     prediction = Prediction(cost.looked, time * _NANO, cost.orders, _others(indexed, cost, costs))

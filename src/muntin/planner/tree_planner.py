@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from muntin.errors import SettingError
-from muntin.plan.join import Climb, TreeCheck, TreeNode, TreePlan
+from muntin.plan.join import TreeCheck, TreeNode, TreePlan, TreeStep
 from muntin.plan.query import Query
 from muntin.planner.classes import CodeRef
 from muntin.planner.predicates import SortedPredicates
@@ -92,7 +92,7 @@ class TreePlanner:
         self._indexes = indexes
         self._indexed = indexed
         self._nodes: list[TreeNode] = []
-        self._climbs: list[list[Climb]] = []
+        self._climbs: list[list[TreeStep]] = []
 
     def plan(self, shape: TreeShape, aliases: Sequence[str]) -> TreePlan:
         """Return the plan of a shape over all sources."""
@@ -127,7 +127,7 @@ class TreePlanner:
 
     def _climb(
         self, sibling: tuple[TreeShape, int], bound: tuple[int, ...], parent: int | None
-    ) -> Climb:
+    ) -> TreeStep:
         shape, number = sibling
         if isinstance(shape, int):
             step = make_step(
@@ -141,12 +141,12 @@ class TreePlanner:
                 TreeCheck(check.operator, (shape, check.code), (check.source, check.source_code))
                 for check in step.checks
             )
-            return Climb(shape, None, step.index, step.keys, checks, parent)
+            return TreeStep(shape, None, step.index, step.keys, checks, parent)
         own = sources_of(shape)
         key, keys, found = self._equalities(own, bound)
         found += self._comparisons(own, bound)
         self._nodes[number] = TreeNode(self._nodes[number].sources, tuple(key))
-        return Climb(None, number, None, tuple(keys), tuple(found), parent)
+        return TreeStep(None, number, None, tuple(keys), tuple(found), parent)
 
     def _equalities(
         self, own: tuple[int, ...], bound: tuple[int, ...]

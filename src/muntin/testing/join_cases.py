@@ -65,7 +65,7 @@ def groups() -> list[Group]:
         # Which rows of streams 2 and 3 go together decides what the cheaper orders cost; those are
         # few, so it takes longer.
         Group("Table 6, cheaper orders", TABLE_6, 1_200, table_6[:7]),
-        Group("Table 6, dearer orders", TABLE_6, 300, table_6[7:]),
+        Group("Table 6, more expensive orders", TABLE_6, 300, table_6[7:]),
         Group("Table 7", TABLE_7, 600, _eager_cases(TABLE_7)),
         Group("Other algorithms", TABLE_5, 600, tuple(_other_cases())),
     ]

@@ -29,7 +29,7 @@ from muntin.plan.expression import POSITION, quote
 from muntin.plan.nodes import Scan
 from muntin.plan.query import Query
 from muntin.testing.connection import run_sql
-from muntin.testing.watermark import Frontier
+from muntin.testing.watermark import OrderFrontier
 
 
 class Oracle:
@@ -45,7 +45,7 @@ class Oracle:
         The rows of the stored tables.
     catalog : Catalog
         Where the streams are declared; gives their time columns and their order.
-    after : Frontier, optional
+    after : OrderFrontier, optional
         How far everything was already processed when the query was registered: combinations whose newest row is not beyond it
         are no results of the query.
 
@@ -63,7 +63,7 @@ class Oracle:
         tables: Mapping[str, pa.Table],
         catalog: Catalog,
         *,
-        after: Frontier | None = None,
+        after: OrderFrontier | None = None,
     ) -> None:
         assert any(not source.stored for source in query.sources), (
             "a query without a stream never changes; the binder refuses it"
@@ -248,7 +248,7 @@ class _Ranks:
     times: pa.Array
     order: int
 
-    def seen(self, frontier: Frontier) -> int:
+    def seen(self, frontier: OrderFrontier) -> int:
         """Return how many rows are not beyond the frontier."""
         return int(np.count_nonzero(self.times.to_numpy() <= frontier.last_time(self.order)))
 

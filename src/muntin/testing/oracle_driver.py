@@ -23,7 +23,7 @@ from muntin.testing.golden import StreamDeclaration
 from muntin.testing.oracle import Oracle
 from muntin.testing.pipeline_oracle import make_oracle
 from muntin.testing.session import Binder
-from muntin.testing.watermark import Arrival, Frontier, Watermark
+from muntin.testing.watermark import Arrival, OrderFrontier, Watermark
 
 _ARRIVAL = "number of arrival"
 
@@ -31,7 +31,7 @@ _ARRIVAL = "number of arrival"
 @dataclass
 class _Standing:
     query: Query
-    after: Frontier
+    after: OrderFrontier
     name: str
     taken: int = 0
 

@@ -61,7 +61,7 @@ class ActiveQuery:
 
 
 @dataclass
-class Levels:
+class QueryLevels:
     """The queries by their windows, the levels in order."""
 
     queries: list[ActiveQuery] = field(default_factory=list)

@@ -138,7 +138,7 @@ class ReleasedPair:
 
 
 @dataclass(frozen=True)
-class Scanned:
+class ScanStep:
     """A scan of candidates for a level.
 
     Begin and end, how many, where it continues, and whether the level is finished.
@@ -157,7 +157,7 @@ class Scanned:
     """The rows in each queue afterwards."""
 
 
-TraceStep: TypeAlias = FoundPair | ReleasedPair | Scanned
+TraceStep: TypeAlias = FoundPair | ReleasedPair | ScanStep
 
 
 @dataclass
@@ -173,7 +173,7 @@ class Trace:
     @property
     def schedule(self) -> list[tuple[int, Windows]]:
         """Which row scanned for which windows, in order."""
-        return [(step.outer, step.windows) for step in self.steps if isinstance(step, Scanned)]
+        return [(step.outer, step.windows) for step in self.steps if isinstance(step, ScanStep)]
 
     def output(self, query: str) -> list[tuple[int, int]]:
         """Return the pairs that a query got, in order."""

@@ -63,7 +63,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Batch:
+class IntervalBatch:
     """The new rows of one stream in one interval, on their way through all windows."""
 
     origin: int
@@ -141,7 +141,7 @@ def rows_of_a_batch(rate: float, interval: float) -> float:
 
 def interval_work(origin: int, order: LoopOrder, windows: Windows, interval: float) -> Work:
     """Return the work per second of new rows of ``origin`` at their place in ``order``."""
-    batch = Batch(origin, windows, interval)
+    batch = IntervalBatch(origin, windows, interval)
     progress = Progress()
     for place in order:
         progress = batch.step(progress, place)
