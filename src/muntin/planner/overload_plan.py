@@ -15,11 +15,10 @@ from muntin.model.settings import (
     Settings,
     TreeChoice,
 )
-from muntin.model.window import PartitionedWindow
+from muntin.model.window import PartitionedWindow, window_size
 from muntin.plan.probe_limits import Limiting
 from muntin.plan.query import Emit, Query
 from muntin.planner.join_graph import JoinGraph
-from muntin.planner.sharing_groups import window_size
 from muntin.planner.strategies import choose_strategy, retracts
 from muntin.planner.tree_choice import TreeShape, best_tree
 from muntin.planner.unit_costs import UnitCosts

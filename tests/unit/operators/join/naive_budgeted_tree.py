@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from math import floor
 
 from muntin.model.settings import ProbeChoice
-from muntin.model.window import TimeWindow
+from muntin.model.window import TimeWindow, window_size
 from muntin.operators.join.probe_limiter import Budgets, CycleSample
 from muntin.plan.join import JoinPlan, TreeStep
-from muntin.planner.sharing_groups import window_size
 
 Row = tuple[int, int]
 """Time and key."""
