@@ -180,7 +180,7 @@ def share(queries: Iterable[Query]) -> tuple[SharingGroup, ...]:
     for query in queries:
         signature = signature_of(query.join)
         numbers = similar.setdefault((signature.key, join_options(query)), [])
-        found = _seat(query, signature, [founded[number] for number in numbers])
+        found = _find_group(query, signature, [founded[number] for number in numbers])
         if found is None:
             numbers.append(len(founded))
             founded.append(_found(query))
@@ -203,7 +203,7 @@ def add_query(
     ``freshness`` has how old the rows of the query's sources may be in a result, where that counts:
     those who share have the same.
     """
-    found = _seat(query, signature_of(query.join), groups, freshness)
+    found = _find_group(query, signature_of(query.join), groups, freshness)
     if found is None:
         return (*groups, _found(query, freshness))
     number, member = found
@@ -226,7 +226,7 @@ def drop_query(groups: Sequence[SharingGroup], name: str) -> tuple[SharingGroup,
     return tuple(left)
 
 
-def _seat(
+def _find_group(
     query: Query,
     signature: Signature,
     groups: Sequence[SharingGroup],
