@@ -119,7 +119,7 @@ def bench(  # noqa: PLR0913 (typer takes options as parameters)
 
 
 def write_report(folder: Path, readme: Path | None) -> None:
-    """Plots and pages again, from the JSON of a folder."""
+    """Write plots and pages again, from the JSON of a folder."""
     for document in read_documents(folder).values():
         _draw(document, folder)
     write_pages(folder, readme)

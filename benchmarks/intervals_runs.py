@@ -82,7 +82,7 @@ class Measured:
         return median(run.rate for run in self.runs)
 
     def a_row(self, counter: str) -> float:
-        """Return what was counted for a row."""
+        """Return a counter per row."""
         return self.runs[0].counters[counter] / self.runs[0].rows
 
 

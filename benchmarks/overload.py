@@ -61,7 +61,7 @@ def bench_overload(progress: Progress, *, quick: bool = False) -> Report:
 
 
 def _parts(scale: Scale) -> dict[str, Callable[[], Found]]:
-    """Return what is run, in the order of the report."""
+    """Return the parts to run, in the order of the report."""
     parts: dict[str, Callable[[], Found]] = {"models": partial(_models, scale)}
     for shape in TREES:
         parts[f"{shape} plan, selectivities switched"] = partial(run_switch, scale, shape)
@@ -74,7 +74,7 @@ def _parts(scale: Scale) -> dict[str, Callable[[], Found]]:
 
 
 def _side_by_side(parts: Mapping[str, Callable[[], Found]], progress: Progress) -> list[Found]:
-    """Return what the parts report, in their order; the last are the longest, and begin first."""
+    """Run the parts in parallel, longest (last) first; return their findings in order."""
     workers = min(os.cpu_count() or 1, len(parts))
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         started = {name: pool.submit(part) for name, part in reversed(list(parts.items()))}
@@ -99,7 +99,7 @@ def _lab(scale: Scale, by: str) -> Found:
 
 
 def summary(rows: Sequence[Mapping[str, Figure]]) -> list[dict[str, Figure]]:
-    """Return the figures about JAQPOT, one a row; all policies and levels are in the details."""
+    """Return the figures about JAQPOT, one per row; the details have all policies and levels."""
     short: list[dict[str, Figure]] = []
     for row in rows:
         part, policy = str(row["part"]), row.get("policy")
@@ -124,7 +124,7 @@ def summary(rows: Sequence[Mapping[str, Figure]]) -> list[dict[str, Figure]]:
 
 
 def _overhead(scale: Scale, progress: Progress) -> Found:
-    """Return what an analysis costs; the worst of the models of Table 3 counts."""
+    """Measure the time of an analysis; the worst of the models of Table 3 counts."""
     progress("overhead of an analysis")
     random = np.random.default_rng(13)
     found = Found()

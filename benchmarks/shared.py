@@ -82,7 +82,7 @@ def _claims_alone(alone: Sequence[Mapping[str, Figure]]) -> list[Claim]:
 
 
 def claims_of_engine(engine: Mapping[str, Figure]) -> list[Claim]:
-    """Return what bursts are to show end to end."""
+    """Return the claims about bursts end to end."""
     return [
         Claim(
             "from push to subscriber in bursts, MQT over LWO, smallest window",

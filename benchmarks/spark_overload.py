@@ -47,7 +47,7 @@ def bench_spark_overload(progress: Progress, *, quick: bool = False) -> Report:
 def report(
     ramp: Ramp, capacity: float, rows: Rows, muntin: Adapted, own: list[MicroBatch]
 ) -> Report:
-    """Return what it shows."""
+    """Return the report of the runs."""
     runs, sink, told = (
         {"Muntin, adapt": muntin.batches, "Spark's own join": own},
         muntin.sink,

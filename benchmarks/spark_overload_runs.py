@@ -138,7 +138,7 @@ def capacity_of(spark: SparkSession, ramp: Ramp, progress: Progress) -> float:
 
 
 def _batch_seconds(spark: SparkSession, ramp: Ramp, rate: float) -> float:
-    """Return how long a batch of one interval takes with full windows."""
+    """Return the seconds that a batch of one interval takes with full windows."""
     batches = 3 + -(-ramp.window // ramp.interval)
     steady = replace(ramp, phases=(batches * ramp.interval, 0, 0), calm=1.0)
     with tempfile.TemporaryDirectory() as folder:
@@ -279,7 +279,7 @@ def _joined_by_spark(spark: SparkSession, data: Path, ramp: Ramp) -> DataFrame:
 def _wait_for(
     rows_read: Callable[[], int], ramp: Ramp, feeder: Feeder, streaming: StreamingQuery
 ) -> None:
-    """Wait until all that was fed is read, or so long that it never will be."""
+    """Wait until all rows that were fed are read, or until patience runs out."""
     whole = sum(len(times) for times in feeder.rows.times.values())
     until = time.monotonic() + ramp.seconds + ramp.patience
     while time.monotonic() < until and rows_read() < whole:

@@ -86,7 +86,7 @@ class Feeder:
             (folder / name).mkdir(parents=True)
 
     def put(self, seconds: int) -> None:
-        """The next seconds of both streams."""
+        """Write the next seconds of both streams."""
         self._number += 1
         hidden = []
         for seed, name in enumerate("AB"):

@@ -77,7 +77,7 @@ def choose(
 
 
 def least_work(graph: JoinGraph, limits: ChoiceLimits, costs: UnitCosts) -> float:
-    """Predicted seconds of work per second of what :func:`choose` would choose, in less time.
+    """Return the predicted work of :func:`choose`'s choice, in seconds per second, faster.
 
     Without reasons and alternatives.
     """

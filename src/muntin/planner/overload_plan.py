@@ -54,7 +54,7 @@ def not_limited(query: Query, settings: Settings, algorithm: Algorithm) -> str:
 
 
 def fresh_sizes(query: Query) -> tuple[int, ...]:
-    """Return how old the rows of each source may be in a result, in microseconds or rows.
+    """Return the largest age of each source's rows in a result, in microseconds or rows.
 
     FRESHNESS, or the window; 0 for tables.
     """
@@ -65,7 +65,7 @@ def fresh_sizes(query: Query) -> tuple[int, ...]:
 
 
 def plan_limiting(query: Query, settings: Settings) -> Limiting:
-    """Return how a query's join is limited."""
+    """Return the plan by which a query's join is limited."""
     return Limiting(
         period=settings.overload.monitoring,
         freshness=fresh_sizes(query),

@@ -32,7 +32,7 @@ class _Rule:
 
 
 def partial_groups(node: GroupBy, home: int | None = None) -> GroupBy | None:
-    """Return what partitions compute of a grouping, if that is enough.
+    """Return the part of a grouping that partitions compute, if that suffices.
 
     ``home`` is the column of its input by which rows are spread.
     """

@@ -197,7 +197,7 @@ def _equality_kind(predicate: Predicate) -> CodeKind | None:
 
 
 def window_kind(window: Window) -> str:
-    """Return what windows must have in common to share a store.
+    """Return the property that windows must have in common to share a store.
 
     Of partitioned windows everything, of the others all but their length.
 

@@ -67,7 +67,7 @@ def _told(strategy: Strategy, why: str) -> tuple[Strategy, str]:
 
 
 def _equalities(query: Query) -> int:
-    """Return how many equalities tie sources to each other."""
+    """Return the number of equalities between sources."""
     comparisons = [
         predicate.comparison
         for predicate in query.predicates

@@ -70,7 +70,7 @@ class Grouping:
     _calls: list[_Bound] = field(default_factory=list)
 
     def columns(self) -> list[Draft]:
-        """Return what the rows below must carry: keys, then the arguments of aggregates."""
+        """Return the columns of the rows below: keys, then the arguments of aggregates."""
         self._items = list(self._read_items())
         self._keys = list(self._read_keys())
         for tokens in (*(item.body for item in self._items), self.shape.having):
@@ -165,7 +165,7 @@ class Grouping:
         )
 
     def _argument(self, call: Call) -> Draft | None:
-        """Return what an aggregate is over.
+        """Return the argument of an aggregate.
 
         With FILTER it is NULL where the condition does not hold.
         """

@@ -55,7 +55,7 @@ def bind_sources(
 def bind_freshness(
     clauses: Clauses, sources: Sequence[Scan], tokens: Tokens
 ) -> tuple[tuple[int, Window], ...]:
-    """Return how old the rows of each stream may be, by its place in FROM."""
+    """Return the largest age of each stream's rows, by its place in FROM."""
     bound: dict[int, Window] = {}
     for alias, extent in clauses.freshness:
         if alias is None:

@@ -148,7 +148,7 @@ class Oracle:
         return ", ".join(f"c{place}" for place in range(len(self._query.select)))
 
     def _shown(self, instant: str) -> str:
-        """SQL for the instant at which what happens at ``instant`` shows.
+        """Return SQL for the instant at which an event at ``instant`` becomes visible.
 
         Itself, or the next multiple of EVERY.
         """
@@ -168,7 +168,7 @@ class Oracle:
     def _output(
         self, rows: pa.Table, weights: np.ndarray[tuple[int], np.dtype[np.int64]]
     ) -> pa.Table:
-        """Result rows from (instant, select list).
+        """Return result rows from (instant, select list).
 
         Each as often as its weight says, ``_op`` by the weight's sign.
         """
@@ -236,7 +236,7 @@ def _source_sql(place: int, source: Scan) -> str:
 
 
 def _over(function: str, column: str, places: list[int]) -> str:
-    """SQL for the greatest or least of a column over several sources, NULLs aside."""
+    """Return SQL for the greatest or least of a column over several sources, without NULLs."""
     return f"{function}({', '.join(f'{column}{place}' for place in places)})"
 
 
@@ -249,7 +249,7 @@ class _Ranks:
     order: int
 
     def seen(self, frontier: OrderFrontier) -> int:
-        """Return how many rows are not beyond the frontier."""
+        """Return the number of rows that are not beyond the frontier."""
         return int(np.count_nonzero(self.times.to_numpy() <= frontier.last_time(self.order)))
 
 

@@ -116,33 +116,33 @@ class PartitionDriver:
             self._apply({known.name: tuple(segments)} if segments else {}, parts, None)
 
     def advance(self, at: int) -> None:
-        """Tell the partitions of a moment."""
+        """Advance all partitions to an instant."""
         self._apply({}, [[] for _ in self._stores], at)
 
     def take(self, query: str) -> pa.Table:
-        """The results since the last call."""
+        """Return the results since the last call."""
         results = self._found(query)
         new = results.slice(self._taken[query.casefold()])
         self._taken[query.casefold()] = len(results)
         return new
 
     def answer(self, query: str) -> pa.Table | None:
-        """What all changes add up to; nothing where results are inserts only, or have not begun."""
+        """Return the sum of all changes; None for inserts only, or before the first result."""
         known, found = self._queries[query.casefold()], self._found(query)
         begun = len(found) or not known.has_beginning
         return accumulate(found) if known.emit.name == "CHANGES" and begun else None
 
     def late(self, stream: str) -> pa.Table:
-        """All rows that came too late so far."""
+        """Return all rows that came too late so far."""
         known = self._catalog.find(stream)
         assert isinstance(known, Stream), "scripts ask for streams"
         return pa.concat_tables([known.schema.empty_table(), *self._late.get(known.name, [])])
 
     def state(self) -> None:
-        """Not told: a partition holds rows of others, too."""
+        """Return nothing: a partition also holds rows of other partitions."""
 
     def explain(self, query: str) -> None:
-        """Not told."""
+        """Return nothing: partitions have no plan to show."""
 
     def drop(self, query: str) -> None:
         """Drop a standing query."""
@@ -151,11 +151,11 @@ class PartitionDriver:
         self._settle(PendingChange(dropped=dropped.name))
 
     def restart(self) -> bool:
-        """Nothing is durable: partitions are built again at every change as it is."""
+        """Return False: nothing is durable, and every change rebuilds partitions anyway."""
         return False
 
     def rebuild(self) -> None:
-        """Build all partitions again from the shares that are kept."""
+        """Build all partitions again from the retained partition batches."""
         for number in range(len(self._running)):
             self._running[number] = RecoverablePartition.rebuilt(
                 self._program, number, self._stores[number].values()
@@ -174,13 +174,13 @@ class PartitionDriver:
         return pa.concat_tables([schema.empty_table(), *self._results[query.casefold()]])
 
     def _change(self, **parts: object) -> None:
-        """Another program, before the first batch."""
+        """Replace the deployment, before the first batch."""
         self._program = replace(self._program, **parts)  # type: ignore[arg-type]
         self._packers = {}
         self._running = []
 
     def _settle(self, wanted: PendingChange) -> None:
-        """A change from the next batch on."""
+        """Make a change from the next batch on."""
         needed = exports(self._program, wanted.added) if wanted.added else ()
         held = {
             (lane, stream): [partition.held(lane, stream) for partition in self._running]
@@ -231,7 +231,7 @@ class PartitionDriver:
         self._batch += 1
 
     def _deliver(self, outputs: list[Output]) -> None:
-        """Results to where they are taken from; some batches are done again, by last stages that are built again."""
+        """Make results available; repeat some batches with rebuilt global stages."""
         placed = self._program.placed()
         found = lambda kind, name: [  # noqa: E731
             output.table for output in outputs if (output.kind, output.name) == (kind, name)

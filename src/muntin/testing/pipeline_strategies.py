@@ -138,7 +138,7 @@ def pipeline_cases(
 def _selects(
     draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int | None = None
 ) -> tuple[str, int]:
-    """Selects with set operators between them, and how many columns of numbers they have.
+    """Draw selects with set operators between them, and their number of numeric columns.
 
     Texts have none here.
     """
@@ -156,7 +156,7 @@ def _selects(
 
 @st.composite
 def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
-    """Return one select with so many columns of numbers, called c0, c1."""
+    """Draw one select with numeric columns, called c0, c1, ..."""
     entries = [
         draw(_entry(drawn, depth, alias))
         for alias in "xyz"[: draw(st.sampled_from([1, 1, 1, 2, 2, 3]))]

@@ -84,7 +84,7 @@ class Setup:
         )
 
     def distance(self, outer: int, partner: int) -> int:
-        """Return how far back a row lies from an outer row, in the unit of its stream's windows."""
+        """Return the distance of a row from an outer row, in the unit of its stream's windows."""
         return self.distance_at(outer, self.rows[outer].time, partner)
 
     def distance_at(self, before: int, time: int, partner: int) -> int:
@@ -180,7 +180,7 @@ class Trace:
         return [(step.outer, step.partner) for step in self.released(query)]
 
     def released(self, query: str) -> list[ReleasedPair]:
-        """Return what a query got, in order."""
+        """Return the pairs released to a query, in order."""
         return [
             step for step in self.steps if isinstance(step, ReleasedPair) and step.query == query
         ]

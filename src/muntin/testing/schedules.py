@@ -298,7 +298,7 @@ class _Machine:
                 query.held.setdefault(outer, []).append(partner)
 
     def _finish(self, outer: int, windows: Windows) -> None:
-        """A row has finished a level."""
+        """Finish a level of a row."""
         if self._scheduler is Scheduler.SWF:
             for query in self._in_order():
                 if query.front == outer:

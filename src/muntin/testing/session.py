@@ -122,7 +122,7 @@ class Session:
                 pass
 
     def output(self, query: str) -> pa.Table:
-        """Return what the query sent out since the last call."""
+        """Return the output of the query since the last call."""
         registration = self._collect(query)
         waiting = pa.concat_tables(registration.waiting)
         registration.sent += registration.waiting
@@ -139,7 +139,7 @@ class Session:
         return list(self._registered)
 
     def against_oracle(self, name: str) -> str:
-        """Return how the output of a query differs from the oracle, or an empty text.
+        """Describe how the output of a query differs from the oracle's; empty if it does not.
 
         What happens up to the last closed instant must be there; of what happens later, a part in
         order may be.

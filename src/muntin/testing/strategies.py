@@ -200,7 +200,7 @@ def _entry(alias: str, relation: StreamDeclaration | StoredTable) -> _Entry:
 
 @st.composite
 def _link(draw: st.DrawFn, earlier: list[_Entry], entry: _Entry) -> list[str]:
-    """Return how an entry is joined with those before it."""
+    """Draw the conditions that join an entry with those before it."""
     other = draw(st.sampled_from(earlier))
     kind = draw(
         st.sampled_from(

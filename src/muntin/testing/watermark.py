@@ -40,7 +40,7 @@ class OrderFrontier:
         return self.order == _EVERY_STREAM
 
     def last_time(self, order: int) -> int:
-        """Up to which time the rows of the stream declared at ``order`` are final."""
+        """Return the time up to which rows of the stream declared at ``order`` are final."""
         return self.time if order <= self.order else self.time - 1
 
 
@@ -53,7 +53,7 @@ class Arrival:
 
     @property
     def late(self) -> bool:
-        """Whether the row was late for anybody."""
+        """Whether the row was late for any query."""
         return self.lost or bool(self.late_for)
 
 
@@ -68,7 +68,7 @@ class Watermark:
     _begun: dict[str, int] = field(default_factory=dict)
 
     def declare(self, stream: str, slack: int) -> None:
-        """A further stream."""
+        """Declare a stream."""
         self._slack[stream.casefold()] = slack
 
     def follow(self, query: str, streams: Iterable[str]) -> OrderFrontier:
@@ -101,7 +101,7 @@ class Watermark:
         return place < self._least(streams) or place.time < self._advanced
 
     def frontier(self, query: str) -> OrderFrontier:
-        """Return how far the order is final for a query, by its streams' rows or ``advance``."""
+        """Return the frontier of a query, set by its streams' rows or by ``advance``."""
         return max(self._least(self._read[query.casefold()]), OrderFrontier(self._advanced))
 
     def advanced(self, query: str) -> int | None:
@@ -112,7 +112,7 @@ class Watermark:
         return self._begun.get(query.casefold())
 
     def advance(self, at: int) -> None:
-        """Nothing up to ``at`` will come any more."""
+        """Complete the instant ``at`` on all streams."""
         for query in self._read.keys() - self._begun.keys():
             if OrderFrontier(at) > self.frontier(query):
                 self._begun[query] = at

@@ -203,7 +203,7 @@ class JoinTactic:
         return 0
 
     def stats(self) -> TacticStats:
-        """Return what it holds besides the windows."""
+        """Return the state it holds besides the windows."""
         return TacticStats()
 
 

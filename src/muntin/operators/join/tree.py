@@ -106,5 +106,5 @@ class TreeTactic(JoinTactic):
         return self.tree.partial_matches.nbytes()
 
     def stats(self) -> TacticStats:
-        """Return what it holds besides the windows."""
+        """Return the state it holds besides the windows."""
         return TacticStats(partial_matches=self.tree.partial_matches.rows())

@@ -128,7 +128,7 @@ class JoinWindows:
         self.meter.start(self.now)
 
     def limits(self) -> Integers:
-        """Return what the coordinates in each store must be above to be inside the window now."""
+        """Return, per store, the coordinate up to which rows are outside the window now."""
         counts = [self.seen[spec.stream] if spec.stream >= 0 else 0 for spec in self.state.specs]
         return self.limits_at(self.now, np.array(counts, np.int64))
 

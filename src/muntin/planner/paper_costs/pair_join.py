@@ -53,7 +53,7 @@ class PairWork:
 def half_cost(
     arriving: WindowStatistics, opposite: WindowStatistics, costs: PairCosts = COUNTED_ALIKE
 ) -> float:
-    """Return what the rows of one side cost per second.
+    """Return the cost per second of the rows of one side.
 
     Half of equation (1) or (2), with the opposite side's own window and buckets.
     """
@@ -112,7 +112,7 @@ def expiry_checks(strategy: Expiry, own: WindowStatistics, other: WindowStatisti
 
 
 def pair_work(strategy: Expiry, left: WindowStatistics, right: WindowStatistics) -> PairWork:
-    """Return what is predicted for a strategy, both sides together."""
+    """Return the predicted work of a strategy, both sides together."""
     sides = ((left, right), (right, left))
     return PairWork(
         sum(scanned(*side) for side in sides),
@@ -128,7 +128,7 @@ def _buckets_in_use(window: WindowStatistics) -> float:
 def _cleanings_of_a_bucket(
     strategy: Expiry, own: WindowStatistics, other: WindowStatistics
 ) -> float:
-    """Return how often per second one bucket of a side is cleaned."""
+    """Return the cleanings per second of one bucket of a side."""
     assert strategy.cleans_buckets, "the paper's four strategies clean buckets"
     if strategy is Expiry.PROBE_ALL:
         return other.rate

@@ -78,7 +78,7 @@ def joined(left: WindowStatistics, right: WindowStatistics) -> WindowStatistics:
 def plan_cost(
     tree: Tree, windows: Sequence[WindowStatistics], costs: StateCosts = COUNTED_ALIKE
 ) -> float:
-    """Return what all joins of a tree cost, each with its two half joins.
+    """Return the cost of all joins of a tree, each with its two half joins.
 
     The result of the root is not stored.
 
