@@ -1,4 +1,4 @@
-"""The joins of :mod:`benchmarks.intervals`, their settings, their predicted work, and their runs."""
+"""The joins of :mod:`benchmarks.intervals`: settings, predicted work, and runs."""
 
 from __future__ import annotations
 

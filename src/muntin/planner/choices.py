@@ -140,7 +140,10 @@ def _index_reason(
     none = (
         join_cost(before.having([1] * before.count), priced.cost.orders, priced.units).time * _NANO
     )
-    text = f"indexes as chosen: {priced.cost.time * _NANO:.3g} seconds of work a second predicted; no index: {none:.3g}"
+    text = (
+        f"indexes as chosen: {priced.cost.time * _NANO:.3g} seconds of work per second predicted; "
+        f"no index: {none:.3g}"
+    )
     scanned = [
         aliases[s] for s in range(after.count) if after.buckets[s] == 1 and before.buckets[s] != 1
     ]
@@ -157,8 +160,8 @@ def _tree_reason(tree: TreeCost, cost: JoinCost, *, chosen: bool) -> str:
         "tree with stored intermediate results" if chosen else "no stored intermediate results"
     )
     return (
-        f"{verdict}: best tree {tree.time * _NANO:.3g} seconds a second and {tree.kept:,.0f} combinations kept, "
-        f"join without {cost.time * _NANO:.3g}"
+        f"{verdict}: best tree {tree.time * _NANO:.3g} seconds per second and "
+        f"{tree.kept:,.0f} combinations kept, join without {cost.time * _NANO:.3g}"
     )
 
 

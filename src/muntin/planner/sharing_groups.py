@@ -157,7 +157,7 @@ class SharingGroup:
 
     @cached_property
     def edges(self) -> tuple[tuple[int, ...], ...]:
-        """For each level, how far a row must have looked into each source to finish all up to it."""
+        """For each level, how far a row must have looked into each source to finish it."""
         return tuple(accumulate(self.levels, lambda edge, level: tuple(map(max, edge, level))))
 
     def member(self, name: str) -> Member:

@@ -46,7 +46,7 @@ def _why_alone(group: SharingGroup, others: Sequence[SharingGroup]) -> str:
 
 
 def _obstacle(group: SharingGroup, other: SharingGroup) -> tuple[int, str]:
-    """Return the rank of the obstacle to sharing between two joins, lowest nearest, and its text."""
+    """Return the obstacle to sharing between two joins: its rank, lowest nearest, and text."""
     mine, theirs, name = group.join, other.join, other.members[0].query.name
     if sorted(group.signature.sources) != sorted(other.signature.sources):
         fact = f"{name} joins the same streams under windows of other kinds"

@@ -34,7 +34,8 @@ def parse_shape(text: str, query: Query) -> TreeShape:
     """
     aliases = [source.alias for source in query.sources]
     names = {alias.casefold(): place for place, alias in enumerate(aliases)}
-    hint = f"Write pairs in brackets, every source once, for example {shape_text(_left_deep(len(aliases)), aliases)}"
+    example = shape_text(_left_deep(len(aliases)), aliases)
+    hint = f"Write pairs in brackets, every source once, for example {example}"
     tokens = text.replace("(", " ( ").replace(")", " ) ").replace(",", " , ").split()
 
     def fail(what: str) -> SettingError:

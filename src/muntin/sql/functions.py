@@ -25,7 +25,10 @@ class Ban(Enum):
     TABLE = ("makes rows", "Only functions that make one value of each row can be used")
     VOLATILE = (
         "does not depend on the rows alone",
-        "A row must give the same result whenever it is looked at; use a column, such as the stream's time, instead",
+        (
+            "A row must give the same result whenever it is looked at; "
+            "use a column, such as the stream's time, instead"
+        ),
     )
     OUTSIDE = ("looks outside the rows", "Expressions cannot read files, settings or the system")
     UNLISTED = (

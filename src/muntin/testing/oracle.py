@@ -3,13 +3,14 @@
 It is the definition of correct (docs/design), so it shares nothing with the engine but the bound
 query:
 
-* All rows of all streams stand in one order, by (time, order of declaration, arrival): their position.
-* Under every entry of FROM a row has an end. Time window ``w``: it is gone from time ``t + w`` on. Count
-  window ``n``: it is gone from the position of the ``n``-th later row of its stream (or partition) on.
-  Rows of stored tables have neither position nor end.
-* A combination of rows, one per entry of FROM, that satisfies the predicates is *inserted* by its newest
-  member, if no member is gone at the newest member's position.
-* The combination is in the *answer* from the newest member's time until the first time at which a member is gone.
+* All rows of all streams have one order, by (time, order of declaration, arrival): their position.
+* Under every entry of FROM a row has an end. In a time window ``w`` it is gone from time ``t + w``
+  on, in a count window ``n`` from the position of the ``n``-th later row of its stream (or
+  partition) on. Rows of stored tables have neither position nor end.
+* A combination of rows, one per entry of FROM, that satisfies the predicates is *inserted* by its
+  newest member, if no member is gone at the newest member's position.
+* The combination is in the *answer* from the newest member's time until the first time at which a
+  member is gone.
 * *Changes* are the differences between the answers at successive instants.
 
 Everything is computed again from all rows; cost is no concern beyond tests with hundreds of rows.
@@ -40,14 +41,15 @@ class Oracle:
     query : Query
         The bound query.
     streams : Mapping[str, pa.Table]
-        For every stream its accepted rows in order of arrival, in its full schema. A stream that is missing has no rows.
+        For every stream its accepted rows in order of arrival, in its full schema. A missing
+        stream has no rows.
     tables : Mapping[str, pa.Table]
         The rows of the stored tables.
     catalog : Catalog
         Where the streams are declared; gives their time columns and their order.
     after : OrderFrontier, optional
-        How far everything was already processed when the query was registered: combinations whose newest row is not beyond it
-        are no results of the query.
+        How far everything was processed when the query was registered: combinations whose newest
+        row is not beyond it are not results of the query.
 
     Examples
     --------
@@ -92,7 +94,10 @@ class Oracle:
         """
         recency = ", ".join(f"pos{place} DESC" for place in range(len(self._query.sources)))
         bound = "" if until is None else f"WHERE {self._shown('begins')} <= {until} "
-        select = f"SELECT {self._shown('begins')} AS instant, {self._names} FROM result {bound}ORDER BY newest, newest_source, {recency}"
+        select = (
+            f"SELECT {self._shown('begins')} AS instant, {self._names} FROM result {bound}"
+            f"ORDER BY newest, newest_source, {recency}"
+        )
         rows = run_sql(select, self._results)
         return self._output(rows, np.ones(rows.num_rows, dtype=np.int64))
 
@@ -117,7 +122,8 @@ class Oracle:
         """
         instants = self._instants(["begins", "ends"], "result", until)
         rows = run_sql(
-            f"WITH step AS (SELECT instant, lead(instant) OVER (ORDER BY instant) AS next FROM ({instants})), "
+            f"WITH step AS (SELECT instant, lead(instant) OVER (ORDER BY instant) AS next"
+            f" FROM ({instants})), "
             f"answers AS (SELECT instant, next, {self._names}, count(*) AS n FROM step JOIN result"
             f" ON {_in_answer('instant')} GROUP BY ALL) "
             f"SELECT instant, {self._names}, sum(n)::BIGINT AS n FROM ("
@@ -231,7 +237,10 @@ def _source_sql(place: int, source: Scan) -> str:
         case _:
             return f"SELECT * FROM input{place}"
     later = f"OVER ({partition}ORDER BY pos{place})"
-    ends = f"lead(ts{place}, {rows}) {later} AS end{place}, lead(pos{place}, {rows}) {later} AS count_end{place}"
+    ends = (
+        f"lead(ts{place}, {rows}) {later} AS end{place}, "
+        f"lead(pos{place}, {rows}) {later} AS count_end{place}"
+    )
     return f"SELECT *, {ends} FROM input{place}"
 
 
@@ -302,7 +311,10 @@ def _ranks(query: Query, streams: Mapping[str, pa.Table], catalog: Catalog) -> d
             "ts": pa.concat_arrays(times),
         }
     )
-    ranking = "SELECT row_number() OVER (ORDER BY ts, stream, arrival) AS pos FROM everything ORDER BY stream, arrival"
+    ranking = (
+        "SELECT row_number() OVER (ORDER BY ts, stream, arrival) AS pos FROM everything "
+        "ORDER BY stream, arrival"
+    )
     positions = run_sql(ranking, {"everything": everything}).column("pos").combine_chunks()
     starts = np.cumsum([0, *lengths])
     return {

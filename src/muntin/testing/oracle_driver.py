@@ -191,7 +191,7 @@ class OracleDriver:
         )
 
     def _in_time(self, standing: _Standing, stream: str) -> pa.Array:
-        """Return the rows of a stream that were not late for a query."""
+        """Return a mask of the rows of a stream that were not late for a query."""
         name = standing.name.casefold()
         late = [arrival.lost or name in arrival.late_for for arrival in self._arrivals[stream]]
         return pc.invert(pa.array(late, pa.bool_()))

@@ -158,7 +158,8 @@ def queries(
     )
     every = draw(st.sampled_from(intervals))
     emit = draw(st.sampled_from(shape.emits))
-    return f"SELECT {draw(_select(entries))} FROM {source}{where}{default}{every}{f' {emit}' if emit else ''}"
+    clauses = f"{where}{default}{every}{f' {emit}' if emit else ''}"
+    return f"SELECT {draw(_select(entries))} FROM {source}{clauses}"
 
 
 @st.composite
@@ -231,9 +232,9 @@ def _link(draw: st.DrawFn, earlier: list[_Entry], entry: _Entry) -> list[str]:
     if kind == "expression":
         return [f"{other.number(draw)} + 1 = {entry.number(draw)}"]
     if kind == "theta":
-        return [
-            f"{other.number(draw)} {draw(st.sampled_from(['<', '<=', '>', '>=', '<>']))} {entry.number(draw)}"
-        ]
+        left = other.number(draw)
+        operator = draw(st.sampled_from(["<", "<=", ">", ">=", "<>"]))
+        return [f"{left} {operator} {entry.number(draw)}"]
     if kind == "none" and len(earlier) == 1:
         return []
     return [f"{other.number(draw)} = {entry.number(draw)}"]
@@ -275,9 +276,8 @@ def _windows(
             f" [ROWS {draw(st.integers(1, 4))}]",
         ]
         if partitions:
-            own.append(
-                f" [PARTITION BY {draw(st.sampled_from(entry.numbers))} ROWS {draw(st.integers(1, 4))}]"
-            )
+            column = draw(st.sampled_from(entry.numbers))
+            own.append(f" [PARTITION BY {column} ROWS {draw(st.integers(1, 4))}]")
         windows[entry.alias] = (
             "" if entry.stored or (default and draw(st.booleans())) else draw(st.sampled_from(own))
         )
