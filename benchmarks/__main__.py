@@ -138,11 +138,11 @@ def _run_one(name: str, *, quick: bool, environments: Path | None, mark: str) ->
     return report, Run.ending_now(time.monotonic() - began, quick=quick)
 
 
-def _run_many(batch: RunRequest) -> None:
+def _run_many(request: RunRequest) -> None:
     with _telling() as tell:
-        failed = run_all(batch, tell)
+        failed = run_all(request, tell)
     _progress.print(
-        f"{len(batch.names) - len(failed)} of {len(batch.names)} are well; pages in {batch.folder}"
+        f"{len(request.names) - len(failed)} of {len(request.names)} are well; pages in {request.folder}"
     )
     if failed:
         _progress.print(f"[red]failed, or with claims that do not hold:[/red] {', '.join(failed)}")

@@ -67,7 +67,7 @@ class Case:
 
     @property
     def predicted(self) -> Work:
-        """What the cost model says of the seconds that are timed."""
+        """The time that the cost model predicts for the seconds that are timed."""
         a, b = self.sides
         work = pair_work(self.strategy, a, b)
         results = 2 * WINDOW * self.rates[0] * self.rates[1] / self.values

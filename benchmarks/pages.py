@@ -40,7 +40,7 @@ _FIRST = 4
 
 
 def names() -> list[str]:
-    """Return all benchmarks that something is said about, in the order of the pages."""
+    """Return the names of all benchmarks, in the order of the pages."""
     from benchmarks.catalogue import BENCHMARKS  # noqa: PLC0415 (it imports Spark)
 
     return list(BENCHMARKS)

@@ -177,7 +177,7 @@ def run_muntin(spark: SparkSession, ramp: Ramp, rows: Rows) -> Adapted:
     with tempfile.TemporaryDirectory() as folder:
         feeder = Feeder(rows, ramp, Path(folder) / "data")
 
-        def hear(progress: dict[str, Any]) -> None:
+        def observe(progress: dict[str, Any]) -> None:
             muntin = progress["muntin"]
             read[int(progress["batchId"])] = sum(
                 stream["rows"] for stream in muntin["streams"].values()
@@ -194,7 +194,7 @@ def run_muntin(spark: SparkSession, ramp: Ramp, rows: Rows) -> Adapted:
             checkpoint=Path(folder) / "checkpoint",
             partitions=PARTITIONS,
             trigger=f"{ramp.interval} seconds",
-            on_progress=hear,
+            on_progress=observe,
             overload="adapt",
         )
         for name in STREAMS:

@@ -18,12 +18,12 @@ from muntin.planner.tree_choice import TreeCost, TreeShape, Worth, best_tree, tr
 from muntin.planner.unit_costs import UnitCosts
 
 MOST_ALTERNATIVES = 4
-"""Up to so many sources all global orders are priced, to show the next best."""
+"""Up to this number of sources all global orders are priced, to show the next best."""
 _TREE_PAYS = 0.7
 """A tree is chosen when its predicted time is at most this share of the join's without: it also
 takes memory."""
 _TREE_KEEPS = 20.0
-"""It may keep so many combinations for each row inside the windows, no more."""
+"""The most combinations it may keep per row inside the windows."""
 _NANO = 1e-9
 
 

@@ -56,7 +56,7 @@ def order_cost(graph: JoinGraph, order: Sequence[int], costs: UnitCosts) -> Orde
 
 
 def sorting_time(results: float, costs: UnitCosts) -> float:
-    """Return nanoseconds to sort so many results of a new row, on average.
+    """Return the nanoseconds to sort the results of a new row, given their mean number.
 
     Where it has one, there is nothing to sort.
     """

@@ -35,9 +35,7 @@ def not_limited(query: Query, settings: Settings, algorithm: Algorithm) -> str:
     if len(query.sources) < 2:
         return "one source has nothing to join with"
     if any(isinstance(source.window, PartitionedWindow) for source in query.sources):
-        return (
-            "a window that counts rows by partition lets go of rows in another order than they came"
-        )
+        return "a window that counts rows by partition releases rows in another order than they arrived"
     if retracts(query, settings):
         return f"the join takes back what leaves ({choose_strategy(query, settings)[1]})"
     if algorithm is not Algorithm.EAGER:

@@ -22,7 +22,7 @@ _SUM = pa.decimal128(38, 0)
 
 @dataclass(frozen=True)
 class _Rule:
-    """How an aggregate is told from partial ones.
+    """How an aggregate is derived from partial ones.
 
     These, and how their combinations, in ``form`` as {0}, {1}, are put together.
     """

@@ -4,7 +4,7 @@ Queries with one signature (:mod:`muntin.planner.signature`) share a join. It is
 :attr:`SharingGroup.join`, with the sources of the query that founded the group, for each source the
 largest window of all members, and the conditions that every member has. Conditions over one source
 that all members have are filters below the join. Of those that differ, each member keeps its own
-above the join, and their disjunction is pushed below: a row that no member wants is never stored.
+above the join, and their disjunction is pushed below: a row that no member needs is never stored.
 Row windows count rows before any condition, so filters below the join move nothing out of a window.
 
 A combination of rows that the shared join finds is a result of a member iff every row of it is

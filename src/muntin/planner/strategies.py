@@ -31,7 +31,7 @@ def choose_strategy(query: Query, settings: Settings) -> tuple[Strategy, str]:
     streams = [source for source in query.sources if not source.stored]
     if not all(isinstance(source.window, TimeWindow) for source in streams):
         return _told(
-            Strategy.NEGATIVE, "a window in rows does not tell in advance when a row leaves it"
+            Strategy.NEGATIVE, "a window in rows does not determine in advance when a row leaves it"
         )
     if settings.changes.strategy in {None, Strategy.HYBRID}:
         if len(query.sources) < 2:

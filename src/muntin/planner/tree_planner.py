@@ -65,7 +65,7 @@ def parse_shape(text: str, query: Query) -> TreeShape:
 
     shape = read(0)
     if tokens:
-        raise fail(f"goes on with {tokens[0]!r} after its end")
+        raise fail(f"continues with {tokens[0]!r} after its end")
     if sorted(sources_of(shape)) != list(range(len(aliases))):
         raise fail("does not name every source once")
     return shape

@@ -1,4 +1,4 @@
-"""Check whether the windows of a query fit into memory, as far as declared rates tell."""
+"""Check whether the windows of a query fit into memory, as far as declared rates show."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class _Drawn:
 def pipeline_cases(
     draw: st.DrawFn, shape: Shape | None = None, pipelines: PipelineShape | None = None
 ) -> Case:
-    """Whole cases with a query above joins.
+    """Draw cases with a query above joins.
 
     Parameters
     ----------

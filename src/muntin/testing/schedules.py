@@ -271,7 +271,7 @@ class _Machine:
         )
 
     def _enqueue(self, outer: _Outer, level: int) -> None:
-        """Let a row wait for the first level from this one on that it wants, if there is one."""
+        """Queue a row for the first level from this one on that applies to it, if any."""
         following = [each for each in self._levels.wanted(outer.number) if each >= level]
         if following:
             self._queues[following[0]].append(outer)

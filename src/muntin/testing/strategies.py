@@ -1,4 +1,4 @@
-"""Hypothesis strategies for whole cases.
+"""Hypothesis strategies for cases.
 
 Small streams full of ties and NULLs, and random queries over them.
 
@@ -77,7 +77,7 @@ class _Entry:
 
 @st.composite
 def cases(draw: st.DrawFn, shape: Shape | None = None) -> Case:
-    """Whole cases.
+    """Draw cases.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ def _windows(
 
 @st.composite
 def _select(draw: st.DrawFn, entries: list[_Entry]) -> str:
-    """Draw select lists that tell rows apart, or hardly, so that combinations give equal rows."""
+    """Draw select lists that distinguish rows, or barely do, so that some results are equal."""
     if draw(st.booleans()):
         times = [
             f"{entry.alias}.ts AS t{place}"

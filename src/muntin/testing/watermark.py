@@ -6,8 +6,8 @@ stream's rows of that time. The least such place, over the streams that a query 
 query's frontier. ``advance`` completes an instant on all streams. A row is late for a query when
 its place is before the frontier that the rows have reached, or its time before an advanced instant;
 so one row may be late for one query and not for another. (Rows of exactly an advanced instant are
-still taken, but behind those processed before: the oracle knows no such order, so feed them before
-you advance.)
+still taken, but behind those processed before: the oracle does not model that order, so feed them
+before you advance.)
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ class JoinWindows:
         return self.limits_at(int(events.times[event]), counts)
 
     def limits_at(self, time: int, counts: Integers) -> Integers:
-        """Return the limits at an instant, when each stream has so many rows."""
+        """Return the limits at an instant, given the number of rows of each stream."""
         limits = np.full(len(self.state.specs), layout.EVER, np.int64)
         for source, spec in enumerate(self.state.specs):
             if spec.kind == layout.TIME:

@@ -16,7 +16,7 @@ comparison each.
 only comparisons of two attributes. Its figures follow from it (its appendix is not printed).
 
 Rows come at random: an interval brings none with probability ``exp(-rate * interval)``, and nothing
-is done then. As the interval goes to nothing every new row is a batch of its own, which is how
+is done then. As the interval goes to zero, every new row is a separate batch, which is how
 NAIVE runs here.
 """
 

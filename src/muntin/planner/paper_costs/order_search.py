@@ -25,7 +25,7 @@ from muntin.planner.paper_costs.path import joined, probe_cost, tree_cost
 MOST_EXHAUSTIVE = 8
 _MOST_ORDERS = 1_000
 _FAST = 2.0
-"""A stream is fast if its rate is at least so many times the median of all rates."""
+"""A stream is fast if its rate is at least this multiple of the median of all rates."""
 
 
 @dataclass(frozen=True)
