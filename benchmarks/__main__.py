@@ -142,7 +142,8 @@ def _run_many(request: RunRequest) -> None:
     with _telling() as tell:
         failed = run_all(request, tell)
     _progress.print(
-        f"{len(request.names) - len(failed)} of {len(request.names)} are well; pages in {request.folder}"
+        f"{len(request.names) - len(failed)} of {len(request.names)} are well; "
+        f"pages in {request.folder}"
     )
     if failed:
         _progress.print(f"[red]failed, or with claims that do not hold:[/red] {', '.join(failed)}")

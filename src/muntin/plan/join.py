@@ -162,8 +162,8 @@ class JoinPlan:
     row is bound first and the steps are the other sources; under the other algorithms the origin is
     among the steps, at the place where its new rows come in. ``snapshot`` computes the whole answer
     from one origin. ``equal`` has the codes, as (source, number), that the query forces to be
-    equal; ``reasons`` say why the plan was chosen. A ``retracting`` join retracts matches whose rows
-    leave; if it is not, a query that emits changes retracts them above the join. ``strategy``
+    equal; ``reasons`` say why the plan was chosen. A ``retracting`` join retracts matches whose
+    rows leave; if it is not, a query that emits changes retracts them above the join. ``strategy``
     describes how. A ``limiting`` tree accepts a bound on the number of rows that may probe.
     """
 

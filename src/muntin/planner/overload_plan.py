@@ -30,12 +30,12 @@ def is_adapting(settings: Settings) -> bool:
 
 
 def not_limited(query: Query, settings: Settings, algorithm: Algorithm) -> str:
-    """Return why the join of a query cannot be limited; empty if it can."""
+    """Return the reason why the join of a query cannot be limited; empty if it can."""
     expiry = settings.expiry.policy or Expiry.OWN
     if len(query.sources) < 2:
         return "one source has nothing to join with"
     if any(isinstance(source.window, PartitionedWindow) for source in query.sources):
-        return "a window that counts rows by partition releases rows in another order than they arrived"
+        return "a window that counts rows by partition releases rows out of arrival order"
     if retracts(query, settings):
         return f"the join takes back what leaves ({choose_strategy(query, settings)[1]})"
     if algorithm is not Algorithm.EAGER:

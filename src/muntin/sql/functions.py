@@ -89,7 +89,7 @@ def refused_functions() -> Mapping[str, Ban]:
 
 
 def why_refused(function: str, arguments: int) -> Ban | None:
-    """Return why a function must not be called with that many arguments.
+    """Return the reason to refuse a function with this number of arguments.
 
     None means that it may be called, or does not exist.
     """

@@ -57,7 +57,7 @@ class KeyedRows:
         return self._table.counts(rows)
 
     def ends(self, rows: Integers) -> Integers:
-        """Return when rows end."""
+        """Return the end times of rows."""
         found: Integers = self._ends[rows]
         return found
 
