@@ -23,7 +23,7 @@ from benchmarks.pictures import pictures_of
 from benchmarks.plots import PlotError, draw
 from benchmarks.report import Report
 from benchmarks.run import Run
-from benchmarks.run_all import MARK, Batch, Tell, run_all
+from benchmarks.run_all import MARK, RunRequest, Tell, run_all
 from muntin.errors import MuntinError
 
 RESULTS = Path("docs") / "results"
@@ -88,7 +88,7 @@ def bench(  # noqa: PLR0913 (typer takes options as parameters)
             *(["--environments", str(environments)] if environments else []),
         ]
         _run_many(
-            Batch(
+            RunRequest(
                 chosen,
                 output or (QUICK_RESULTS if quick else RESULTS),
                 quick,
@@ -119,7 +119,7 @@ def bench(  # noqa: PLR0913 (typer takes options as parameters)
 
 
 def write_report(folder: Path, readme: Path | None) -> None:
-    """Plots and pages again, from the JSON of a folder."""
+    """Write plots and pages again, from the JSON of a folder."""
     for document in read_documents(folder).values():
         _draw(document, folder)
     write_pages(folder, readme)
@@ -138,11 +138,12 @@ def _run_one(name: str, *, quick: bool, environments: Path | None, mark: str) ->
     return report, Run.ending_now(time.monotonic() - began, quick=quick)
 
 
-def _run_many(batch: Batch) -> None:
+def _run_many(request: RunRequest) -> None:
     with _telling() as tell:
-        failed = run_all(batch, tell)
+        failed = run_all(request, tell)
     _progress.print(
-        f"{len(batch.names) - len(failed)} of {len(batch.names)} are well; pages in {batch.folder}"
+        f"{len(request.names) - len(failed)} of {len(request.names)} are well; "
+        f"pages in {request.folder}"
     )
     if failed:
         _progress.print(f"[red]failed, or with claims that do not hold:[/red] {', '.join(failed)}")

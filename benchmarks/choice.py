@@ -237,7 +237,7 @@ def _setting(case: Case, order: Sequence[int]) -> str:
 
 
 def _spread(case: Case) -> float:
-    """Expected work of the most expensive order over that of the cheapest."""
+    """Return the expected work of the most expensive order over that of the cheapest."""
     partners = cache(lambda origin, others: case.partners(origin, sorted(others)))
 
     def work(order: Sequence[int]) -> float:

@@ -44,7 +44,7 @@ class Found:
     costs: UnitCosts
 
     def predicted(self, one: Measured, *, bare: bool) -> float:
-        """Return what the model says of the time, in seconds."""
+        """Return the time that the model predicts, in seconds."""
         return self.costs.seconds(one.case.predicted, bare=bare)
 
 
@@ -84,7 +84,7 @@ def steady_rows(samples: Samples) -> float:
 
 
 def claims_of(found: Found) -> list[Claim]:
-    """Return what the paper found, and whether our figures show it."""
+    """Return the findings of the paper as claims about our figures."""
     return [
         *_of_rates(found),
         *_of_buckets(found),

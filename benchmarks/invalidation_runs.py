@@ -67,7 +67,7 @@ class Case:
 
     @property
     def predicted(self) -> Work:
-        """What the cost model says of the seconds that are timed."""
+        """The time that the cost model predicts for the seconds that are timed."""
         a, b = self.sides
         work = pair_work(self.strategy, a, b)
         results = 2 * WINDOW * self.rates[0] * self.rates[1] / self.values
@@ -114,7 +114,7 @@ class UnitCosts:
     result: float
 
     def seconds(self, work: Work, *, bare: bool) -> float:
-        """Return what the cost model predicts."""
+        """Return the seconds that the cost model predicts."""
         units = (self.batch, self.row, self.scan, self.check, self.result)
         return float(np.dot(work.parts(bare=bare), units)) / 1e9
 
@@ -173,7 +173,7 @@ def measure(cases: Sequence[Case], repeats: int) -> list[Measured]:
 def _runs(
     workload: Workload, settings: Mapping[str, Mapping[str, str]], repeats: int
 ) -> dict[str, list[Run]]:
-    """Runs in turn; their results are checked, and not kept."""
+    """Run cases in turn; check their results, but do not keep them."""
     runs = run_in_turn(workload, settings, repeats)
     check_digest(workload, runs["0"][0].results)
     return {

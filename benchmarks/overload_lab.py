@@ -125,7 +125,7 @@ def _least(ran: Run, second: int) -> float:
 
 
 def cumulated(ran: Run) -> list[tuple[float | str, float]]:
-    """Results up to about twenty moments of a run."""
+    """Return the results up to about twenty moments of a run."""
     total, points = 0.0, []
     for second, found in enumerate(ran.seconds):
         total += found.results

@@ -133,7 +133,7 @@ def run(load: Chain | Lab, setup: Setup) -> Run:
 
 
 def _cuts(rows: pa.Table) -> list[int]:
-    """Return where each second of a stream begins, and where the last ends."""
+    """Return the index at which each second of a stream begins, and the end of the last."""
     times = rows.column("ts").cast(pa.int64()).to_numpy()
     return [
         int(place) for place in np.searchsorted(times, SECOND * np.arange(times[-1] // SECOND + 2))

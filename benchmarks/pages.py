@@ -40,7 +40,7 @@ _FIRST = 4
 
 
 def names() -> list[str]:
-    """Return all benchmarks that something is said about, in the order of the pages."""
+    """Return the names of all benchmarks, in the order of the pages."""
     from benchmarks.catalogue import BENCHMARKS  # noqa: PLC0415 (it imports Spark)
 
     return list(BENCHMARKS)
@@ -52,7 +52,7 @@ def question_of(name: str) -> str:
 
 
 def read_documents(folder: Path) -> dict[str, Document]:
-    """Return what there is of figures in a folder, by benchmark."""
+    """Return the figures that a folder holds, by benchmark."""
     paths = {name: folder / f"{name}.json" for name in names()}
     return {
         name: json.loads(path.read_text(encoding="utf-8"))
@@ -118,7 +118,7 @@ def page_of(name: str, document: Document | None) -> str:
 
 
 def _about(name: str) -> tuple[str, str, str]:
-    """Question, how it is measured, how to read it."""
+    """Return the question, how it is measured, and how to read it."""
     text = (_ABOUT / f"{name}.md").read_text(encoding="utf-8")
     heading, _, body = text.partition("\n")
     how, _, reading = body.partition("\n## How to read it\n")
@@ -211,7 +211,7 @@ def index_page(documents: Mapping[str, Document]) -> str:
 
 
 def _several(documents: Mapping[str, Document]) -> list[str]:
-    """Return what figures of several commits, or of no known one, are worth saying."""
+    """Return a remark if the figures come from several commits or from unknown ones."""
     commits = {document.get("run", {}).get("commit", "") for document in documents.values()}
     if len(commits) == 1 and "" not in commits:
         total = sum(document["run"]["minutes"] for document in documents.values())

@@ -40,7 +40,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
 
 
 def tally(documents: Mapping[str, Document]) -> str:
-    """Return how many experiments have which verdict."""
+    """Return the number of experiments per verdict."""
     counts = Counter(experiment.outcome(documents).verdict for experiment in EXPERIMENTS)
     told = [f"{counts[verdict]} {words}" for verdict, words in _PLURAL.items() if counts[verdict]]
     return f"Of {len(EXPERIMENTS)} findings {', '.join(told)}."

@@ -12,7 +12,7 @@ Points = list[tuple[float | str, float]]
 
 
 def pictures_of(document: Mapping[str, Any]) -> list[Plot]:
-    """Return what can be drawn of the JSON of a benchmark."""
+    """Return the plots that the JSON of a benchmark allows."""
     described = [Plot.from_dict(plot) for plot in document.get("plots", []) if "series" in plot]
     make = _FROM_ROWS.get(document["name"])
     if described or make is None:

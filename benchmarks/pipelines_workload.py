@@ -1,8 +1,8 @@
 """The workload of [HammadTR, section 6, Table 1]: sales of stores, favorites, five queries.
 
-Selectivities are the paper's: predicates 0.25, the window join of Q2 0.6 (so many rows find a
-partner in the other window), joins with favourites 0.1; where there are two tables of favourites,
-both together. Gaps between rows are exponential. All windows are a minute.
+Selectivities are the paper's: predicates 0.25, the window join of Q2 0.6 (the share of rows that
+find a partner in the other window), joins with favorites 0.1; where there are two tables of
+favorites, both together. Gaps between rows are exponential. All windows are a minute.
 """
 
 from __future__ import annotations

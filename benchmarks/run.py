@@ -61,7 +61,7 @@ def revision() -> str:
 
 
 def _git(*arguments: str) -> str:
-    """Return what git says of the source, or nothing where there is no git or no repository."""
+    """Return the output of git, or an empty text without git or a repository."""
     try:
         done = subprocess.run(  # noqa: S603
             ["git", "-C", str(_ROOT), *arguments],  # noqa: S607

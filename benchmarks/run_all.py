@@ -32,7 +32,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Batch:
+class RunRequest:
     """What to run and where to.
 
     Parameters
@@ -59,33 +59,33 @@ class Batch:
     readme: Path | None = None
 
 
-def run_all(batch: Batch, tell: Tell) -> list[str]:
-    """Run a batch and return the names of failures.
+def run_all(request: RunRequest, tell: Tell) -> list[str]:
+    """Run a request and return the names of failures.
 
     With enough data, claims that do not hold count as failures.
     """
     begin = time.monotonic()
-    batch.folder.mkdir(parents=True, exist_ok=True)
-    for number, name in enumerate(batch.names, 1):
+    request.folder.mkdir(parents=True, exist_ok=True)
+    for number, name in enumerate(request.names, 1):
 
         def tell_of(
-            text: str, place: str = f"{number} of {len(batch.names)}", name: str = name
+            text: str, place: str = f"{number} of {len(request.names)}", name: str = name
         ) -> None:
             tell(f"[{place}, {(time.monotonic() - begin) / 60:.1f} min] {name}: {text}")
 
-        if batch.resume and _is_done(batch, name):
+        if request.resume and _is_done(request, name):
             tell_of("kept, it is of the same commit")
             continue
         tell_of("begins")
-        _run_one(batch, name, tell_of)
-        write_pages(batch.folder, batch.readme)
-    write_pages(batch.folder, batch.readme)
-    return [name for name in batch.names if not _is_well(batch, name)]
+        _run_one(request, name, tell_of)
+        write_pages(request.folder, request.readme)
+    write_pages(request.folder, request.readme)
+    return [name for name in request.names if not _is_well(request, name)]
 
 
-def _run_one(batch: Batch, name: str, tell: Tell) -> None:
+def _run_one(request: RunRequest, name: str, tell: Tell) -> None:
     began = time.monotonic()
-    path = batch.folder / f"{name}.json"
+    path = request.folder / f"{name}.json"
     path.unlink(missing_ok=True)
     command = [
         sys.executable,
@@ -93,14 +93,14 @@ def _run_one(batch: Batch, name: str, tell: Tell) -> None:
         "benchmarks",
         name,
         "--output",
-        str(batch.folder),
+        str(request.folder),
         "--worker",
-        *batch.options,
+        *request.options,
     ]
     tail: deque[str] = deque(maxlen=_TAIL)
     path_with_root = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
     with subprocess.Popen(  # noqa: S603 (arguments are our own)
-        [*command, *(["--quick"] if batch.quick else [])],
+        [*command, *(["--quick"] if request.quick else [])],
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": path_with_root},
@@ -113,7 +113,7 @@ def _run_one(batch: Batch, name: str, tell: Tell) -> None:
         tell(f"done in {(time.monotonic() - began) / 60:.1f} min")
         return
     error = f"exit code {process.returncode}\n" + "\n".join(tail)
-    run = Run.ending_now(time.monotonic() - began, quick=batch.quick)
+    run = Run.ending_now(time.monotonic() - began, quick=request.quick)
     document = {
         "name": name,
         "question": question_of(name),
@@ -132,9 +132,9 @@ def _lines(process: subprocess.Popen[str]) -> Iterator[str]:
         yield line.rstrip()
 
 
-def _is_done(batch: Batch, name: str) -> bool:
+def _is_done(request: RunRequest, name: str) -> bool:
     """Return whether the folder has figures of this benchmark, source and amount of data."""
-    path = batch.folder / f"{name}.json"
+    path = request.folder / f"{name}.json"
     if not path.exists() or not revision():
         return False
     document = json.loads(path.read_text(encoding="utf-8"))
@@ -142,12 +142,12 @@ def _is_done(batch: Batch, name: str) -> bool:
     return (
         "error" not in document
         and run.get("commit") == revision()
-        and run.get("quick") == batch.quick
+        and run.get("quick") == request.quick
     )
 
 
-def _is_well(batch: Batch, name: str) -> bool:
-    document = json.loads((batch.folder / f"{name}.json").read_text(encoding="utf-8"))
+def _is_well(request: RunRequest, name: str) -> bool:
+    document = json.loads((request.folder / f"{name}.json").read_text(encoding="utf-8"))
     return "error" not in document and (
-        batch.quick or all(claim["holds"] for claim in document["claims"])
+        request.quick or all(claim["holds"] for claim in document["claims"])
     )

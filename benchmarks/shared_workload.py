@@ -241,7 +241,7 @@ class Metronome:
         return (int(counters[N_SCANNED]) - looked) / (int(clock[clock_of.NOW]) - before)
 
     def speed(self) -> float:
-        """Return how fast the machine is beside what it was at first."""
+        """Return the speed of the machine relative to its speed at the start."""
         return self._rate() / self._reference
 
 

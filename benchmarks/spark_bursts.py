@@ -122,7 +122,7 @@ class NotingSink(Sink):
 
 
 def write_bursts(folder: Path, bursts: Bursts) -> None:
-    """The streams A and B as files, one for each micro-batch."""
+    """Write the streams A and B as files, one per micro-batch."""
     batches = bursts.batches()
     for seed, name in enumerate("AB", 1):
         stream = uniform_stream(

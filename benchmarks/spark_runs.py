@@ -53,7 +53,7 @@ def bench_session() -> SparkSession:
 
 
 def write_files(folder: Path, streams: Streams) -> None:
-    """The streams A and B as files, in the order of their times."""
+    """Write the streams A and B as files, in the order of their times."""
     rows = streams.files * streams.file_rows
     for seed, name in enumerate("AB", 1):
         stream = uniform_stream(rows, streams.rate, streams.keys, seed, start=START)

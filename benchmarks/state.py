@@ -8,7 +8,7 @@ into two micro-batches, neither counts.
 
 After that, in the large engine, all Python workers of Spark are killed before some batches: the
 partitions must not be built again. Then the processes of the partitions are killed: they must, and
-tell how long it took, from the request to the last share.
+report how long it took, from the request to the last partition batch.
 
 State on disk is the folder ``state`` of the checkpoint, in memory what the partitions say they hold
 and what Spark says its store uses. Spark's own join gets the same files, with its default state
@@ -86,7 +86,7 @@ class Feeder:
             (folder / name).mkdir(parents=True)
 
     def put(self, seconds: int) -> None:
-        """The next seconds of both streams."""
+        """Write the next seconds of both streams."""
         self._number += 1
         hidden = []
         for seed, name in enumerate("AB"):

@@ -67,7 +67,7 @@ class Experiment:
     why: str = ""
 
     def outcome(self, documents: Mapping[str, Document]) -> Outcome:
-        """Return what the figures that are there say."""
+        """Return the outcome that the available figures show."""
         document = documents.get(self.benchmark)
         if document is None or "error" in document:
             return Outcome(Verdict.UNKNOWN, "")
@@ -92,7 +92,7 @@ def in_cases(kept: Sequence[bool], result: str) -> Outcome:
 
 
 def counted(kept: Sequence[bool]) -> str:
-    """Return how many of how many.
+    """Return a count and its total as text.
 
     >>> counted([True, False, True])
     '2 of 3'

@@ -1,8 +1,8 @@
 """Whether the cost of a row depends on the size of the window.
 
-Rows come at 10,000 a second; the number of keys grows with the window, so that a row always has one
-match on each side. Windows are filled first and slide by a few batches, until the store has been
-fitted to them; what follows is timed.
+Rows come at 10,000 per second; the number of keys grows with the window, so that a row always has
+one match on each side. Windows are filled first and slide by a few batches, until the store has
+been fitted to them; only then is time taken.
 """
 
 from __future__ import annotations

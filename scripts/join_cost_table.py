@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from muntin.planner.paper_costs.lazy_join import Work
-from muntin.testing.join_cases import Case, Group, groups
+from muntin.testing.join_cases import CountedCase, Group, groups
 from muntin.testing.join_counts import Counted
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "design" / "join-orders.md"
@@ -26,7 +26,7 @@ COLUMNS = (
 HEADER = f"| {' | '.join(COLUMNS)} |\n| --- |{' ---: |' * (len(COLUMNS) - 1)}"
 
 
-def line(case: Case, counted: Counted) -> str:
+def line(case: CountedCase, counted: Counted) -> str:
     """Return one case as a line of a table."""
     predicted: Work = case.predicted
     ratio = counted.comparisons / predicted.comparisons

@@ -103,7 +103,7 @@ def _near(one: str, other: str, window: int) -> str:
 
 
 def _by_minute(environment: Any, name: str, query: str, checksum: str) -> str:
-    """Number and checksum of the rows of each minute."""
+    """Return the number and checksum of the rows of each minute."""
     environment.execute_sql(f"DROP TEMPORARY VIEW IF EXISTS {name}")
     environment.create_temporary_view(name, environment.sql_query(query))
     rows = f"TABLE(TUMBLE(TABLE {name}, DESCRIPTOR(ts), INTERVAL '1' MINUTE))"
@@ -149,7 +149,7 @@ _END = "CAST(TIMESTAMPDIFF(SECOND, TIMESTAMP '1970-01-01 00:00:00', window_end) 
 
 
 def _per_window(query: str, checksum: str, job: Mapping[str, Any]) -> str:
-    """Number and checksum of the rows of each window up to the end."""
+    """Return the number and checksum of the rows of each window up to the end."""
     rows = (
         f"SELECT window_start, window_end, COUNT(*) AS n, SUM({checksum}) AS c FROM ({query}) "
         "GROUP BY window_start, window_end"

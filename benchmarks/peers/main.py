@@ -4,7 +4,7 @@
 name. What ``begin`` does is not timed (imports, Java, sessions), nor is one run over little data
 before the first workload of a kind and number of windows, nor one run of the first workload over
 all its data: Java compiles what has run for some seconds. A workload is repeated until it has been
-run ``repeats`` times or for ``enough`` seconds; who asks for one run wants no figures, and nothing
+run ``repeats`` times or for ``enough`` seconds; a request for one run needs no figures, and nothing
 is run before it.
 """
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.intervals import (
+from benchmarks.intervals import bench_intervals
+from benchmarks.intervals_runs import (
     BUCKETS,
     FAST,
     FULL,
     QUICK,
     allocation_setups,
     allocations,
-    bench_intervals,
     interval_setups,
     make_workload,
 )

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 from benchmarks import overload, overload_workload
-from benchmarks.overload import Scale, bench_overload
+from benchmarks.overload import bench_overload
+from benchmarks.overload_executed import Scale, over_optimum
 from benchmarks.overload_model import (
     FEW_MATCHES,
     LEVELS,
@@ -89,7 +90,7 @@ def test_a_run_keeps_within_its_resources_and_counts_what_it_does() -> None:
     assert full.model(2, 8).productivity[0] == pytest.approx(1.0, rel=0.3)
     assert sum(second.stale for second in ran.seconds) == 0
     for begin in range(2, 8):
-        any_budgets, fresh = overload._of_optimum(ran, full, begin, 8)
+        any_budgets, fresh = over_optimum(ran, full, begin, 8)
         assert 0 < any_budgets <= fresh * (1 + 1e-9)
         assert any_budgets <= 1 + 1e-6, "nothing is better than the optimum"
 

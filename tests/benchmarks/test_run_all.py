@@ -13,7 +13,7 @@ import pytest
 from benchmarks import run_all as module
 from benchmarks.__main__ import main
 from benchmarks.run import Run
-from benchmarks.run_all import Batch, run_all
+from benchmarks.run_all import RunRequest, run_all
 
 CHILD = """#!{python}
 import json, sys
@@ -49,7 +49,10 @@ def document(folder: Path, name: str) -> dict[str, Any]:
 def test_a_crash_and_a_claim_that_does_not_hold_stop_nothing_and_are_told(tmp_path: Path) -> None:
     told: list[str] = []
     folder = tmp_path / "results"
-    assert run_all(Batch(["memory", "window", "join"], folder), told.append) == ["memory", "window"]
+    assert run_all(RunRequest(["memory", "window", "join"], folder), told.append) == [
+        "memory",
+        "window",
+    ]
     assert [line.partition("] ")[2] for line in told if "done in" not in line] == [
         "memory: begins",
         "memory: measuring memory",
@@ -82,8 +85,8 @@ def test_a_crash_and_a_claim_that_does_not_hold_stop_nothing_and_are_told(tmp_pa
 
 @pytest.mark.usefixtures("_made_up_processes")
 def test_quick_runs_do_not_fail_by_their_claims(tmp_path: Path) -> None:
-    assert run_all(Batch(["window", "join"], tmp_path, quick=True), lambda _: None) == []
-    assert run_all(Batch(["memory"], tmp_path, quick=True), lambda _: None) == ["memory"]
+    assert run_all(RunRequest(["window", "join"], tmp_path, quick=True), lambda _: None) == []
+    assert run_all(RunRequest(["memory"], tmp_path, quick=True), lambda _: None) == ["memory"]
 
 
 @pytest.mark.parametrize(
@@ -96,22 +99,22 @@ def test_resuming_keeps_what_is_of_the_same_commit(
     change: dict[str, Any],
     kept: bool,  # noqa: FBT001
 ) -> None:
-    run_all(Batch(["join"], tmp_path), lambda _: None)
+    run_all(RunRequest(["join"], tmp_path), lambda _: None)
     old = document(tmp_path, "join")
     old["rows"] = [{"figure": 8}]
     old["run"] |= change
     (tmp_path / "join.json").write_text(json.dumps(old), encoding="utf-8")
     told: list[str] = []
-    run_all(Batch(["join"], tmp_path, resume=True), told.append)
+    run_all(RunRequest(["join"], tmp_path, resume=True), told.append)
     assert document(tmp_path, "join")["rows"] == [{"figure": 8 if kept else 7}]
     assert any("kept" in line for line in told) is kept
 
 
 @pytest.mark.usefixtures("_made_up_processes")
 def test_resuming_runs_again_what_failed(tmp_path: Path) -> None:
-    run_all(Batch(["memory"], tmp_path), lambda _: None)
+    run_all(RunRequest(["memory"], tmp_path), lambda _: None)
     told: list[str] = []
-    run_all(Batch(["memory"], tmp_path, resume=True), told.append)
+    run_all(RunRequest(["memory"], tmp_path, resume=True), told.append)
     assert "memory: begins" in told[0]
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from benchmarks import shared, shared_engine
 from benchmarks.report import Figure
-from benchmarks.shared import FULL, QUICK, Case, bench_shared, cases, compare_alone, measure
+from benchmarks.shared import bench_shared
+from benchmarks.shared_runs import FULL, QUICK, Case, Scale, cases, compare_alone, measure
 from benchmarks.shared_workload import (
     SCHEDULERS,
     WINDOWS,
@@ -163,7 +164,7 @@ def test_the_experiments_are_the_papers() -> None:
     ]
 
 
-def alone(name: str, scale: shared.Scale) -> dict[str, Figure]:
+def alone(name: str, scale: Scale) -> dict[str, Figure]:
     del scale
     return {
         "case": name,
@@ -180,7 +181,7 @@ def test_the_smallest_window_is_compared_with_its_query_alone() -> None:
 
 
 def test_the_report_has_measured_beside_simulated_and_details_in_the_json_only() -> None:
-    def few(scale: shared.Scale) -> list[Case]:
+    def few(scale: Scale) -> list[Case]:
         return list(islice(cases(scale), 3, 5))
 
     with patch.object(shared, "cases", few), patch.object(shared, "compare_alone", alone):

@@ -20,7 +20,7 @@ from muntin.testing.schedule_levels import max_throughput
 from muntin.testing.schedule_trace import (
     FoundPair,
     ReleasedPair,
-    Scanned,
+    ScanStep,
     ScheduleRow,
     Setup,
     Trace,
@@ -149,7 +149,7 @@ def test_figure_3a_the_twelve_steps_of_swf(buckets: int | None) -> None:
 def test_figure_3a_resume_pointers_and_what_the_router_holds() -> None:
     setup = FIGURE_3
     trace = simulate(setup, Scheduler.SWF)
-    steps = [step for step in trace.steps if isinstance(step, Scanned)]
+    steps = [step for step in trace.steps if isinstance(step, ScanStep)]
     assert [name(setup, step.resume) for step in steps] == ["b6", "a7", "b2", "a3", "-", "-"]
     assert [step.candidates for step in steps] == [2, 2, 2, 2, 2, 2]
     held = [
@@ -211,7 +211,7 @@ def test_figure_4_early_releases() -> None:
     ends = {
         (name(setup, step.outer), step.windows[0]): step.time
         for step in trace.steps
-        if isinstance(step, Scanned)
+        if isinstance(step, ScanStep)
     }
     times = {
         (step.query, pair(setup, step.outer, step.partner)): step.time
@@ -279,7 +279,7 @@ def test_a_row_that_arrives_between_slices_comes_first_and_the_scan_then_resumes
     steps = [
         (name(setup, step.outer), name(setup, step.resume))
         for step in sliced.steps
-        if isinstance(step, Scanned)
+        if isinstance(step, ScanStep)
     ]
     assert steps[:5] == [("a11", "b8"), ("a11", "b6"), ("a11", "b4"), ("a11", "b2"), ("b12", "a9")]
     assert steps[steps.index(("a11", "b0")) - 1] == ("b12", "a5")

@@ -26,7 +26,7 @@ from muntin.schedule.levels import Levels
 from muntin.sql.streams import make_stream
 from muntin.state.batch import Batch
 from muntin.testing import simulated_join as clock_of
-from muntin.testing.schedule_trace import ReleasedPair, Scanned, ScheduleRow, Setup, Viewer
+from muntin.testing.schedule_trace import ReleasedPair, ScanStep, ScheduleRow, Setup, Viewer
 from muntin.testing.schedules import simulate
 from muntin.testing.simulated_join import SimulatedJoin, SimulatedTactic
 
@@ -205,7 +205,7 @@ def expected(setup: Setup, scheduler: Scheduler) -> Seen:
             int(step.finished),
         )
         for step in trace.steps
-        if isinstance(step, Scanned)
+        if isinstance(step, ScanStep)
     ]
     return Seen(scans, list(releases))
 

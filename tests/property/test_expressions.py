@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
-from muntin.plan.query import Expression
+from muntin.plan.expression import Expression
 from tests.property.expression_trees import FAILED, SCHEMA, TREES, Tree, alone
 
 _DUCK = Duck()

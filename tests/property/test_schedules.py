@@ -12,7 +12,7 @@ from muntin.model.settings import Scheduler
 from muntin.testing.schedule_trace import (
     FoundPair,
     ReleasedPair,
-    Scanned,
+    ScanStep,
     ScheduleRow,
     Setup,
     Viewer,
@@ -82,7 +82,7 @@ def test_every_query_gets_what_it_gets_alone_in_order(setup: Setup, scheduler: S
     trace = simulate(setup, scheduler)
     for query in setup.queries:
         assert trace.output(query.name) == alone(setup, query.name)
-    assert not any(step.held for step in trace.steps[-1:] if isinstance(step, Scanned))
+    assert not any(step.held for step in trace.steps[-1:] if isinstance(step, ScanStep))
 
 
 @given(setups(changing=True), SCHEDULERS)
@@ -131,7 +131,7 @@ def test_the_work_is_the_same_under_every_scheduler_and_only_its_order_differs(
     ]
     assert pairs[0] == pairs[1] == pairs[2]
     candidates = [
-        sum(step.candidates for step in trace.steps if isinstance(step, Scanned))
+        sum(step.candidates for step in trace.steps if isinstance(step, ScanStep))
         for trace in traces
     ]
     assert candidates[0] == candidates[1] == candidates[2]
@@ -146,7 +146,7 @@ def test_swf_scans_no_window_while_a_row_waits_for_a_smaller_one(setup: Setup) -
     )
     behind = {number: 0 for number, row in enumerate(setup.rows) if row.arrival is not None}
     for step in simulate(setup, Scheduler.SWF).steps:
-        if isinstance(step, Scanned):
+        if isinstance(step, ScanStep):
             arrived = [
                 number for number in behind if (setup.rows[number].arrival or 0) <= step.begin
             ]
@@ -161,7 +161,7 @@ def test_queues_hold_consecutive_rows_the_older_ones_wait_for_larger_windows(
     setup: Setup, scheduler: Scheduler
 ) -> None:
     for step in simulate(setup, scheduler).steps:
-        if isinstance(step, Scanned):
+        if isinstance(step, ScanStep):
             rows = [number for queue in reversed(step.waiting) for number in queue]
             assert rows == list(range(rows[0], rows[0] + len(rows)) if rows else [])
 
@@ -171,6 +171,6 @@ def test_no_row_overtakes_an_older_one_while_queries_come_and_go(
     setup: Setup, scheduler: Scheduler
 ) -> None:
     for step in simulate(setup, scheduler).steps:
-        if isinstance(step, Scanned):
+        if isinstance(step, ScanStep):
             rows = [number for queue in reversed(step.waiting) for number in queue]
             assert rows == sorted(rows)

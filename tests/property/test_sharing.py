@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from muntin.model.catalog import Catalog
 from muntin.model.window import RowsWindow, TimeWindow
-from muntin.plan.query import ColumnRef, Expression, OutputColumn, Query, quote
+from muntin.plan.expression import ColumnRef, Expression, OutputColumn, quote
+from muntin.plan.query import Query
 from muntin.planner.sharing_groups import Member, SharingGroup, share
 from muntin.sql.script import read_query
 from muntin.testing.case import Case, Event, StoredTable

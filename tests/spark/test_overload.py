@@ -17,7 +17,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import muntin
-from benchmarks.spark_overload import QUICK, Rows, bench_spark_overload
+from benchmarks.spark_overload import bench_spark_overload
+from benchmarks.spark_overload_input import QUICK, Rows
 from muntin.errors import SettingError
 from muntin.spark import SparkEngine
 

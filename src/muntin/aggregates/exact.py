@@ -16,7 +16,7 @@ _TWO_64 = 2.0**64
 
 
 def fits_decimal(words: Integers) -> Mask:
-    """Return which sums of three words fit into a decimal of 38 digits."""
+    """Return a mask of the sums of three words that fit into a decimal of 38 digits."""
     low, middle, high = words[:, 0].view(np.uint64), words[:, 1], words[:, 2]
     top, bottom = np.int64(_LIMIT >> 64), np.uint64(_LIMIT & (2**64 - 1))
     least, last = np.int64((-_LIMIT) >> 64), np.uint64((-_LIMIT) & (2**64 - 1))

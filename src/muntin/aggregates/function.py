@@ -201,7 +201,7 @@ class AggregateFunction:
 
 
 def differ(*columns: npt.NDArray[np.generic]) -> Mask:
-    """Return which groups have a column whose value changed."""
+    """Return a mask of the groups in which the value of a column changed."""
     masks = [column[0::2] != column[1::2] for column in columns]
     masks = [mask.any(axis=1) if mask.ndim > 1 else mask for mask in masks]
     changed: Mask = np.logical_or.reduce(masks)

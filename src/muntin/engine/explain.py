@@ -98,7 +98,7 @@ def _join(plan: JoinPlan) -> Description:
 
 def _prediction(plan: JoinPlan, prediction: Prediction) -> Description:
     query, order = plan.query, prediction.order
-    work = Fact("work", prediction.work, f"{prediction.work:.2g} seconds of work a second")
+    work = Fact("work", prediction.work, f"{prediction.work:.2g} seconds of work per second")
     others = [_alternative(query, place, cost) for cost, place in prediction.others]
     comparisons = f"{_number(prediction.cost)} comparisons per second predicted"
     if plan.tree is not None:

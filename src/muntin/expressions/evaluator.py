@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from muntin.expressions.duck import Duck, EvaluationFailure
 from muntin.expressions.plain import Mask, plain_mask
 from muntin.expressions.salvage import first_line, salvage
-from muntin.plan.query import Expression
+from muntin.plan.expression import Expression
 
 
 class Evaluator:

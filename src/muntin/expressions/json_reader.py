@@ -26,7 +26,7 @@ def read_json(text: str) -> Any:
 
 
 def read_deep_json(text: str) -> Any:
-    """Return what ``json.loads`` returns for valid JSON, without recursion."""
+    """Parse valid JSON as ``json.loads`` does, without recursion."""
     root: list[Any] = []
     containers: list[Any] = [root]
     keys: list[str | None] = [None]

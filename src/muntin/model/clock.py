@@ -127,9 +127,9 @@ def parse_instant(value: Instant) -> int:
 
 def _is_time(value: object) -> bool:
     """Return whether a value is of a type for instants; NaT, which differs from itself, is not."""
-    return (
-        type(value) is not bool and isinstance(value, Integral | str | datetime) and value == value  # noqa: PLR0124
-    )
+    if type(value) is bool or not isinstance(value, Integral | str | datetime):
+        return False
+    return bool(value == value)  # noqa: PLR0124
 
 
 def format_instant(micros: int) -> str:

@@ -61,3 +61,25 @@ class Unbounded:
 
 
 Window: TypeAlias = TimeWindow | RowsWindow | PartitionedWindow | Unbounded
+
+
+def window_size(window: Window) -> int:
+    """Return the length of a window in microseconds or rows.
+
+    Of windows of one kind the longer contains the shorter.
+
+    >>> window_size(TimeWindow(5)), window_size(RowsWindow(3))
+    (5, 3)
+    """
+    match window:
+        case TimeWindow(micros):
+            return micros
+        case RowsWindow(rows) | PartitionedWindow(_, rows):
+            return rows
+        case _:
+            return 0
+
+
+def resized(window: Window, size: int) -> Window:
+    """Return a window of the same kind, of another size."""
+    return TimeWindow(size) if isinstance(window, TimeWindow) else RowsWindow(size)

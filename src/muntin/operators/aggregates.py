@@ -62,7 +62,7 @@ class ArgumentState(Protocol):
 
 
 def needs_of(aggregates: Sequence[Aggregate], kind: pa.DataType | None) -> frozenset[Need]:
-    """Return what has to be kept for aggregates over values of a type."""
+    """Return the state that aggregates over values of a type need."""
     if kind is None:
         return frozenset()
     functions = aggregate_functions()

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from muntin.expressions.evaluator import Evaluator
+from muntin.plan.expression import ColumnRef, quote
 from muntin.plan.join import Code, CodeKind, SourcePlan
-from muntin.plan.query import ColumnRef, quote
 
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

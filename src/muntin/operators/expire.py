@@ -102,7 +102,7 @@ class Expire:
             self._runs[-alike:] = [_Run.of(self._runs[-alike:])]
 
     def due(self, until: int) -> Changes:
-        """Return what ends up to an instant, and drop it."""
+        """Remove and return the rows that end up to an instant."""
         if self._next > until:
             return Changes.none(self._schema)
         heads, rest = [], []

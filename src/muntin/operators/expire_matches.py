@@ -31,7 +31,7 @@ class ExpireMatches:
         self._endings.put(ends, positions)
 
     def run(self, until: int) -> Matches:
-        """Return what came since the last call and what goes up to an instant; at one, -1 first."""
+        """Return the matches since the last call and those that end up to an instant; -1 first."""
         ends, gone = self._endings.pop(until)
         times = np.concatenate([ends, *self._times])
         positions = np.concatenate([gone, *self._positions], axis=1)

@@ -37,15 +37,15 @@ class SignedRows:
         self._shown = Intake(schema, expires=True)
 
     def intakes(self, node: Node, operator: Operator | None) -> list[Intake]:  # noqa: ARG002
-        """Return what stands in front of a step: nothing."""
+        """Return the intakes in front of a step: none."""
         return []
 
     def of_leaf(self, step: Step, changes: Changes, now: int) -> Changes:  # noqa: ARG002
-        """Return what a leaf sends, which has come to ``now``."""
+        """Return the output of a leaf whose clock is ``now``."""
         return changes
 
     def of_inputs(self, step: Step, inputs: Sequence[Step]) -> list[Changes]:  # noqa: ARG002
-        """Return what a step takes from its inputs."""
+        """Return the input of a step."""
         return [each.found for each in inputs]
 
     def show(self, root: Step) -> Changes:
@@ -73,12 +73,12 @@ class TimeProbing(SignedRows):
         return [Intake(child.schema, expires=expires) for child in node.inputs or (node,)]
 
     def of_leaf(self, step: Step, changes: Changes, now: int) -> Changes:
-        """Return what a leaf sends; its clock is that of the engine."""
+        """Return the output of a leaf; its clock is that of the engine."""
         step.clock = NEVER if step.node.is_table else now
         return changes
 
     def of_inputs(self, step: Step, inputs: Sequence[Step]) -> list[Changes]:
-        """Return what a step takes from its inputs: all up to its clock."""
+        """Return the input of a step: everything up to its clock."""
         for intake, below in zip(step.intakes, inputs, strict=True):
             intake.put(below.found)
         clocks = map(self._clock_of, step.intakes, inputs)
@@ -101,7 +101,7 @@ class InputTriggered(TimeProbing):
     is_triggered = True
 
     def of_leaf(self, step: Step, changes: Changes, now: int) -> Changes:
-        """Return what a leaf sends; its clock is the time of the last row that came."""
+        """Return the output of a leaf; its clock is the time of the newest row."""
         if step.node.is_table:
             return super().of_leaf(step, changes, now)
         (intake,) = step.intakes

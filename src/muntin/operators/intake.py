@@ -33,7 +33,7 @@ class Intake:
             self._waiting = merged([self._waiting, changes], self._schema)
 
     def take(self, clock: int) -> Changes:
-        """Return what has come and what ends up to an instant; rows keep their ends."""
+        """Return the rows that arrived and those that end up to an instant; ends are kept."""
         ready, self._waiting = self._waiting.until(clock)
         if self.expire is None:
             return ready

@@ -22,7 +22,7 @@ import pyarrow.types as pat
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import Changes
-from muntin.plan.query import Expression
+from muntin.plan.expression import Expression
 from muntin.state.group_table import GroupTable
 from muntin.state.keyed_rows import KeyedRows
 

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.join import Matches
-from muntin.plan.query import POSITION, ColumnRef, Expression, Query
+from muntin.plan.expression import POSITION, ColumnRef, Expression
+from muntin.plan.query import Query
 from muntin.state.columns import take
 
 Integers = npt.NDArray[np.int64]

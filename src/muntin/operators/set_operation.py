@@ -111,7 +111,7 @@ class UnionAllOperator:
 
 
 def of_left(inputs: Sequence[Changes]) -> npt.NDArray[np.bool_]:
-    """Return which changes came from the left, in the order of ``signed.merged``."""
+    """Return a mask of the changes from the left input, in the order of ``signed.merged``."""
     sides = np.repeat(np.arange(len(inputs)) == 0, [len(part) for part in inputs])
     times = np.concatenate([part.times for part in inputs])
     return sides[np.argsort(times, kind="stable")]

@@ -123,7 +123,7 @@ class Snapshots:
         return self._parts[0]
 
     def _ends(self, changes: Changes) -> Integers:
-        """Return when each row that came has gone; ``NEVER`` if it has not."""
+        """Return the time at which each row left; ``NEVER`` if it has not."""
         assert changes.numbers is not None, "given when they were taken"
         most = int(changes.numbers.max(initial=-1)) + 1
         if most > len(self._firsts):

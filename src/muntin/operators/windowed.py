@@ -55,7 +55,7 @@ class OnceOperator:
         return self.run(inputs)
 
     def run(self, inputs: Sequence[Changes]) -> Changes:
-        """Return what to send of the result, given the changes of the inputs."""
+        """Return the changes of the result, given those of the inputs."""
         changes = merged(inputs, self._schema)
         if not len(changes):
             return Changes.none(self._schema)

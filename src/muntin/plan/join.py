@@ -64,8 +64,8 @@ class Check:
 class JoinStep:
     """One source in a join order: look into its window, by an index or all of it.
 
-    ``keys`` tells, for each code of the index, which bound source supplies it; every candidate then
-    has to pass ``checks`` (the keys among them: rows of one bucket may differ).
+    ``keys`` has, for each code of the index, the bound source that supplies it; every candidate
+    then has to pass ``checks`` (the keys among them: rows of one bucket may differ).
     """
 
     source: int
@@ -95,7 +95,7 @@ class TreeCheck:
 
 
 @dataclass(frozen=True)
-class Climb:
+class TreeStep:
     """One level of the way from a leaf to the root.
 
     Look into the sibling, keep what is found in the parent.
@@ -120,7 +120,7 @@ class TreePlan:
 
     text: str
     nodes: tuple[TreeNode, ...]
-    climbs: tuple[tuple[Climb, ...], ...]
+    climbs: tuple[tuple[TreeStep, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -162,10 +162,9 @@ class JoinPlan:
     row is bound first and the steps are the other sources; under the other algorithms the origin is
     among the steps, at the place where its new rows come in. ``snapshot`` computes the whole answer
     from one origin. ``equal`` has the codes, as (source, number), that the query forces to be
-    equal; ``reasons`` say why the plan is as it is. A join that is ``retracting`` takes back what
-    leaves; with changes and without that, it makes inserts only and what ends is taken back above
-    it. ``strategy`` tells in words how that is done. A tree that is ``limiting`` can be told how
-    many rows may probe.
+    equal; ``reasons`` say why the plan was chosen. A ``retracting`` join retracts matches whose
+    rows leave; if it is not, a query that emits changes retracts them above the join. ``strategy``
+    describes how. A ``limiting`` tree accepts a bound on the number of rows that may probe.
     """
 
     query: Query

@@ -43,7 +43,7 @@ class Node(ABC):
 
     @property
     def begins(self) -> bool:
-        """Whether it has rows of its own before any stream has one."""
+        """Whether it has rows before any stream has one."""
         return False
 
     @property

@@ -10,29 +10,9 @@ import pyarrow as pa
 
 from muntin.errors import Place
 from muntin.model.window import Window
-from muntin.plan.expression import (
-    POSITION,
-    ColumnRef,
-    Comparison,
-    Expression,
-    OutputColumn,
-    Predicate,
-    quote,
-)
+from muntin.plan.expression import OutputColumn, Predicate
 from muntin.plan.node import Node
 from muntin.plan.nodes import Join, Scan
-
-__all__ = [
-    "POSITION",
-    "ColumnRef",
-    "Comparison",
-    "Emit",
-    "Expression",
-    "OutputColumn",
-    "Predicate",
-    "Query",
-    "quote",
-]
 
 
 class Emit(StrEnum):

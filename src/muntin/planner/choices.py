@@ -18,12 +18,12 @@ from muntin.planner.tree_choice import TreeCost, TreeShape, Worth, best_tree, tr
 from muntin.planner.unit_costs import UnitCosts
 
 MOST_ALTERNATIVES = 4
-"""Up to so many sources all global orders are priced, to show the next best."""
+"""Up to this number of sources all global orders are priced, to show the next best."""
 _TREE_PAYS = 0.7
 """A tree is chosen when its predicted time is at most this share of the join's without: it also
 takes memory."""
 _TREE_KEEPS = 20.0
-"""It may keep so many combinations for each row inside the windows, no more."""
+"""The most combinations it may keep per row inside the windows."""
 _NANO = 1e-9
 
 
@@ -68,8 +68,8 @@ def choose(
     if tree is not None:
         reasons.append(_tree_reason(tree, cost, chosen=True))
     elif _tree_may_pay(indexed, limits, cost, costs):
-        dearer = best_tree(indexed, costs)
-        reasons += [_tree_reason(dearer, cost, chosen=False)] if dearer else []
+        rejected = best_tree(indexed, costs)
+        reasons += [_tree_reason(rejected, cost, chosen=False)] if rejected else []
     shape = tree.shape if tree else limits.tree
     time = tree_cost(indexed, shape, costs).time if shape is not None else cost.time
     prediction = Prediction(cost.looked, time * _NANO, cost.orders, _others(indexed, cost, costs))
@@ -77,7 +77,7 @@ def choose(
 
 
 def least_work(graph: JoinGraph, limits: ChoiceLimits, costs: UnitCosts) -> float:
-    """Predicted seconds of work per second of what :func:`choose` would choose, in less time.
+    """Return the predicted work of :func:`choose`'s choice, in seconds per second, faster.
 
     Without reasons and alternatives.
     """
@@ -140,7 +140,10 @@ def _index_reason(
     none = (
         join_cost(before.having([1] * before.count), priced.cost.orders, priced.units).time * _NANO
     )
-    text = f"indexes as chosen: {priced.cost.time * _NANO:.3g} seconds of work a second predicted; no index: {none:.3g}"
+    text = (
+        f"indexes as chosen: {priced.cost.time * _NANO:.3g} seconds of work per second predicted; "
+        f"no index: {none:.3g}"
+    )
     scanned = [
         aliases[s] for s in range(after.count) if after.buckets[s] == 1 and before.buckets[s] != 1
     ]
@@ -157,8 +160,8 @@ def _tree_reason(tree: TreeCost, cost: JoinCost, *, chosen: bool) -> str:
         "tree with stored intermediate results" if chosen else "no stored intermediate results"
     )
     return (
-        f"{verdict}: best tree {tree.time * _NANO:.3g} seconds a second and {tree.kept:,.0f} combinations kept, "
-        f"join without {cost.time * _NANO:.3g}"
+        f"{verdict}: best tree {tree.time * _NANO:.3g} seconds per second and "
+        f"{tree.kept:,.0f} combinations kept, join without {cost.time * _NANO:.3g}"
     )
 
 

@@ -31,9 +31,15 @@ def _is_fixed(kind: pa.DataType) -> bool:
 
 def _is_hashable(kind: pa.DataType) -> bool:
     return bool(
-        pat.is_string(kind) or pat.is_large_string(kind) or pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_decimal128(kind)
-        or pat.is_uint64(kind) or _is_string_view(kind) or pat.is_timestamp(kind)
-    )  # fmt: skip
+        pat.is_string(kind)
+        or pat.is_large_string(kind)
+        or pat.is_binary(kind)
+        or pat.is_large_binary(kind)
+        or pat.is_decimal128(kind)
+        or pat.is_uint64(kind)
+        or _is_string_view(kind)
+        or pat.is_timestamp(kind)
+    )
 
 
 def _is_string_view(kind: pa.DataType) -> bool:

@@ -40,7 +40,7 @@ class Distribution:
 
 
 def distribution_of(query: Query) -> Distribution:
-    """Return how to distribute a query."""
+    """Return the distribution of a query."""
     query = rewrite(query)
     choices = _local_choices(query.root) if query.is_join else _choices(query.root)
     choice = max(choices, key=lambda choice: choice.worth)

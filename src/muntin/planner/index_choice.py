@@ -18,7 +18,7 @@ from muntin.planner.unit_costs import UnitCosts
 BUCKET_BYTES = 4
 _GROWTH = 1.25
 _LOOK_AGAIN = 8
-"""Orders are chosen again after so many rounds: the best ones change rarely while buckets grow."""
+"""Rounds after which orders are chosen again: the best ones rarely change as buckets grow."""
 _SMALL = 8.0
 """Windows of more rows are never cheaper to scan than to look up."""
 _CLEARLY = 0.8

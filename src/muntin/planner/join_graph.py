@@ -25,7 +25,7 @@ _THETA = {"<": 1 / 3, "<=": 1 / 3, ">": 1 / 3, ">=": 1 / 3}
 """Share of pairs that a comparison lets through when nothing is known: the customary third."""
 
 OWN_BUCKETS = 2.5
-"""Buckets a row that an index of our own choice has: two for each place of a ring, of which some
+"""Buckets per row of an index that the user did not size: two per slot of a ring, of which some
 are free."""
 _LEAST_PLACES = 205.0
 """Rows of a window for which the smallest ring there is would be made."""

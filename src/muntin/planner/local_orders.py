@@ -43,7 +43,7 @@ def step_time(step: StepEstimate, costs: UnitCosts) -> float:
 
 
 def order_cost(graph: JoinGraph, order: Sequence[int], costs: UnitCosts) -> OrderCost:
-    """Return what one new row of the first source of an order costs."""
+    """Return the cost of one new row of the first source of an order."""
     partial, time, looked = 1.0, 0.0, 0.0
     for place, source in enumerate(order[1:], 1):
         step = graph.step(frozenset(order[:place]), source)
@@ -56,7 +56,7 @@ def order_cost(graph: JoinGraph, order: Sequence[int], costs: UnitCosts) -> Orde
 
 
 def sorting_time(results: float, costs: UnitCosts) -> float:
-    """Return nanoseconds to sort so many results of a new row, on average.
+    """Return the nanoseconds to sort the results of a new row, given their mean number.
 
     Where it has one, there is nothing to sort.
     """
@@ -159,7 +159,7 @@ def best_orders(graph: JoinGraph, costs: UnitCosts) -> JoinCost:
 
 
 def along(graph: JoinGraph, order: Sequence[int], costs: UnitCosts) -> JoinCost:
-    """Return what a global order costs: every origin first, then the others in that order."""
+    """Return the cost of a global order: each origin first, then the others in that order."""
     return join_cost(
         graph,
         [(origin, *(s for s in order if s != origin)) for origin in range(graph.count)],

@@ -15,11 +15,10 @@ from muntin.model.settings import (
     Settings,
     TreeChoice,
 )
-from muntin.model.window import PartitionedWindow
+from muntin.model.window import PartitionedWindow, window_size
 from muntin.plan.probe_limits import Limiting
 from muntin.plan.query import Emit, Query
 from muntin.planner.join_graph import JoinGraph
-from muntin.planner.sharing_groups import window_size
 from muntin.planner.strategies import choose_strategy, retracts
 from muntin.planner.tree_choice import TreeShape, best_tree
 from muntin.planner.unit_costs import UnitCosts
@@ -31,14 +30,12 @@ def is_adapting(settings: Settings) -> bool:
 
 
 def not_limited(query: Query, settings: Settings, algorithm: Algorithm) -> str:
-    """Return why the join of a query cannot be limited; empty if it can."""
+    """Return the reason why the join of a query cannot be limited; empty if it can."""
     expiry = settings.expiry.policy or Expiry.OWN
     if len(query.sources) < 2:
         return "one source has nothing to join with"
     if any(isinstance(source.window, PartitionedWindow) for source in query.sources):
-        return (
-            "a window that counts rows by partition lets go of rows in another order than they came"
-        )
+        return "a window that counts rows by partition releases rows out of arrival order"
     if retracts(query, settings):
         return f"the join takes back what leaves ({choose_strategy(query, settings)[1]})"
     if algorithm is not Algorithm.EAGER:
@@ -55,7 +52,7 @@ def not_limited(query: Query, settings: Settings, algorithm: Algorithm) -> str:
 
 
 def fresh_sizes(query: Query) -> tuple[int, ...]:
-    """Return how old the rows of each source may be in a result, in microseconds or rows.
+    """Return the largest age of each source's rows in a result, in microseconds or rows.
 
     FRESHNESS, or the window; 0 for tables.
     """
@@ -66,7 +63,7 @@ def fresh_sizes(query: Query) -> tuple[int, ...]:
 
 
 def plan_limiting(query: Query, settings: Settings) -> Limiting:
-    """Return how a query's join is limited."""
+    """Return the plan by which a query's join is limited."""
     return Limiting(
         period=settings.overload.monitoring,
         freshness=fresh_sizes(query),

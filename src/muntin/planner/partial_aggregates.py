@@ -22,7 +22,7 @@ _SUM = pa.decimal128(38, 0)
 
 @dataclass(frozen=True)
 class _Rule:
-    """How an aggregate is told from partial ones.
+    """How an aggregate is derived from partial ones.
 
     These, and how their combinations, in ``form`` as {0}, {1}, are put together.
     """
@@ -32,7 +32,7 @@ class _Rule:
 
 
 def partial_groups(node: GroupBy, home: int | None = None) -> GroupBy | None:
-    """Return what partitions compute of a grouping, if that is enough.
+    """Return the part of a grouping that partitions compute, if that suffices.
 
     ``home`` is the column of its input by which rows are spread.
     """

@@ -4,7 +4,7 @@ Queries with one signature (:mod:`muntin.planner.signature`) share a join. It is
 :attr:`SharingGroup.join`, with the sources of the query that founded the group, for each source the
 largest window of all members, and the conditions that every member has. Conditions over one source
 that all members have are filters below the join. Of those that differ, each member keeps its own
-above the join, and their disjunction is pushed below: a row that no member wants is never stored.
+above the join, and their disjunction is pushed below: a row that no member needs is never stored.
 Row windows count rows before any condition, so filters below the join move nothing out of a window.
 
 A combination of rows that the shared join finds is a result of a member iff every row of it is
@@ -19,7 +19,7 @@ member's own, and have to be sorted by it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, combinations
@@ -28,30 +28,23 @@ from typing import TypeAlias, TypeVar
 import pyarrow as pa
 
 from muntin.model.settings import DECLARATIONS
-from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Window
+from muntin.model.window import Window, resized, window_size
 from muntin.plan.expression import POSITION, ColumnRef, Expression, OutputColumn, Predicate, quote
 from muntin.plan.nodes import Join, Scan
 from muntin.plan.query import Emit, Query
+from muntin.planner.shared_filters import Selections, source_filters
 from muntin.planner.signature import (
     Places,
     Signature,
     find_places,
     is_selection,
     moved,
-    readable,
     signature_of,
     text_of,
 )
 
-MOST_ALTERNATIVES = 64
-"""A disjunction of more alternatives is not pushed below the join: testing them costs more than
-storing the row."""
-
-_SHOWN = 3
+SHOWN = 3
 """Names that a reason lists before it only counts."""
-
-_LOOKED_AT = 8
-"""Other groups over the same streams among which a reason looks for the nearest."""
 
 Options: TypeAlias = tuple[tuple[str, str], ...]
 Value = TypeVar("Value")
@@ -72,7 +65,7 @@ class Member:
     query: Query
     places: Places
     windows: tuple[Window, ...]
-    selections: tuple[tuple[str, Expression], ...]
+    selections: Selections
     residuals: tuple[Expression, ...]
     select: tuple[OutputColumn, ...]
     keeps_order: bool
@@ -114,12 +107,12 @@ class SharingGroup:
         filters = [Predicate(expression) for mine in self.filters for expression in mine]
         return Query(
             name=self.name,
-            text=f"the join of {_named([member.query for member in self.members])}",
+            text=f"the join of {_first_names([member.query for member in self.members])}",
             root=Join(self.sources, (), (*self.conditions, *filters), self._needed()),
             emit=_common([member.query.emit for member in self.members], Emit.INSERTS),
             every=_common([member.query.every for member in self.members], None),
             freshness=tuple(
-                (place, _resized(self.sources[place].window, size))
+                (place, resized(self.sources[place].window, size))
                 for place, size in enumerate(self.freshness)
                 if size
             ),
@@ -164,7 +157,7 @@ class SharingGroup:
 
     @cached_property
     def edges(self) -> tuple[tuple[int, ...], ...]:
-        """How far a row must have looked into each source to finish each level and those before it."""
+        """For each level, how far a row must have looked into each source to finish it."""
         return tuple(accumulate(self.levels, lambda edge, level: tuple(map(max, edge, level))))
 
     def member(self, name: str) -> Member:
@@ -187,7 +180,7 @@ def share(queries: Iterable[Query]) -> tuple[SharingGroup, ...]:
     for query in queries:
         signature = signature_of(query.join)
         numbers = similar.setdefault((signature.key, join_options(query)), [])
-        found = _seat(query, signature, [founded[number] for number in numbers])
+        found = _find_group(query, signature, [founded[number] for number in numbers])
         if found is None:
             numbers.append(len(founded))
             founded.append(_found(query))
@@ -210,7 +203,7 @@ def add_query(
     ``freshness`` has how old the rows of the query's sources may be in a result, where that counts:
     those who share have the same.
     """
-    found = _seat(query, signature_of(query.join), groups, freshness)
+    found = _find_group(query, signature_of(query.join), groups, freshness)
     if found is None:
         return (*groups, _found(query, freshness))
     number, member = found
@@ -233,10 +226,7 @@ def drop_query(groups: Sequence[SharingGroup], name: str) -> tuple[SharingGroup,
     return tuple(left)
 
 
-# -- a group -------------------------------------------------------------------------------------
-
-
-def _seat(
+def _find_group(
     query: Query,
     signature: Signature,
     groups: Sequence[SharingGroup],
@@ -294,14 +284,17 @@ def _with_members(group: SharingGroup, members: Sequence[Member]) -> SharingGrou
         max((member.windows[place] for member in members), key=window_size)
         for place in range(len(group.sources))
     ]
-    common = set.intersection(*({key for key, _ in member.selections} for member in members))
+    selections = [member.selections for member in members]
+    common = set.intersection(*({key for key, _ in mine} for mine in selections))
     return replace(
         group,
         sources=tuple(
             replace(source, window=window)
             for source, window in zip(group.sources, largest, strict=True)
         ),
-        filters=tuple(_filters(members, common, place) for place in range(len(group.sources))),
+        filters=tuple(
+            source_filters(selections, common, place) for place in range(len(group.sources))
+        ),
         members=tuple(_with_residuals(member, common) for member in members),
     )
 
@@ -309,46 +302,6 @@ def _with_members(group: SharingGroup, members: Sequence[Member]) -> SharingGrou
 def _with_residuals(member: Member, common: set[str]) -> Member:
     residuals = tuple(expression for key, expression in member.selections if key not in common)
     return member if residuals == member.residuals else replace(member, residuals=residuals)
-
-
-def _filters(members: Sequence[Member], common: set[str], place: int) -> tuple[Expression, ...]:
-    """Return the filters of a source: those of all members, and the disjunction of the others.
-
-    A condition that reads no source at all is a filter of the first one when all have it.
-    """
-    shared = [
-        each
-        for key, each in members[0].selections
-        if key in common and min(each.sources, default=0) == place
-    ]
-    alternatives = [
-        {
-            key: each
-            for key, each in mine.selections
-            if key not in common and each.sources == {place}
-        }
-        for mine in members
-    ]
-    return (*shared, *_disjunction(alternatives))
-
-
-def _disjunction(alternatives: Sequence[Mapping[str, Expression]]) -> tuple[Expression, ...]:
-    """``a AND b OR c ...`` over the different alternatives.
-
-    Nothing when a member asks nothing, or when they are too many.
-    """
-    different = {frozenset(mine): tuple(mine.values()) for mine in alternatives}
-    if frozenset() in different or len(different) > MOST_ALTERNATIVES:
-        return ()
-    if len(different) == 1:
-        return next(iter(different.values()))
-    text = " OR ".join(
-        f"({' AND '.join(f'({each.sql})' for each in mine)})" for mine in different.values()
-    )
-    references = dict.fromkeys(
-        reference for mine in different.values() for each in mine for reference in each.references
-    )
-    return (Expression(text, tuple(references), pa.bool_()),)
 
 
 def _keeps_order(sources: Sequence[Scan], places: Places) -> bool:
@@ -382,31 +335,6 @@ def _common(values: Sequence[Value], otherwise: Value) -> Value:
     return values[0] if all(value == values[0] for value in values) else otherwise
 
 
-# -- windows and options -------------------------------------------------------------------------
-
-
-def window_size(window: Window) -> int:
-    """Return the length of a window in microseconds or rows.
-
-    Of windows of one kind the longer contains the shorter.
-
-    >>> window_size(TimeWindow(5)), window_size(RowsWindow(3))
-    (5, 3)
-    """
-    match window:
-        case TimeWindow(micros):
-            return micros
-        case RowsWindow(rows) | PartitionedWindow(_, rows):
-            return rows
-        case _:
-            return 0
-
-
-def _resized(window: Window, size: int) -> Window:
-    """Return a window of the same kind, of another size."""
-    return TimeWindow(size) if isinstance(window, TimeWindow) else RowsWindow(size)
-
-
 def join_options(query: Query) -> Options:
     """Return the options of a query that say how its join is run.
 
@@ -419,95 +347,15 @@ def join_options(query: Query) -> Options:
     )
 
 
-# -- reasons -------------------------------------------------------------------------------------
+def _first_names(queries: Sequence[Query]) -> str:
+    more = [f"{len(queries) - SHOWN} more"] if len(queries) > SHOWN else []
+    return listed([*(query.name for query in queries[:SHOWN]), *more])
 
 
-def reasons(groups: Sequence[SharingGroup]) -> dict[str, str]:
-    """Return for each query, in words, why it shares its join with others or with nobody."""
-    near: dict[tuple[str, ...], list[SharingGroup]] = {}
-    for group in groups:
-        near.setdefault(_relations(group), []).append(group)
-    told = {}
-    for group in groups:
-        others = [other for other in near[_relations(group)] if other is not group][:_LOOKED_AT]
-        for member in group.members:
-            told[member.query.name] = (
-                _why_shared(group, member) if len(group.members) > 1 else _why_alone(group, others)
-            )
-    return told
+def listed(names: Sequence[str]) -> str:
+    """Return names as an English list.
 
-
-def _why_shared(group: SharingGroup, member: Member) -> str:
-    others = [other.query for other in group.members[: _SHOWN + 1] if other is not member][:_SHOWN]
-    more = len(group.members) - 1 - len(others)
-    names = _listed([*(query.name for query in others), *([f"{more} more"] if more else [])])
-    return f"joins {_listed([source.relation for source in member.query.sources])} on the same conditions as {names}"
-
-
-def _why_alone(group: SharingGroup, others: Sequence[SharingGroup]) -> str:
-    """Return what is in the way of sharing with the query that comes nearest."""
-    if len(group.sources) == 1:
-        return "reads one source, so there is no join to share"
-    if not others:
-        return f"no other query joins {_listed([source.relation for source in group.sources])}"
-    return min((_obstacle(group, other) for other in others), key=lambda obstacle: obstacle[0])[1]
-
-
-def _obstacle(group: SharingGroup, other: SharingGroup) -> tuple[int, str]:
-    """Return how far from sharing two joins of the same streams are, and why they do not share."""
-    mine, theirs, name = group.join, other.join, other.members[0].query.name
-    if sorted(group.signature.sources) != sorted(other.signature.sources):
-        return (
-            2,
-            f"{name} joins the same streams under windows of other kinds: {_windows(theirs)} instead of {_windows(mine)}",
-        )
-    if find_places(group.signature, other.signature) is None:
-        return (
-            1,
-            f"{name} joins the same streams on other conditions: {_conditions(other)} instead of {_conditions(group)}",
-        )
-    if group.options == other.options:
-        return (
-            0,
-            f"{name} joins the same, but its results may be of another age: {_freshness(other)} instead of {_freshness(group)}",
-        )
-    return (
-        0,
-        f"{name} joins the same, but is to be run with other options: {_options(other)} instead of {_options(group)}",
-    )
-
-
-def _relations(group: SharingGroup) -> tuple[str, ...]:
-    return tuple(sorted(source.relation for source in group.sources))
-
-
-def _named(queries: Sequence[Query]) -> str:
-    more = [f"{len(queries) - _SHOWN} more"] if len(queries) > _SHOWN else []
-    return _listed([*(query.name for query in queries[:_SHOWN]), *more])
-
-
-def _listed(names: Sequence[str]) -> str:
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-
-
-def _options(group: SharingGroup) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in group.options) or "none"
-
-
-def _conditions(group: SharingGroup) -> str:
-    aliases = [source.alias for source in group.sources]
-    return (
-        " AND ".join(readable(predicate.expression, aliases) for predicate in group.conditions)
-        or "none"
-    )
-
-
-def _freshness(group: SharingGroup) -> str:
-    sizes = zip(group.sources, group.freshness, strict=True)
-    return ", ".join(
-        f"{source.alias} {_resized(source.window, size)}" for source, size in sizes if size
-    )
-
-
-def _windows(query: Query) -> str:
-    return ", ".join(f"{source.alias} {source.window}" for source in query.sources)

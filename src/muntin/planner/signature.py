@@ -34,7 +34,7 @@ Places: TypeAlias = tuple[int, ...]
 """For each source of a query its place in another one."""
 
 _MOST_TRIED = 256
-"""So many ways to map sources that look alike are tried."""
+"""The most ways to map similar sources that are tried."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Signature:
     def colours(self, marked: Places) -> tuple[str, ...]:
         """Return a color for each source.
 
-        Those that conditions tell apart differ, and so do the marked ones.
+        Sources that conditions distinguish differ, and so do the marked ones.
         """
         marks = {place: str(number) for number, place in enumerate(marked)}
         colours = [
@@ -197,7 +197,7 @@ def _equality_kind(predicate: Predicate) -> CodeKind | None:
 
 
 def window_kind(window: Window) -> str:
-    """Return what windows must have in common to share a store.
+    """Return the property that windows must have in common to share a store.
 
     Of partitioned windows everything, of the others all but their length.
 

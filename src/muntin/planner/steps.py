@@ -21,7 +21,7 @@ def make_step(
 ) -> JoinStep:
     """Return the step that finds rows of ``source`` for the sources bound before it.
 
-    Notes the index it wants.
+    Records the index that it needs.
     """
     keys: dict[int, CodeRef] = {}
     checks = []

@@ -30,12 +30,12 @@ def choose_strategy(query: Query, settings: Settings) -> tuple[Strategy, str]:
     """
     streams = [source for source in query.sources if not source.stored]
     if not all(isinstance(source.window, TimeWindow) for source in streams):
-        return _told(
-            Strategy.NEGATIVE, "a window in rows does not tell in advance when a row leaves it"
+        return _explained(
+            Strategy.NEGATIVE, "a window in rows does not determine in advance when a row leaves it"
         )
     if settings.changes.strategy in {None, Strategy.HYBRID}:
         if len(query.sources) < 2:
-            return _told(
+            return _explained(
                 Strategy.NEGATIVE, "one source has no join in which a look-up could be saved"
             )
         limited = (
@@ -46,15 +46,15 @@ def choose_strategy(query: Query, settings: Settings) -> tuple[Strategy, str]:
             and not limited
             and _equalities(query) < len(query.sources) - 1
         ):
-            return _told(
+            return _explained(
                 Strategy.NEGATIVE,
                 "a join without equalities has more results than one would remember",
             )
-        return _told(
+        return _explained(
             Strategy.HYBRID,
             "results are kept until they end, and rows that leave are not looked up again",
         )
-    return _told(settings.changes.strategy, "")
+    return _explained(settings.changes.strategy, "")
 
 
 def retracts(query: Query, settings: Settings) -> bool:
@@ -62,12 +62,12 @@ def retracts(query: Query, settings: Settings) -> bool:
     return query.emit is Emit.CHANGES and choose_strategy(query, settings)[0] is Strategy.NEGATIVE
 
 
-def _told(strategy: Strategy, why: str) -> tuple[Strategy, str]:
+def _explained(strategy: Strategy, why: str) -> tuple[Strategy, str]:
     return strategy, f"{_WORDS[strategy]}: {why}" if why else _WORDS[strategy]
 
 
 def _equalities(query: Query) -> int:
-    """Return how many equalities tie sources to each other."""
+    """Return the number of equalities between sources."""
     comparisons = [
         predicate.comparison
         for predicate in query.predicates

@@ -38,7 +38,7 @@ def sources_of(shape: TreeShape) -> tuple[int, ...]:
 
 
 def tree_cost(graph: JoinGraph, shape: TreeShape, costs: UnitCosts) -> TreeCost:
-    """Return what a tree costs per second.
+    """Return the cost of a tree per second.
 
     Every new combination of one side looks into the other, and is kept unless it is a result.
     """

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from muntin.errors import SettingError
-from muntin.plan.join import Climb, TreeCheck, TreeNode, TreePlan
+from muntin.plan.join import TreeCheck, TreeNode, TreePlan, TreeStep
 from muntin.plan.query import Query
 from muntin.planner.classes import CodeRef
 from muntin.planner.predicates import SortedPredicates
@@ -34,7 +34,8 @@ def parse_shape(text: str, query: Query) -> TreeShape:
     """
     aliases = [source.alias for source in query.sources]
     names = {alias.casefold(): place for place, alias in enumerate(aliases)}
-    hint = f"Write pairs in brackets, every source once, for example {shape_text(_left_deep(len(aliases)), aliases)}"
+    example = shape_text(_left_deep(len(aliases)), aliases)
+    hint = f"Write pairs in brackets, every source once, for example {example}"
     tokens = text.replace("(", " ( ").replace(")", " ) ").replace(",", " , ").split()
 
     def fail(what: str) -> SettingError:
@@ -64,7 +65,7 @@ def parse_shape(text: str, query: Query) -> TreeShape:
 
     shape = read(0)
     if tokens:
-        raise fail(f"goes on with {tokens[0]!r} after its end")
+        raise fail(f"continues with {tokens[0]!r} after its end")
     if sorted(sources_of(shape)) != list(range(len(aliases))):
         raise fail("does not name every source once")
     return shape
@@ -92,7 +93,7 @@ class TreePlanner:
         self._indexes = indexes
         self._indexed = indexed
         self._nodes: list[TreeNode] = []
-        self._climbs: list[list[Climb]] = []
+        self._climbs: list[list[TreeStep]] = []
 
     def plan(self, shape: TreeShape, aliases: Sequence[str]) -> TreePlan:
         """Return the plan of a shape over all sources."""
@@ -127,7 +128,7 @@ class TreePlanner:
 
     def _climb(
         self, sibling: tuple[TreeShape, int], bound: tuple[int, ...], parent: int | None
-    ) -> Climb:
+    ) -> TreeStep:
         shape, number = sibling
         if isinstance(shape, int):
             step = make_step(
@@ -141,12 +142,12 @@ class TreePlanner:
                 TreeCheck(check.operator, (shape, check.code), (check.source, check.source_code))
                 for check in step.checks
             )
-            return Climb(shape, None, step.index, step.keys, checks, parent)
+            return TreeStep(shape, None, step.index, step.keys, checks, parent)
         own = sources_of(shape)
         key, keys, found = self._equalities(own, bound)
         found += self._comparisons(own, bound)
         self._nodes[number] = TreeNode(self._nodes[number].sources, tuple(key))
-        return Climb(None, number, None, tuple(keys), tuple(found), parent)
+        return TreeStep(None, number, None, tuple(keys), tuple(found), parent)
 
     def _equalities(
         self, own: tuple[int, ...], bound: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Check whether the windows of a query fit into memory, as far as declared rates tell."""
+"""Check whether the windows of a query fit into memory, as far as declared rates show."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def check_windows(
             next(source for source in query.sources if source.alias == largest), declared or {}
         )
         raise InputError(
-            f"query {query.name}: its windows take about {_shown(total)}, more than the {_shown(limit)} there are; "
-            f"that of {largest} has {rows:,.0f} rows",
+            f"query {query.name}: its windows take about {_shown(total)}, "
+            f"more than the {_shown(limit)} there are; that of {largest} has {rows:,.0f} rows",
             hint="Take smaller windows, or say by the setting window_memory how much they may take",
         )
 

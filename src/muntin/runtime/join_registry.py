@@ -19,7 +19,8 @@ from muntin.model.settings import Settings
 from muntin.model.window import PartitionedWindow
 from muntin.plan.query import Emit, Query
 from muntin.planner.overload_plan import fresh_sizes, is_adapting
-from muntin.planner.sharing_groups import SharingGroup, add_query, drop_query, reasons
+from muntin.planner.sharing_groups import SharingGroup, add_query, drop_query
+from muntin.planner.sharing_reasons import reasons
 from muntin.planner.strategies import choose_strategy, retracts
 from muntin.runtime.running_join import RunningJoin
 from muntin.runtime.running_query import RunningQuery

@@ -6,10 +6,11 @@ from collections import Counter
 from dataclasses import dataclass
 
 from muntin.model.settings import Scheduler, Settings, TreeChoice
+from muntin.model.window import window_size
 from muntin.operators.join.schedule import Schedule, obstacle
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit, Query
-from muntin.planner.sharing_groups import SharingGroup, window_size
+from muntin.planner.sharing_groups import SharingGroup
 from muntin.schedule.levels import Levels
 
 _TWO = 2

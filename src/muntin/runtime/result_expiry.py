@@ -16,12 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.model.settings import Strategy
+from muntin.model.window import window_size
 from muntin.operators.expire import Expire
 from muntin.operators.expire_matches import ExpireMatches
 from muntin.operators.join import Matches
 from muntin.operators.signed import BEGINNING, Changes, merged
 from muntin.plan.query import Query
-from muntin.planner.sharing_groups import window_size
 
 Integers = npt.NDArray[np.int64]
 Select: TypeAlias = Callable[[Matches], pa.Table]

@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from muntin.expressions.duck import Duck
+from muntin.model.window import window_size
 from muntin.operators.consolidate import consolidate
 from muntin.operators.join import Matches
 from muntin.operators.result import ResultMaker
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit, Query
-from muntin.planner.sharing_groups import Member, window_size
+from muntin.planner.sharing_groups import Member
 from muntin.planner.strategies import drive_strategy
 from muntin.runtime.metrics import Measured, ResponseTimes
 from muntin.runtime.result_expiry import EXPIRIES, ResultExpiry

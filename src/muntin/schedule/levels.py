@@ -59,8 +59,8 @@ class Levels:
     ) -> Levels:
         """Return the levels of a join of two sources, each of which looks into the other.
 
-        >>> Levels.of_two([(2, 2), (3, 3), (6, 6)], [1, 1, 1]).ratios(0) [[(1, 2), (2, 3), (2, 3)],
-        [None, (1, 1), (1, 1)], [None, None, (1, 3)]]
+        >>> Levels.of_two([(2, 2), (3, 3), (6, 6)], [1, 1, 1]).ratios(0)
+        [[(1, 2), (2, 3), (2, 3)], [None, (1, 1), (1, 1)], [None, None, (1, 3)]]
         """
         return cls(tuple(sizes), tuple(queries), (1, 0), weights)
 

@@ -166,7 +166,10 @@ def _read_within(tokens: Tokens, start: int, end: int, function: AggregateFuncti
     The quantile of the standard.
     """
     name = tokens[start].text
-    form = f"Write {name}(fraction) WITHIN GROUP (ORDER BY expression), or QUANTILE_CONT(expression, fraction)"
+    form = (
+        f"Write {name}(fraction) WITHIN GROUP (ORDER BY expression), "
+        "or QUANTILE_CONT(expression, fraction)"
+    )
     parts = split_commas(tokens.part(start + 2, end))
     begin = next(
         (

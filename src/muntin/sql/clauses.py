@@ -97,7 +97,10 @@ def _read_clause(name: str, cursor: Cursor, clauses: Clauses) -> None:
 def _refuse_named_window(cursor: Cursor) -> None:
     name, follower = cursor.look(), cursor.look(1)
     if name is not None and follower is not None and word(follower) == "AS":
-        hint = "WINDOW takes an interval or a number of rows, for example WINDOW 1 MINUTE or WINDOW 100 ROWS"
+        hint = (
+            "WINDOW takes an interval or a number of rows, "
+            "for example WINDOW 1 MINUTE or WINDOW 100 ROWS"
+        )
         raise cursor.tokens.error(name, "named windows are not supported", hint)
 
 

@@ -62,7 +62,10 @@ class Cursor:
         """Step over a name."""
         token = self.look()
         if token is None or not is_name(token) or not token.text:
-            hint = 'Put names that are keywords or hold unusual characters in double quotes, "like this"'
+            hint = (
+                "Put names that are keywords or hold unusual characters in double quotes, "
+                '"like this"'
+            )
             raise self.unexpected(what, hint)
         self.index += 1
         return token

@@ -10,8 +10,8 @@ _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 def meaning(text: str) -> str:
     r"""Return the text of a query without comments, line breaks and its ``WITH (...)``.
 
-    Two texts with the same meaning give the same results. Settings in ``WITH`` are compared by their
-    own rules, and a sink changes no result.
+    Two texts with the same meaning give the same results. Settings in ``WITH`` are compared by
+    their own rules, and a sink changes no result.
 
     >>> meaning("SELECT v  -- values\nFROM A WINDOW 1 MINUTE WITH (sink = 'console')")
     'SELECT v FROM A WINDOW 1 MINUTE'

@@ -25,7 +25,10 @@ class Ban(Enum):
     TABLE = ("makes rows", "Only functions that make one value of each row can be used")
     VOLATILE = (
         "does not depend on the rows alone",
-        "A row must give the same result whenever it is looked at; use a column, such as the stream's time, instead",
+        (
+            "A row must give the same result whenever it is looked at; "
+            "use a column, such as the stream's time, instead"
+        ),
     )
     OUTSIDE = ("looks outside the rows", "Expressions cannot read files, settings or the system")
     UNLISTED = (
@@ -86,7 +89,7 @@ def refused_functions() -> Mapping[str, Ban]:
 
 
 def why_refused(function: str, arguments: int) -> Ban | None:
-    """Return why a function must not be called with that many arguments.
+    """Return the reason to refuse a function with this number of arguments.
 
     None means that it may be called, or does not exist.
     """

@@ -9,50 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import pyarrow as pa
 from sqlglot import exp
 
 from muntin.aggregates.types import is_ordered
 from muntin.model.window import Unbounded
-from muntin.plan.expression import ColumnRef, Expression, OutputColumn, quote
+from muntin.plan.expression import Expression, OutputColumn
 from muntin.plan.node import Node
 from muntin.plan.nodes import Aggregate, GroupBy, Scan
 from muntin.sql.aggregates import Call, find_calls, is_aggregate, refuse_aggregates, result_type
 from muntin.sql.binder import cut_alias, default_name, name_outputs, predicate_of
 from muntin.sql.conjuncts import unwrap
-from muntin.sql.lexer import Tokens, is_number, is_symbol, is_text, split_commas, word
+from muntin.sql.group_writer import GroupWriter
+from muntin.sql.lexer import Tokens, is_number, is_symbol, split_commas, word
 from muntin.sql.scope import NameScope
 from muntin.sql.shape import SelectParts
-from muntin.sql.syntax import ColumnUse
 from muntin.sql.typecheck import Condition, find_types, typed
 from muntin.sql.types import RESERVED
 from muntin.sql.writer import Draft, Writer, plain_text
 
-_KEYS = "Name it in GROUP BY, or use an aggregate such as MIN"
-_EDGES = {"(", ")", ","}
-_LOOSE = {
-    "=",
-    "==",
-    "<>",
-    "!=",
-    "<",
-    "<=",
-    ">",
-    ">=",
-    "AND",
-    "OR",
-    "NOT",
-    "CASE",
-    "WHEN",
-    "THEN",
-    "ELSE",
-    "END",
-    "IS",
-    "IN",
-    "BETWEEN",
-}
 _SETS = {"ROLLUP", "CUBE", "GROUPING SETS", "GROUPING"}
 
 
@@ -94,7 +70,7 @@ class Grouping:
     _calls: list[_Bound] = field(default_factory=list)
 
     def columns(self) -> list[Draft]:
-        """Return what the rows below must carry: keys, then the arguments of aggregates."""
+        """Return the columns of the rows below: keys, then the arguments of aggregates."""
         self._items = list(self._read_items())
         self._keys = list(self._read_keys())
         for tokens in (*(item.body for item in self._items), self.shape.having):
@@ -189,7 +165,7 @@ class Grouping:
         )
 
     def _argument(self, call: Call) -> Draft | None:
-        """Return what an aggregate is over.
+        """Return the argument of an aggregate.
 
         With FILTER it is NULL where the condition does not hold.
         """
@@ -236,7 +212,7 @@ class Grouping:
         if not aggregates and not self._keys:
             aggregates.append(
                 Aggregate("count", None, pa.int64(), text="COUNT(*)")
-            )  # something to tell that the group is there
+            )  # shows that the group exists
         shown: dict[Aggregate, Aggregate] = {}
         for aggregate in aggregates:
             shown.setdefault(replace(aggregate, text=""), aggregate)
@@ -246,7 +222,7 @@ class Grouping:
         ]
         group = GroupBy(rows(tuple(columns)), len(self._keys), tuple(shown.values()), None, ())
         above = NameScope((Scan("", "", stored=True, window=Unbounded(), schema=group.groups),), 1)
-        written = _GroupWriter(self, columns, iter(numbers))
+        written = GroupWriter(self.writer, self.scope, self._keys, columns, iter(numbers))
         outputs = [
             (item.alias or self._name(item.body), written.write(item.body), item)
             for item in self._items
@@ -279,138 +255,3 @@ class Grouping:
         if any(is_aggregate(body, at) for at in range(len(body))):
             return plain_text(body)
         return default_name(body, self.writer.write(unwrap(body), self.scope))
-
-
-@dataclass
-class _GroupWriter:
-    """Writes expressions over groups.
-
-    Keys and aggregates become columns, other columns are refused.
-    """
-
-    grouping: Grouping
-    columns: Sequence[OutputColumn]
-    numbers: Iterator[int]
-
-    @cached_property
-    def _longest(self) -> int:
-        """How many tokens a part that equals a key can have at most.
-
-        Each name may get an alias and a dot.
-        """
-        keys = self.grouping._keys  # noqa: SLF001 (one job in two classes)
-        return max((3 * len(key.tokens) for key in keys if len(key.tokens) > 1), default=0)
-
-    def write(self, tokens: Tokens) -> Draft:
-        """Return the expression over groups."""
-        grouping = self.grouping
-        body = unwrap(tokens)
-        whole = (
-            None
-            if any(is_aggregate(body, at) for at in range(len(body)))
-            else grouping.writer.write(body, grouping.scope)
-        )
-        keys = [key.sql for key in grouping._keys]  # noqa: SLF001 (one job in two classes)
-        if whole is not None and whole.sql in keys:
-            return self._column(keys.index(whole.sql), tokens)
-        calls = {call.start: call for call in find_calls(tokens)}
-        pieces, references = [], []
-        index = 0
-        while index < len(tokens):
-            reference, end = self._replaced(tokens, index, calls, keys)
-            if reference is None:
-                pieces.append(Piece(tokens.source(tokens[index]), index, index))
-            else:
-                references.append(reference)
-                pieces.append(Piece(quote(reference.flat), index, end - 1))
-            index = end
-        text = join_pieces(tokens, pieces)
-        return Draft(text, tuple(dict.fromkeys(references)), tokens)
-
-    def _replaced(
-        self, tokens: Tokens, index: int, calls: dict[int, Call], keys: list[str]
-    ) -> tuple[ColumnRef | None, int]:
-        """Return the column of the groups that stands for what begins here, and where that ends."""
-        grouping = self.grouping
-        if index in calls:
-            return ColumnRef(0, f"a{next(self.numbers)}"), calls[index].end
-        for end in range(min(len(tokens), index + self._longest), index, -1):
-            if _stands_alone(tokens, index, end) and not any(
-                at in calls for at in range(index, end)
-            ):
-                draft = grouping.writer.write(tokens.part(index, end), grouping.scope)
-                if draft.references and draft.sql in keys:
-                    return ColumnRef(0, self.columns[keys.index(draft.sql)].name), end
-        use = grouping.writer.uses.get(tokens[index].start)
-        if use is None:
-            return None, index + 1
-        reference, consumed = grouping.scope.resolve(use, tokens)
-        if quote(reference.flat) not in keys:
-            shown = ".".join(use.names[:consumed])
-            raise tokens.error(
-                tokens[index],
-                f"the column {shown} is neither a key of the groups nor inside an aggregate",
-                _KEYS,
-            )
-        return ColumnRef(0, self.columns[keys.index(quote(reference.flat))].name), _end_of(
-            tokens, index, use, consumed
-        )
-
-    def _column(self, place: int, tokens: Tokens) -> Draft:
-        reference = ColumnRef(0, self.columns[place].name)
-        return Draft(quote(reference.flat), (reference,), tokens)
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A piece of a text that is put together, and the tokens it stands for."""
-
-    text: str
-    first: int
-    last: int
-
-
-def join_pieces(tokens: Tokens, pieces: Sequence[Piece]) -> str:
-    """Return the pieces with spaces where the user had some, and around what was put in."""
-    text = ""
-    for number, piece in enumerate(pieces):
-        if number and tokens[pieces[number - 1].last].end + 1 < tokens[piece.first].start:
-            text += " "
-        text += piece.text
-    return text
-
-
-def _stands_alone(tokens: Tokens, start: int, end: int) -> bool:
-    """Return whether a part of an expression cannot bind with what is around it.
-
-    It stands between parentheses or commas, or is tighter than the comparisons, AND, OR and so on
-    that it stands between.
-    """
-    if end - start < 2:
-        return False
-    depth = 0
-    edges = _EDGES | _LOOSE
-    for at in range(start, end):
-        depth += is_symbol(tokens[at], "(") - is_symbol(tokens[at], ")")
-        if depth < 0:
-            return False
-        if depth == 0 and _mark(tokens, at) in _LOOSE:
-            edges = _EDGES
-    return (
-        depth == 0
-        and (start == 0 or _mark(tokens, start - 1) in edges)
-        and (end == len(tokens) or _mark(tokens, end) in edges)
-    )
-
-
-def _mark(tokens: Tokens, at: int) -> str:
-    return word(tokens[at]) or (
-        "" if is_text(tokens[at]) or is_number(tokens[at]) else tokens[at].text
-    )
-
-
-def _end_of(tokens: Tokens, index: int, use: ColumnUse, consumed: int) -> int:
-    last = use.offsets[consumed - 1]
-    while tokens[index].start < last:
-        index += 1
-    return index + 1

@@ -15,7 +15,8 @@ from sqlglot import Token, TokenType
 _CATEGORIES = {"Cc", "Cf", "Zs", "Zl", "Zp"}
 _UNUSUAL = re.compile(r"[^\x20-\x7e\t\n\r]")
 _BLANK = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164"
+    "\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 """Letters and marks without a shape: joiners, fillers and variation selectors."""
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/|\{#.*?#\}", re.DOTALL)

@@ -27,7 +27,8 @@ _TEXTS = {kind for kind in TokenType if kind.name.endswith("STRING")}
 _NOT_WORDS = {TokenType.IDENTIFIER, TokenType.NUMBER} | _TEXTS
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")
 _CLOSED = re.compile(
-    r"--[^\n]*|/\*.*?\*/|\{#.*?#\}|[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\w*)\$.*?\$\1\$",
+    r"--[^\n]*|/\*.*?\*/|\{#.*?#\}"
+    r"|[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\w*)\$.*?\$\1\$",
     re.DOTALL,
 )
 _OPENING = re.compile(r"/\*|\{#|'|\"|\$\w*\$")

@@ -1,6 +1,6 @@
 """What SQL has and Muntin does not take (yet): found on the tokens, refused where it stands.
 
-Runs before anything else looks at a query, so that a user hears "ORDER BY is not supported" and not
+Runs before anything else looks at a query, so that a user reads "ORDER BY is not supported" and not
 that something near it is odd. Aggregates are judged where they are bound.
 """
 

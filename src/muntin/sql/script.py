@@ -43,14 +43,14 @@ def read_script(text: str, catalog: Catalog) -> Iterator[Statement]:
 
 
 _MOST_DAMAGED = 100
-"""After so many places that cannot be cut into words, the text is no script."""
+"""After this number of places that cannot be tokenized, the text is not a script."""
 
 
 @dataclass
 class Mistakes:
     """The errors of a script, and the names whose declarations failed.
 
-    What a later statement says about such a name is no mistake of its own, so it is not reported.
+    What a later statement says about such a name is not a separate mistake, so it is not reported.
     """
 
     errors: list[SqlError] = field(default_factory=list)
@@ -76,7 +76,7 @@ def read_all(text: str, catalog: Catalog, mistakes: Mistakes) -> Iterator[Statem
 
     Note what is wrong with the others.
 
-    After a statement that cannot be read, reading goes on behind the next semicolon.
+    After a statement that cannot be read, reading continues after the next semicolon.
     """
     tokens, damaged = _tokenize_all(text, mistakes)
     for part in split_statements(tokens):

@@ -58,7 +58,7 @@ def too_deep(tokens: Tokens) -> SqlError:
 
 
 def _levels(root: Node) -> int:
-    """Return how many levels of nodes there are."""
+    """Return the number of levels of nodes."""
     level, count = [root], 0
     while level:
         level, count = [child for node in level for child in node.inputs], count + 1
@@ -160,7 +160,7 @@ class Selects:
     def _order(
         self, call: Call, inputs: Sequence[Node | None], sources: tuple[Scan, ...]
     ) -> list[OutputColumn]:
-        """Return what puts rows in order for FIRST and LAST.
+        """Return the columns that order rows for FIRST and LAST.
 
         The time of the newest member, then the places of all in their streams.
         """

@@ -24,9 +24,17 @@ _HINT = "Write SELECT ... UNION [ALL] SELECT ..., or INTERSECT, EXCEPT or MINUS"
 _TIGHT = {SetOperator.INTERSECT, SetOperator.INTERSECT_ALL}
 _ASSOCIATIVE = {SetOperator.UNION, SetOperator.UNION_ALL, *_TIGHT}
 _SQL_NAMES = {
-    "int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT", "uint8": "UTINYINT", "uint16": "USMALLINT",
-    "uint32": "UINTEGER", "uint64": "UBIGINT", "float": "FLOAT", "double": "DOUBLE",
-}  # fmt: skip
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "uint8": "UTINYINT",
+    "uint16": "USMALLINT",
+    "uint32": "UINTEGER",
+    "uint64": "UBIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+}
 
 
 @dataclass(frozen=True)
@@ -148,7 +156,10 @@ def _common(
         pat.is_integer(kind) or pat.is_floating(kind) or pat.is_decimal128(kind)
         for kind in (left, right)
     ):
-        fact = f"column {number} of the selects around {joint.operator} is {left} on the left and {right} on the right"
+        fact = (
+            f"column {number} of the selects around {joint.operator} "
+            f"is {left} on the left and {right} on the right"
+        )
         raise tokens.error(
             joint.token,
             fact,

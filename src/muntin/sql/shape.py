@@ -148,7 +148,7 @@ def _read_entry(body: Tokens, join: str) -> FromEntry:
 
 
 def _cut_select(tokens: Tokens) -> tuple[Tokens | None, Tokens]:
-    """Return what stands in the parentheses of a sub-select, and its alias."""
+    """Return the text in the parentheses of a sub-select, and its alias."""
     depth = 0
     while depth < len(tokens) and is_symbol(tokens[depth], "("):
         depth += 1

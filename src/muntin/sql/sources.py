@@ -55,7 +55,7 @@ def bind_sources(
 def bind_freshness(
     clauses: Clauses, sources: Sequence[Scan], tokens: Tokens
 ) -> tuple[tuple[int, Window], ...]:
-    """Return how old the rows of each stream may be, by its place in FROM."""
+    """Return the largest age of each stream's rows, by its place in FROM."""
     bound: dict[int, Window] = {}
     for alias, extent in clauses.freshness:
         if alias is None:
@@ -164,7 +164,10 @@ def _unknown_relation(name: Token, tokens: Tokens, catalog: Catalog) -> SqlError
 def _window(entry: FromEntry, stream: Stream, clauses: Clauses, name: Token) -> Window:
     if entry.window is None:
         if clauses.window is None:
-            hint = f"Write {name.text} [RANGE 1 MINUTE] or {name.text} [ROWS 100], or end the query with WINDOW 1 MINUTE"
+            hint = (
+                f"Write {name.text} [RANGE 1 MINUTE] or {name.text} [ROWS 100], "
+                "or end the query with WINDOW 1 MINUTE"
+            )
             raise entry.tokens.error(name, f"stream {stream.name} has no window", hint)
         return clauses.window.window
     window, columns = read_bracket(entry.window)

@@ -11,7 +11,7 @@ from muntin.model.clock import AFTER_ALL, parse_interval
 from muntin.sql.types import UNSUPPORTED_HINT, check_columns, unsupported_type
 
 
-def make_stream(  # noqa: PLR0913 - these are the parts of a declaration, and SQL and Python both have them one by one
+def make_stream(  # noqa: PLR0913 (the parts of a declaration, in SQL and in Python)
     name: str,
     schema: pa.Schema,
     time: str | None = None,

@@ -17,7 +17,10 @@ from muntin.sql.probe import DuckRefusalError, ask, check
 RESERVED = ("_op", "_ts")
 """Names that results use for themselves."""
 
-_HINT = "Types are DuckDB's, for example BIGINT, DOUBLE, VARCHAR, TIMESTAMP, DECIMAL(10, 2) or INTEGER[]"
+_HINT = (
+    "Types are DuckDB's, for example BIGINT, DOUBLE, VARCHAR, TIMESTAMP, "
+    "DECIMAL(10, 2) or INTEGER[]"
+)
 UNSUPPORTED_HINT = "Use a STRUCT with one field per case, or cast to VARCHAR or a number"
 _FOREIGN = re.compile(r"\b(?:BIT|GEOMETRY|VARIANT|TIME WITH TIME ZONE)\b|\"NULL\"")
 """Types whose values change when they travel as Arrow: BIT arrives as BLOB, TIMETZ as TIME."""

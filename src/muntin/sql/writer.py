@@ -106,7 +106,7 @@ def _join(pieces: list[tuple[str, Token, Token]]) -> str:
 def _has_gap(before: Token, after: Token, *, unary: bool) -> bool:
     """Return whether a space stands between two tokens.
 
-    ``unary`` tells whether the first is a sign and not an operator.
+    ``unary`` if the first is a sign and not an operator.
     """
     adjacent = before.end + 1 == after.start
     if is_symbol(before, "*") and is_symbol(after, ")"):

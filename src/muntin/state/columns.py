@@ -21,7 +21,7 @@ _KERNELS: dict[int, tuple[Callable[..., None], type[np.signedinteger]]] = {
     32: (gather_halves, np.int32),
 }
 _FEW = 4
-"""So many chunks are not few any more."""
+"""From this number of chunks on there are many."""
 _SPARSE = 11
 """Arrow concatenates few chunks before it takes from them; that pays above this share of values."""
 

@@ -78,7 +78,7 @@ class GroupExtremes:
         return ~found if self._kinds[question] == GREATEST else found
 
     def __len__(self) -> int:
-        """Return how many values are kept."""
+        """Return the number of values that are kept."""
         return int(
             sum(
                 self._queues[:, PER_GROUP + question * PER_QUEUE + HELD].sum()

@@ -115,7 +115,7 @@ class GroupTable:
         return out
 
     def counts(self, groups: Integers) -> Integers:
-        """Return how many rows groups have."""
+        """Return the numbers of rows of groups."""
         found: Integers = self._counts[groups]
         return found
 

@@ -115,7 +115,7 @@ class GroupValues:
             self._pool = grown(self._pool, 2 * len(self._pool))
 
     def __len__(self) -> int:
-        """Return how many different values there are, counted in each group."""
+        """Return the number of different values, counted per group."""
         return int(self._distinct.sum())
 
     def _in_blocks(self) -> Integers:

@@ -43,7 +43,7 @@ def _aligned(words: int) -> Words:
 class IndexSpec:
     """An index of a store over some of its codes.
 
-    ``buckets`` fixed by the user, or None: two a slot.
+    ``buckets`` is fixed by the user; None means two per slot.
     """
 
     codes: tuple[int, ...]

@@ -33,11 +33,11 @@ class KeyedRows:
         self._checked = 0
 
     def __len__(self) -> int:
-        """Return how many different rows there are."""
+        """Return the number of different rows."""
         return len(self._table)
 
     def reserve(self, keys: int) -> None:
-        """Make room for so many keys."""
+        """Make room for a number of keys."""
         if len(self._heads) < keys:
             self._heads = grown(self._heads, keys, fill=NONE)
 
@@ -53,11 +53,11 @@ class KeyedRows:
         return self._log.take(pa.array(self._places[rows]))
 
     def weights(self, rows: Integers) -> Integers:
-        """How often rows are there."""
+        """Return the multiplicity of rows."""
         return self._table.counts(rows)
 
     def ends(self, rows: Integers) -> Integers:
-        """Return when rows end."""
+        """Return the end times of rows."""
         found: Integers = self._ends[rows]
         return found
 

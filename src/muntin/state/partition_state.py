@@ -25,7 +25,7 @@ from muntin.kernels.partitions import (
 
 @dataclass
 class PartitionState:
-    """Tells for each new row which row of its partition it pushes out."""
+    """Finds, for each new row, the row of its partition that it pushes out."""
 
     rows: int
     _table: npt.NDArray[np.int64] = field(init=False)

@@ -56,7 +56,7 @@ class Segment:
         )
 
     def rank(self, position: int) -> int:
-        """Return how many rows stand before a position."""
+        """Return the number of rows before a position."""
         if self.sparse is None:
             return min(max(position - self.start, 0), len(self.batch))
         return int(np.searchsorted(self.sparse, position))
@@ -144,7 +144,7 @@ class StreamLog:
         return max(start, segment.start + at if segment.sparse is None else int(segment.sparse[at]))
 
     def count_until(self, times: Positions) -> Positions:
-        """Return how many rows there were up to each time, rows that were released included."""
+        """Return the number of rows up to each time, released rows included."""
         counts = np.full(
             len(times), self._segments[0].start if self._segments else self.next, np.int64
         )
@@ -180,7 +180,7 @@ class StreamLog:
         return gather_numbers([segment.batch.times for segment in self._segments], ranks)
 
     def _ranks(self, positions: Positions) -> Positions:
-        """Return how many held rows stand before each position."""
+        """Return the number of held rows before each position."""
         first = self._segments[0]
         if first.sparse is None:
             return positions - first.start
@@ -229,7 +229,7 @@ class StreamLog:
                 return
 
     def rank(self, position: int) -> int:
-        """Return how many held rows stand before a position."""
+        """Return the number of held rows before a position."""
         return sum(segment.rank(position) for segment in self._segments)
 
     def held(self) -> int:

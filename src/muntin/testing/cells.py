@@ -16,7 +16,7 @@ from typing import TypeAlias
 import duckdb
 import pyarrow as pa
 
-from muntin.plan.query import quote
+from muntin.plan.expression import quote
 from muntin.testing.connection import run_sql
 
 Cell: TypeAlias = str | None

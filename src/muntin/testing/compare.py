@@ -31,7 +31,7 @@ def rows_of(table: pa.Table) -> list[Row]:
 
 
 def difference(expected: pa.Table, got: pa.Table) -> str:
-    """Return how two tables differ as multisets of rows; empty when they are equal.
+    """Describe the difference of two tables as multisets of rows; empty if they are equal.
 
     >>> difference(pa.table({"x": [1, 2, 2]}), pa.table({"x": [2, 1, 2]}))
     ''
@@ -47,7 +47,7 @@ def difference(expected: pa.Table, got: pa.Table) -> str:
 
 
 def ordered_difference(expected: pa.Table, got: pa.Table) -> str:
-    """Return how two tables differ as sequences of rows; empty when they are equal."""
+    """Describe the difference of two tables as sequences of rows; empty if they are equal."""
     problem = difference(expected, got)
     if problem:
         return problem
@@ -67,7 +67,7 @@ def ordered_difference(expected: pa.Table, got: pa.Table) -> str:
 
 
 def changes_difference(expected: pa.Table, got: pa.Table) -> str:
-    """Return how two changelogs differ, or an empty text.
+    """Describe the difference of two changelogs; empty if they are equal.
 
     The same instants must follow in order, each with the same multiset of changes.
     """
@@ -80,7 +80,7 @@ def changes_difference(expected: pa.Table, got: pa.Table) -> str:
 
 
 def schema_difference(expected: pa.Table, got: pa.Table) -> str:
-    """Return how the columns of two tables differ in name, order or type, or an empty text."""
+    """Describe how columns of two tables differ in name, order or type; empty if they do not."""
     wanted = [f"{field.name} {field.type}" for field in expected.schema]
     have = [f"{field.name} {field.type}" for field in got.schema]
     return (
@@ -109,7 +109,7 @@ def assert_same_changes(expected: pa.Table, got: pa.Table) -> None:
 
 
 def accumulate(changes: pa.Table) -> pa.Table:
-    """Return what is left when all changes are applied: the select-list rows added and not removed.
+    """Apply all changes; return the rows that were added and not removed.
 
     Raises
     ------

@@ -56,7 +56,7 @@ class Driver(Protocol):
         """Return for each stream how many of its rows windows hold, or None if unknown."""
 
     def explain(self, query: str) -> str | None:
-        """Return how the query is run; None when there is no plan to tell of."""
+        """Return the plan of the query as text; None if there is no plan."""
 
     def drop(self, query: str) -> None:
         """Drop a standing query."""

@@ -66,7 +66,7 @@ class EngineDriver:
         return state_rows(self._engine.dataflow)
 
     def explain(self, query: str) -> str:
-        """Return how the query is run."""
+        """Return the plan of the query as text."""
         return self._engine.explain(query)
 
     def drop(self, query: str) -> None:

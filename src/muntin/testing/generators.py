@@ -90,7 +90,7 @@ def exponential_arrivals(stream: pa.Table, rate: float, seed: int, *, start: int
 def sensor_stream(
     rows: int, rate: float, sensors: Sensors, seed: int, *, start: int = 0
 ) -> pa.Table:
-    """Readings of sensors: ``LocationId`` INT from 1 on, ``Value`` DOUBLE, ``ts``.
+    """Return readings of sensors: ``LocationId`` INT from 1 on, ``Value`` DOUBLE, ``ts``.
 
     Every location has its own level, which swings slowly (two minutes to and fro); readings scatter
     around it.

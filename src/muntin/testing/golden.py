@@ -42,7 +42,7 @@ import pyarrow as pa
 
 from muntin.errors import MuntinError
 from muntin.model.clock import format_interval
-from muntin.plan.query import quote
+from muntin.plan.expression import quote
 from muntin.testing.cells import (
     Cell,
     read_schema,

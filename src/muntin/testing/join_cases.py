@@ -33,7 +33,7 @@ _MIXED = ((0, 2, 1, 3), (0, 1, 3, 2), (3, 1, 2, 0), (2, 1, 0, 3))
 
 
 @dataclass(frozen=True)
-class Case:
+class CountedCase:
     """A join of some streams under some settings, and its predicted work per second."""
 
     name: str
@@ -48,9 +48,9 @@ class Group:
     name: str
     streams: tuple[PaperStream, ...]
     seconds: int
-    cases: tuple[Case, ...]
+    cases: tuple[CountedCase, ...]
 
-    def count(self, every: int = 1) -> Iterator[tuple[Case, Counted]]:
+    def count(self, every: int = 1) -> Iterator[tuple[CountedCase, Counted]]:
         """Run all cases, or one in ``every``."""
         rows = make_streams(self.streams, self.seconds, _SEED)
         for case in self.cases[::every]:
@@ -65,51 +65,52 @@ def groups() -> list[Group]:
         # Which rows of streams 2 and 3 go together decides what the cheaper orders cost; those are
         # few, so it takes longer.
         Group("Table 6, cheaper orders", TABLE_6, 1_200, table_6[:7]),
-        Group("Table 6, dearer orders", TABLE_6, 300, table_6[7:]),
+        Group("Table 6, more expensive orders", TABLE_6, 300, table_6[7:]),
         Group("Table 7", TABLE_7, 600, _eager_cases(TABLE_7)),
         Group("Other algorithms", TABLE_5, 600, tuple(_other_cases())),
     ]
 
 
-def _eager_cases(streams: Sequence[PaperStream]) -> tuple[Case, ...]:
+def _eager_cases(streams: Sequence[PaperStream]) -> tuple[CountedCase, ...]:
     found = exhaustive(statistics_of(streams))
     return tuple(_eager(candidate.order, streams, 1) for candidate in [*found[:-1:2], found[-1]])
 
 
-def _eager(order: Sequence[int], streams: Sequence[PaperStream], buckets: int) -> Case:
+def _eager(order: Sequence[int], streams: Sequence[PaperStream], buckets: int) -> CountedCase:
     cost = eager_cost(order, statistics_of(streams, buckets))
-    return Case(
+    return CountedCase(
         _name("EAGER", order, buckets),
         _settings(buckets) | {"order": order_setting(order)},
         Work(cost, cost),
     )
 
 
-def _other_cases() -> Iterator[Case]:
+def _other_cases() -> Iterator[CountedCase]:
     for buckets in (1, 5):
         windows = statistics_of(TABLE_5, buckets)
         if buckets > 1:
             yield from (_eager(order, TABLE_5, buckets) for order in (_BEST, _WORST))
         settings = _settings(buckets) | {"algorithm": "naive", "order": order_setting(_BEST)}
-        yield Case(_name("NAIVE row by row", _BEST, buckets), settings, naive_work(_BEST, windows))
+        name = _name("NAIVE row by row", _BEST, buckets)
+        yield CountedCase(name, settings, naive_work(_BEST, windows))
         for interval in (1, 5, 10):
             lazy = _settings(buckets) | {"reevaluation": f"{interval} seconds", "algorithm": "lazy"}
             general = lazy | {"algorithm": "general_lazy"}
             for order in (_BEST, _WORST):
                 name = _name(f"LAZY {interval} s", order, buckets)
-                yield Case(
+                yield CountedCase(
                     name,
                     lazy | {"order": order_setting(order)},
                     lazy_work(order, windows, interval),
                 )
             name = _name(f"NAIVE {interval} s", _BEST, buckets)
-            yield Case(
+            yield CountedCase(
                 name,
                 general | {"order": order_setting(_BEST)},
                 naive_work(_BEST, windows, interval),
             )
             name = f"GENERAL LAZY {interval} s, own orders{_suffix(buckets)}"
-            yield Case(
+            yield CountedCase(
                 name,
                 general | {"order": orders_setting(_MIXED)},
                 general_lazy_work(_MIXED, windows, interval),

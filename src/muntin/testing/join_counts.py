@@ -95,7 +95,7 @@ class Counted:
 
     @property
     def comparisons(self) -> float:
-        """Attributes compared a second."""
+        """The attributes compared per second."""
         return self.work["comparisons"]
 
     @property

@@ -3,13 +3,14 @@
 It is the definition of correct (docs/design), so it shares nothing with the engine but the bound
 query:
 
-* All rows of all streams stand in one order, by (time, order of declaration, arrival): their position.
-* Under every entry of FROM a row has an end. Time window ``w``: it is gone from time ``t + w`` on. Count
-  window ``n``: it is gone from the position of the ``n``-th later row of its stream (or partition) on.
-  Rows of stored tables have neither position nor end.
-* A combination of rows, one per entry of FROM, that satisfies the predicates is *inserted* by its newest
-  member, if no member is gone at the newest member's position.
-* The combination is in the *answer* from the newest member's time until the first time at which a member is gone.
+* All rows of all streams have one order, by (time, order of declaration, arrival): their position.
+* Under every entry of FROM a row has an end. In a time window ``w`` it is gone from time ``t + w``
+  on, in a count window ``n`` from the position of the ``n``-th later row of its stream (or
+  partition) on. Rows of stored tables have neither position nor end.
+* A combination of rows, one per entry of FROM, that satisfies the predicates is *inserted* by its
+  newest member, if no member is gone at the newest member's position.
+* The combination is in the *answer* from the newest member's time until the first time at which a
+  member is gone.
 * *Changes* are the differences between the answers at successive instants.
 
 Everything is computed again from all rows; cost is no concern beyond tests with hundreds of rows.
@@ -29,7 +30,7 @@ from muntin.plan.expression import POSITION, quote
 from muntin.plan.nodes import Scan
 from muntin.plan.query import Query
 from muntin.testing.connection import run_sql
-from muntin.testing.watermark import Frontier
+from muntin.testing.watermark import OrderFrontier
 
 
 class Oracle:
@@ -40,14 +41,15 @@ class Oracle:
     query : Query
         The bound query.
     streams : Mapping[str, pa.Table]
-        For every stream its accepted rows in order of arrival, in its full schema. A stream that is missing has no rows.
+        For every stream its accepted rows in order of arrival, in its full schema. A missing
+        stream has no rows.
     tables : Mapping[str, pa.Table]
         The rows of the stored tables.
     catalog : Catalog
         Where the streams are declared; gives their time columns and their order.
-    after : Frontier, optional
-        How far everything was already processed when the query was registered: combinations whose newest row is not beyond it
-        are no results of the query.
+    after : OrderFrontier, optional
+        How far everything was processed when the query was registered: combinations whose newest
+        row is not beyond it are not results of the query.
 
     Examples
     --------
@@ -63,7 +65,7 @@ class Oracle:
         tables: Mapping[str, pa.Table],
         catalog: Catalog,
         *,
-        after: Frontier | None = None,
+        after: OrderFrontier | None = None,
     ) -> None:
         assert any(not source.stored for source in query.sources), (
             "a query without a stream never changes; the binder refuses it"
@@ -92,7 +94,10 @@ class Oracle:
         """
         recency = ", ".join(f"pos{place} DESC" for place in range(len(self._query.sources)))
         bound = "" if until is None else f"WHERE {self._shown('begins')} <= {until} "
-        select = f"SELECT {self._shown('begins')} AS instant, {self._names} FROM result {bound}ORDER BY newest, newest_source, {recency}"
+        select = (
+            f"SELECT {self._shown('begins')} AS instant, {self._names} FROM result {bound}"
+            f"ORDER BY newest, newest_source, {recency}"
+        )
         rows = run_sql(select, self._results)
         return self._output(rows, np.ones(rows.num_rows, dtype=np.int64))
 
@@ -117,7 +122,8 @@ class Oracle:
         """
         instants = self._instants(["begins", "ends"], "result", until)
         rows = run_sql(
-            f"WITH step AS (SELECT instant, lead(instant) OVER (ORDER BY instant) AS next FROM ({instants})), "
+            f"WITH step AS (SELECT instant, lead(instant) OVER (ORDER BY instant) AS next"
+            f" FROM ({instants})), "
             f"answers AS (SELECT instant, next, {self._names}, count(*) AS n FROM step JOIN result"
             f" ON {_in_answer('instant')} GROUP BY ALL) "
             f"SELECT instant, {self._names}, sum(n)::BIGINT AS n FROM ("
@@ -148,7 +154,7 @@ class Oracle:
         return ", ".join(f"c{place}" for place in range(len(self._query.select)))
 
     def _shown(self, instant: str) -> str:
-        """SQL for the instant at which what happens at ``instant`` shows.
+        """Return SQL for the instant at which an event at ``instant`` becomes visible.
 
         Itself, or the next multiple of EVERY.
         """
@@ -168,7 +174,7 @@ class Oracle:
     def _output(
         self, rows: pa.Table, weights: np.ndarray[tuple[int], np.dtype[np.int64]]
     ) -> pa.Table:
-        """Result rows from (instant, select list).
+        """Return result rows from (instant, select list).
 
         Each as often as its weight says, ``_op`` by the weight's sign.
         """
@@ -231,12 +237,15 @@ def _source_sql(place: int, source: Scan) -> str:
         case _:
             return f"SELECT * FROM input{place}"
     later = f"OVER ({partition}ORDER BY pos{place})"
-    ends = f"lead(ts{place}, {rows}) {later} AS end{place}, lead(pos{place}, {rows}) {later} AS count_end{place}"
+    ends = (
+        f"lead(ts{place}, {rows}) {later} AS end{place}, "
+        f"lead(pos{place}, {rows}) {later} AS count_end{place}"
+    )
     return f"SELECT *, {ends} FROM input{place}"
 
 
 def _over(function: str, column: str, places: list[int]) -> str:
-    """SQL for the greatest or least of a column over several sources, NULLs aside."""
+    """Return SQL for the greatest or least of a column over several sources, without NULLs."""
     return f"{function}({', '.join(f'{column}{place}' for place in places)})"
 
 
@@ -248,8 +257,8 @@ class _Ranks:
     times: pa.Array
     order: int
 
-    def seen(self, frontier: Frontier) -> int:
-        """Return how many rows are not beyond the frontier."""
+    def seen(self, frontier: OrderFrontier) -> int:
+        """Return the number of rows that are not beyond the frontier."""
         return int(np.count_nonzero(self.times.to_numpy() <= frontier.last_time(self.order)))
 
 
@@ -302,7 +311,10 @@ def _ranks(query: Query, streams: Mapping[str, pa.Table], catalog: Catalog) -> d
             "ts": pa.concat_arrays(times),
         }
     )
-    ranking = "SELECT row_number() OVER (ORDER BY ts, stream, arrival) AS pos FROM everything ORDER BY stream, arrival"
+    ranking = (
+        "SELECT row_number() OVER (ORDER BY ts, stream, arrival) AS pos FROM everything "
+        "ORDER BY stream, arrival"
+    )
     positions = run_sql(ranking, {"everything": everything}).column("pos").combine_chunks()
     starts = np.cumsum([0, *lengths])
     return {

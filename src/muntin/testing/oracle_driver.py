@@ -23,7 +23,7 @@ from muntin.testing.golden import StreamDeclaration
 from muntin.testing.oracle import Oracle
 from muntin.testing.pipeline_oracle import make_oracle
 from muntin.testing.session import Binder
-from muntin.testing.watermark import Arrival, Frontier, Watermark
+from muntin.testing.watermark import Arrival, OrderFrontier, Watermark
 
 _ARRIVAL = "number of arrival"
 
@@ -31,7 +31,7 @@ _ARRIVAL = "number of arrival"
 @dataclass
 class _Standing:
     query: Query
-    after: Frontier
+    after: OrderFrontier
     name: str
     taken: int = 0
 
@@ -191,7 +191,7 @@ class OracleDriver:
         )
 
     def _in_time(self, standing: _Standing, stream: str) -> pa.Array:
-        """Return which rows of a stream were not late for a query."""
+        """Return a mask of the rows of a stream that were not late for a query."""
         name = standing.name.casefold()
         late = [arrival.lost or name in arrival.late_for for arrival in self._arrivals[stream]]
         return pc.invert(pa.array(late, pa.bool_()))

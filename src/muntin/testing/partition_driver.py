@@ -1,8 +1,8 @@
-"""The partitions of the engine on Spark as a driver of golden scripts, without Spark: every partition in this process.
+"""The partitions of the Spark engine as a driver of golden scripts, without Spark, in one process.
 
-What is fed is cut into micro-batches at random places, and tasks within them. A query that is added or dropped takes effect as
-on Spark: the program gets a change from the next batch on. Some partitions are then built again from the shares that are kept,
-others go on.
+Rows are cut at random places into micro-batches, and those into tasks. A query that is added or
+dropped takes effect as on Spark: the deployment changes from the next batch on. Some partitions are
+then built again from the retained partition batches, others continue.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ class PartitionDriver:
     settings : Mapping[str, object]
         Settings of the queries.
     partitions : int
-        How many.
+        The number of partitions.
     seed : int, optional
-        Where micro-batches are cut; None: every row is one, as scripts about late rows need, since lateness goes by batches.
+        Where micro-batches are cut. None makes every row one, as scripts about late rows need,
+        since lateness is decided per batch.
     """
 
     in_order = False
@@ -54,7 +55,7 @@ class PartitionDriver:
         self._settings = {name: str(value) for name, value in settings.items()}
         self._random = None if seed is None else Random(seed)  # noqa: S311 (guards nothing)
         self._catalog = Catalog()
-        self._program = Deployment((), {}, (), (), partitions)
+        self._deployment = Deployment((), {}, (), (), partitions)
         self._running: list[RecoverablePartition] = []
         self._stores: list[dict[int, tuple[RetainedBatch, PartitionBatch]]] = [
             {} for _ in range(partitions)
@@ -77,7 +78,7 @@ class PartitionDriver:
     def table(self, name: str, rows: pa.Table) -> None:
         """Declare a stored table with its rows."""
         self._catalog.add(Table(name, rows.schema))
-        self._change(tables={**self._program.tables, name: to_blob(rows)})
+        self._change(tables={**self._deployment.tables, name: to_blob(rows)})
 
     def query(self, name: str, sql: str) -> None:
         """Register a standing query."""
@@ -92,7 +93,7 @@ class PartitionDriver:
         if self._batch:
             self._settle(PendingChange(added=added))
         else:
-            self._change(queries=(*self._program.queries, added))
+            self._change(queries=(*self._deployment.queries, added))
 
     def execute(self, sql: str) -> None:
         """Nothing: statements are the engine's business, not the partitions'."""
@@ -108,41 +109,41 @@ class PartitionDriver:
         assert isinstance(known, Stream), "scripts feed streams"
         for piece in cut(rows, self._random):
             parts: list[list[Part]] = [[] for _ in self._stores]
-            packer = self._packers.setdefault(known.name, Packer(self._program, known.name))
-            for task, share in enumerate(cut(piece, self._random)):
-                for partition, part in packer.pack(share, task):
+            packer = self._packers.setdefault(known.name, Packer(self._deployment, known.name))
+            for task, taken in enumerate(cut(piece, self._random)):
+                for partition, part in packer.pack(taken, task):
                     parts[partition].append(part)
             segments = packer.segments(piece)
             self._apply({known.name: tuple(segments)} if segments else {}, parts, None)
 
     def advance(self, at: int) -> None:
-        """Tell the partitions of a moment."""
+        """Advance all partitions to an instant."""
         self._apply({}, [[] for _ in self._stores], at)
 
     def take(self, query: str) -> pa.Table:
-        """The results since the last call."""
+        """Return the results since the last call."""
         results = self._found(query)
         new = results.slice(self._taken[query.casefold()])
         self._taken[query.casefold()] = len(results)
         return new
 
     def answer(self, query: str) -> pa.Table | None:
-        """What all changes add up to; nothing where results are inserts only, or have not begun."""
+        """Return the sum of all changes; None for inserts only, or before the first result."""
         known, found = self._queries[query.casefold()], self._found(query)
         begun = len(found) or not known.has_beginning
         return accumulate(found) if known.emit.name == "CHANGES" and begun else None
 
     def late(self, stream: str) -> pa.Table:
-        """All rows that came too late so far."""
+        """Return all rows that came too late so far."""
         known = self._catalog.find(stream)
         assert isinstance(known, Stream), "scripts ask for streams"
         return pa.concat_tables([known.schema.empty_table(), *self._late.get(known.name, [])])
 
     def state(self) -> None:
-        """Not told: a partition holds rows of others, too."""
+        """Return nothing: a partition also holds rows of other partitions."""
 
     def explain(self, query: str) -> None:
-        """Not told."""
+        """Return nothing: partitions have no plan to show."""
 
     def drop(self, query: str) -> None:
         """Drop a standing query."""
@@ -151,14 +152,14 @@ class PartitionDriver:
         self._settle(PendingChange(dropped=dropped.name))
 
     def restart(self) -> bool:
-        """Nothing is durable: partitions are built again at every change as it is."""
+        """Return False: nothing is durable, and every change rebuilds partitions anyway."""
         return False
 
     def rebuild(self) -> None:
-        """Build all partitions again from the shares that are kept."""
+        """Build all partitions again from the retained partition batches."""
         for number in range(len(self._running)):
             self._running[number] = RecoverablePartition.rebuilt(
-                self._program, number, self._stores[number].values()
+                self._deployment, number, self._stores[number].values()
             )
 
     def close(self) -> None:
@@ -174,28 +175,30 @@ class PartitionDriver:
         return pa.concat_tables([schema.empty_table(), *self._results[query.casefold()]])
 
     def _change(self, **parts: object) -> None:
-        """Another program, before the first batch."""
-        self._program = replace(self._program, **parts)  # type: ignore[arg-type]
+        """Replace the deployment, before the first batch."""
+        self._deployment = replace(self._deployment, **parts)  # type: ignore[arg-type]
         self._packers = {}
         self._running = []
 
     def _settle(self, wanted: PendingChange) -> None:
-        """A change from the next batch on."""
-        needed = exports(self._program, wanted.added) if wanted.added else ()
+        """Make a change from the next batch on."""
+        needed = exports(self._deployment, wanted.added) if wanted.added else ()
         held = {
             (lane, stream): [partition.held(lane, stream) for partition in self._running]
             for lane, stream in needed
         }
-        self._program = settled(self._program, wanted, self._batch, held, Path(self._folder.name))
+        self._deployment = settled(
+            self._deployment, wanted, self._batch, held, Path(self._folder.name)
+        )
         self._packers = {}
         for number, partition in enumerate(self._running):
             if (self._batch + number) % 2:
                 self._running[number] = RecoverablePartition.rebuilt(
-                    self._program, number, self._stores[number].values()
+                    self._deployment, number, self._stores[number].values()
                 )
             else:
-                assert partition.extend(self._program), (
-                    "a program with one more change extends the one before"
+                assert partition.extend(self._deployment), (
+                    "a deployment with one more change extends the one before"
                 )
 
     def _apply(
@@ -206,21 +209,22 @@ class PartitionDriver:
     ) -> None:
         if not self._running:
             self._running = [
-                RecoverablePartition(self._program, number) for number in range(len(self._stores))
+                RecoverablePartition(self._deployment, number)
+                for number in range(len(self._stores))
             ]
         outputs: list[PartitionOutput] = []
-        epochs = range(self._program.epoch(self._batch - 1), self._program.epoch(self._batch))
+        epochs = range(self._deployment.epoch(self._batch - 1), self._deployment.epoch(self._batch))
         for number, (partition, store, own) in enumerate(
             zip(self._running, self._stores, parts, strict=True)
         ):
-            carried = carried_parts(self._program, epochs, number, Path(self._folder.name))
+            carried = carried_parts(self._deployment, epochs, number, Path(self._folder.name))
             newest = {stream: found[-1][1] for stream, found in segments.items()}
-            limit = self._program.max_advance
-            share = PartitionBatch(
+            limit = self._deployment.max_advance
+            batch = PartitionBatch(
                 self._batch, epochs.stop, newest, tuple(own), moment, (), carried, segments, limit
             )
-            applied = partition.apply(share)
-            store[share.batch] = (applied.note, applied.snapshot or share)
+            applied = partition.apply(batch)
+            store[batch.batch] = (applied.note, applied.snapshot or batch)
             outputs += applied.outputs
             for gone in applied.gone:
                 del store[gone]
@@ -231,14 +235,14 @@ class PartitionDriver:
         self._batch += 1
 
     def _deliver(self, outputs: list[PartitionOutput]) -> None:
-        """Results to where they are taken from; some batches are done again, by last stages that are built again."""
-        placed = self._program.placed()
+        """Make results available; repeat some batches with rebuilt global stages."""
+        placed = self._deployment.placed()
         found = lambda kind, name: [  # noqa: E731
             output.table for output in outputs if (output.kind, output.name) == (kind, name)
         ]
         results: dict[str, pa.Table] = {}
         for _ in range(2 if self._batch % 3 == 1 else 1):
-            places = self._stages.begin(self._program, placed, self._batch)
+            places = self._stages.begin(self._deployment, placed, self._batch)
             results = {
                 name: self._stages.result(place, placed[place], self._batch, found)
                 for name, place in places.items()

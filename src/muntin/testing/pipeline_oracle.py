@@ -20,7 +20,7 @@ from muntin.testing.compare import rows_of
 from muntin.testing.connection import run_sql
 from muntin.testing.oracle import Oracle
 from muntin.testing.oracle_clauses import clause_of
-from muntin.testing.watermark import Frontier
+from muntin.testing.watermark import OrderFrontier
 
 _END = 1 << 61
 
@@ -31,7 +31,7 @@ def make_oracle(  # noqa: PLR0913 - as for the oracles
     tables: Mapping[str, pa.Table],
     catalog: Catalog,
     *,
-    after: Frontier | None = None,
+    after: OrderFrontier | None = None,
     advanced: int | None = None,
 ) -> Oracle | PipelineOracle:
     """Return the oracle of a query of either kind; parameters as for the one of its kind."""
@@ -56,7 +56,7 @@ class PipelineOracle:
         tables: Mapping[str, pa.Table],
         catalog: Catalog,
         *,
-        after: Frontier | None = None,
+        after: OrderFrontier | None = None,
         advanced: int | None = None,
     ) -> None:
         self._query = query
@@ -164,7 +164,7 @@ def _micros(times: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _times_after(
-    stream: Stream | Table | None, tables: Mapping[str, pa.Table], after: Frontier | None
+    stream: Stream | Table | None, tables: Mapping[str, pa.Table], after: OrderFrontier | None
 ) -> list[int]:
     """Return the times of the rows of a stream that came after a place in the order."""
     assert isinstance(stream, Stream), "queries read streams of the catalogue"

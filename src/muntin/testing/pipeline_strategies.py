@@ -103,7 +103,7 @@ class _Drawn:
 def pipeline_cases(
     draw: st.DrawFn, shape: Shape | None = None, pipelines: PipelineShape | None = None
 ) -> Case:
-    """Whole cases with a query above joins.
+    """Draw cases with a query above joins.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def pipeline_cases(
 def _selects(
     draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int | None = None
 ) -> tuple[str, int]:
-    """Selects with set operators between them, and how many columns of numbers they have.
+    """Draw selects with set operators between them, and their number of numeric columns.
 
     Texts have none here.
     """
@@ -156,7 +156,7 @@ def _selects(
 
 @st.composite
 def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
-    """Return one select with so many columns of numbers, called c0, c1."""
+    """Draw one select with numeric columns, called c0, c1, ..."""
     entries = [
         draw(_entry(drawn, depth, alias))
         for alias in "xyz"[: draw(st.sampled_from([1, 1, 1, 2, 2, 3]))]
@@ -172,8 +172,9 @@ def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
     )
     for place in range(1, len(entries)):
         other = entries[draw(st.integers(0, place - 1))]
-        pair = f"{draw(st.sampled_from(other.numbers))} = {draw(st.sampled_from(entries[place].numbers))}"
-        conditions += [pair] if draw(st.integers(0, 4)) else []
+        left = draw(st.sampled_from(other.numbers))
+        right = draw(st.sampled_from(entries[place].numbers))
+        conditions += [f"{left} = {right}"] if draw(st.integers(0, 4)) else []
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     source = f"FROM {', '.join(entry.text for entry in entries)}{where}"
     kind = draw(st.sampled_from(["plain", "distinct", "group", "group", "global"]))
@@ -192,19 +193,22 @@ def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
     ]
     texts = [text for entry in entries for text in entry.texts]
     if texts and draw(st.integers(0, 3)) == 0:
-        calls[-1] = (
-            f"COUNT(DISTINCT {draw(st.sampled_from(texts))}) + length(coalesce(MAX({draw(st.sampled_from(texts))}), ''))"
-        )
+        counted, measured = draw(st.sampled_from(texts)), draw(st.sampled_from(texts))
+        calls[-1] = f"COUNT(DISTINCT {counted}) + length(coalesce(MAX({measured}), ''))"
     if kind == "global":
         having = draw(st.sampled_from(["", "", " HAVING COUNT(*) > 1"]))
-        return f"SELECT {', '.join(f'{call} AS c{place}' for place, call in enumerate(calls))} {source}{having}"
+        return f"SELECT {_items(calls)} {source}{having}"
     key = draw(st.sampled_from([*numbers, *texts, f"{draw(number)} % 2"]))
     if key not in texts and draw(st.booleans()):
         calls[0] = key
     having = draw(
         st.sampled_from(["", "", " HAVING COUNT(*) > 1", f" HAVING MAX({draw(number)}) > 1"])
     )
-    return f"SELECT {', '.join(f'{call} AS c{place}' for place, call in enumerate(calls))} {source} GROUP BY {key}{having}"
+    return f"SELECT {_items(calls)} {source} GROUP BY {key}{having}"
+
+
+def _items(calls: list[str]) -> str:
+    return ", ".join(f"{call} AS c{place}" for place, call in enumerate(calls))
 
 
 @st.composite

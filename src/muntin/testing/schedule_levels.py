@@ -61,7 +61,7 @@ class ActiveQuery:
 
 
 @dataclass
-class Levels:
+class QueryLevels:
     """The queries by their windows, the levels in order."""
 
     queries: list[ActiveQuery] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Levels:
         return [query for query in self.queries if query.viewer.windows == windows]
 
     def wanted(self, outer: int) -> list[int]:
-        """Return the levels that an outer row wants."""
+        """Return the levels that apply to an outer row."""
         return [
             level
             for level, windows in enumerate(self.windows)
@@ -87,7 +87,7 @@ class Levels:
         ]
 
     def edge(self, outer: int, level: int, stream: int) -> int:
-        """Return how far an outer row has to look into a stream to finish a level."""
+        """Return the distance that an outer row has to scan in a stream to finish a level."""
         return max(
             (self.windows[each][stream] for each in self.wanted(outer) if each <= level), default=0
         )

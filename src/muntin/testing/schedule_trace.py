@@ -84,7 +84,7 @@ class Setup:
         )
 
     def distance(self, outer: int, partner: int) -> int:
-        """Return how far back a row lies from an outer row, in the unit of its stream's windows."""
+        """Return the distance of a row from an outer row, in the unit of its stream's windows."""
         return self.distance_at(outer, self.rows[outer].time, partner)
 
     def distance_at(self, before: int, time: int, partner: int) -> int:
@@ -138,7 +138,7 @@ class ReleasedPair:
 
 
 @dataclass(frozen=True)
-class Scanned:
+class ScanStep:
     """A scan of candidates for a level.
 
     Begin and end, how many, where it continues, and whether the level is finished.
@@ -157,7 +157,7 @@ class Scanned:
     """The rows in each queue afterwards."""
 
 
-TraceStep: TypeAlias = FoundPair | ReleasedPair | Scanned
+TraceStep: TypeAlias = FoundPair | ReleasedPair | ScanStep
 
 
 @dataclass
@@ -173,14 +173,14 @@ class Trace:
     @property
     def schedule(self) -> list[tuple[int, Windows]]:
         """Which row scanned for which windows, in order."""
-        return [(step.outer, step.windows) for step in self.steps if isinstance(step, Scanned)]
+        return [(step.outer, step.windows) for step in self.steps if isinstance(step, ScanStep)]
 
     def output(self, query: str) -> list[tuple[int, int]]:
         """Return the pairs that a query got, in order."""
         return [(step.outer, step.partner) for step in self.released(query)]
 
     def released(self, query: str) -> list[ReleasedPair]:
-        """Return what a query got, in order."""
+        """Return the pairs released to a query, in order."""
         return [
             step for step in self.steps if isinstance(step, ReleasedPair) and step.query == query
         ]

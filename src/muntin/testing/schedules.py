@@ -92,12 +92,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from muntin.model.settings import Scheduler
-from muntin.testing.schedule_levels import ActiveQuery, Levels
+from muntin.testing.schedule_levels import ActiveQuery, QueryLevels
 from muntin.testing.schedule_trace import (
     FoundPair,
     Number,
     ReleasedPair,
-    Scanned,
+    ScanStep,
     ScheduleRow,
     Setup,
     Trace,
@@ -125,7 +125,7 @@ class _Machine:
         self._scheduler = scheduler
         self._trace = Trace(setup)
         self._clock: Number = 0
-        self._levels = Levels()
+        self._levels = QueryLevels()
         self._queues: list[deque[_Outer]] = [deque()] if scheduler is Scheduler.LWO else []
         self._next = 0
         self._changes = deque(setup.changes)
@@ -148,7 +148,7 @@ class _Machine:
             else:
                 return self._trace
 
-    # -- input
+    # -- input ------------------------------------------------------------------------------------
 
     def _arrival(self, number: int) -> Number:
         arrival = self._setup.rows[number].arrival
@@ -205,7 +205,7 @@ class _Machine:
             return True
         return setup.distance_at(newest + 1, setup.rows[newest].time, number) < largest
 
-    # -- the scheduler
+    # -- the scheduler ----------------------------------------------------------------------------
 
     def _choose(self) -> int:
         """Return the queue whose head scans next."""
@@ -247,7 +247,7 @@ class _Machine:
         self._trace.most_held = max(self._trace.most_held, len({pair[1:] for pair in held}))
         waiting = tuple(tuple(each.number for each in queue) for queue in self._queues)
         self._trace.steps.append(
-            Scanned(
+            ScanStep(
                 begin,
                 self._clock,
                 outer.number,
@@ -271,12 +271,12 @@ class _Machine:
         )
 
     def _enqueue(self, outer: _Outer, level: int) -> None:
-        """Let a row wait for the first level from this one on that it wants, if there is one."""
+        """Queue a row for the first level from this one on that applies to it, if any."""
         following = [each for each in self._levels.wanted(outer.number) if each >= level]
         if following:
             self._queues[following[0]].append(outer)
 
-    # -- the router
+    # -- the router -------------------------------------------------------------------------------
 
     def _in_order(self) -> Iterator[ActiveQuery]:
         for windows in self._levels.windows:
@@ -298,7 +298,7 @@ class _Machine:
                 query.held.setdefault(outer, []).append(partner)
 
     def _finish(self, outer: int, windows: Windows) -> None:
-        """A row has finished a level."""
+        """Finish a level of a row."""
         if self._scheduler is Scheduler.SWF:
             for query in self._in_order():
                 if query.front == outer:
@@ -320,7 +320,7 @@ class _Machine:
             for outer, partners in query.held.items():
                 yield from ((query.viewer.name, outer, partner) for partner in partners)
 
-    # -- queries that come and go
+    # -- queries that come and go -----------------------------------------------------------------
 
     def _change(self) -> None:
         while self._changes and self._changes[0].before <= self._next:

@@ -36,19 +36,19 @@ from muntin.testing.golden import (
 )
 from muntin.testing.oracle import Oracle
 from muntin.testing.pipeline_oracle import PipelineOracle, make_oracle
-from muntin.testing.watermark import Arrival, Frontier, Watermark
+from muntin.testing.watermark import Arrival, OrderFrontier, Watermark
 
 Binder: TypeAlias = Callable[[str, str, Catalog], Query]
 """Makes a bound query of its text, its name and the catalogue."""
 
 
 @dataclass
-class Registration:
+class ScriptQuery:
     """A query that runs, what it sent out so far, and from which instant on it has results."""
 
     name: str
     query: Query | None = None
-    after: Frontier | None = None
+    after: OrderFrontier | None = None
     sent: list[pa.Table] = field(default_factory=list)
     waiting: list[pa.Table] = field(default_factory=list)
 
@@ -73,7 +73,7 @@ class Session:
         self._bind = bind
         self._settings = settings
         self._journal: list[Action] = []
-        self._registered: dict[str, Registration] = {}
+        self._registered: dict[str, ScriptQuery] = {}
         self._streams: dict[str, StreamDeclaration] = {}
         self._fed: dict[str, list[pa.Table]] = {}
         self._arrivals: dict[str, list[Arrival]] = {}
@@ -106,7 +106,7 @@ class Session:
                 after = self._watermark.follow(
                     name, (source.relation for source in query.sources if not source.stored)
                 )
-                self._registered[name.casefold()] = Registration(name, query, after)
+                self._registered[name.casefold()] = ScriptQuery(name, query, after)
             case ScriptFeed(stream, rows):
                 self._fed.setdefault(stream.casefold(), []).append(self.stream_rows(stream, rows))
                 arrivals = self._arrivals.setdefault(stream.casefold(), [])
@@ -122,7 +122,7 @@ class Session:
                 pass
 
     def output(self, query: str) -> pa.Table:
-        """Return what the query sent out since the last call."""
+        """Return the output of the query since the last call."""
         registration = self._collect(query)
         waiting = pa.concat_tables(registration.waiting)
         registration.sent += registration.waiting
@@ -139,7 +139,7 @@ class Session:
         return list(self._registered)
 
     def against_oracle(self, name: str) -> str:
-        """Return how the output of a query differs from the oracle, or an empty text.
+        """Describe how the output of a query differs from the oracle's; empty if it does not.
 
         What happens up to the last closed instant must be there; of what happens later, a part in
         order may be.
@@ -244,13 +244,13 @@ class Session:
         for name in self._registered:
             self.driver.take(name)
 
-    def _collect(self, name: str) -> Registration:
+    def _collect(self, name: str) -> ScriptQuery:
         new = self.driver.take(name)
-        registration = self._registered.setdefault(name.casefold(), Registration(name))
+        registration = self._registered.setdefault(name.casefold(), ScriptQuery(name))
         registration.waiting.append(new)
         return registration
 
-    def _oracle(self, registration: Registration) -> Oracle | PipelineOracle | None:
+    def _oracle(self, registration: ScriptQuery) -> Oracle | PipelineOracle | None:
         if registration.query is None:
             return None
         accepted = {name: self._accepted(name, registration.name) for name in self._fed}

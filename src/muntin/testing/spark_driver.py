@@ -91,7 +91,7 @@ class SparkDriver:
         self.execute(f"SET {setting} = {value}")
 
     def _tell(self, told: Callable[[SparkEngine], object], query: str = "") -> None:
-        """Tell the engine, and those that come after it, unless it is refused."""
+        """Run a statement, and repeat it on later engines unless it is refused."""
         told(self._engine)
         self._told.append((query.casefold(), told))
         self._settled = False
@@ -141,7 +141,7 @@ class SparkDriver:
         """Return None: partitions hold rows of each other, too."""
 
     def explain(self, query: str) -> str:
-        """Return how the query is run."""
+        """Return the plan of the query as text."""
         return self._engine.explain(query)
 
     def drop(self, query: str) -> None:

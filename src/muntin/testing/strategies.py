@@ -1,4 +1,4 @@
-"""Hypothesis strategies for whole cases.
+"""Hypothesis strategies for cases.
 
 Small streams full of ties and NULLs, and random queries over them.
 
@@ -77,7 +77,7 @@ class _Entry:
 
 @st.composite
 def cases(draw: st.DrawFn, shape: Shape | None = None) -> Case:
-    """Whole cases.
+    """Draw cases.
 
     Parameters
     ----------
@@ -158,7 +158,8 @@ def queries(
     )
     every = draw(st.sampled_from(intervals))
     emit = draw(st.sampled_from(shape.emits))
-    return f"SELECT {draw(_select(entries))} FROM {source}{where}{default}{every}{f' {emit}' if emit else ''}"
+    clauses = f"{where}{default}{every}{f' {emit}' if emit else ''}"
+    return f"SELECT {draw(_select(entries))} FROM {source}{clauses}"
 
 
 @st.composite
@@ -200,7 +201,7 @@ def _entry(alias: str, relation: StreamDeclaration | StoredTable) -> _Entry:
 
 @st.composite
 def _link(draw: st.DrawFn, earlier: list[_Entry], entry: _Entry) -> list[str]:
-    """Return how an entry is joined with those before it."""
+    """Draw the conditions that join an entry with those before it."""
     other = draw(st.sampled_from(earlier))
     kind = draw(
         st.sampled_from(
@@ -231,9 +232,9 @@ def _link(draw: st.DrawFn, earlier: list[_Entry], entry: _Entry) -> list[str]:
     if kind == "expression":
         return [f"{other.number(draw)} + 1 = {entry.number(draw)}"]
     if kind == "theta":
-        return [
-            f"{other.number(draw)} {draw(st.sampled_from(['<', '<=', '>', '>=', '<>']))} {entry.number(draw)}"
-        ]
+        left = other.number(draw)
+        operator = draw(st.sampled_from(["<", "<=", ">", ">=", "<>"]))
+        return [f"{left} {operator} {entry.number(draw)}"]
     if kind == "none" and len(earlier) == 1:
         return []
     return [f"{other.number(draw)} = {entry.number(draw)}"]
@@ -275,9 +276,8 @@ def _windows(
             f" [ROWS {draw(st.integers(1, 4))}]",
         ]
         if partitions:
-            own.append(
-                f" [PARTITION BY {draw(st.sampled_from(entry.numbers))} ROWS {draw(st.integers(1, 4))}]"
-            )
+            column = draw(st.sampled_from(entry.numbers))
+            own.append(f" [PARTITION BY {column} ROWS {draw(st.integers(1, 4))}]")
         windows[entry.alias] = (
             "" if entry.stored or (default and draw(st.booleans())) else draw(st.sampled_from(own))
         )
@@ -286,7 +286,7 @@ def _windows(
 
 @st.composite
 def _select(draw: st.DrawFn, entries: list[_Entry]) -> str:
-    """Draw select lists that tell rows apart, or hardly, so that combinations give equal rows."""
+    """Draw select lists that distinguish rows, or barely do, so that some results are equal."""
     if draw(st.booleans()):
         times = [
             f"{entry.alias}.ts AS t{place}"

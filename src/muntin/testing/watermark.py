@@ -6,8 +6,8 @@ stream's rows of that time. The least such place, over the streams that a query 
 query's frontier. ``advance`` completes an instant on all streams. A row is late for a query when
 its place is before the frontier that the rows have reached, or its time before an advanced instant;
 so one row may be late for one query and not for another. (Rows of exactly an advanced instant are
-still taken, but behind those processed before: the oracle knows no such order, so feed them before
-you advance.)
+still taken, but behind those processed before: the oracle does not model that order, so feed them
+before you advance.)
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NOWHERE = -(2**62)
 
 
 @dataclass(frozen=True, order=True)
-class Frontier:
+class OrderFrontier:
     """The order is final for times before ``time``, and at ``time`` for streams up to ``order``.
 
     Streams are numbered by declaration.
@@ -40,7 +40,7 @@ class Frontier:
         return self.order == _EVERY_STREAM
 
     def last_time(self, order: int) -> int:
-        """Up to which time the rows of the stream declared at ``order`` are final."""
+        """Return the time up to which rows of the stream declared at ``order`` are final."""
         return self.time if order <= self.order else self.time - 1
 
 
@@ -53,7 +53,7 @@ class Arrival:
 
     @property
     def late(self) -> bool:
-        """Whether the row was late for anybody."""
+        """Whether the row was late for any query."""
         return self.lost or bool(self.late_for)
 
 
@@ -68,10 +68,10 @@ class Watermark:
     _begun: dict[str, int] = field(default_factory=dict)
 
     def declare(self, stream: str, slack: int) -> None:
-        """A further stream."""
+        """Declare a stream."""
         self._slack[stream.casefold()] = slack
 
-    def follow(self, query: str, streams: Iterable[str]) -> Frontier:
+    def follow(self, query: str, streams: Iterable[str]) -> OrderFrontier:
         """Add a query that reads some streams; return the frontier at which it begins."""
         name = query.casefold()
         self._read[name] = frozenset(stream.casefold() for stream in streams)
@@ -87,7 +87,7 @@ class Watermark:
     def arrive(self, stream: str, time: int) -> Arrival:
         """Take note of a row; return the queries it is late for."""
         name = stream.casefold()
-        place = Frontier(time, list(self._slack).index(name))
+        place = OrderFrontier(time, list(self._slack).index(name))
         readers = {query: read for query, read in self._read.items() if name in read}
         late = {query for query, read in readers.items() if self._is_late(place, read)}
         # With queries a stream that none of them reads waits for no other; without, all wait for
@@ -97,12 +97,12 @@ class Watermark:
         self._newest[name] = max(time, self._newest.get(name, time))
         return Arrival(frozenset(late), lost)
 
-    def _is_late(self, place: Frontier, streams: Iterable[str]) -> bool:
+    def _is_late(self, place: OrderFrontier, streams: Iterable[str]) -> bool:
         return place < self._least(streams) or place.time < self._advanced
 
-    def frontier(self, query: str) -> Frontier:
-        """Return how far the order is final for a query, by its streams' rows or ``advance``."""
-        return max(self._least(self._read[query.casefold()]), Frontier(self._advanced))
+    def frontier(self, query: str) -> OrderFrontier:
+        """Return the frontier of a query, set by its streams' rows or by ``advance``."""
+        return max(self._least(self._read[query.casefold()]), OrderFrontier(self._advanced))
 
     def advanced(self, query: str) -> int | None:
         """Return the first instant to which ``advance`` moved a query, or the last before it.
@@ -112,16 +112,16 @@ class Watermark:
         return self._begun.get(query.casefold())
 
     def advance(self, at: int) -> None:
-        """Nothing up to ``at`` will come any more."""
+        """Complete the instant ``at`` on all streams."""
         for query in self._read.keys() - self._begun.keys():
-            if Frontier(at) > self.frontier(query):
+            if OrderFrontier(at) > self.frontier(query):
                 self._begun[query] = at
         self._advanced = max(self._advanced, at)
 
-    def _least(self, streams: Iterable[str]) -> Frontier:
+    def _least(self, streams: Iterable[str]) -> OrderFrontier:
         order = {name: place for place, name in enumerate(self._slack)}
         return min(
-            Frontier(
+            OrderFrontier(
                 self._newest[name] - self._slack[name] if name in self._newest else _NOWHERE,
                 order[name],
             )

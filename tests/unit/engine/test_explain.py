@@ -60,7 +60,7 @@ def test_all_queries_are_explained_and_none_is_said_so() -> None:
     one, two = e.explain().split("\n\n")
     assert "join: nested loops, algorithm naive, expiry lazy" in one
     assert "a new row looks into (A new) > B (scan)" in one
-    why = "negative tuple: a window in rows does not tell in advance when a row leaves it"
+    why = "negative tuple: a window in rows does not determine in advance when a row leaves it"
     assert two.splitlines() == [
         f"query two: emits changes at every change, {why}",
         f"├─ sharing group: this query alone: its join takes back what leaves ({why})",

@@ -9,7 +9,7 @@ from muntin.errors import EvaluationError
 from muntin.expressions import salvage as salvaging
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
-from muntin.plan.query import Expression
+from muntin.plan.expression import Expression
 
 ROWS = pa.table(
     {

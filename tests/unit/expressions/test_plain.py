@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.expressions.plain import plain_mask
-from muntin.plan.query import ColumnRef, Expression
+from muntin.plan.expression import ColumnRef, Expression
 
 _DUCK = Duck()
 _BITS = {pa.int8(): 7, pa.int16(): 15, pa.int32(): 31, pa.int64(): 63}

@@ -14,8 +14,8 @@ import pytest
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.code_reader import CodeReader
+from muntin.plan.expression import ColumnRef, Expression
 from muntin.plan.join import Code, CodeKind, SourcePlan
-from muntin.plan.query import ColumnRef, Expression
 from muntin.planner.codes import code_kind
 
 EDGE = 2**63

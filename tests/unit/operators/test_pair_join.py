@@ -14,7 +14,7 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.pair_join import Key, PairJoin, key_type
 from muntin.operators.signed import NEVER, Changes
-from muntin.plan.query import ColumnRef, Expression
+from muntin.plan.expression import ColumnRef, Expression
 
 Change = tuple[int, int, int | None, str, int]
 """Time, sign, key, value, end."""

@@ -4,8 +4,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muntin.plan.expression import ColumnRef, Expression
 from muntin.plan.join import Code, CodeKind
-from muntin.plan.query import ColumnRef, Expression
 from muntin.planner.classes import CodeRef, CodeTable, equality_classes
 
 NODES = st.tuples(st.integers(0, 4), st.integers(0, 2))

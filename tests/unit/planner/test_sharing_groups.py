@@ -10,9 +10,10 @@ from muntin.model.catalog import Catalog, Table
 from muntin.model.settings import Settings
 from muntin.model.window import TimeWindow
 from muntin.plan.query import Emit, Query
-from muntin.planner import sharing_groups as sharing
+from muntin.planner import shared_filters
 from muntin.planner.join_planner import plan_join
-from muntin.planner.sharing_groups import SharingGroup, add_query, drop_query, reasons, share
+from muntin.planner.sharing_groups import SharingGroup, add_query, drop_query, share
+from muntin.planner.sharing_reasons import reasons
 from muntin.sql.script import read_query
 from muntin.sql.streams import make_stream
 from muntin.sql.types import build_schema
@@ -134,7 +135,7 @@ def test_equal_selections_are_one_alternative_and_too_many_are_not_pushed_below(
     texts = [f"A, B WHERE A.k = B.k AND A.v > {number} WINDOW 1 MINUTE" for number in (1, 2, 3, 2)]
     (group,) = share(queries(*texts))
     assert filters(group)[0] == ['(("0.v" > 1)) OR (("0.v" > 2)) OR (("0.v" > 3))']
-    monkeypatch.setattr(sharing, "MOST_ALTERNATIVES", 2)
+    monkeypatch.setattr(shared_filters, "MOST_ALTERNATIVES", 2)
     (group,) = share(queries(*texts))
     assert filters(group)[0] == []
 

@@ -4,7 +4,8 @@ import pytest
 
 from muntin.errors import Place, SqlError
 from muntin.model.catalog import Catalog
-from muntin.plan.query import ColumnRef, Comparison, Emit, Query
+from muntin.plan.expression import ColumnRef, Comparison
+from muntin.plan.query import Emit, Query
 from muntin.sql.script import read_query
 
 

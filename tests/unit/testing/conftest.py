@@ -14,7 +14,7 @@ from muntin.plan.expression import ColumnRef, Expression, OutputColumn, Predicat
 from muntin.plan.nodes import Join, Scan
 from muntin.plan.query import Emit, Query
 from muntin.testing.oracle import Oracle
-from muntin.testing.watermark import Frontier
+from muntin.testing.watermark import OrderFrontier
 
 SECOND = 1_000_000
 STREAM = pa.schema([("k", pa.int32()), ("v", pa.int32()), ("ts", pa.timestamp("us"))])
@@ -89,7 +89,7 @@ class Workshop:
         query: Query,
         *,
         T: pa.Table | None = None,  # noqa: N803 - names of relations
-        after: Frontier | None = None,
+        after: OrderFrontier | None = None,
         **streams: pa.Table,
     ) -> Oracle:
         """The oracle over the given streams."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
 from muntin.plan.query import Emit
-from muntin.testing.watermark import Frontier
+from muntin.testing.watermark import OrderFrontier
 
 SECOND = 1_000_000
 TEN = TimeWindow(10 * SECOND)
@@ -206,7 +206,7 @@ def test_changes_with_every_are_differences_between_multiples(workshop: Any) -> 
 def test_results_whose_newest_row_came_before_the_query_are_not_its_own(workshop: Any) -> None:
     query = workshop.query([("A", TEN), ("B", TEN)], ON_K)
     streams = {"A": workshop.rows((1, 1, 1), (6, 1, 6)), "B": workshop.rows((2, 1, 2))}
-    oracle = workshop.oracle(query, after=Frontier(5 * SECOND), **streams)
+    oracle = workshop.oracle(query, after=OrderFrontier(5 * SECOND), **streams)
     assert workshop.lines(oracle.inserts()) == ["+ 6 6 2"]
     assert workshop.bag(oracle.answer(7 * SECOND)) == [(6, 2)]
 

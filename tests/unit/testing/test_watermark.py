@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from muntin.testing.watermark import Frontier, Watermark
+from muntin.testing.watermark import OrderFrontier, Watermark
 
 
 def declared(**slacks: int) -> Watermark:
@@ -17,9 +17,9 @@ def test_the_frontier_waits_for_the_slowest_stream() -> None:
     assert watermark.frontier("q").time < 0
     watermark.arrive("B", 5)
     # A has sent later rows, B may send more of time 3: they stand behind all that are there.
-    assert watermark.frontier("q") == Frontier(3, 1)
+    assert watermark.frontier("q") == OrderFrontier(3, 1)
     watermark.arrive("B", 20)
-    assert watermark.frontier("q") == Frontier(10, 0)
+    assert watermark.frontier("q") == OrderFrontier(10, 0)
     assert watermark.frontier("q").closed == 9
     assert [watermark.frontier("q").last_time(order) for order in (0, 1)] == [10, 9]
 
@@ -29,7 +29,7 @@ def test_a_query_waits_for_its_own_streams_only() -> None:
     watermark.follow("alone", "A")
     watermark.follow("both", "AB")
     watermark.arrive("A", 10)
-    assert watermark.frontier("alone") == Frontier(10, 0)
+    assert watermark.frontier("alone") == OrderFrontier(10, 0)
     assert watermark.frontier("both").time < 0
     late = watermark.arrive("A", 9)
     assert (late.late_for, late.lost, late.late) == (frozenset({"alone"}), False, True)
@@ -57,16 +57,18 @@ def test_advance_completes_its_instant_on_all_streams() -> None:
     watermark = declared(A=0)
     watermark.follow("q", "A")
     watermark.advance(9)
-    assert watermark.frontier("q") == Frontier(9)
+    assert watermark.frontier("q") == OrderFrontier(9)
     assert watermark.arrive("A", 8).late
     assert not watermark.arrive("A", 9).late
     assert not watermark.arrive("A", 10).late
     watermark.advance(5)
-    assert watermark.frontier("q") == Frontier(10, 0)
+    assert watermark.frontier("q") == OrderFrontier(10, 0)
 
 
 def test_an_instant_is_closed_when_it_is_complete_on_all_streams() -> None:
-    assert [(frontier.exact, frontier.closed) for frontier in (Frontier(9), Frontier(9, 0))] == [
+    assert [
+        (frontier.exact, frontier.closed) for frontier in (OrderFrontier(9), OrderFrontier(9, 0))
+    ] == [
         (True, 9),
         (False, 8),
     ]

@@ -146,5 +146,5 @@ class BudgetedTactic(JoinTactic):
         return self._unlimited.nbytes()
 
     def stats(self) -> TacticStats:
-        """Return what it holds besides the windows."""
+        """Return the state it holds besides the windows."""
         return self._unlimited.stats()

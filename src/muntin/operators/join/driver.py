@@ -157,7 +157,7 @@ class JoinOperator:
         return self.windows.meter.rates(self.now)
 
     def measure(self) -> JoinStatistics | None:
-        """Return what was measured since the last call; None if that is too little."""
+        """Return the measurements since the last call; None if they are too few."""
         return self.windows.meter.read(self.now)
 
     def reorder(self, plan: JoinPlan) -> None:

@@ -22,7 +22,13 @@ class EagerTactic(JoinTactic):
         expiry = self.windows.expiry
         run.stopped(
             join_arrivals(
-                self.windows.state.arena, self.windows.program, run.events.arrays, int(self.is_naive),
-                expiry.code, expiry.timer, run.span(self.buffer.enough), self.output,
+                self.windows.state.arena,
+                self.windows.program,
+                run.events.arrays,
+                int(self.is_naive),
+                expiry.code,
+                expiry.timer,
+                run.span(self.buffer.enough),
+                self.output,
             )
-        )  # fmt: skip
+        )

@@ -195,7 +195,7 @@ class EventMaker:
 
 
 def _arrivals(news: Sequence[NewRows], rows: Integers) -> npt.NDArray[np.float64] | float:
-    """Return when the row of each event arrived; one number if all came together."""
+    """Return the arrival time of the row of each event; one number if all came together."""
     every = [new.batch.arrivals for new in news if len(new.batch)]
     moments = {float(part[0]) for part in every}
     if len(moments) == 1 and all(part.strides == (0,) for part in every):

@@ -62,7 +62,7 @@ class Meter:
         return [float(count) * _SECOND / (now - self._then) for count in arrived]
 
     def read(self, now: int) -> JoinStatistics | None:
-        """Return what was measured since the last reading; None if that is nothing."""
+        """Return the measurements since the last reading; None if there are none."""
         if self._then <= BEFORE_ALL or now <= self._then:
             return None
         passed = (now - self._then) / _SECOND
@@ -134,5 +134,5 @@ class CodeSample:
         return counted
 
     def equal_pairs(self, other: CodeSample) -> int:
-        """Return how many pairs of a code here and one there are equal."""
+        """Return the number of equal pairs of a code here and one there."""
         return int(count_pairs(self.codes, other.values, other.counts))

@@ -163,7 +163,7 @@ class ProbeLimiter:
         return taken
 
     def stale_limits(self) -> Integers:
-        """Return what the coordinates in each store must be above not to be stale now."""
+        """Return, per store, the coordinate up to which rows are stale now."""
         windows = self._windows
         limits = np.full(len(windows.state.specs), layout.EVER, np.int64)
         for source, spec in enumerate(windows.state.specs):

@@ -12,7 +12,7 @@ from muntin.schedule.levels import Levels
 
 
 def obstacle(plan: JoinPlan) -> str:
-    """Return what prevents a join from being scheduled; empty if nothing does."""
+    """Return the obstacle to scheduling a join; empty if there is none."""
     if plan.query.emit is not Emit.INSERTS or plan.query.every is not None:
         return "its results do not come with rows"
     if plan.algorithm is not Algorithm.EAGER:

@@ -204,5 +204,5 @@ class SharedTactic(JoinTactic):
         return self.work_queue.nbytes()
 
     def stats(self) -> TacticStats:
-        """Return what it holds besides the windows."""
+        """Return the state it holds besides the windows."""
         return TacticStats(work_queue=self.work_queue.stats())

@@ -63,7 +63,7 @@ class KernelRun:
         self.status, self.event, self.count, self.need, self.mark = result
 
     def span(self, enough: int = 0) -> Span:
-        """Return where the next call begins and ends; it stops after about ``enough`` matches."""
+        """Return the begin and end of the next call; it stops after about ``enough`` matches."""
         return Span(self.event, self.stop, self.mark, enough)
 
     @property
@@ -203,12 +203,12 @@ class JoinTactic:
         return 0
 
     def stats(self) -> TacticStats:
-        """Return what it holds besides the windows."""
+        """Return the state it holds besides the windows."""
         return TacticStats()
 
 
 def arrivals_of(events: Events, tags: Integers) -> npt.NDArray[np.float64] | float:
-    """Return when the newest row of each match arrived, given the numbers of their events."""
+    """Return the arrival time of the newest row of each match, given the numbers of events."""
     arrivals = events.arrivals
     if isinstance(arrivals, float):
         return arrivals

@@ -19,7 +19,7 @@ from muntin.operators.join.program import OPERATORS
 from muntin.operators.join.result_buffer import ResultBuffer
 from muntin.operators.join.tactic import JoinTactic, KernelRun, TacticStats
 from muntin.operators.join.windows import JoinWindows
-from muntin.plan.join import Climb, TreePlan
+from muntin.plan.join import TreePlan, TreeStep
 from muntin.state.join_state import JoinState
 from muntin.state.partial_matches import NodeSpec, PartialMatches
 
@@ -43,7 +43,7 @@ class JoinTree:
         self.climbs = Program(table.reshape(-1), stride)
 
 
-def _numbers(climb: Climb, state: JoinState) -> list[int]:
+def _numbers(climb: TreeStep, state: JoinState) -> list[int]:
     """Return one level of the way to the root as integers."""
     sibling, index = climb.source, -1
     if sibling is None:
@@ -106,5 +106,5 @@ class TreeTactic(JoinTactic):
         return self.tree.partial_matches.nbytes()
 
     def stats(self) -> TacticStats:
-        """Return what it holds besides the windows."""
+        """Return the state it holds besides the windows."""
         return TacticStats(partial_matches=self.tree.partial_matches.rows())

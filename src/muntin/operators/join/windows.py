@@ -128,7 +128,7 @@ class JoinWindows:
         self.meter.start(self.now)
 
     def limits(self) -> Integers:
-        """Return what the coordinates in each store must be above to be inside the window now."""
+        """Return, per store, the coordinate up to which rows are outside the window now."""
         counts = [self.seen[spec.stream] if spec.stream >= 0 else 0 for spec in self.state.specs]
         return self.limits_at(self.now, np.array(counts, np.int64))
 
@@ -138,7 +138,7 @@ class JoinWindows:
         return self.limits_at(int(events.times[event]), counts)
 
     def limits_at(self, time: int, counts: Integers) -> Integers:
-        """Return the limits at an instant, when each stream has so many rows."""
+        """Return the limits at an instant, given the number of rows of each stream."""
         limits = np.full(len(self.state.specs), layout.EVER, np.int64)
         for source, spec in enumerate(self.state.specs):
             if spec.kind == layout.TIME:

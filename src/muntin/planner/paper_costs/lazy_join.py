@@ -16,7 +16,7 @@ comparison each.
 only comparisons of two attributes. Its figures follow from it (its appendix is not printed).
 
 Rows come at random: an interval brings none with probability ``exp(-rate * interval)``, and nothing
-is done then. As the interval goes to nothing every new row is a batch of its own, which is how
+is done then. As the interval goes to zero, every new row is a separate batch, which is how
 NAIVE runs here.
 """
 
@@ -63,7 +63,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Batch:
+class IntervalBatch:
     """The new rows of one stream in one interval, on their way through all windows."""
 
     origin: int
@@ -72,11 +72,11 @@ class Batch:
 
     @property
     def a_second(self) -> float:
-        """So many intervals per second have new rows."""
+        """The intervals per second that have new rows."""
         return batches_a_second(self.windows[self.origin].rate, self.interval)
 
     def step(self, progress: Progress, place: int) -> Progress:
-        """Return one loop further: the window, or at the origin's place its new rows."""
+        """Return the progress after one more loop, over the window or the origin's new rows."""
         window = self.windows[place]
         rows, skipped = self._rows(place, bound=progress.bound)
         share = matching = 1.0
@@ -117,7 +117,7 @@ class Batch:
 
 
 def batches_a_second(rate: float, interval: float) -> float:
-    """Return how many intervals per second have new rows of a stream of that rate.
+    """Return the intervals per second that have new rows of a stream of that rate.
 
     Without an interval every row is one.
 
@@ -130,7 +130,7 @@ def batches_a_second(rate: float, interval: float) -> float:
 
 
 def rows_of_a_batch(rate: float, interval: float) -> float:
-    """Return new rows in an interval that has any.
+    """Return the number of new rows in an interval that has any.
 
     >>> rows_of_a_batch(10, 0), round(rows_of_a_batch(10, 5), 3), round(rows_of_a_batch(1, 1), 3)
     (1.0, 50.0, 1.582)
@@ -141,7 +141,7 @@ def rows_of_a_batch(rate: float, interval: float) -> float:
 
 def interval_work(origin: int, order: LoopOrder, windows: Windows, interval: float) -> Work:
     """Return the work per second of new rows of ``origin`` at their place in ``order``."""
-    batch = Batch(origin, windows, interval)
+    batch = IntervalBatch(origin, windows, interval)
     progress = Progress()
     for place in order:
         progress = batch.step(progress, place)
@@ -149,13 +149,13 @@ def interval_work(origin: int, order: LoopOrder, windows: Windows, interval: flo
 
 
 def general_lazy_work(orders: Sequence[LoopOrder], windows: Windows, interval: float) -> Work:
-    """GENERAL LAZY: an order of its own for each origin, all of them over all windows."""
+    """Return the work of GENERAL LAZY: each origin has an order of all windows."""
     parts = (interval_work(origin, order, windows, interval) for origin, order in enumerate(orders))
     return sum(parts, Work(0.0, 0.0))
 
 
 def lazy_work(order: LoopOrder, windows: Windows, interval: float) -> Work:
-    """LAZY: the new rows first, the other windows in the global order.
+    """Return the work of LAZY: the new rows first, then the windows in the global order.
 
     >>> figures = [(10, 1000, 500), (1, 100, 50), (1, 200, 40), (3, 300, 5)]
     >>> table5 = [WindowStatistics(*each) for each in figures]
@@ -166,7 +166,7 @@ def lazy_work(order: LoopOrder, windows: Windows, interval: float) -> Work:
 
 
 def naive_work(order: LoopOrder, windows: Windows, interval: float = 0.0) -> Work:
-    """NAIVE: the new rows at their place in the global order, one by one or once an interval."""
+    """Return the work of NAIVE: the new rows stay at their place in the global order."""
     return general_lazy_work([order] * len(windows), windows, interval)
 
 

@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 MOST = 1e15
-"""No statistic is larger: sixteen of them can be multiplied, and no machine holds or sees so many
-rows."""
+"""No statistic is larger: sixteen of them can be multiplied, and no machine processes more rows."""
 
 
 def sane(number: float, least: float = 0.0) -> float:

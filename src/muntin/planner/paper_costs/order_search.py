@@ -18,14 +18,14 @@ from itertools import combinations
 from statistics import median
 
 from muntin.planner.orders import Order
-from muntin.planner.paper_costs.lazy_join import Batch, Progress, interval_work
+from muntin.planner.paper_costs.lazy_join import IntervalBatch, Progress, interval_work
 from muntin.planner.paper_costs.multi_join import WindowStatistics, eager_cost
 from muntin.planner.paper_costs.path import joined, probe_cost, tree_cost
 
 MOST_EXHAUSTIVE = 8
 _MOST_ORDERS = 1_000
 _FAST = 2.0
-"""A stream is fast if its rate is at least so many times the median of all rates."""
+"""A stream is fast if its rate is at least this multiple of the median of all rates."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def local_orders(windows: Sequence[WindowStatistics], interval: float) -> LocalO
 
 def _cheapest_local(origin: int, windows: Sequence[WindowStatistics], interval: float) -> Candidate:
     """Return the best of all orders of one origin, set by set of the windows passed."""
-    batch = Batch(origin, windows, interval)
+    batch = IntervalBatch(origin, windows, interval)
     places = range(len(windows))
     best: dict[frozenset[int], tuple[Progress, Order]] = {frozenset(): (Progress(), ())}
     for size in range(1, len(windows) + 1):

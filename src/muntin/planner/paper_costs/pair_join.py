@@ -1,19 +1,20 @@
 """Cost of a join of two windows, and of each invalidation strategy [Kostowski06, section 3].
 
-*Half of A* is what rows of A cause: they scan B's window, let its old rows go and are inserted into their own.
-With ``n = rate * window`` rows and ``N`` buckets a side (equation 1: one bucket, equation 2: many)::
+*Half of A* is the work that rows of A cause: they scan B's window, expire its old rows and are
+inserted into their own. With ``n = rate * window`` rows and ``N`` buckets per side (equation 1: one
+bucket, equation 2: many)::
 
     half(A) = rate_B * invalidate + rate_A * n_B / N_B * scan + rate_A * insert
     total   = half(A) + half(B)
 
-*Old rows* of B build up between two cleanings of their bucket, which are A's probes of it, and under the second and fourth
-strategy also B's inserts into it. With ``N`` buckets that all are in use::
+*Old rows* of B build up between two cleanings of their bucket: A's probes of it and, under the
+second and fourth strategy, B's inserts into it. With ``N`` buckets that are all in use::
 
-    strategy       buckets cleaned                      old rows held in B             cleanings per second in B
-    probe          the one that A probes                N_B * rate_B / rate_A          rate_A
-    probe_insert   that, and the one B inserts into     N_B * rate_B / (rate_A+rate_B) rate_A + rate_B
-    probe_all      all of B, when A probes              rate_B / rate_A                rate_A * N_B
-    all            all of B, at every arrival           rate_B / (rate_A+rate_B)       (rate_A+rate_B) * N_B
+    strategy      buckets cleaned              old rows held in B              cleanings/s in B
+    probe         the one that A probes        N_B * rate_B / rate_A           rate_A
+    probe_insert  that, and B's insert bucket  N_B * rate_B / (rate_A+rate_B)  rate_A + rate_B
+    probe_all     all of B, when A probes      rate_B / rate_A                 rate_A * N_B
+    all           all of B, at every arrival   rate_B / (rate_A+rate_B)        (rate_A+rate_B) * N_B
 
 A cleaning makes one comparison for each old row and one more, with the first row that stays. Two
 things the paper's formulas leave out are in here: buckets beyond the number of values stay empty
@@ -53,7 +54,7 @@ class PairWork:
 def half_cost(
     arriving: WindowStatistics, opposite: WindowStatistics, costs: PairCosts = COUNTED_ALIKE
 ) -> float:
-    """Return what the rows of one side cost per second.
+    """Return the cost per second of the rows of one side.
 
     Half of equation (1) or (2), with the opposite side's own window and buckets.
     """
@@ -112,7 +113,7 @@ def expiry_checks(strategy: Expiry, own: WindowStatistics, other: WindowStatisti
 
 
 def pair_work(strategy: Expiry, left: WindowStatistics, right: WindowStatistics) -> PairWork:
-    """Return what is predicted for a strategy, both sides together."""
+    """Return the predicted work of a strategy, both sides together."""
     sides = ((left, right), (right, left))
     return PairWork(
         sum(scanned(*side) for side in sides),
@@ -128,7 +129,7 @@ def _buckets_in_use(window: WindowStatistics) -> float:
 def _cleanings_of_a_bucket(
     strategy: Expiry, own: WindowStatistics, other: WindowStatistics
 ) -> float:
-    """Return how often per second one bucket of a side is cleaned."""
+    """Return the cleanings per second of one bucket of a side."""
     assert strategy.cleans_buckets, "the paper's four strategies clean buckets"
     if strategy is Expiry.PROBE_ALL:
         return other.rate

@@ -9,7 +9,9 @@ A probe looks at all rows of a state (nested loops: one bucket) or at those of o
 Insert and purge take a constant time for a row. An intermediate result is a window like any other.
 With ``s = 1 / max(values)``, the chance that two rows match, it has::
 
-    rate = rate_a * s * rows_b + rate_b * s * rows_a        rows = rows_a * rows_b * s        values = min(values)
+    rate   = rate_a * s * rows_b + rate_b * s * rows_a
+    rows   = rows_a * rows_b * s
+    values = min(values)
 
 These are the factors of [Golab03]'s order costs (:mod:`muntin.planner.paper_costs.multi_join`), so
 both kinds of plan can be compared: :func:`tree_cost` against ``eager_cost``.
@@ -78,12 +80,13 @@ def joined(left: WindowStatistics, right: WindowStatistics) -> WindowStatistics:
 def plan_cost(
     tree: Tree, windows: Sequence[WindowStatistics], costs: StateCosts = COUNTED_ALIKE
 ) -> float:
-    """Return what all joins of a tree cost, each with its two half joins.
+    """Return the cost of all joins of a tree, each with its two half joins.
 
     The result of the root is not stored.
 
     >>> pair = [WindowStatistics(10, 1000, 500), WindowStatistics(1, 100, 50)]
-    >>> plan_cost((0, 1), pair, StateCosts(probe=1, insert=0, purge=0))  # 10 rows look at 100, one at 1000
+    >>> costs = StateCosts(probe=1, insert=0, purge=0)
+    >>> plan_cost((0, 1), pair, costs)  # 10 rows look at 100, one at 1000
     2000.0
     """
     return _planned(tree, windows, costs)[1]
@@ -121,7 +124,8 @@ def tree_cost(
     With ``I_k`` the stored join of ``o_1 .. o_k`` (``I_1`` is window ``o_1``), its rate and rows as
     in the module's formulas, and ``N`` the buckets::
 
-        cost = sum over k >= 2 of  rate(I_k-1) * rows(o_k) / N(o_k)  +  rate(o_k) * rows(I_k-1) / N(I_k-1)
+        cost = sum over k >= 2 of     rate(I_k-1) * rows(o_k) / N(o_k)
+                                    + rate(o_k) * rows(I_k-1) / N(I_k-1)
              + sum over 1 < k < n of  insert * rate(I_k)
 
     Rows of the streams themselves are stored in every plan, so their inserts are left out, as in

@@ -45,7 +45,7 @@ def choose_by_cost(draft: JoinDraft) -> JoinDraft:
 def choice_limits(
     query: Query, settings: Settings, algorithm: Algorithm, expiry: Expiry
 ) -> ChoiceLimits:
-    """Return what the settings leave to choose."""
+    """Return the choices that the settings leave open."""
     possible = (
         len(query.sources) > (1 if is_adapting(settings) else 2)
         and not retracts(query, settings)

@@ -75,4 +75,4 @@ def cheapest_expiry(
         policy = settings.expiry.policy
     figures = ", ".join(f"{known} {time * _NANO:.2g}" for known, time in times.items())
     micros = settings.expiry.interval or (round(interval * 1e6) if policy is Expiry.LAZY else None)
-    return policy, micros, f"expiry {policy}; seconds of work a second predicted: {figures}"
+    return policy, micros, f"expiry {policy}; seconds of work per second predicted: {figures}"

@@ -1,7 +1,7 @@
 """Rule: decide whether the join retracts results itself, or an operator above it does.
 
 Sound because both send the same changes: a result ends when its first row leaves. The join must
-retract if windows count rows, since then nothing tells in advance when a row leaves.
+retract if windows count rows, since then it is not known in advance when a row leaves.
 """
 
 from __future__ import annotations

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from math import floor
 
 from muntin.model.settings import ProbeChoice
-from muntin.model.window import TimeWindow
+from muntin.model.window import TimeWindow, window_size
 from muntin.operators.join.probe_limiter import Budgets, CycleSample
-from muntin.plan.join import Climb, JoinPlan
-from muntin.planner.sharing_groups import window_size
+from muntin.plan.join import JoinPlan, TreeStep
 
 Row = tuple[int, int]
 """Time and key."""
@@ -184,7 +183,7 @@ class NaiveTree:
                 self.nodes[climb.parent].append(both)
                 yield from self._climb(leaf, level + 1, both, self.count + climb.parent, time)
 
-    def _partners(self, climb: Climb, time: int) -> Iterator[Bound]:
+    def _partners(self, climb: TreeStep, time: int) -> Iterator[Bound]:
         """What a climb finds in its sibling, from new to old."""
         if climb.source is not None:
             for place in reversed(range(len(self.rows[climb.source]))):

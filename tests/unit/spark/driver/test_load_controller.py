@@ -74,8 +74,7 @@ def analysed(made: LoadController) -> None:
     made._analysts.submit(int).result()
 
 
-# -- the pace
-# ------------------------------------------------------------------------------------------
+# -- the pace -------------------------------------------------------------------------------------
 
 
 def test_there_is_no_limit_while_batches_take_no_longer_than_they_may() -> None:
@@ -159,8 +158,7 @@ def test_strange_batches_do_not_break_it(seconds: float) -> None:
     assert pace.resources() is None or float(pace.resources() or 0) > 0
 
 
-# -- the governor
-# --------------------------------------------------------------------------------------
+# -- the governor ---------------------------------------------------------------------------------
 
 
 def test_what_is_given_as_resources_is_divided_by_arrivals_and_never_exceeded() -> None:
@@ -227,8 +225,7 @@ def test_a_control_row_is_read_as_it_was_written() -> None:
     assert ControlRow.from_text(control.to_text()) == control
 
 
-# -- partitions
-# -------------------------------------------------------------------------------------------
+# -- partitions -----------------------------------------------------------------------------------
 
 
 def shares(program: Deployment, seed: int) -> Iterator[PartitionBatch]:

@@ -1,0 +1,172 @@
+"""Expressions above a grouping: the user's text, keys and aggregates as columns of the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from muntin.plan.expression import ColumnRef, OutputColumn, quote
+from muntin.sql.aggregates import Call, find_calls, is_aggregate
+from muntin.sql.conjuncts import unwrap
+from muntin.sql.lexer import Tokens, is_number, is_symbol, is_text, word
+from muntin.sql.scope import NameScope
+from muntin.sql.syntax import ColumnUse
+from muntin.sql.writer import Draft, Writer
+
+_KEYS = "Name it in GROUP BY, or use an aggregate such as MIN"
+_EDGES = {"(", ")", ","}
+_LOOSE = {
+    "=",
+    "==",
+    "<>",
+    "!=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "AND",
+    "OR",
+    "NOT",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "END",
+    "IS",
+    "IN",
+    "BETWEEN",
+}
+
+
+@dataclass
+class GroupWriter:
+    """Writes expressions over groups: keys and aggregates become columns, others are refused.
+
+    ``writer``, ``scope`` and ``keys`` belong to the rows below the groups, ``columns`` are theirs;
+    ``numbers`` has the number of the aggregate of each call, in the order of the text.
+    """
+
+    writer: Writer
+    scope: NameScope
+    keys: Sequence[Draft]
+    columns: Sequence[OutputColumn]
+    numbers: Iterator[int]
+
+    @cached_property
+    def _longest(self) -> int:
+        """The most tokens that a part equal to a key can have; an alias and a dot triple a name."""
+        lengths = [len(key.tokens) for key in self.keys]
+        return max((3 * length for length in lengths if length > 1), default=0)
+
+    def write(self, tokens: Tokens) -> Draft:
+        """Return the expression over groups."""
+        body = unwrap(tokens)
+        whole = (
+            None
+            if any(is_aggregate(body, at) for at in range(len(body)))
+            else self.writer.write(body, self.scope)
+        )
+        keys = [key.sql for key in self.keys]
+        if whole is not None and whole.sql in keys:
+            return self._column(keys.index(whole.sql), tokens)
+        calls = {call.start: call for call in find_calls(tokens)}
+        pieces, references = [], []
+        index = 0
+        while index < len(tokens):
+            reference, end = self._replaced(tokens, index, calls, keys)
+            if reference is None:
+                pieces.append(Piece(tokens.source(tokens[index]), index, index))
+            else:
+                references.append(reference)
+                pieces.append(Piece(quote(reference.flat), index, end - 1))
+            index = end
+        text = join_pieces(tokens, pieces)
+        return Draft(text, tuple(dict.fromkeys(references)), tokens)
+
+    def _replaced(
+        self, tokens: Tokens, index: int, calls: dict[int, Call], keys: list[str]
+    ) -> tuple[ColumnRef | None, int]:
+        """Return the column of the groups that stands for what begins here, and where that ends."""
+        if index in calls:
+            return ColumnRef(0, f"a{next(self.numbers)}"), calls[index].end
+        for end in range(min(len(tokens), index + self._longest), index, -1):
+            if _stands_alone(tokens, index, end) and not any(
+                at in calls for at in range(index, end)
+            ):
+                draft = self.writer.write(tokens.part(index, end), self.scope)
+                if draft.references and draft.sql in keys:
+                    return ColumnRef(0, self.columns[keys.index(draft.sql)].name), end
+        use = self.writer.uses.get(tokens[index].start)
+        if use is None:
+            return None, index + 1
+        reference, consumed = self.scope.resolve(use, tokens)
+        if quote(reference.flat) not in keys:
+            shown = ".".join(use.names[:consumed])
+            raise tokens.error(
+                tokens[index],
+                f"the column {shown} is neither a key of the groups nor inside an aggregate",
+                _KEYS,
+            )
+        return ColumnRef(0, self.columns[keys.index(quote(reference.flat))].name), _end_of(
+            tokens, index, use, consumed
+        )
+
+    def _column(self, place: int, tokens: Tokens) -> Draft:
+        reference = ColumnRef(0, self.columns[place].name)
+        return Draft(quote(reference.flat), (reference,), tokens)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a text that is put together, and the tokens it stands for."""
+
+    text: str
+    first: int
+    last: int
+
+
+def join_pieces(tokens: Tokens, pieces: Sequence[Piece]) -> str:
+    """Return the pieces with spaces where the user had some, and around what was put in."""
+    text = ""
+    for number, piece in enumerate(pieces):
+        if number and tokens[pieces[number - 1].last].end + 1 < tokens[piece.first].start:
+            text += " "
+        text += piece.text
+    return text
+
+
+def _stands_alone(tokens: Tokens, start: int, end: int) -> bool:
+    """Return whether a part of an expression cannot bind with what is around it.
+
+    It stands between parentheses or commas, or is tighter than the comparisons, AND, OR and so on
+    that it stands between.
+    """
+    if end - start < 2:
+        return False
+    depth = 0
+    edges = _EDGES | _LOOSE
+    for at in range(start, end):
+        depth += is_symbol(tokens[at], "(") - is_symbol(tokens[at], ")")
+        if depth < 0:
+            return False
+        if depth == 0 and _mark(tokens, at) in _LOOSE:
+            edges = _EDGES
+    return (
+        depth == 0
+        and (start == 0 or _mark(tokens, start - 1) in edges)
+        and (end == len(tokens) or _mark(tokens, end) in edges)
+    )
+
+
+def _mark(tokens: Tokens, at: int) -> str:
+    return word(tokens[at]) or (
+        "" if is_text(tokens[at]) or is_number(tokens[at]) else tokens[at].text
+    )
+
+
+def _end_of(tokens: Tokens, index: int, use: ColumnUse, consumed: int) -> int:
+    last = use.offsets[consumed - 1]
+    while tokens[index].start < last:
+        index += 1
+    return index + 1
