@@ -391,13 +391,7 @@ def _confinement_mistakes(  # noqa: PLR0913 (two of them by name)
 
 
 def confined(options: Options, allowed: AllowedPaths | None, *, patterns: bool) -> Options:
-    """Return the options with every path resolved.
-
-    Raises
-    ------
-    InputError
-        When a path leads out of the allowed folders.
-    """
+    """Return the options with every path resolved; raise if one is not allowed."""
     if allowed is None:
         return options
     return tuple(
