@@ -21,7 +21,10 @@ from muntin.testing.compare import difference
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
 SECOND = 1_000_000
 JOIN = "SELECT A.k, A.v AS x, B.v AS y FROM A, B WHERE A.k = B.k WINDOW 4 SECONDS"
-CHANGES = "SELECT A.k, A.v AS x, B.v AS y FROM A [ROWS 3], B [RANGE 3 SECONDS] WHERE A.k = B.k EMIT CHANGES"
+CHANGES = (
+    "SELECT A.k, A.v AS x, B.v AS y FROM A [ROWS 3], B [RANGE 3 SECONDS] WHERE A.k = B.k EMIT "
+    "CHANGES"
+)
 
 
 def rows(seconds: Sequence[float], *, keys: int = 3, start: int = 0) -> pa.Table:
@@ -79,7 +82,8 @@ class Folders:
     def declarations(self) -> str:
         return "".join(
             f"CREATE STREAM {stream} (k BIGINT, v BIGINT, ts TIMESTAMP) "
-            f"WITH (format = 'parquet', path = '{self.path(stream)}', time = 'ts', maxFilesPerTrigger = '1');\n"
+            f"WITH (format = 'parquet', path = '{self.path(stream)}', time = 'ts', "
+            "maxFilesPerTrigger = '1');\n"
             for stream in self.streams
         )
 

@@ -62,12 +62,14 @@ def test_every_batch_is_told_to_the_log_and_to_the_function(
     )
     assert [re.sub(r"results: pairs \d+", "results", line) for line in batches] == [
         "batch 0: A 3 rows, B 3 rows; results; watermark 1970-01-01 00:00:02; 6 rows held",
-        "batch 1: A 3 rows, 1 late, B 3 rows, 1 late; results; watermark 1970-01-01 00:00:03; 10 rows held",
+        (
+            "batch 1: A 3 rows, 1 late, B 3 rows, 1 late; results; watermark 1970-01-01 "
+            "00:00:03; 10 rows held"
+        ),
     ]
     assert (ended, started_again) == ("ended after batch 1", started.replace("batch 0", "batch 2"))
-    assert (
-        last
-        == "batch 2: A 0 rows, B 0 rows; results: pairs 2; watermark 1970-01-01 00:00:09; 0 rows held"
+    assert last == (
+        "batch 2: A 0 rows, B 0 rows; results: pairs 2; watermark 1970-01-01 00:00:09; 0 rows held"
     )
     assert ended_again == "ended after batch 2"
     assert [progress["batchId"] for progress in told] == [0, 1, 2]

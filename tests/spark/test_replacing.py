@@ -61,7 +61,10 @@ def test_a_new_checkpoint_never_overwrites_the_results_of_another_run(
         other.query(WIDE, name="q", sink=sink)
         with pytest.raises(
             SettingError,
-            match=rf"/{refused} holds results of query {refused} of run \w+ \(checkpoint .*/one\); this is run",
+            match=(
+                rf"/{refused} holds results of query {refused} of run \w+ \(checkpoint "
+                r".*/one\); this is run"
+            ),
         ):
             other.process_available()
         assert not (tmp_path / "fresh").exists(), "nothing is claimed when one sink cannot be"
@@ -146,7 +149,10 @@ def test_a_query_that_comes_again_while_the_engine_runs_needs_a_folder_of_its_ow
         ):
             with pytest.raises(
                 SettingError,
-                match=rf"/out holds results of query q.*{fact if name == 'q' else ''}.*another folder",
+                match=(
+                    rf"/out holds results of query q.*{fact if name == 'q' else ''}.*another "
+                    r"folder"
+                ),
             ):
                 engine.query(sql, name=name, sink=out)
         engine.query(WIDE, name="q", sink={"format": "parquet", "path": str(tmp_path / "other")})

@@ -60,7 +60,10 @@ def test_every_sink_has_a_batch_that_is_done_again_once_and_so_has_the_tally(
     engine.query(VALUES, name="fragile", sink=sink)
     with pytest.raises(
         SinkError,
-        match=r"sink of query fragile failed in batch 1: OSError: .*No space left on device.*start again",
+        match=(
+            r"sink of query fragile failed in batch 1: OSError: .*No space left on "
+            r"device.*start again"
+        ),
     ):
         engine.process_available()
     assert engine.progress is not None

@@ -57,7 +57,10 @@ def check(
 # -----------------------------------------------------------------------------------
 
 GENERATED = {
-    "pairs": "SELECT A.value AS x, B.value AS y FROM A, B WHERE A.value % 3 = B.value % 3 WINDOW 2 SECONDS",
+    "pairs": (
+        "SELECT A.value AS x, B.value AS y FROM A, B WHERE A.value % 3 = B.value % 3 WINDOW 2 "
+        "SECONDS"
+    ),
     "last": "SELECT value FROM A [ROWS 4] EMIT CHANGES",
     "dated": "SELECT value, since FROM A, T WHERE A.value = T.k WINDOW 2 SECONDS",
 }
@@ -94,7 +97,8 @@ def generating(spark: SparkSession, folder: Path) -> SparkEngine:
     }
     told = ", ".join(f"{name} = '{value}'" for name, value in options.items())
     engine.execute(
-        f"CREATE STREAM A (timestamp TIMESTAMP, value BIGINT) WITH (format = 'rate-micro-batch', {told})"
+        "CREATE STREAM A (timestamp TIMESTAMP, value BIGINT) WITH (format = "
+        f"'rate-micro-batch', {told})"
     )
     options.update(rowsPerBatch="4", numPartitions="1")
     engine.stream(
@@ -131,10 +135,12 @@ def test_rows_at_a_rate_go_on_after_a_restart_without_gap_or_overlap(
     def run(rows: int) -> pa.Table:
         engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", partitions=2)
         engine.execute(
-            "CREATE STREAM R (timestamp TIMESTAMP, value BIGINT) WITH (format = 'rate', rowsPerSecond = '50')"
+            "CREATE STREAM R (timestamp TIMESTAMP, value BIGINT) WITH (format = 'rate', "
+            "rowsPerSecond = '50')"
         )
         handle = engine.query(
-            "SELECT a.value AS x, b.value AS y, b.timestamp AS t FROM R a, R b WHERE a.value = b.value + 1 WINDOW 1 SECOND",
+            "SELECT a.value AS x, b.value AS y, b.timestamp AS t FROM R a, R b WHERE "
+            "a.value = b.value + 1 WINDOW 1 SECOND",
             name="next",
         )
         engine.start()
@@ -199,7 +205,8 @@ def test_lines_come_in_their_order_and_what_a_socket_cannot_do_is_refused(
         engine = SparkEngine(spark, checkpoint=tmp_path / folder, partitions=2)
         engine.execute(
             "CREATE STREAM S (value VARCHAR, timestamp TIMESTAMP) "
-            f"WITH (format = 'socket', host = '127.0.0.1', port = '{port}', includeTimestamp = 'true')"
+            f"WITH (format = 'socket', host = '127.0.0.1', port = '{port}', "
+            "includeTimestamp = 'true')"
         )
         engine.query("SELECT value FROM S WINDOW 1 MINUTE", name="lines")
         return engine
@@ -221,7 +228,10 @@ def test_lines_come_in_their_order_and_what_a_socket_cannot_do_is_refused(
     for later in (engine, engine_at(server.port, "checkpoint")):
         with pytest.raises(
             InputError,
-            match=r"stream S reads a socket, which cannot be read again .*\. Begin a new checkpoint",
+            match=(
+                r"stream S reads a socket, which cannot be read again .*\. Begin a new "
+                r"checkpoint"
+            ),
         ):
             later.start()
         assert lines_of(later) == said, "what was found stays"

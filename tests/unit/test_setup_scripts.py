@@ -135,7 +135,8 @@ def test_without_any_java_the_message_says_what_to_do(machine: Machine) -> None:
     done = machine.run("java.sh", "find")
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(
-        r"setup: no Java of version 17 or later found; install .* JAVA_HOME=/path/to/java make setup\n",
+        r"setup: no Java of version 17 or later found; install .* JAVA_HOME=/path/to/java "
+        r"make setup\n",
         done.stderr,
     )
 

@@ -84,7 +84,8 @@ def test_explain_prints_plans_and_touches_no_data(shell: Shell) -> None:
     done = shell("explain", "app.sql")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(
-        "query pairs: emits inserts at every change\n├─ sharing group: this query alone\n├─ join: hash, algorithm eager"
+        "query pairs: emits inserts at every change\n├─ sharing group: this query alone\n├─ "
+        "join: hash, algorithm eager"
     )
     machines = json.loads(shell("explain", "app.sql", "--json").out)
     assert [entry["query"] for entry in machines] == ["pairs"]
@@ -98,16 +99,25 @@ def test_explain_prints_plans_and_touches_no_data(shell: Shell) -> None:
     ("text", "message"),
     [
         (
-            "CREATE STREAM A (k INT, ts TIMESTAMP);\n  CREATE QUERY q AS SELECT nosuch FROM A WINDOW 1 SECOND",
+            (
+                "CREATE STREAM A (k INT, ts TIMESTAMP);\n  CREATE QUERY q AS SELECT nosuch FROM "
+                "A WINDOW 1 SECOND"
+            ),
             "query q, line 2, column 28",
         ),
         ("CREATE QUERY q AS SELECT 1 FROM [bold]x[/bold]", "line 1"),
         (
-            "CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY q AS SELECT k FROM A WINDOW 1 SECOND WITH (nosuch = 1)",
+            (
+                "CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY q AS SELECT k FROM A "
+                "WINDOW 1 SECOND WITH (nosuch = 1)"
+            ),
             "no setting 'nosuch'",
         ),
         (
-            "CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY a AS SELECT k FROM A WINDOW 1 SECOND",
+            (
+                "CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY a AS SELECT k FROM A "
+                "WINDOW 1 SECOND"
+            ),
             "line 1, column 40: the name a is taken",
         ),
         (

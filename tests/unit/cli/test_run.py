@@ -24,7 +24,10 @@ from muntin.spark.driver.checkpoint import Checkpoint
 from muntin.spark.exchange.deployment import Deployment
 
 SOURCE = "WITH (format = 'json', path = '.')"
-SCRIPT = f"CREATE STREAM A (k INT, ts TIMESTAMP) {SOURCE}; CREATE QUERY q AS SELECT k FROM A WINDOW 1 SECOND;"
+SCRIPT = (
+    f"CREATE STREAM A (k INT, ts TIMESTAMP) {SOURCE}; CREATE QUERY q AS SELECT k FROM A WINDOW "
+    "1 SECOND;"
+)
 
 
 class Engine:
@@ -165,7 +168,10 @@ def test_an_interrupt_ends_a_run(
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-SAVED = "Stopped after batch 7. Everything up to it is saved in state: run the same command again to resume."
+SAVED = (
+    "Stopped after batch 7. Everything up to it is saved in state: run the same command again "
+    "to resume."
+)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +222,10 @@ def test_ctrl_c_while_java_starts_ends_without_a_traceback(
     assert run([str(script), *arguments], monkeypatch) == code
     said = capsys.readouterr().err.splitlines()
     assert said[1:] == [
-        "Stopped before the first batch was complete. Nothing is kept to resume from; --checkpoint DIR keeps it."
+        (
+            "Stopped before the first batch was complete. Nothing is kept to resume from; "
+            "--checkpoint DIR keeps it."
+        )
     ]
 
 

@@ -134,7 +134,8 @@ def differences(program: Program) -> list[str]:
         want = Counter(map(str, other.handle(name).poll().to_pylist()))
         if have != want:
             found.append(
-                f"{name}: missing {list((want - have).items())[:3]}, surplus {list((have - want).items())[:3]}"
+                f"{name}: missing {list((want - have).items())[:3]}, surplus "
+                f"{list((have - want).items())[:3]}"
             )
     return found
 

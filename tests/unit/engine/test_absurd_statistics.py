@@ -11,7 +11,10 @@ import pytest
 
 import muntin
 
-THREE = "SELECT A.k, A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 1 SECOND"
+THREE = (
+    "SELECT A.k, A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k "
+    "WINDOW 1 SECOND"
+)
 NUMBERS = ("1e-300", "1", "1e300")
 
 

@@ -123,7 +123,10 @@ def test_arrow_schemas_with_unions_are_refused() -> None:
 def test_expressions_whose_values_cannot_be_kept_are_refused(sql: str) -> None:
     with pytest.raises(
         SqlError,
-        match=r"line 1, column \d+: the expression .* has type (UNION|BIGNUM), which is not supported",
+        match=(
+            r"line 1, column \d+: the expression .* has type (UNION|BIGNUM), which is not "
+            r"supported"
+        ),
     ):
         make_engine().query(sql)
 

@@ -156,7 +156,8 @@ def test_keys_at_the_edge_of_64_bits_join_themselves_only(world: World) -> None:
 
 def test_nan_equals_nan_infinity_is_a_value_and_zero_has_no_sign(world: World) -> None:
     q = world.engine.query(
-        "SELECT A.s AS r, B.s AS t FROM A, B WHERE A.x = B.x AND A.k IS NULL AND B.k IS NULL WINDOW 1 HOUR"
+        "SELECT A.s AS r, B.s AS t FROM A, B WHERE A.x = B.x AND A.k IS NULL AND B.k IS "
+        "NULL WINDOW 1 HOUR"
     )
     numbers = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf"), "zero": 0.0}
     world.push("A", *((None, number, name) for name, number in numbers.items()))
@@ -182,7 +183,8 @@ def test_times_far_outside_the_calendar_are_times(time: int) -> None:
     engine = muntin.Engine()
     engine.stream("A", {"k": "int", "ts": "timestamp"})
     q = engine.query(
-        "SELECT a.k FROM A a [RANGE 52000 WEEKS], A b [RANGE 1 MICROSECOND] WHERE a.k = b.k EMIT CHANGES"
+        "SELECT a.k FROM A a [RANGE 52000 WEEKS], A b [RANGE 1 MICROSECOND] WHERE a.k = b.k "
+        "EMIT CHANGES"
     )
     engine.push("A", [(1, time), (1, time)])
     engine.advance(time)
@@ -233,7 +235,10 @@ def test_a_refused_query_leaves_no_trace(world: World) -> None:
     for sql in (
         "SELECT A.k FROM A, B WHERE A.k < B.k WINDOW 1 SECOND WITH (join = 'hash')",
         "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND WITH (order = 'A, C')",
-        "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND WITH (algorithm = 'lazy', expiry = 'all')",
+        (
+            "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND WITH (algorithm = 'lazy', "
+            "expiry = 'all')"
+        ),
     ):
         with pytest.raises(muntin.SettingError, match=r"query bad|not in FROM|cannot expire"):
             world.engine.query(sql, name="bad")

@@ -216,7 +216,8 @@ def test_integers_at_the_edge_of_64_bits_join_and_overflow_to_null() -> None:
     for name in "AB":
         engine.stream(name, {"k": "bigint", "ts": "timestamp"}, time="ts")
     q = engine.query(
-        "SELECT A.k, A.k + 1 AS more, 10 // (A.k + B.k) AS share FROM A, B WHERE A.k = B.k WINDOW 1 MINUTE"
+        "SELECT A.k, A.k + 1 AS more, 10 // (A.k + B.k) AS share FROM A, B WHERE A.k = B.k "
+        "WINDOW 1 MINUTE"
     )
     for name in "AB":
         engine.push(name, [(EDGE, 0), (-EDGE - 1, 1), (0, 2), (5, 3)])
@@ -251,7 +252,8 @@ def test_windows_far_larger_than_anything_cost_nothing_in_advance() -> None:
     engine = muntin.Engine(window_memory="4000000000 GB")
     engine.stream("A", {"k": "bigint", "ts": "timestamp"}, time="ts")
     q = engine.query(
-        "SELECT a.k FROM A a [ROWS 1000000000000], A b [PARTITION BY k ROWS 1000000000000] WHERE a.k = b.k"
+        "SELECT a.k FROM A a [ROWS 1000000000000], A b [PARTITION BY k ROWS 1000000000000] "
+        "WHERE a.k = b.k"
     )
     engine.push("A", [(1, 0), (1, 1)])
     engine.advance(1)

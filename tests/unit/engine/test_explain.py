@@ -83,9 +83,9 @@ def test_queries_that_share_a_join_are_told_and_why_others_do_not() -> None:
         "why": "joins A and B on the same conditions as large",
     }
     assert (
-        "this query alone: small joins the same streams on other conditions: A.k = B.k instead of A.k < B.k"
-        in other.explain()
-    )
+        "this query alone: small joins the same streams on other conditions: A.k = B.k "
+        "instead of A.k < B.k"
+    ) in other.explain()
     assert small.stats()["shares_with"] == ["large"]
     e.drop("large")
     assert "source A [RANGE 1 second]" in small.explain()

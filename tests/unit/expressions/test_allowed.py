@@ -62,7 +62,10 @@ SAMPLES = {
     "BIGINT[]": "[k, 2]",
     "BOOLEAN[]": "[k > 1, true, false]",
 }
-ROWS = "SELECT range AS k, 'row ' || range AS s, TIMESTAMP '2026-01-01' + to_hours(range::INTEGER) AS ts FROM range(1, 6)"
+ROWS = (
+    "SELECT range AS k, 'row ' || range AS s, TIMESTAMP '2026-01-01' + to_hours(range::INTEGER) "
+    "AS ts FROM range(1, 6)"
+)
 
 
 @pytest.fixture(name="catalog", scope="module")

@@ -151,7 +151,8 @@ def test_what_buckets_cannot_compute_is_left_to_the_last_stage(
 
 def test_a_stream_has_one_key_and_other_leaves_take_it() -> None:
     how = distributed(
-        "SELECT k FROM A GROUP BY k EXCEPT ALL SELECT k FROM A, (SELECT MAX(j) AS j FROM A GROUP BY j) c WHERE c.j = A.v"
+        "SELECT k FROM A GROUP BY k EXCEPT ALL SELECT k FROM A, (SELECT MAX(j) AS j FROM A "
+        "GROUP BY j) c WHERE c.j = A.v"
     )
     assert [route.stream for route in how.routes] == ["A"]
     assert how.routes[0].key is not None

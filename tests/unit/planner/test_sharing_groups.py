@@ -142,8 +142,10 @@ def test_equal_selections_are_one_alternative_and_too_many_are_not_pushed_below(
 def test_the_join_is_a_query_that_can_be_planned_and_selects_what_members_need() -> None:
     (group,) = share(
         queries(
-            "SELECT A.v FROM A, B WHERE A.k = B.k AND B.j = 1 WINDOW 1 MINUTE WITH (join = 'nested_loop', sink = 'x')",
-            "SELECT x.v + y.k AS sum FROM B x, A y WHERE x.k = y.k AND x.j = 2 WINDOW 5 MINUTES WITH (join = 'nested_loop')",
+            "SELECT A.v FROM A, B WHERE A.k = B.k AND B.j = 1 WINDOW 1 MINUTE WITH (join = "
+            "'nested_loop', sink = 'x')",
+            "SELECT x.v + y.k AS sum FROM B x, A y WHERE x.k = y.k AND x.j = 2 WINDOW 5 "
+            "MINUTES WITH (join = 'nested_loop')",
         )
     )
     assert [column.name for column in group.join.select] == ["0.k", "0.v", "1.j", "1.v"]
@@ -241,5 +243,8 @@ def test_reasons_say_why_a_query_shares_or_not() -> None:
         "q5": "q1 joins the same streams on other conditions: A.k = B.k instead of a.k = b.j",
         "q6": "q1 joins the same streams under windows of other kinds: "
         "A [RANGE 2 minutes], B [RANGE 2 minutes] instead of A [ROWS 10], B [ROWS 10]",
-        "q7": "q1 joins the same, but is to be run with other options: none instead of join = nested_loop",
+        "q7": (
+            "q1 joins the same, but is to be run with other options: none instead of join = "
+            "nested_loop"
+        ),
     }

@@ -79,7 +79,10 @@ def test_other_texts_are_refused_with_what_is_wrong(text: str, what: str) -> Non
         (THREE, {"algorithm": "naive"}),
         (THREE, {"expiry": "eager"}),
         (
-            "SELECT A.k FROM A [PARTITION BY k ROWS 2], B [ROWS 2], C [ROWS 2] WHERE A.k = B.k AND B.k = C.k",
+            (
+                "SELECT A.k FROM A [PARTITION BY k ROWS 2], B [ROWS 2], C [ROWS 2] WHERE A.k = "
+                "B.k AND B.k = C.k"
+            ),
             {},
         ),
     ],

@@ -21,9 +21,9 @@ def test_a_window_of_more_rows_than_memory_holds_is_refused() -> None:
     with pytest.raises(InputError) as refused:
         engine.query("SELECT k FROM A [ROWS 100000000]", name="q")
     # 40 bytes of state, two numbers of 8 bytes, a text.
-    assert (
-        refused.value.fact
-        == "query q: its windows take about 8.8 GB, more than the 1.0 GB there are; that of A has 100,000,000 rows"
+    assert refused.value.fact == (
+        "query q: its windows take about 8.8 GB, more than the 1.0 GB there are; that of A "
+        "has 100,000,000 rows"
     )
     assert "window_memory" in (refused.value.hint or "")
     engine.query("SELECT k FROM A [ROWS 1000000]", name="q")

@@ -16,7 +16,10 @@ from muntin.runtime.dataflow import Frontier
 from muntin.testing.dataflows import batches_of, dataflow_of
 
 SECOND = 1_000_000
-THREE = "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 3 SECONDS"
+THREE = (
+    "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 3 "
+    "SECONDS"
+)
 TWO = "SELECT A.ts AS a, B.ts AS b FROM A, B WHERE A.k = B.k WINDOW 3 SECONDS"
 
 
@@ -248,9 +251,9 @@ def test_queries_share_a_limited_join_if_their_freshness_is_the_same() -> None:
     assert q.stats()["shares_with"] == ["other"]
     assert not alone.stats()["shares_with"]
     assert (
-        "its results may be of another age: A [RANGE 9 seconds], B [RANGE 9 seconds] instead of A [RANGE 3 seconds]"
-        in alone.explain()
-    )
+        "its results may be of another age: A [RANGE 9 seconds], B [RANGE 9 seconds] "
+        "instead of A [RANGE 3 seconds]"
+    ) in alone.explain()
     engine.push("A", [(1, 0)])
     engine.push("B", [(1, 2_500_000)])
     engine.advance(3 * SECOND)

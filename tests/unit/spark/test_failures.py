@@ -36,7 +36,10 @@ Caused by: org.apache.spark.SparkException: [INTERNAL_ERROR] Cannot parse the va
     [
         (
             PYTHON.format(
-                error="muntin.errors.InputError: file 'x' of stream A has no column v. Replace the file"
+                error=(
+                    "muntin.errors.InputError: file 'x' of stream A has no column v. Replace "
+                    "the file"
+                )
             ),
             "file 'x' of stream A has no column v. Replace the file",
         ),
@@ -46,18 +49,33 @@ Caused by: org.apache.spark.SparkException: [INTERNAL_ERROR] Cannot parse the va
         ),
         (
             JAVA,
-            "Encountered error while reading file file:///in/A/1.csv: Malformed: [2,2,null]: Cannot parse the value",
+            (
+                "Encountered error while reading file file:///in/A/1.csv: Malformed: "
+                "[2,2,null]: Cannot parse the value"
+            ),
         ),
         (
-            "[STREAM_FAILED] Query [id = 1] terminated with exception: Worker failed. SQLSTATE: XXKST\nat x",
+            (
+                "[STREAM_FAILED] Query [id = 1] terminated with exception: Worker failed. "
+                "SQLSTATE: XXKST\nat x"
+            ),
             "Worker failed",
         ),
         (
-            "[STREAM_FAILED] Query [id = 1] terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST",
-            "Python worker failed to connect back within ten seconds: the machine is too busy, or its Python does not start",
+            (
+                "[STREAM_FAILED] Query [id = 1] terminated with exception: Python worker failed "
+                "to connect back. SQLSTATE: XXKST"
+            ),
+            (
+                "Python worker failed to connect back within ten seconds: the machine is too "
+                "busy, or its Python does not start"
+            ),
         ),
         (
-            "[STREAM_FAILED] Query [id = 1] terminated with exception: Connection refused\n{TextSocketV2[host: ::1, port: 7]: -1}",
+            (
+                "[STREAM_FAILED] Query [id = 1] terminated with exception: Connection refused\n"
+                "{TextSocketV2[host: ::1, port: 7]: -1}"
+            ),
             "Connection refused. Sockets that it reads: ::1:7",
         ),
         ("", "no reason was told"),

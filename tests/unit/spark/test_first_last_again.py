@@ -27,7 +27,10 @@ from muntin.testing.compare import assert_same_changes
 SECOND = 1_000_000
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
 ALONE = "SELECT LAST(v) AS newest, FIRST(v) AS oldest, COUNT(*) AS n FROM A WINDOW 5 SECONDS"
-JOINED = "SELECT LAST(A.v + B.v) AS newest, FIRST(A.v - B.v) AS oldest FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS"
+JOINED = (
+    "SELECT LAST(A.v + B.v) AS newest, FIRST(A.v - B.v) AS oldest FROM A, B WHERE A.k = B.k "
+    "WINDOW 5 SECONDS"
+)
 STREAMS = ("A", "B")
 
 
@@ -104,7 +107,8 @@ def test_results_are_those_in_process_whatever_is_built_again(sql: str, slack: i
     engine = muntin.Engine()
     for name in STREAMS:
         engine.execute(
-            f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts TIMESTAMP) WITH (time = 'ts', slack = '{slack} seconds')"
+            f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts TIMESTAMP) WITH (time = 'ts', "
+            f"slack = '{slack} seconds')"
         )
     q = engine.query(sql)
     for name in STREAMS:

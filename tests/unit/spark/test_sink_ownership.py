@@ -43,7 +43,8 @@ def test_another_run_is_refused_with_both_named_and_nothing_is_changed(tmp_path:
     with pytest.raises(SettingError) as caught:
         written(tmp_path, replace(OWNER, run="run two" * 4, incarnation="other"))
     assert str(caught.value) == (
-        f"{tmp_path} holds results of query q of run run oner (checkpoint /state/one); this is run run twor. Give the query another "
+        f"{tmp_path} holds results of query q of run run oner (checkpoint /state/one); this "
+        "is run run twor. Give the query another "
         "folder, or delete that output with SparkEngine(..., replace=True) or muntin run --replace"
     )
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -92,6 +92,9 @@ def test_a_folder_is_local_with_or_without_its_scheme_and_other_places_are_spark
         maker.make(query, {"format": "orc"})
     with pytest.raises(
         SettingError,
-        match=r"column k of type list<item: int64> cannot be written as csv\. Cast it, or use format json",
+        match=(
+            r"column k of type list<item: int64> cannot be written as csv\. Cast it, or use "
+            r"format json"
+        ),
     ):
         maker.make(query, {"format": "csv", "path": str(tmp_path)})

@@ -55,7 +55,8 @@ def test_comparisons_have_two_sides_without_parentheses(catalog: Catalog) -> Non
 
 def test_conditions_of_on_using_and_where_are_all_there(catalog: Catalog) -> None:
     query = read_query(
-        "SELECT 1 FROM Temperature A JOIN Reading B ON A.LocationId = k AND k > 1 JOIN Temperature C USING (LocationId) "
+        "SELECT 1 FROM Temperature A JOIN Reading B ON A.LocationId = k AND k > 1 JOIN "
+        "Temperature C USING (LocationId) "
         "WHERE A.ts = C.ts OR A.Value IS NULL WINDOW 1 ROW",
         "q",
         catalog,
@@ -104,7 +105,8 @@ def test_star_lists_the_columns_of_using_once(catalog: Catalog) -> None:
         ("Value_1", '"1.Value"'),
     ]
     chain = read_query(
-        "SELECT LocationId FROM Temperature A JOIN Humidity B USING (LocationId) JOIN Temperature C USING (LocationId) WINDOW 1 ROW",
+        "SELECT LocationId FROM Temperature A JOIN Humidity B USING (LocationId) JOIN "
+        "Temperature C USING (LocationId) WINDOW 1 ROW",
         "q",
         catalog,
     )

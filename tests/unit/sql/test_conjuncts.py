@@ -144,7 +144,10 @@ def same_to_duckdb(conditions: Sequence[str]) -> None:
 SYMBOLS = (
     "+ - * / // % ^ ** || & | << >> -> ->> && @> <@ ^@ <-> ~ !~ ~~ ~~~ = == <> != < <= > >= ::"
 )
-WORDS = "AND OR LIKE NOT_ILIKE GLOB SIMILAR_TO IN NOT_IN IS IS_NOT IS_DISTINCT_FROM COLLATE BETWEEN_1_AND"
+WORDS = (
+    "AND OR LIKE NOT_ILIKE GLOB SIMILAR_TO IN NOT_IN IS IS_NOT IS_DISTINCT_FROM COLLATE "
+    "BETWEEN_1_AND"
+)
 OPERATORS = SYMBOLS.split() + WORDS.replace(" ", "\n").replace("_", " ").splitlines()
 
 

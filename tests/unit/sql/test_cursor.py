@@ -89,7 +89,10 @@ def test_options_keep_order_and_fold_unquoted_names() -> None:
         ("(a)", "line 1, column 3: unexpected ')', expected ="),
         (
             "(a = b)",
-            "line 1, column 6: unexpected 'b', expected a string, a number, true or false. Put other values in quotes",
+            (
+                "line 1, column 6: unexpected 'b', expected a string, a number, true or false. "
+                "Put other values in quotes"
+            ),
         ),
         (
             "(a = 1",

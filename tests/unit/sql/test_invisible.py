@@ -19,7 +19,10 @@ def test_invisible_characters_outside_quotes_are_refused_where_they_stand(
     line = text.split("\n")[1]
     with pytest.raises(
         SqlError,
-        match=rf"^line 2, column {line.index('{') + 1}: an invisible character \(U\+{ord(mark):04X}",
+        match=(
+            r"^line 2, column "
+            rf"{line.index('{') + 1}: an invisible character \(U\+{ord(mark):04X}"
+        ),
     ):
         tokenize(text.format(mark))
 

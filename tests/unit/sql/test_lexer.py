@@ -47,11 +47,17 @@ def test_a_byte_order_mark_is_ignored() -> None:
         ),
         (
             "SELECT\n\0",
-            "line 2, column 1: the character '\\x00' cannot be part of a script. Remove it; scripts are Unicode text",
+            (
+                "line 2, column 1: the character '\\x00' cannot be part of a script. Remove it; "
+                "scripts are Unicode text"
+            ),
         ),
         (
             "a\ud800",
-            "line 1, column 2: the character '\\ud800' cannot be part of a script. Remove it; scripts are Unicode text",
+            (
+                "line 1, column 2: the character '\\ud800' cannot be part of a script. Remove "
+                "it; scripts are Unicode text"
+            ),
         ),
     ],
 )

@@ -14,7 +14,8 @@ def text(tokens: Tokens | None) -> str:
 def test_a_select_in_its_parts() -> None:
     shape = read_shape(
         tokenize(
-            "SELECT a, f(b, c) d FROM A x [ROWS 5], B [RANGE 1 HOUR] y JOIN C ON a = b INNER JOIN D USING (a, b) CROSS JOIN E WHERE a AND c"
+            "SELECT a, f(b, c) d FROM A x [ROWS 5], B [RANGE 1 HOUR] y JOIN C ON a = b "
+            "INNER JOIN D USING (a, b) CROSS JOIN E WHERE a AND c"
         )
     )
     assert [text(item) for item in shape.items] == ["a", "f ( b , c ) d"]

@@ -87,11 +87,17 @@ def test_a_schema_keeps_order_and_spelling() -> None:
         ),
         (
             {"_op": "int"},
-            "a column cannot be called '_op'. Results use _op and _ts themselves; choose another name",
+            (
+                "a column cannot be called '_op'. Results use _op and _ts themselves; choose "
+                "another name"
+            ),
         ),
         (
             {"_TS": "int"},
-            "a column cannot be called '_TS'. Results use _op and _ts themselves; choose another name",
+            (
+                "a column cannot be called '_TS'. Results use _op and _ts themselves; choose "
+                "another name"
+            ),
         ),
         ({"": "int"}, "a column has an empty name. Give every column a name"),
     ],

@@ -41,14 +41,20 @@ def test_extents(text: str, window: TimeWindow | RowsWindow) -> None:
     [
         (
             "0 SECONDS",
-            "line 1, column 1: the window must be longer than nothing, not 0 SECONDS. Give a positive interval",
+            (
+                "line 1, column 1: the window must be longer than nothing, not 0 SECONDS. Give "
+                "a positive interval"
+            ),
         ),
         ("-5 SECONDS", "line 1, column 1: the window must be longer than nothing, not -5 SECONDS"),
         ("'-1 hour'", "line 1, column 1: the window must be longer than nothing, not -1 hour"),
         ("0.0000001 SECONDS", "line 1, column 1: the window must be longer than nothing"),
         (
             "0 ROWS",
-            "line 1, column 1: a window must hold at least one row, not 0. Give a positive number of rows",
+            (
+                "line 1, column 1: a window must hold at least one row, not 0. Give a positive "
+                "number of rows"
+            ),
         ),
         ("-3 ROWS", "line 1, column 1: a window must hold at least one row, not -3"),
         ("1.5 ROWS", "line 1, column 1: a number of rows must be a whole number, not 1.5"),

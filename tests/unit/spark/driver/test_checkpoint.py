@@ -31,7 +31,10 @@ def test_a_checkpoint_has_one_engine_at_a_time_in_a_process(tmp_path: Path) -> N
     first.acquire()
     with pytest.raises(
         CheckpointError,
-        match=rf"{tmp_path} is in use by another engine \(process {os.getpid()} on .*Stop that one first",
+        match=(
+            rf"{tmp_path} is in use by another engine \(process {os.getpid()} on .*Stop that "
+            r"one first"
+        ),
     ):
         second.acquire()
     first.release()
@@ -63,7 +66,10 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path / "file" / "folder")
     with pytest.raises(
         CheckpointError,
-        match=r"file/folder cannot be written to: Not a directory.*may write to, with room on its disk",
+        match=(
+            r"file/folder cannot be written to: Not a directory.*may write to, with room on its "
+            r"disk"
+        ),
     ):
         checkpoint.acquire()
     full = Checkpoint(tmp_path)

@@ -100,7 +100,10 @@ def test_a_changed_query_is_refused_in_the_same_sink_and_may_replace_it(
     )
     with pytest.raises(
         CheckpointError,
-        match=rf"query q has changed \({what}.*its sink \({sink}\).*another name or sink.*--replace",
+        match=(
+            rf"query q has changed \({what}.*its sink \({sink}\).*another name or "
+            r"sink.*--replace"
+        ),
     ):
         outcome(before, changed)
     assert outcome(before, changed, may_replace=True) == "anew"

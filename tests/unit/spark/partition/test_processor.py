@@ -52,11 +52,14 @@ def test_kept_shares_that_are_missing_or_damaged_are_told() -> None:
 
 def test_the_process_that_asks_for_states_imports_no_engine() -> None:
     """It is made anew at every start of a query, which waits for it."""
-    code = "import sys, muntin.spark.partition.processor; print([name for name in sys.modules if name.startswith('muntin.')])"
+    code = (
+        "import sys, muntin.spark.partition.processor; print([name for name in sys.modules if "
+        "name.startswith('muntin.')])"
+    )
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
-    assert (
-        found
-        == "['muntin.errors', 'muntin.model', 'muntin.model.printable', 'muntin.spark', 'muntin.spark.partition.processor']\n"
+    assert found == (
+        "['muntin.errors', 'muntin.model', 'muntin.model.printable', 'muntin.spark', "
+        "'muntin.spark.partition.processor']\n"
     )

@@ -94,7 +94,10 @@ def test_shares_that_no_window_reaches_are_let_go() -> None:
     assert gone == [[], [], [], [0], [1, 2, 3]]
 
 
-LAST = "SELECT a.v AS x, b.v AS y FROM A a [PARTITION BY k ROWS 3], A b [PARTITION BY k ROWS 1] WHERE a.k = b.k"
+LAST = (
+    "SELECT a.v AS x, b.v AS y FROM A a [PARTITION BY k ROWS 3], A b [PARTITION BY k ROWS 1] "
+    "WHERE a.k = b.k"
+)
 
 
 def kept_rows(store: dict[int, tuple[RetainedBatch, PartitionBatch]]) -> int:

@@ -241,7 +241,10 @@ def test_one_of_another_parent_is_not_taken_and_one_that_rests_ends_with_its_par
 
 def test_it_starts_without_pandas_and_pyspark() -> None:
     """Every partition has such a process; both together are a third of the time that it takes to start, and memory."""
-    code = "import sys, muntin.spark.partition.state_server; print({'muntin', 'pandas', 'pyspark'} & {*sys.modules})"
+    code = (
+        "import sys, muntin.spark.partition.state_server; print({'muntin', 'pandas', 'pyspark'} "
+        "& {*sys.modules})"
+    )
     assert (
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
