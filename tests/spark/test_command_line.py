@@ -21,10 +21,13 @@ from tests.spark.support import muntin_command
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 SCRIPT = """
-CREATE STREAM A (k BIGINT, v DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = 'A', maxFilesPerTrigger = '1');
-CREATE STREAM B (k BIGINT, v DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = 'B', maxFilesPerTrigger = '1');
+CREATE STREAM A (k BIGINT, v DOUBLE, ts TIMESTAMP) \
+WITH (format = 'parquet', path = 'A', maxFilesPerTrigger = '1');
+CREATE STREAM B (k BIGINT, v DOUBLE, ts TIMESTAMP) \
+WITH (format = 'parquet', path = 'B', maxFilesPerTrigger = '1');
 CREATE QUERY pairs AS SELECT A.k, A.v AS a, B.v AS b FROM A, B WHERE A.k = B.k WINDOW 2 SECONDS;
-CREATE QUERY last AS SELECT A.k, A.v FROM A [ROWS 2] EMIT CHANGES WITH (sink = 'parquet', path = '{sink}');
+CREATE QUERY last AS SELECT A.k, A.v FROM A [ROWS 2] EMIT CHANGES \
+WITH (sink = 'parquet', path = '{sink}');
 """
 
 

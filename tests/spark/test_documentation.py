@@ -1,6 +1,7 @@
-"""What the documentation does with Spark: blocks marked ``spark``, in this process and one session, one page after the other.
+"""Documentation blocks marked ``spark`` print what their pages show.
 
-That commands run as processes of their own is shown by test_command_line.py.
+All pages run in this process and in one Spark session, one after the other; test_command_line.py
+covers commands in separate processes.
 """
 
 from __future__ import annotations

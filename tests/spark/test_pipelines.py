@@ -18,7 +18,9 @@ from tests.spark.support import SECOND, Folders, random_rows, rows
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 LOCAL = {
-    "groups": "SELECT k, COUNT(*) AS n, AVG(v) AS a, MEDIAN(v) AS m FROM A GROUP BY k WINDOW 4 SECONDS",
+    "groups": (
+        "SELECT k, COUNT(*) AS n, AVG(v) AS a, MEDIAN(v) AS m FROM A GROUP BY k WINDOW 4 SECONDS"
+    ),
     "joined": (
         "SELECT A.k, SUM(B.v) AS total FROM A, B WHERE A.k = B.k GROUP BY A.k HAVING COUNT(*) > "
         "1 WINDOW 2 SECONDS EVERY 1 SECOND"

@@ -25,7 +25,8 @@ WIDE = "SELECT v FROM A WINDOW 50 SECONDS EMIT CHANGES"
 def engine_over(
     spark: SparkSession, folders: Folders, checkpoint: str = "one", **options: object
 ) -> SparkEngine:
-    engine = SparkEngine(spark, checkpoint=folders.base / checkpoint, partitions=1, **options)  # type: ignore[arg-type]
+    path = folders.base / checkpoint
+    engine = SparkEngine(spark, checkpoint=path, partitions=1, **options)  # type: ignore[arg-type]
     engine.execute(folders.declarations())
     return engine
 

@@ -82,9 +82,11 @@ def test_the_command_line_starts_as_a_program() -> None:
 WITHOUT_EXTRAS = """
 import sys
 
+OPTIONAL = {"pandas", "pyspark", "typer", "rich", "hypothesis", "matplotlib", "scipy"}
+
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"pandas", "pyspark", "typer", "rich", "hypothesis", "matplotlib", "scipy"}:
+        if name.split(".")[0] in OPTIONAL:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Missing())

@@ -20,7 +20,8 @@ PAIR = TreeShape.of((0, 1))
 
 
 def linear(**changes: object) -> Plant:
-    return replace(Plant(LINEAR, [50.0, 40.0, 30.0, 60.0], [0.004, 0.004, 0.004]), **changes)  # type: ignore[arg-type]
+    plant = Plant(LINEAR, [50.0, 40.0, 30.0, 60.0], [0.004, 0.004, 0.004])
+    return replace(plant, **changes)  # type: ignore[arg-type]
 
 
 def needed(plant: Plant) -> float:

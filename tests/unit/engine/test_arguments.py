@@ -14,8 +14,10 @@ from muntin.errors import InputError, MuntinError, SqlError
 SQL = "SELECT k FROM A WINDOW 1 MINUTE"
 COLUMNS = {"k": "BIGINT", "ts": "TIMESTAMP"}
 NONSENSE: list[Any] = [
-    None, 1, 1.5, True, b"x", object(), [], ["a"], {}, {"a": 1}, (), len, "", "  ", "\x00", "\ud800", pa.table({"a": [1]}), float("nan"),
-    -1, 10**30, {1: 2}, {"a": None}, [None], [[1]], set(), type, pa.schema([("a", pa.int64())]), pa.int64(),
+    None, 1, 1.5, True, b"x", object(), [], ["a"], {}, {"a": 1}, (), len, "", "  ", "\x00",
+    "\ud800", pa.table({"a": [1]}), float("nan"),
+    -1, 10**30, {1: 2}, {"a": None}, [None], [[1]], set(), type, pa.schema([("a", pa.int64())]),
+    pa.int64(),
 ]  # fmt: skip
 CALLS: dict[str, Callable[[Engine, Any], object]] = {
     "query": lambda engine, value: engine.query(value),

@@ -68,7 +68,7 @@ def values(q: muntin.StandingQuery, column: str = "r") -> list[Any]:
     return found
 
 
-# -- expressions that fail on a row ------------------------------------------------------------------
+# -- expressions that fail on a row ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -130,12 +130,13 @@ def test_changes_take_back_what_a_failing_expression_gave(world: World) -> None:
     q = world.engine.query("SELECT k + 1 AS r FROM A [ROWS 1] EMIT CHANGES")
     world.push("A", (EDGE, 0.0, ""), (5, 0.0, ""), (EDGE, 0.0, ""))
     changes = q.poll()
-    assert list(zip(changes.column("_op").to_pylist(), changes.column("r").to_pylist(), strict=True)) == [
+    operations, values = changes.column("_op").to_pylist(), changes.column("r").to_pylist()
+    assert list(zip(operations, values, strict=True)) == [
         ("+", None), ("-", None), ("+", 6), ("-", 6), ("+", None),
     ]  # fmt: skip
 
 
-# -- values at the edge --------------------------------------------------------------------------------
+# -- values at the edge ----------------------------------------------------------------------------
 
 
 def test_keys_at_the_edge_of_64_bits_join_themselves_only(world: World) -> None:
@@ -209,7 +210,7 @@ def test_zoned_columns_keep_instants() -> None:
     assert polled.column("_ts").cast(pa.int64()).to_pylist() == [5 * SECOND, 6 * SECOND]
 
 
-# -- what a refused push leaves ------------------------------------------------------------------------
+# -- what a refused push leaves --------------------------------------------------------------------
 
 
 def test_a_refused_push_leaves_waiting_rows_and_the_clock_alone() -> None:

@@ -55,7 +55,7 @@ def work(q: muntin.StandingQuery) -> dict[str, int]:
     return found
 
 
-# -- declarations --------------------------------------------------------------------------------------
+# -- declarations ----------------------------------------------------------------------------------
 
 
 def test_a_script_declares_sets_queries_and_drops() -> None:
@@ -155,7 +155,7 @@ def test_streams_and_tables_are_dropped_when_nobody_reads_them() -> None:
     engine.push("A", [(5,)])
 
 
-# -- time ----------------------------------------------------------------------------------------------
+# -- time ------------------------------------------------------------------------------------------
 
 
 def test_out_of_order_rows_within_the_slack_are_put_in_order() -> None:
@@ -223,7 +223,7 @@ def test_every_waits_for_its_instants_and_answers_as_of_the_last() -> None:
     assert (lines(q.poll()), answer(q), state_rows(engine.dataflow)) == (["- 4 b"], [], {"A": 0})
 
 
-# -- results -------------------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------
 
 
 def test_poll_gives_every_change_once_and_keeps_its_schema_when_empty() -> None:
@@ -286,7 +286,8 @@ def test_stats_count_rows_work_and_state() -> None:
     every = engine.stats()
     assert every["queries"] == {"q": q.stats()}
     assert every["streams"]["A"] | {"log_bytes": 0} == {  # type: ignore[index]
-        "rows_in": 3, "rows_late": 0, "rows_ahead": 0, "rows_waiting": 0, "rows_logged": 0, "log_bytes": 0,
+        "rows_in": 3, "rows_late": 0, "rows_ahead": 0, "rows_waiting": 0, "rows_logged": 0,
+        "log_bytes": 0,
     }  # fmt: skip
 
 
@@ -308,7 +309,7 @@ def test_results_stay_as_they_were_when_more_come() -> None:
     assert lines(first) == ["+ 1 x"]
 
 
-# -- subscribers ---------------------------------------------------------------------------------------
+# -- subscribers -----------------------------------------------------------------------------------
 
 
 def test_subscribers_are_called_with_what_is_released_from_then_on() -> None:
@@ -381,7 +382,7 @@ def test_a_query_dropped_by_its_subscriber_is_gone_and_the_others_are_not() -> N
         first.subscribe(print)
 
 
-# -- while it runs ---------------------------------------------------------------------------------------
+# -- while it runs ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("window", ["[RANGE 10 SECONDS]", "[ROWS 3]", "[PARTITION BY k ROWS 2]"])
@@ -417,7 +418,8 @@ def test_dropping_the_last_query_frees_all_rows() -> None:
     engine.drop("two")
     fewer = engine.stats()["streams"]["A"]["rows_logged"]  # type: ignore[index]
     engine.drop("one")
-    assert (held, fewer < 2_100, engine.stats()["streams"]["A"]["rows_logged"]) == (5_000, True, 0)  # type: ignore[index]
+    left = engine.stats()["streams"]["A"]["rows_logged"]  # type: ignore[index]
+    assert (held, fewer < 2_100, left) == (5_000, True, 0)
 
 
 def test_single_rows_give_what_one_batch_gives() -> None:

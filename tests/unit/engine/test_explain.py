@@ -134,16 +134,20 @@ def test_machines_get_numbers_lists_and_empty_lists() -> None:
         },
         "sources": [
             {
-                "alias": "A", "relation": "A", "window": "[ROWS 2]", "stored": False, "rows_held": 0,
+                "alias": "A", "relation": "A", "window": "[ROWS 2]", "stored": False,
+                "rows_held": 0,
                 "filters": [{"condition": "A.k > 3"}],
                 "indexes": [{"keys": ["A.k"], "buckets": None}],
-                "order": {"steps": [{"source": "B", "access": "index", "keys": ["B.k"], "checks": []}]},
+                "order": {"steps": [{"source": "B", "access": "index", "keys": ["B.k"],
+                    "checks": []}]},
             },
             {
-                "alias": "B", "relation": "B", "window": "[ROWS 2]", "stored": False, "rows_held": 0,
+                "alias": "B", "relation": "B", "window": "[ROWS 2]", "stored": False,
+                "rows_held": 0,
                 "filters": [],
                 "indexes": [{"keys": ["B.k"], "buckets": 7}],
-                "order": {"steps": [{"source": "A", "access": "index", "keys": ["A.k"], "checks": []}]},
+                "order": {"steps": [{"source": "A", "access": "index", "keys": ["A.k"],
+                    "checks": []}]},
             },
         ],
         "residuals": [],
@@ -186,9 +190,8 @@ def test_measured_comparisons_stand_beside_the_prediction_and_come_near_it() -> 
     costs = [other["comparisons_a_second"] for other in plan["join"]["prediction"]["alternatives"]]
     assert costs == sorted(costs)
     assert plan["join"]["prediction"]["comparisons_a_second"] <= costs[0]
-    assert (
-        plan["measured"]["counts"]["comparisons"] == e.queries()[0].stats()["work"]["comparisons"]  # type: ignore[index]
-    )
+    work = e.queries()[0].stats()["work"]
+    assert plan["measured"]["counts"]["comparisons"] == work["comparisons"]  # type: ignore[index]
     assert plan["measured"]["counts"]["results"] == len(e.queries()[0].poll())
     text = e.explain()
     assert f"└─ order {', '.join(plan['join']['prediction']['order'])}: " in text

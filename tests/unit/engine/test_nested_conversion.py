@@ -59,9 +59,11 @@ NESTED: tuple[pa.Array, ...] = (
     ),
 )
 KINDS = (
-    pa.list_(BIG), pa.large_list(BIG), pa.list_(BIG, 2), pa.list_(pa.int8()), pa.list_(pa.float64()), pa.list_(TEXT),
+    pa.list_(BIG), pa.large_list(BIG), pa.list_(BIG, 2), pa.list_(pa.int8()),
+    pa.list_(pa.float64()), pa.list_(TEXT),
     pa.list_(pa.timestamp("s")), pa.list_(pa.decimal128(18, 3)), pa.list_(pa.list_(BIG)),
-    pa.struct([("a", BIG), ("b", INT)]), pa.struct([("b", TEXT), ("a", BIG)]), pa.map_(TEXT, BIG), pa.map_(INT, INT),
+    pa.struct([("a", BIG), ("b", INT)]), pa.struct([("b", TEXT), ("a", BIG)]), pa.map_(TEXT, BIG),
+    pa.map_(INT, INT),
     pa.map_(pa.list_(BIG), BIG),
 )  # fmt: skip
 
@@ -87,12 +89,15 @@ def test_a_nested_column_becomes_what_its_values_become(kind: pa.DataType) -> No
 
 
 TIMES = (
-    "12:30:00", "12:30", "12", "123000", "T12:30", "12:30:00.5", "12:30:00.123456", "12:30:00.1234567", "24:00:00",
+    "12:30:00", "12:30", "12", "123000", "T12:30", "12:30:00.5", "12:30:00.123456",
+    "12:30:00.1234567", "24:00:00",
     "12:30:00Z", " 12:30:00", "abc", "",
 )  # fmt: skip
 INSTANTS = (
-    "2026-01-01 00:00:05", "2026-01-01", "2026-01-01 00:00:05Z", "2026-01-01T00:00:05+02:00", "2026-01-01 00:00:05-0230",
-    "2026-01-01 00:00:05.5+02", "2026-01-01 00:00:05.123456789Z", "20260101T000005Z", "9999-12-31 18:00:00-05:00", "x",
+    "2026-01-01 00:00:05", "2026-01-01", "2026-01-01 00:00:05Z", "2026-01-01T00:00:05+02:00",
+    "2026-01-01 00:00:05-0230",
+    "2026-01-01 00:00:05.5+02", "2026-01-01 00:00:05.123456789Z", "20260101T000005Z",
+    "9999-12-31 18:00:00-05:00", "x",
 )  # fmt: skip
 
 

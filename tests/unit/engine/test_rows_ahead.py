@@ -143,7 +143,7 @@ def test_what_is_set_aside_does_not_depend_on_the_cut_into_pushes(
     assert len(engine.late("A")) == len(other.late("A")) + taken.count(False)
 
 
-# -- empty stretches -----------------------------------------------------------------------------------
+# -- empty stretches -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_long_answer_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(sizes) <= 100
 
 
-# -- times decades away --------------------------------------------------------------------------------
+# -- times decades away ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

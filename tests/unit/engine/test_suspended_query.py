@@ -67,7 +67,7 @@ def values(query: Any) -> list[tuple[object, ...]]:
     return [tuple(row.values())[2:] for row in query.poll().to_pylist()]
 
 
-# -- rows that cannot be evaluated ---------------------------------------------------------------------
+# -- rows that cannot be evaluated -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_fatal_error_of_duckdb_costs_no_results(
     assert len(dead) >= 2
 
 
-# -- queries that cannot be evaluated ------------------------------------------------------------------
+# -- queries that cannot be evaluated --------------------------------------------------------------
 
 
 def test_only_the_failing_query_is_suspended(
@@ -329,10 +329,11 @@ def test_a_suspended_query_holds_neither_rows_nor_time(
     assert len(healthy.poll()) == 59
     assert rows_held(engine.dataflow) < 10
     assert len(failing.poll()) == 1
-    assert engine.stats()["queries"].keys() == {"failing", healthy.name}  # type: ignore[attr-defined]
+    queries = engine.stats()["queries"]
+    assert queries.keys() == {"failing", healthy.name}  # type: ignore[attr-defined]
 
 
-# -- an engine that runs by itself ---------------------------------------------------------------------
+# -- an engine that runs by itself -----------------------------------------------------------------
 
 
 @pytest.fixture

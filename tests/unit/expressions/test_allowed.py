@@ -18,7 +18,8 @@ from muntin.expressions.duck import Duck, DuckError
 from muntin.expressions.validator import NotAllowedError, check_expressions
 
 CATALOG = """
-SELECT DISTINCT function_name AS name, function_type AS kind, stability, len(parameters) AS arguments, parameters, parameter_types,
+SELECT DISTINCT function_name AS name, function_type AS kind, stability,
+    len(parameters) AS arguments, parameters, parameter_types,
     macro_definition AS body
 FROM duckdb_functions() ORDER BY ALL
 """
@@ -130,7 +131,8 @@ def test_allowed_macros_call_nothing_that_is_not_allowed(catalog: list[dict[str,
     ]
     assert len(macros) > 40
     for row in macros:
-        check_expressions(duck, [str(row["body"])], set(row["parameters"]))  # type: ignore[call-overload]
+        parameters = set(row["parameters"])  # type: ignore[call-overload]
+        check_expressions(duck, [str(row["body"])], parameters)
 
 
 def _calls(catalog: list[dict[str, object]]) -> Iterator[tuple[str, str]]:

@@ -44,11 +44,19 @@ def arrivals(
     results: list[Result] = []
     for start, stop in pairwise(sorted({0, *cuts, len(rig.times)})):
         columns = rig.drive(
-            lambda event, resume, enough, start=start, stop=stop: join_arrivals(  # type: ignore[misc]
-                rig.state.arena, program, rig.events, int(order is not None), policy, expiry,
-                Span(max(event, start), stop, resume, enough), rig.output,
+            lambda event, resume, enough, start=start, stop=stop: (  # type: ignore[misc]
+                join_arrivals(
+                    rig.state.arena,
+                    program,
+                    rig.events,
+                    int(order is not None),
+                    policy,
+                    expiry,
+                    Span(max(event, start), stop, resume, enough),
+                    rig.output,
+                )
             )
-        )  # fmt: skip
+        )
         results += [tuple(column[1:]) for column in columns]
         limits = rig.limits(int(rig.times[stop - 1]), rig.counts[stop - 1])
         state = rig.state
@@ -59,7 +67,8 @@ def arrivals(
 
 @given(scenes(), POLICIES, BUCKETS, ROOMS, FIRSTS, METHODS, st.sampled_from([1, 2, 256]), st.data())
 def test_arrivals_equal_nested_loops_in_content_and_order(
-    scene: Scene, policy: int, buckets: int | None, room: int, first: int, method: str, least: int, data: st.DataObject
+    scene: Scene, policy: int, buckets: int | None, room: int, first: int, method: str, least: int,
+    data: st.DataObject
 ) -> None:  # fmt: skip
     with patch.object(join_state, "_LEAST", least):
         rig = Rig(
@@ -106,13 +115,15 @@ def test_intervals_find_the_same_however_they_are_cut(
             rig.state.reserve(s, int(np.sum(rig.sources[start:stop] == s)), layout.EVER)
         order = np.empty(stop - start, np.int64)
         results += rig.drive(
-            lambda _event, resume, _enough, start=start, stop=stop, order=order: join_interval(  # type: ignore[misc]
-                rig.state.arena,
-                program,
-                rig.events,
-                Span(start, stop, resume, 0),
-                order,
-                rig.output,
+            lambda _event, resume, _enough, start=start, stop=stop, order=order: (  # type: ignore[misc]
+                join_interval(
+                    rig.state.arena,
+                    program,
+                    rig.events,
+                    Span(start, stop, resume, 0),
+                    order,
+                    rig.output,
+                )
             )
         )
     assert sorted(tuple(column[1:]) for column in results) == sorted(scene.inserts())
@@ -164,7 +175,8 @@ def test_nothing_is_counted_twice_when_a_step_is_repeated() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from([0, 0, 0, 1]), st.integers(0, 2), st.integers(0, 3)), max_size=70),
+    st.lists(st.tuples(st.sampled_from([0, 0, 0, 1]), st.integers(0, 2), st.integers(0, 3)),
+        max_size=70),
     st.sampled_from([layout.OWN, layout.PROBE, layout.PROBE_INSERT, layout.PROBE_ALL, layout.ALL]),
     st.lists(st.integers(0, 100), max_size=12),
 )  # fmt: skip

@@ -73,8 +73,10 @@ def test_counting_and_positions_see_exactly_the_rows_inside(
 
 
 @given(
-    scenes(2, operators=(layout.EQ,)), st.sampled_from([layout.OWN, layout.EAGER, layout.LAZY, layout.PROBE]),
-    st.sampled_from([None, 1, 3]), st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40)), min_size=1, max_size=3),
+    scenes(2, operators=(layout.EQ,)),
+    st.sampled_from([layout.OWN, layout.EAGER, layout.LAZY, layout.PROBE]),
+    st.sampled_from([None, 1, 3]),
+    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40)), min_size=1, max_size=3),
 )  # fmt: skip
 def test_a_ring_of_another_size_holds_the_same_rows_in_the_same_chains(
     scene: Scene, policy: int, buckets: int | None, sizes: list[tuple[int, int]]

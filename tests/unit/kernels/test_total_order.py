@@ -29,7 +29,8 @@ MODES = st.sampled_from(["yes", "no"])
     MODES,
 )
 def test_a_row_is_one_event_for_every_source_that_wants_it(
-    streams: list[list[tuple[int, list[tuple[bool, int]]]]], reads: list[int], counts_rows: str, ticks: str
+    streams: list[list[tuple[int, list[tuple[bool, int]]]]], reads: list[int], counts_rows: str,
+    ticks: str
 ) -> None:  # fmt: skip
     counting, ticking = counts_rows == "yes", ticks == "yes"
     n = len(streams)

@@ -144,8 +144,12 @@ def _progress(name: str) -> dict[str, object]:
 @pytest.mark.parametrize("terminal", [False, True])
 @pytest.mark.parametrize(("text", "shown"), HOSTILE, ids=IDS)
 def test_progress_shows_names_and_failures_safely(
-    text: str, shown: str, terminal: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch  # noqa: FBT001
-) -> None:  # fmt: skip
+    text: str,
+    shown: str,
+    terminal: bool,  # noqa: FBT001
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     if terminal:
         monkeypatch.setenv("FORCE_COLOR", "1")

@@ -51,7 +51,12 @@ COLUMNS: list[tuple[pa.DataType, list[Any]]] = [
     (pa.time64("us"), [dt.time(0), dt.time(23, 59, 59, 999999), None]),
     (
         pa.timestamp("us"),
-        [dt.datetime(1, 1, 1), dt.datetime(1970, 1, 1), dt.datetime(2026, 1, 1, 0, 0, 0, 1), None],  # noqa: DTZ001
+        [
+            dt.datetime(1, 1, 1),  # noqa: DTZ001
+            dt.datetime(1970, 1, 1),  # noqa: DTZ001
+            dt.datetime(2026, 1, 1, 0, 0, 0, 1),  # noqa: DTZ001
+            None,
+        ],
     ),
     (pa.timestamp("s"), [dt.datetime(1970, 1, 1), dt.datetime(2026, 1, 1), None]),  # noqa: DTZ001
     (
@@ -99,13 +104,15 @@ def codes_of(duck: Duck, kind: pa.DataType, values: list[Any], code: CodeKind) -
     ids=lambda part: part if isinstance(part, str) else str(part[0]),
 )
 def test_codes_decide_comparisons_as_duckdb_does(
-    duck: Duck, left: tuple[pa.DataType, list[Any]], operator: str, right: tuple[pa.DataType, list[Any]]
+    duck: Duck, left: tuple[pa.DataType, list[Any]], operator: str,
+    right: tuple[pa.DataType, list[Any]]
 ) -> None:  # fmt: skip
     kind = code_kind(left[0], right[0], operator)
     assert kind is not None
     pairs = list(product(range(len(left[1])), range(len(right[1]))))
     batch = pa.table({
-        "a": pa.array([left[1][a] for a, _ in pairs], left[0]), "b": pa.array([right[1][b] for _, b in pairs], right[0]),
+        "a": pa.array([left[1][a] for a, _ in pairs], left[0]),
+        "b": pa.array([right[1][b] for _, b in pairs], right[0]),
     })  # fmt: skip
     truth = (
         duck.run(f"SELECT coalesce(a {operator} b, false) AS t FROM batch", batch=batch)

@@ -28,7 +28,8 @@ CHANGES = st.lists(
 def table(changes: list[Change]) -> pa.Table:
     columns = [list(column) for column in zip(*changes, strict=True)] or [[], [], [], []]
     return pa.table({
-        "_op": pa.array(columns[0], pa.string()), "_ts": pa.array(columns[1], pa.int64()).cast(pa.timestamp("us")),
+        "_op": pa.array(columns[0], pa.string()),
+        "_ts": pa.array(columns[1], pa.int64()).cast(pa.timestamp("us")),
         "n": pa.array(columns[2], pa.int64()), "n2": pa.array(columns[3], pa.string()),
     })  # fmt: skip
 

@@ -202,7 +202,8 @@ def test_what_cannot_be_limited_runs_without_limit_and_says_why(sql: str, why: s
     engine.advance(2)
     assert overload(q)["mode"] == "queue"
     assert q.poll().num_rows
-    reasons = engine.queries()[0].plan().get("join", {"reasons": []})["reasons"]  # type: ignore[index]
+    join = engine.queries()[0].plan().get("join", {"reasons": []})
+    reasons = join["reasons"]  # type: ignore[index]
     if "FROM A W" not in sql:
         assert any(why in reason["reason"] for reason in reasons)
 

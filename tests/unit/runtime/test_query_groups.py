@@ -151,7 +151,8 @@ def test_queries_over_the_same_streams_are_one_group_and_a_group_goes_with_its_l
     for name in ("only", "set", *(f"q{number}" for number in range(5))):
         engine.drop(name)
     assert not engine.dataflow.groups.active
-    assert engine.stats()["streams"]["A"]["rows_waiting"] == 1, "nobody has read it"  # type: ignore[index]
+    waiting = engine.stats()["streams"]["A"]["rows_waiting"]  # type: ignore[index]
+    assert waiting == 1, "no query has read it"
 
 
 def test_a_query_that_cannot_be_run_leaves_no_group_behind(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,8 @@ from muntin.errors import SqlError
 from muntin.sql.lexer import tokenize
 
 INVISIBLE = [
-    "\ufeff", "\u200b", "\u200d", "\u2060", "\u00a0", "\u00ad", "\u1680", "\u2009", "\u202e", "\u2028", "\u2029", "\u3000",
+    "\ufeff", "\u200b", "\u200d", "\u2060", "\u00a0", "\u00ad", "\u1680", "\u2009", "\u202e",
+    "\u2028", "\u2029", "\u3000",
     "\u3164", "\ufe0f", "\x01", "\x0b", "\x0c", "\x1f", "\x7f", "\x85", "\U000e0061",
 ]  # fmt: skip
 

@@ -67,7 +67,10 @@ def test_four_times_the_text_takes_at_most_about_four_times_as_long(kind: str) -
     catalogs = {count: make_catalog(count) for count in (SMALL, SMALL * FACTOR)}
     read_query(write(10), "q", catalogs[SMALL])
     small, large = (
-        _best(lambda count=count: read_query(write(count), "q", catalogs[count]), 3)  # type: ignore[misc]
+        _best(
+            lambda count=count: read_query(write(count), "q", catalogs[count]),  # type: ignore[misc]
+            3,
+        )
         for count in catalogs
     )
     assert large < 1.75 * FACTOR * small

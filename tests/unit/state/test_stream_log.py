@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from unittest.mock import patch
 
 import numpy as np
@@ -50,7 +51,7 @@ def test_what_may_be_needed_is_there_and_gathered_right(
                 before = log.next * step[0] // 100
                 kept = [n for n in needed if n < before and step[1] and n % step[1] == 0]
                 needed = kept + [n for n in needed if n >= before]
-                log.trim(before, (lambda kept=kept: np.array(kept, np.int64)) if step[1] else None)  # type: ignore[misc]
+                log.trim(before, partial(np.array, kept, np.int64) if step[1] else None)
     positions, rows = log.between(0, log.next)
     held = positions.tolist()
     assert set(held) >= set(needed)

@@ -63,7 +63,8 @@ def test_rows_that_arrive_out_of_order_are_put_in_order_of_time(workshop: Any) -
 def test_a_self_join_pairs_a_row_with_itself_once(workshop: Any) -> None:
     query = workshop.query([("A", TEN), ("A", TEN)], ON_K)
     oracle = workshop.oracle(query, A=workshop.rows((1, 7, 1), (2, 7, 2)))
-    # Row 2 first as the newest under the first alias, then under the second, where it meets itself and then row 1.
+    # Row 2 comes first as the newest row of the first alias, then as that of the second, where it
+    # meets itself and then row 1.
     assert workshop.lines(oracle.inserts()) == ["+ 1 1 1", "+ 2 2 1", "+ 2 2 2", "+ 2 1 2"]
 
 
@@ -164,7 +165,7 @@ def test_changes_of_one_instant_are_consolidated(workshop: Any) -> None:
     oracle = workshop.oracle(
         query, A=workshop.rows((1, 1, 5), (2, 2, 5), (3, 3, 6), (4, 1, 7), (4, 1, 8))
     )
-    # At 2 an equal row takes the place of the old one; at 4 a row is gone before the instant is over.
+    # At 2 an equal row replaces the old one; at 4 a row leaves before the instant is over.
     assert workshop.lines(oracle.changes(20 * SECOND)) == [
         "+ 1 5",
         "- 3 5",

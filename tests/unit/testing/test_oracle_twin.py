@@ -88,7 +88,8 @@ def twin_inserts(
                 continue
             contents = []
             for other, (name, window) in enumerate(entries):
-                # An entry after the newest one's place has not seen the newest row yet, or the pair would come twice.
+                # Entries after the newest one have not seen the newest row yet; otherwise the pair
+                # would appear twice.
                 seen = [
                     row for row in rows if row.stream == name and row.position <= newest.position
                 ]

@@ -33,7 +33,8 @@ def test_each_loop_runs_over_what_is_stored_above_and_what_is_inside_below() -> 
         WindowStatistics(2, 20, 5),
         WindowStatistics(3, 30, 10),
     ]
-    # Every 10 seconds 1000 new rows of stream 0 stand between 20 + 2 * 10 rows of 1 and, inside the window, 30 of 2.
+    # Every 10 seconds 1000 new rows of stream 0 meet 20 + 2 * 10 rows of stream 1 and, inside the
+    # window, 30 rows of stream 2.
     pairs = 40 * 1000
     matched = pairs / 10 * (20 / 40)
     compared = 40 + pairs + matched * 30

@@ -96,7 +96,10 @@ def test_a_simulated_tree_does_what_is_predicted(
 
 
 def simulate(streams: tuple[PaperStream, ...], order: tuple[int, ...], seconds: int) -> float:
-    """Comparisons and inserts a second of a linear tree with stored results, nested loops, from counts of the rows of each value."""
+    """Return comparisons and inserts per second of a linear tree with stored results.
+
+    The tree joins by nested loops; the numbers come from counting the rows of each value.
+    """
     rows = []
     tables = make_streams(streams, seconds, 3)
     for place, table in enumerate(tables):
@@ -115,7 +118,8 @@ def simulate(streams: tuple[PaperStream, ...], order: tuple[int, ...], seconds: 
             while held and held[0][0] <= time - streams[order[other]].window:
                 counts[other, held.popleft()[1]] -= 1
         if time > begin:
-            # The row probes what is stored of all levels above it, and what that gives probes one level after the other.
+            # The row probes the stored results of all levels above it; the matches then probe one
+            # level after the other.
             found = 1.0
             if level:
                 work += counts[:level].prod(axis=0).sum()

@@ -75,7 +75,8 @@ def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_agai
     assert metrics.report(["A"], {}) == {
         "streams": {"A": {"rows": 0, "late": 0, "ahead": 0}},
         "results": {}, "queries": {}, "unsent": 0, "rows_held": 0, "bytes_held": 0, "workers": [],
-        "rebuilds": {"partitions": 0, "rows": 0, "seconds": 0.0, "partition_seconds": 0.0}, "watermark": None, "newest": None,
+        "rebuilds": {"partitions": 0, "rows": 0, "seconds": 0.0, "partition_seconds": 0.0},
+        "watermark": None, "newest": None,
     }  # fmt: skip
     for batch, rows, held, final, worker in (
         (5, 3, 30, 1_000_000, 77),

@@ -82,7 +82,8 @@ def test_one_that_fails_is_called_again_and_told_of_once_a_batch(
         subscriptions.drain(10)
     assert len(came) == 6, "the other one notices nothing"
     assert failing.stats() == {
-        "rows": 6, "rows_waiting": 0, "rows_left_out": 0, "failures": 6, "last_failure": "ZeroDivisionError: row 2 of 1",
+        "rows": 6, "rows_waiting": 0, "rows_left_out": 0, "failures": 6,
+        "last_failure": "ZeroDivisionError: row 2 of 1",
     }  # fmt: skip
     said = [f"a subscriber of query q failed in batch {batch}; the run goes on" for batch in (0, 1)]
     assert [record.getMessage() for record in caplog.records] == said

@@ -154,7 +154,12 @@ class Run:
         for registered in queries:
             query = read_query(registered.sql, registered.name, self.program.catalog())
             sink = self.sinks.setdefault(registered.name, Collected())
-            found[registered.name] = RegisteredQuery(registered, query, None, sink)  # type: ignore[arg-type]
+            found[registered.name] = RegisteredQuery(
+                registered,
+                query,
+                None,
+                sink,  # type: ignore[arg-type]
+            )
         return found
 
 

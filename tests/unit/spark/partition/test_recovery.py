@@ -21,14 +21,21 @@ SECOND = 1_000_000
 
 PAIRS = "SELECT a.v AS x, b.v AS y FROM A a, A b WHERE a.k = b.k"
 
-# Batches of the stream by the seconds of their rows (each row's value is its second); "@20" moves time to second 20.
+# Each batch lists the seconds of its rows (a row's value is its second); "@20" advances event time
+# to second 20.
 RUNS = [
-    pytest.param(f"{PAIRS} WINDOW 10 SECONDS", ["1", "@20", "15", "22", "23", "24"], id="what-was-late-by-a-moment-stays-late"),
-    pytest.param(f"{PAIRS} WINDOW 3 ROWS", ["1 2", "5", "3 4", "6", "7"], id="late-rows-push-nothing-out-of-a-window"),
-    pytest.param("SELECT v FROM A WINDOW 1 SECOND EVERY 10 SECONDS", ["3", "6", "8", "21"], id="what-EVERY-has-not-told-yet-is-kept"),
-    pytest.param("SELECT v FROM A WINDOW 5 SECONDS EMIT CHANGES", ["1", "6", "7", "13"], id="removals-at-the-last-instant-are-to-come"),
-    pytest.param("SELECT v FROM A WINDOW 2 ROWS EMIT CHANGES", ["1", "2 3", "3", "4", "@20"], id="rows-pushed-out-at-the-last-instant"),
-    pytest.param(f"{PAIRS} WINDOW 2 ROWS", ["1 2", "3 9", "4 8", "@20", "21"], id="rows-ahead-of-the-watermark-push-nothing-out-yet"),
+    pytest.param(f"{PAIRS} WINDOW 10 SECONDS", ["1", "@20", "15", "22", "23", "24"],
+        id="what-was-late-by-a-moment-stays-late"),
+    pytest.param(f"{PAIRS} WINDOW 3 ROWS", ["1 2", "5", "3 4", "6", "7"],
+        id="late-rows-push-nothing-out-of-a-window"),
+    pytest.param("SELECT v FROM A WINDOW 1 SECOND EVERY 10 SECONDS", ["3", "6", "8", "21"],
+        id="what-EVERY-has-not-told-yet-is-kept"),
+    pytest.param("SELECT v FROM A WINDOW 5 SECONDS EMIT CHANGES", ["1", "6", "7", "13"],
+        id="removals-at-the-last-instant-are-to-come"),
+    pytest.param("SELECT v FROM A WINDOW 2 ROWS EMIT CHANGES", ["1", "2 3", "3", "4", "@20"],
+        id="rows-pushed-out-at-the-last-instant"),
+    pytest.param(f"{PAIRS} WINDOW 2 ROWS", ["1 2", "3 9", "4 8", "@20", "21"],
+        id="rows-ahead-of-the-watermark-push-nothing-out-yet"),
 ]  # fmt: skip
 
 
