@@ -19,7 +19,7 @@ from benchmarks.workload import run
 
 
 def silent(_: str) -> None:
-    """Progress that nobody reads."""
+    """Ignore progress messages."""
 
 
 def test_buckets_are_allocated_as_in_the_paper() -> None:

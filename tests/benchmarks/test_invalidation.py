@@ -25,7 +25,7 @@ SMALL = Case((20, 80), buckets=20)
 
 
 def silent(_: str) -> None:
-    """Progress that nobody reads."""
+    """Ignore progress messages."""
 
 
 def test_a_bare_run_compares_the_same_rows_and_makes_nothing_of_them() -> None:
@@ -62,7 +62,7 @@ def test_cases_that_are_timed_in_turn_get_the_same_rows() -> None:
 
 
 def made_up(case: Case, costs: UnitCosts) -> Measured:
-    """Return what would be measured if the model were right."""
+    """Return the figures that a correct model predicts."""
     return Measured(
         case, {}, *([costs.seconds(case.predicted, bare=bare)] * 3 for bare in (False, True))
     )

@@ -25,7 +25,7 @@ from muntin.runtime.holdings import state_rows
 
 
 def silent(_: str) -> None:
-    """Progress that nobody reads."""
+    """Ignore progress messages."""
 
 
 # -- orders ----------------------------------------------------------------------------------------

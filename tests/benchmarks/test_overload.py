@@ -27,11 +27,11 @@ TINY = Scale(12, (0.4,), 600, ("jaqpot", "equal_hj"), plans=1, models=2, analyse
 
 
 def silent(_: str) -> None:
-    """Tell nobody."""
+    """Ignore progress messages."""
 
 
 def equal_pairs(left: pa.Array, right: pa.Array) -> float:
-    """Return the share of pairs that are equal."""
+    """Return the fraction of pairs that are equal."""
     return float(np.mean(np.equal.outer(left.to_numpy(), right.to_numpy())))
 
 

@@ -40,7 +40,7 @@ QUIET = Limits(2.0, 2, 100.0)
 
 
 class Runner:
-    """Remembers commands; makes a folder as venv would; fails on request."""
+    """A command runner that records commands, creates a folder as venv would, and can fail."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ SEVEN = (1,) * 7
 
 
 def silent(_: str) -> None:
-    """Progress that nobody reads."""
+    """Ignore progress messages."""
 
 
 # -- streams ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What the benchmark of shared windows makes of its runs, without Spark."""
+"""The report of the shared-window benchmark, computed from given runs without Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.spark_shared import OURS, QUICK, THEIRS, Sizes, compare, measure
 
 @pytest.fixture
 def results(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Run]]:
-    """Runs that the systems are going to have."""
+    """Return the lists of runs that the two systems will report, to be filled by the test."""
     to_come: dict[str, list[Run]] = {OURS: [], THEIRS: []}
     monkeypatch.setattr(spark_shared, "bench_session", lambda: None)
     monkeypatch.setattr(spark_shared, "write_files", lambda *_: None)

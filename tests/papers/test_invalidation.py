@@ -69,7 +69,7 @@ def run_sides(
 
 
 def work_a_second(sides: dict[str, Side], **settings: str) -> dict[str, float]:
-    """Counted work a second, windows full."""
+    """Return the counted work per second with full windows."""
     full, filling = (
         run_sides(sides, seconds, **settings)[0] for seconds in (3 * WINDOW, 2 * WINDOW)
     )

@@ -58,7 +58,7 @@ def form(tree: Nested) -> str:
 
 
 def distinct_shapes(leaves: int) -> list[TreeShape]:
-    """One tree of every form."""
+    """Return one tree of every shape."""
     return [
         TreeShape.of(tree)
         for tree in {form(tree): tree for tree in all_shapes(list(range(leaves)))}.values()

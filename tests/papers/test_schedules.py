@@ -67,7 +67,7 @@ def pair(setup: Setup, outer: int, partner: int) -> str:
 
 
 def found_and_released(trace: Trace) -> list[str]:
-    """Return what the join finds, and what the router then releases to each query."""
+    """Return the pairs that the join finds and those the router then releases to each query."""
     steps: list[str] = []
     for step in trace.steps:
         if isinstance(step, FoundPair):

@@ -42,7 +42,7 @@ def all_pairs() -> Iterator[object]:
 
 
 def random_column(random: np.random.Generator, arrow: pa.DataType, count: int) -> pa.Array:
-    """Few values, so that rows meet, and some NULLs; times in order."""
+    """Return a random column: few values, so that rows join, some NULLs, and ascending times."""
     if pa.types.is_timestamp(arrow):
         return pa.array(np.sort(random.integers(0, 30, count)) * SECOND).cast(arrow)
     values = random.integers(0, 4, count)
@@ -64,7 +64,7 @@ def plan_of(engine: muntin.Engine) -> str:
 def run_against_oracle(
     engine: muntin.Engine, random: np.random.Generator, stored: dict[str, pa.Table]
 ) -> int:
-    """Push random rows and compare all that comes out; how many results there were."""
+    """Push random rows, compare all results with the oracle, and return their number."""
     (running,), (handle,) = engine.dataflow.queries.values(), engine.queries()
     rows = {
         stream.name: random_rows(stream.schema, ROWS, random)

@@ -39,7 +39,7 @@ def random_model(random: np.random.Generator, streams: int | None = None) -> Pla
 
 
 def table_3_model(random: np.random.Generator, shape: TreeShape, factor: float) -> PlanModel:
-    """Parameters from the ranges of Table 3, own states of intermediate results among them."""
+    """Draw parameters from the ranges of Table 3, including states of intermediate results."""
     return TABLE_3.draw(shape, random).with_freshness(factor=factor)
 
 
@@ -164,7 +164,7 @@ def test_jaqpot_is_fresh_wherever_it_can_be_and_says_where_it_cannot() -> None:
 
 
 def test_an_analysis_of_ten_streams_takes_less_than_50_milliseconds() -> None:
-    """Time of the processor, of the median policy run on plans that have freshness to keep."""
+    """Measure CPU time of the median policy run on plans that must keep a freshness bound."""
     random = np.random.default_rng(7)
     models = [
         table_3_model(random, TreeShape.of(random_tree(random, range(10))), 3.0) for _ in range(20)

@@ -25,7 +25,7 @@ Row = tuple[object, ...]
 
 @st.composite
 def limits(draw: st.DrawFn) -> dict[str, str]:
-    """Settings under which work is limited."""
+    """Draw settings under which work is limited."""
     return {
         "resources": draw(st.sampled_from(["0.2", "1", "2", "3.5", "8"])),
         "monitoring": draw(st.sampled_from(["1 second", "2 seconds", "700 milliseconds"])),

@@ -39,7 +39,7 @@ def program_of(case: Case, partitions: int) -> Deployment:
 
 
 def shares(case: Case, program: Deployment, tasks: int) -> Iterator[list[PartitionBatch]]:
-    """For every micro-batch the share of each partition; the last one moves time to the end."""
+    """Yield the partition batches of every micro-batch; the last one advances time to the end."""
     packers = {stream.name: Packer(program, stream.name) for stream in program.streams}
     for batch, piece in enumerate([*case.micro_batches(), None]):
         parts: list[list[Part]] = [[] for _ in range(program.partitions)]
@@ -162,7 +162,7 @@ def test_snapshots_of_partitioned_windows_change_nothing_and_bound_what_is_kept(
 
 
 def told(outputs: list[Output]) -> list[tuple[str, str, list[str]]]:
-    """Return what outputs say, rows in any order."""
+    """Return the contents of outputs with their rows in any order."""
     return [
         (output.kind, output.name, sorted(map(str, rows_of(output.table)))) for output in outputs
     ]

@@ -60,7 +60,7 @@ def expected(oracle: PipelineOracle, query: Query, until: int) -> pa.Table:
 
 @contextmanager
 def told(case: Case) -> Iterator[None]:
-    """Tell the case where it fails."""
+    """Print the case when it fails."""
     try:
         yield
     except BaseException:
@@ -94,7 +94,7 @@ def test_changes_and_answers_equal_the_oracle(case: Case, beyond: int) -> None:
 
 @given(pipeline_cases(Shape(events=12)), st.data())
 def test_answers_are_right_at_every_instant_on_the_way(case: Case, data: st.DataObject) -> None:
-    """Rows come in order of time here, so that time can be advanced between any two of them."""
+    """Rows arrive in order of time, so time can advance between any two of them."""
     query = bound(case)
     events = tuple(sorted(case.events, key=lambda event: event.time))
     case = Case(case.streams, case.tables, case.query, events, tuple(range(len(events))))

@@ -106,7 +106,7 @@ def shares(case: Case, program: Deployment, until: int) -> Iterator[list[Partiti
 
 
 def bound(case: Case) -> Query:
-    """Return the query of a case; what is refused is left out."""
+    """Return the query of a case; refused queries are rejected."""
     try:
         query = read_query(case.query, "q", case.catalog())
     except SqlError:

@@ -80,7 +80,7 @@ class Story:
 
 @st.composite
 def stories(draw: st.DrawFn, forms: tuple[str, ...] = (*INSERTS, *CHANGES)) -> Story:
-    """Streams that are silent, slow or lively, and rows that come in no order; so some are late."""
+    """Draw silent, slow and lively streams whose rows are out of order, so that some are late."""
     queries = []
     for _ in range(draw(st.integers(2, 4))):
         streams = draw(st.permutations(NAMES))
@@ -116,7 +116,7 @@ def tell(
 
 
 def assert_same(sql: str, expected: pa.Table, found: pa.Table) -> None:
-    """Inserts are the same in order; changes at each instant, in any order."""
+    """Check that inserts are equal in order, and changes of each instant in any order."""
     if re.search("EMIT|COUNT|EXCEPT|DISTINCT", sql):
         assert_same_changes(expected, found)
     else:
@@ -187,7 +187,7 @@ def test_an_engine_that_runs_by_itself_gives_each_query_the_same(story: Story) -
 def test_a_query_that_comes_or_goes_changes_nothing_for_others(
     story: Story, comes: int, goes: int
 ) -> None:
-    """The last query is added and dropped somewhere on the way."""
+    """The last query is added and dropped at random places."""
     note_story(story)
     note(f"comes {comes}, goes {goes}")
     others = range(len(story.queries) - 1)
@@ -211,7 +211,7 @@ def test_a_query_that_comes_or_goes_changes_nothing_for_others(
 def test_buckets_give_each_query_the_same_also_when_they_are_built_again(
     story: Story, buckets: int, rebuilds: set[int]
 ) -> None:
-    """Row by row: on Spark rows are late by the batches before theirs."""
+    """Feed row by row, because on Spark the batches before a row decide whether it is late."""
     note_story(story)
     note(f"{buckets} buckets, built again before {sorted(rebuilds)}")
     alone = [story.engine(number) for number in range(len(story.queries))]

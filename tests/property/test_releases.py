@@ -42,7 +42,7 @@ Released = dict[str, list[str]]
 
 @st.composite
 def programs(draw: st.DrawFn) -> Deployment:
-    """Some queries over few joins, so that they share them."""
+    """Draw queries over few joins, so that they share them."""
     sources = draw(st.lists(st.sampled_from(SOURCES), min_size=1, max_size=2))
     query = st.builds(
         lambda source, width, emit: (
@@ -62,7 +62,7 @@ def programs(draw: st.DrawFn) -> Deployment:
 
 @contextmanager
 def cut_small() -> Iterator[None]:
-    """Lets results be released in pieces that are as small as can be."""
+    """Release results in the smallest possible pieces."""
     with (
         patch.object(partition_module, "TurnPace", lambda: TurnPace(100_000, 8_000_000, 1)),
         patch.object(running_join, "_PACED_SLICE", 1),

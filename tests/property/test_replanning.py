@@ -45,7 +45,7 @@ def test_switching_at_every_chance_gives_the_oracles_results(case: Case, window:
 
 
 def run_reversing_streams(**settings: str) -> tuple[pa.Table, dict[str, object]]:
-    """Four streams whose rates and numbers of keys turn round half-way."""
+    """Run four streams whose rates and numbers of keys are reversed halfway."""
     engine = muntin.Engine(join="nested_loop", **settings)
     for number in range(4):
         engine.stream(f"S{number}", {"attr": "bigint", "ts": "timestamp"}, time="ts")

@@ -1,4 +1,7 @@
-"""On Spark rows too far ahead change nothing: any number of partitions, any tasks, any restart, as if they had never come."""
+"""On Spark, rows too far ahead change nothing for any partitions, tasks and restarts.
+
+The results are those of the same input without these rows.
+"""
 
 from __future__ import annotations
 
@@ -41,13 +44,13 @@ BATCHES = st.lists(st.fixed_dictionaries({"A": ROWS, "B": ROWS}), min_size=1, ma
 
 @dataclass
 class Naive:
-    """The rule for one stream, time by time."""
+    """The rule for one stream, applied time by time."""
 
     newest: int | None = None
     ahead: int = 0
 
     def bound(self, times: Sequence[int]) -> int:
-        """The newest time that is taken of a batch; at least one time is given."""
+        """Return the newest time accepted from a batch; at least one time is given."""
         base = min(times) if self.newest is None else self.newest
         taken = self._climb(base, times)
         if taken is None:
@@ -69,7 +72,7 @@ class Naive:
 
 
 def without_rows_ahead(batches: Sequence[Batch]) -> tuple[list[Batch], list[tuple[str, Row]]]:
-    """The batches without the rows too far ahead, and those rows."""
+    """Return the batches without the rows too far ahead, and those rows."""
     streams = {"A": Naive(), "B": Naive()}
     kept, ahead = [], []
     for batch in batches:
@@ -123,7 +126,7 @@ def shares(
 def run(
     program: Deployment, batches: Sequence[Batch], tasks: int, restarts: set[int]
 ) -> list[Output]:
-    """All outputs of all partitions; before some batches every partition is built again."""
+    """Return all outputs of all partitions, which are rebuilt before some batches."""
     running = [RecoverablePartition(program, number) for number in range(program.partitions)]
     stores: list[dict[int, tuple[RetainedBatch, PartitionBatch]]] = [
         {} for _ in range(program.partitions)
@@ -183,7 +186,7 @@ def test_rows_ahead_change_nothing_and_are_told_of_as_late(
 
 
 def test_a_share_with_a_row_ahead_is_let_go_when_its_other_rows_are() -> None:
-    """Else one garbage row would keep its batch in the checkpoint for years."""
+    """Otherwise one garbage row would keep its batch in the checkpoint for years."""
     program = Deployment(STREAMS, {}, QUERIES[:1], (), 1, LIMIT)
     partition = RecoverablePartition(program, 0)
     batches: list[Batch] = [

@@ -113,7 +113,7 @@ def made(sharing: str, pipeline: str) -> muntin.Engine:
 def test_a_query_gets_the_same_shared_or_alone(
     story: list[tuple[str, object]], strategy: str, other: str
 ) -> None:
-    """Alone also by another strategy."""
+    """The query that runs alone may use another strategy."""
     engines = made("on", strategy), made("off", other)
     names: list[str] = []
     clock = 0
@@ -215,7 +215,7 @@ def test_the_same_sub_plan_is_run_once() -> None:
 
 @given(stories())
 def test_an_engine_that_runs_by_itself_gives_the_same(story: list[tuple[str, object]]) -> None:
-    """Also where queries that emit inserts share and are scheduled beside them."""
+    """Queries that emit inserts may share the join and are scheduled beside the others."""
     engines = made("on", "auto"), made("off", "auto")
     engines[0].start()
     names: list[str] = []

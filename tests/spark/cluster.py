@@ -46,9 +46,9 @@ def free_port() -> int:
 
 @dataclass
 class Cluster:
-    """A master and some workers of one core each, for the time of a ``with``.
+    """A master and some workers of one core each, used in a ``with`` statement.
 
-    Nothing of it is left behind.
+    On exit it leaves no process and no file behind.
     """
 
     folder: Path
@@ -83,7 +83,7 @@ class Cluster:
 
     @property
     def environment(self) -> dict[str, str]:
-        """For the cluster and for drivers: this interpreter, these sources, this machine only."""
+        """Return the environment of cluster and drivers: this interpreter, these sources."""
         return {
             **os.environ,
             "PYSPARK_PYTHON": sys.executable,
@@ -99,7 +99,7 @@ class Cluster:
         }
 
     def processes(self, text: str = "") -> list[int]:
-        """All processes of the cluster and its drivers whose command contains a text."""
+        """Return all processes of the cluster and its drivers whose command contains a text."""
         wanted = f"{_MARK}={self._mark}".encode()
         found = []
         for path in Path("/proc").iterdir():
@@ -112,9 +112,9 @@ class Cluster:
         return found
 
     def residents(self) -> dict[int, tuple[str, int]]:
-        """The residents of all executors.
+        """Return the state servers of all executors.
 
-        For each process its partition's socket and the process that it ends with.
+        Each process maps to its partition's socket and the process that it ends with.
         """
         commands = {
             pid: command(pid).split()

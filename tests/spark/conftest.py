@@ -1,8 +1,8 @@
-"""One Spark session for the tests of this folder that a worker of xdist runs.
+"""One Spark session per xdist worker for the tests of this folder.
 
-They are in two groups, ``spark-1`` and ``spark-2``, of about the same length, so that two workers
-can have one each, however many there are: more sessions at once would take more memory than most
-machines have.
+The tests form two groups of about the same length, ``spark-1`` and ``spark-2``, so at most two
+workers run Spark, however many workers there are: more sessions at once would need more memory than
+most machines have.
 """
 
 from __future__ import annotations

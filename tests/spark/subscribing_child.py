@@ -1,6 +1,6 @@
-"""What the test of the cluster runs.
+"""The program that the cluster test runs.
 
-A subscriber in the driver notes what comes from the partitions on executors.
+A subscriber in the driver records the results that arrive from partitions on executors.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The benchmark of sliding aggregates runs on Spark.
 
-All three ways give the same answers, and every figure is there.
+All three implementations give the same answers, and every figure is present.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Checkpoints that are in use, damaged or without room.
+"""Checkpoints that are in use, damaged or on a full disk.
 
-Told by name, and after a repair every result is there once.
+The error names the problem, and after a repair every result appears exactly once.
 """
 
 from __future__ import annotations

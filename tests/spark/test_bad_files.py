@@ -1,6 +1,6 @@
-"""Files that are wrong stop the run and are named.
+"""A faulty input file stops the run and is named in the error.
 
-When they are put right it goes on, with every row once.
+After the file is repaired, the run resumes and reads every row exactly once.
 """
 
 from __future__ import annotations

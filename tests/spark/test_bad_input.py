@@ -1,6 +1,7 @@
-"""Input that is wrong.
+"""Faulty input on Spark.
 
-A clear error before anything runs, or rows set aside; and after a repair it goes on.
+It leads to a clear error before anything runs, or its rows are set aside; after a repair the run
+resumes.
 """
 
 from __future__ import annotations

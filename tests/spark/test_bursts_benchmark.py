@@ -1,6 +1,6 @@
 """The benchmark of bursts on Spark.
 
-Every window under both schedulers, and subscribers are called before sinks have a batch.
+It covers every window under both schedulers; subscribers are called before sinks receive a batch.
 """
 
 from __future__ import annotations

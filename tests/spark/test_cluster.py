@@ -1,6 +1,6 @@
-"""A real standalone cluster on this machine.
+"""``muntin run`` on a real standalone cluster on this machine.
 
-``muntin run`` gives the same answers, each once, also when a worker dies in mid-run.
+It gives the same answers, each exactly once, even if a worker dies during the run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FILES = 6
 
 
 def prepare(base: Path) -> Folders:
-    """A script over folders of files; each file is a micro-batch."""
+    """Write a script over folders of files; each file is a micro-batch."""
     folders = Folders(base / "in")
     for number, stream in enumerate("AB"):
         table = random_rows(number, FILES * 12, FILES * 2)
@@ -43,9 +43,9 @@ def prepare(base: Path) -> Folders:
 
 @contextmanager
 def driver(cluster: Cluster, base: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """``muntin run`` on the cluster.
+    """Start ``muntin run`` on the cluster.
 
-    What memory executors get is said as for any program of Spark.
+    The memory of executors is configured as for any Spark application.
     """
     conf = " ".join(f"--conf {name}={value}" for name, value in SETTINGS.items())
     program = [sys.executable, "-c", "from muntin.cli import main; main()"]

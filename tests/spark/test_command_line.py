@@ -1,4 +1,7 @@
-"""``muntin run`` and ``muntin demo`` as users run them, in processes of their own where it matters, on a local Spark."""
+"""``muntin run`` and ``muntin demo`` as users run them, on a local Spark.
+
+Tests use separate processes where that matters.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ def command(folder: Path, *arguments: str, **environment: str) -> subprocess.Com
 
 
 def write(folder: Path, number: int) -> None:
-    """The rows of ten seconds, in a file of each stream.
+    """Write the rows of ten seconds, one file per stream.
 
     Spark reads files in the order of their times.
     """

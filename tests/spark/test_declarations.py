@@ -1,6 +1,6 @@
 """Declarations on Spark.
 
-The facts that checks rely on are Spark's own, confinement holds, stats have one shape.
+The facts that the checks rely on are those of Spark, paths stay confined, and stats have one shape.
 """
 
 from __future__ import annotations

@@ -23,10 +23,7 @@ PAGES = [page for page in GUIDES if any("spark" in block.marks for block in bloc
 def test_programs_and_commands_print_what_the_page_says(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Plain Python blocks, which prepare files, share one namespace.
-
-    Those for Spark are programs of their own.
-    """
+    """Plain Python blocks, which prepare files, share one namespace; Spark blocks do not."""
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     printed = ""

@@ -1,4 +1,7 @@
-"""The apps of the examples run on Spark as their READMEs say, and give what their scripts give in process."""
+"""The example apps run on Spark as their READMEs describe.
+
+Their results are those of their scripts in process.
+"""
 
 from __future__ import annotations
 

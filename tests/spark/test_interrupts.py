@@ -1,6 +1,6 @@
-"""``muntin run`` interrupted as a terminal does it, and left alone.
+"""``muntin run`` interrupted from a terminal, and left idle.
 
-No data lost, no process left, no core used.
+It loses no data, leaves no process behind and uses no CPU while idle.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ LONGEST_START = 8.0
 
 @pytest.fixture(autouse=True)
 def _interrupts_are_not_ignored() -> None:
-    """Take interrupts, which background jobs of a shell ignore, and so do their children."""
+    """Restore the SIGINT handler: background jobs of a shell and their children ignore it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def start(folder: Path, *options: str) -> subprocess.Popen[bytes]:
-    """Start ``muntin run`` in a process group of its own, as a shell does."""
+    """Start ``muntin run`` in a new process group, as a shell does."""
     code = [
         sys.executable,
         "-c",

@@ -1,4 +1,4 @@
-"""An engine on Spark that stops although something is stuck, and that catches up while it runs."""
+"""An engine on Spark stops even if something is stuck, and catches up while it runs."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_stop_kills_suspended_partition_processes_although_a_query_waits_and_not
 
 
 class Blocking(Sink):
-    """A sink that does not return until it is let go."""
+    """A sink that does not return until it is released."""
 
     def __init__(self) -> None:
         self.called, self.let_go = threading.Event(), threading.Event()

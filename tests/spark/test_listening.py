@@ -1,6 +1,6 @@
-"""What a run tells while it goes on.
+"""Progress reports of a run.
 
-The log, the calls of a user's function, and that nothing is left in the session.
+Tests cover the log and the calls of a user's function, and check that the session is left clean.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def listeners(spark: SparkSession) -> int:
 
 
 def lines(log: pytest.LogCaptureFixture) -> list[str]:
-    """What was logged, with the time that batches took left out."""
+    """Return the logged lines without the durations of batches."""
     return [
         re.sub(r" in [\d.]+ s:", ":", record.getMessage())
         for record in log.records
@@ -111,7 +111,7 @@ def test_a_function_that_raises_or_stops_does_no_harm(
 
 
 class Broken(Sink):
-    """Takes the first batch only."""
+    """A sink that accepts the first batch only."""
 
     def write(self, results: Any, batch: int) -> None:
         del results

@@ -1,6 +1,7 @@
 """Overload on Spark.
 
-Limits as control rows, results that are some of the exact ones, restarts, what cannot adapt.
+Tests cover limits as control rows, subsets of the exact results, restarts, and queries that cannot
+adapt.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SCHEMA = "(k BIGINT, ts TIMESTAMP)"
 
 
 def write(folder: Path, seconds: range, seed: int = 3) -> dict[str, pa.Table]:
-    """A file for each second and stream; in the middle there are more rows."""
+    """Write a file per second and stream; the seconds in the middle have more rows."""
     drawn = np.random.default_rng(seed)
     tables: dict[str, list[pa.Table]] = {name: [] for name in "ABC"}
     for second in range(20):

@@ -1,4 +1,4 @@
-"""The comparison with other systems runs without environments of their own.
+"""The comparison with other systems runs without separate environments.
 
 On Spark every kind of workload gives DuckDB's results.
 """
@@ -44,7 +44,7 @@ def test_the_comparison_runs_with_what_is_installed(tmp_path: Path) -> None:
 
 
 def prepared(workload: Workload, folder: Path) -> tuple[dict[str, Any], dict[str, list[int]]]:
-    """The job as scripts get it, and DuckDB's results."""
+    """Return the job as scripts receive it, and DuckDB's results."""
     write_data(folder, workload.streams)
     job: dict[str, Any] = json.loads(json.dumps(workload.job(folder)))
     connection = duckdb_peer.begin(job)

@@ -1,6 +1,6 @@
 """DISTINCT, GROUP BY, aggregates, set operators and sub-selects on Spark.
 
-The results of the engine in process, also after restarts.
+The results are those of the in-process engine, also after restarts.
 """
 
 from __future__ import annotations

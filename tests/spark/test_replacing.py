@@ -1,6 +1,6 @@
-"""Runs and queries that meet the output of others.
+"""Runs and queries whose output folder already holds other results.
 
-Refused with a remedy, and replaced when asked to.
+They are refused with a remedy, and replace the results on request.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def engine_over(
 
 
 def answer(folder: Path) -> list[int]:
-    """What is left of all changes in a folder."""
+    """Return the rows that remain after all changes in a folder."""
     found: list[int] = []
     for file in sorted(folder.glob("batch-*.parquet")):
         for row in pq.read_table(file).to_pylist():

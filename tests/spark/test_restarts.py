@@ -1,4 +1,4 @@
-"""A checkpoint goes on with its program, with queries added, dropped or changed, or says why it cannot."""
+"""A checkpoint resumes with queries added, dropped or changed, or refuses with a reason."""
 
 from __future__ import annotations
 

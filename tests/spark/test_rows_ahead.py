@@ -1,6 +1,6 @@
 """A row far in the future on Spark.
 
-Set aside, also over a restart; and results that begin at the first instant.
+It is set aside, also across a restart, and results begin at the first instant.
 """
 
 from __future__ import annotations

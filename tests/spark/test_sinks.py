@@ -1,6 +1,6 @@
-"""Sinks in a session.
+"""Sinks in a Spark session.
 
-Formats of Spark, views, names of any kind, queries that go and come again.
+Tests cover Spark's formats, views, unusual names, and queries that are dropped and added again.
 """
 
 from __future__ import annotations

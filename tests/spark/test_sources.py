@@ -1,7 +1,7 @@
-"""Sources that are no files.
+"""Sources other than files.
 
-Generated rows are there once, also over restarts; lines of a socket in their order, never twice or
-lost.
+Generated rows appear exactly once, also across restarts; lines of a socket keep their order and are
+neither repeated nor lost.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ START = 5_000 * SECOND
 
 
 def generated(rows: int, batches: int) -> pa.Table:
-    """What ``rate-micro-batch`` generates.
+    """Return the rows that ``rate-micro-batch`` generates.
 
-    All rows of a batch at one instant, a second between batches.
+    All rows of a batch have one time; batches are one second apart.
     """
     values = range(rows * batches)
     times = pa.array([START + value // rows * SECOND for value in values], pa.int64()).cast(
@@ -88,7 +88,7 @@ def generated(rows: int, batches: int) -> pa.Table:
 
 
 def generating(spark: SparkSession, folder: Path) -> SparkEngine:
-    """One stream declared in SQL, one as a DataFrame; another is a stored table."""
+    """Return an engine with one stream in SQL, one as a DataFrame, and a stored table."""
     engine = SparkEngine(spark, checkpoint=folder / "checkpoint", partitions=2)
     options = {
         "rowsPerBatch": "6",
@@ -164,7 +164,7 @@ def test_rows_at_a_rate_go_on_after_a_restart_without_gap_or_overlap(
 
 
 class Server:
-    """Says lines to whoever connects; what was said before is said to nobody else."""
+    """A server that sends each line once, to the client that is connected."""
 
     def __init__(self) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -173,7 +173,7 @@ class Server:
         self._open: list[socket.socket] = []
 
     def say(self, *lines: str) -> None:
-        """Say lines, to the one who connects if nobody has yet."""
+        """Send lines; if no client is connected yet, send them to the next one."""
         if not self._open:
             self._open.append(self._listening.accept()[0])
         self._open[-1].sendall("".join(f"{line}\n" for line in lines).encode())

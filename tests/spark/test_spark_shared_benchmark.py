@@ -1,6 +1,6 @@
 """The benchmark of shared windows runs on Spark.
 
-Both systems count the same results, and every figure is there.
+Both systems count the same results, and every figure is present.
 """
 
 from __future__ import annotations

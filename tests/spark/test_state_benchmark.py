@@ -1,6 +1,6 @@
 """The benchmark of state runs on Spark.
 
-Batches of both engines are timed, other workers cause no rebuild, dead residents do.
+Batches of both engines are timed; other workers cause no rebuild, dead state servers do.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Subscribers on Spark.
 
-Results come before their batch is complete, and again under the same marks when it is tried again.
+Results arrive before their batch is complete, and again under the same marks when it is retried.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FAR = "SELECT A.k FROM A, B WHERE A.v > B.v + 1000000 WINDOW 1 MINUTE"
 
 
 class Taker:
-    """A subscriber that notes what comes, and of that what is new."""
+    """A subscriber that records all results, and the new ones separately."""
 
     def __init__(self) -> None:
         self.pieces: list[Piece] = []
@@ -51,7 +51,7 @@ class Taker:
         return pa.Table.from_batches(self.new)
 
     def by_place(self) -> dict[tuple[int, int, int], list[str]]:
-        """What came for every place of a result."""
+        """Return the results received for every place."""
         found: dict[tuple[int, int, int], list[str]] = {}
         for mark, batch in self.pieces:
             for number, row in enumerate(batch.to_pylist()):
@@ -61,7 +61,7 @@ class Taker:
         return found
 
     def check_without_gaps(self) -> None:
-        """Fail unless the places of each batch and partition are all there, from 0 on."""
+        """Fail unless the places of each batch and partition are complete, from 0 on."""
         places = sorted(self.by_place())
         counts = Counter((batch, partition) for batch, partition, _ in places)
         assert places == [
@@ -96,7 +96,7 @@ def wait_for(true: Callable[[], object]) -> None:
 
 
 class Waiting(Sink):
-    """Takes a batch when a subscriber was called with its results."""
+    """A sink that accepts a batch after a subscriber was called with its results."""
 
     def __init__(self, called: threading.Event) -> None:
         self._called = called
@@ -138,7 +138,7 @@ def test_subscribers_get_what_sinks_get(engine: SparkEngine, folders: Folders) -
 
 
 def many(seed: int, begin: int, end: int) -> pa.Table:
-    """Rows of some seconds, many of which meet."""
+    """Return rows of some seconds, many of which join."""
     generator = np.random.default_rng(seed)
     times = np.sort(generator.integers(begin * SECOND, end * SECOND, 12_000))
     columns = [generator.integers(0, 3_000, len(times)), np.arange(len(times)), times]
@@ -152,7 +152,7 @@ def many(seed: int, begin: int, end: int) -> pa.Table:
 def test_a_batch_that_is_tried_again_comes_again_under_the_same_marks(
     engine: SparkEngine, folders: Folders, victims: Callable[[int], list[int]]
 ) -> None:
-    """The first results of the second batch end the processes that work on it."""
+    """The first results of the second batch end the processes that compute it."""
     for step in range(3):
         for seed, stream in enumerate("AB"):
             folders.write(stream, many(2 * step + seed, step * 4, step * 4 + 4))
@@ -280,7 +280,7 @@ def test_a_subscriber_may_stop_the_engine(engine: SparkEngine, folders: Folders)
 
 
 class Broken(Sink):
-    """Takes nothing before it is repaired."""
+    """A sink that accepts nothing before it is repaired."""
 
     whole = False
 

@@ -1,4 +1,4 @@
-"""Every module imports, and every example in a docstring gives what it says."""
+"""Every module imports, and every example in a docstring gives its documented output."""
 
 from __future__ import annotations
 

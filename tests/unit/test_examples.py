@@ -1,4 +1,4 @@
-"""Every example runs, quickly, and prints what its README says."""
+"""Every example runs quickly and prints the output in its README."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an installed Muntin offers."""
+"""The contents of an installed Muntin."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_public_names_exist_and_are_documented() -> None:
 
 
 def test_a_wheel_has_all_modules_the_command_and_the_types(tmp_path: Path) -> None:
-    """Built from a copy of what a fresh checkout has, without asking the network."""
+    """It is built from a copy of a fresh checkout, without network access."""
     source = tmp_path / "source"
     for path in [
         ROOT / "pyproject.toml",

@@ -1,4 +1,4 @@
-"""The scripts behind ``make setup``, run where nothing of the real machine can be found but a few plain tools."""
+"""The scripts behind ``make setup``, run on a simulated machine with a few plain tools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOOLS = ("bash", "cat", "chmod", "dirname", "env", "mkdir", "sed")
 
 @dataclass(frozen=True)
 class Machine:
-    """A folder of programs that is all of PATH, and a folder of Javas."""
+    """A folder of programs that is the complete PATH, and a folder of Java installations."""
 
     folder: Path
 
@@ -37,7 +37,10 @@ class Machine:
         self.add(self.programs / name, script)
 
     def add_java(self, program: Path, version: str) -> str:
-        """Put a Java of this version at the path; its home, which need not be where the program is (it may be a link)."""
+        """Install a Java of this version at the path and return its home.
+
+        The program may be a link from elsewhere.
+        """
         home = f"/homes/java-{version}"
         self.add(program, java_script(version, home))
         return home
@@ -77,7 +80,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def add_apt(machine: Machine, *, has: str) -> Path:
-    """An apt-get that knows one package, which brings Java 17; the file it notes its calls in."""
+    """Add an apt-get with one package, Java 17; return the file that records its calls."""
     calls = machine.folder / "calls"
     new_java = machine.javas / "new" / "bin" / "java"
     machine.add_program("id", "echo 0")

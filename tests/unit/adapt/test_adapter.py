@@ -25,7 +25,7 @@ def linear(**changes: object) -> Plant:
 
 
 def needed(plant: Plant) -> float:
-    """What all that arrives needs, found without limits."""
+    """Return the probes that all arriving rows need, found without limits."""
     probe = replace(
         plant,
         resources=None,
@@ -123,7 +123,7 @@ def test_small_changes_are_neither_analyzed_nor_acted_upon() -> None:
 def test_a_division_by_half_way_joins_is_what_the_policy_says_and_not_the_best_so_far(
     policy: str,
 ) -> None:
-    """While selectivities grow, what suits the ones of a moment may make more of the later ones than the policy's own division."""
+    """While selectivities grow, the division that suited earlier ones may beat the policy's own."""
     plant = linear(resources=0.3 * needed(linear()), state_rows=100)
     adapter = plant.adapter(policy)
     for factor in (0.1, 3.0, 0.3, 1.0):
@@ -139,7 +139,7 @@ def test_a_division_by_half_way_joins_is_what_the_policy_says_and_not_the_best_s
 
 
 def test_resources_that_are_given_out_twice_do_not_keep_freshness() -> None:
-    """Where less is used than foreseen more is given out, but whether freshness can be kept depends on what there is."""
+    """Unused resources are given out again, but freshness depends on what is really available."""
     plant = linear(state_rows=100)
     adapter = plant.adapter(freshness=1.5)
     settle(plant, adapter, 30)
@@ -291,7 +291,7 @@ def test_seconds_of_windows() -> None:
 
 
 def test_paths_that_use_too_little_get_more_until_they_use_it() -> None:
-    """The model is told ten times the matches that there are."""
+    """The model assumes ten times the real number of matches."""
     plant = linear(resources=0.3 * needed(linear()), state_rows=100)
     adapter = plant.adapter()
     settle(plant, adapter, 40)

@@ -1,4 +1,4 @@
-"""Where states are as full as they are fed, the best division is not the most productive path's."""
+"""If input determines how full states are, the best division is not the most productive path."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_with_saturation_resources_everything_is_made() -> None:
 
 
 def test_a_fixed_state_that_freshness_empties_is_fed_too() -> None:
-    """D would be the most productive path, but 500 intermediate results that live for 10 s want 50 a second."""
+    """D is the most productive path, but 500 results that live for 10 s need 50 per second."""
     plan = PlanModel(
         LINEAR,
         (100,) * 4,

@@ -1,4 +1,4 @@
-"""Commands in this process: exit codes, results on stdout, progress and errors on stderr, JSON for machines."""
+"""Commands in this process: exit codes, stdout for results, stderr for the rest, JSON."""
 
 from __future__ import annotations
 

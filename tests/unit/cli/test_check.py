@@ -1,4 +1,4 @@
-"""``muntin check``: every mistake of a script at once, each with its place, without Spark."""
+"""``muntin check`` reports every mistake of a script at once, with its place, without Spark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Q = "CREATE QUERY q AS SELECT k FROM A WINDOW 1 SECOND"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with input, in which the test runs."""
+    """Return a folder with input, in which the test runs."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in").mkdir()
     (tmp_path / "file").write_text("x", encoding="utf-8")
@@ -37,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def found(text: str, scope: Scope | None = None) -> list[str]:
-    """The errors of a script as lines."""
+    """Return the errors of a script as lines."""
     return [str(error) for error in ScriptCheck(scope or Scope()).read(text)]
 
 
@@ -378,7 +378,7 @@ _PIECES = st.sampled_from(
 
 
 def _raised(script: str) -> str | None:
-    """What the engine says about a script."""
+    """Return the error that the engine raises for a script."""
     try:
         muntin.Engine().execute(script)
     except SqlError as error:
@@ -400,7 +400,7 @@ def test_a_check_agrees_with_the_engine_on_whether_and_where_the_first_error_is(
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command where no Java is to be found."""
+    """Run a command on a machine without Java."""
     code = [sys.executable, "-c", "from muntin.cli import main; main()", *arguments]
     environment = {
         **os.environ,

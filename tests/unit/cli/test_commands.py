@@ -1,4 +1,4 @@
-"""The command line: exit codes, what goes where, JSON."""
+"""The command line: exit codes, output streams, JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run looks like: rates, lag, lines and JSON from made-up progress."""
+"""The progress display of a run: rates, lag, lines and JSON from made-up progress."""
 
 from __future__ import annotations
 

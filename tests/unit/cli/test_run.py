@@ -1,4 +1,4 @@
-"""``muntin run`` without Spark: what is refused before it starts, exit codes, how an engine is watched."""
+"""``muntin run`` without Spark: refusals before the start, exit codes, monitoring of an engine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCRIPT = (
 
 
 class Engine:
-    """Stands in for an engine on Spark; ``process_available`` and ``await_termination`` do what they are given."""
+    """A stand-in for SparkEngine whose waiting methods run given functions."""
 
     def __init__(self, wait: Callable[[], object]) -> None:
         self.sinks = SimpleNamespace(default=None, as_json=False, most=20)

@@ -1,4 +1,4 @@
-"""Statistics that are declared and make no sense: queries are planned, run, and the data overrule them."""
+"""Declared statistics that make no sense: queries are planned and run; the data overrule them."""
 
 from __future__ import annotations
 

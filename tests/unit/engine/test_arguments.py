@@ -1,4 +1,4 @@
-"""Whatever is passed to a public method, the answer is a MuntinError or success, never a raw exception."""
+"""Any argument of a public method leads to success or a MuntinError, never to another exception."""
 
 from __future__ import annotations
 

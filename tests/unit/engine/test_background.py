@@ -1,4 +1,4 @@
-"""An engine that runs by itself: rows while it works, subscribers of all kinds, queries that come and go."""
+"""An engine in a background thread: input while it works, subscribers, changes of queries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WINDOWS = (1, 5, 15, 30, 60)
 
 
 def rows(count: int, seed: int, keys: int = 50, first: int = 0) -> pa.Table:
-    """Rows of a stream, a thousand in a second."""
+    """Return rows of a stream, a thousand per second."""
     drawn = np.random.default_rng(seed)
     times = pa.array(first + np.arange(count, dtype=np.int64) * 1_000).cast(pa.timestamp("us"))
     return pa.table({"k": drawn.integers(0, keys, count), "v": np.arange(count), "ts": times})
@@ -45,7 +45,7 @@ def engine() -> Iterator[muntin.Engine]:
 
 
 class Collector:
-    """Keeps what it is called with."""
+    """A subscriber that keeps its calls."""
 
     def __init__(self) -> None:
         self.batches: list[pa.RecordBatch] = []
@@ -91,7 +91,7 @@ def test_without_subscribers_results_are_there_for_poll(engine: muntin.Engine) -
 
 
 def test_a_small_window_is_served_before_a_large_one(engine: muntin.Engine) -> None:
-    """A burst with much work for the largest window: most results of the smallest are out before the first half of it."""
+    """In a burst, most results of the smallest window come before half of the large one's work."""
     order: list[int] = []
     for window in (1, 600):
         engine.query(sql(window), name=f"q{window}").subscribe(
@@ -111,7 +111,7 @@ def test_a_small_window_is_served_before_a_large_one(engine: muntin.Engine) -> N
 
 
 def test_rows_are_taken_within_a_few_turns_while_it_works(engine: muntin.Engine) -> None:
-    """A push waits for one turn of work, not for the work: with a second of it at hand, the longest of many is far shorter."""
+    """A push waits for one turn of work, not for all of the work, which takes a second."""
     for window in (1, 600):
         engine.query(sql(window), name=f"q{window}").subscribe(Collector())
     engine.start()

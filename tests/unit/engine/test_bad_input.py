@@ -1,4 +1,4 @@
-"""Input at the edge of what has a meaning: a clear error or a defined result, and nothing else is disturbed."""
+"""Input at the limits: a clear error or a defined result, without effect on anything else."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class World:
         self.step()
 
     def step(self) -> None:
-        """A row on both sides, after all that came before."""
+        """Push a row on both sides, after all earlier rows."""
         self._time += SECOND
         for name in "AB":
             self.engine.push(name, [(self._time, 0.5, f"{name}{self._time}", self._time)])
@@ -41,7 +41,7 @@ class World:
         self._expected.append((f"A{self._time}", f"B{self._time}"))
 
     def push(self, stream: str, *rows: tuple[Any, Any, Any]) -> None:
-        """Rows of (k, x, s), each an instant later than all before."""
+        """Push rows of (k, x, s), each an instant later than all earlier rows."""
         for row in rows:
             self._time += SECOND
             self.engine.push(stream, [(*row, self._time)])

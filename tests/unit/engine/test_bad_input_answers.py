@@ -1,4 +1,4 @@
-"""Bad input: a clear answer, nothing taken of it, and an engine that goes on as if it had not happened."""
+"""Bad input gets a clear error, none of it is accepted, and the engine is unaffected."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def engine() -> muntin.Engine:
 
 
 def assert_goes_on(engine: muntin.Engine) -> None:
-    """What was pushed before is still there, nothing else is, and new rows join."""
+    """Check that only the rows pushed before are there and that new rows join."""
     engine.push("B", [(1, 2.5, "y", 2 * SECOND), (9, 0.0, "z", 3 * SECOND)])
     engine.advance(5 * SECOND)
     pairs = next(query for query in engine.queries() if query.name == "pairs")

@@ -1,4 +1,4 @@
-"""Every kind of value into every type of column: DuckDB's CAST gives the same, or there is a clear error."""
+"""Every kind of value converts to every column type as DuckDB's CAST does, or fails clearly."""
 
 # ruff: noqa: DTZ001 - times without a zone are what is tested
 
@@ -78,11 +78,11 @@ BEYOND_DUCKDB = {
     ("INTERVAL", "np.timedelta64(5,'s')"), ("STRUCT(a INTEGER, b TIMESTAMP_MS)", "{}"),
     ("MAP(VARCHAR, INTEGER)", "[]"),
 }  # fmt: skip
-"""Values that are taken although DuckDB's Python client does not know them; none of them is lost."""
+"""Values that are accepted although DuckDB's Python client does not support them; none is lost."""
 
 
 class Truth:
-    """DuckDB's CAST; integers are microseconds since 1970 where the type is a timestamp."""
+    """DuckDB's CAST; integers are microseconds since 1970 if the type is a timestamp."""
 
     def __init__(self) -> None:
         self._connection = duckdb.connect()
@@ -114,7 +114,7 @@ class Truth:
 
 
 def scalars(column: pa.ChunkedArray) -> list[object]:
-    """The values of a column in a form that ``==`` compares exactly, whatever their range."""
+    """Return the values of a column in a form that ``==`` compares exactly for any range."""
     if pa.types.is_timestamp(column.type):
         return [
             None if value is None else (column.type.unit, value)
@@ -129,7 +129,7 @@ def scalars(column: pa.ChunkedArray) -> list[object]:
 
 
 def taken(value: Any, kind: pa.DataType) -> Any:
-    """What a column holds after a push, or InputError; anything else goes up."""
+    """Return the contents of a column after a push, or InputError; raise any other error."""
     try:
         return scalars(read_rows([(value,)], pa.schema([("x", kind)]), "stream S").column(0))[0]
     except InputError:
@@ -300,7 +300,7 @@ def test_an_arrow_column_is_what_duckdb_casts_it_to_or_an_error(sql_type: str) -
 
 
 class Capsule:
-    """A table of another library, polars for one: all it offers is Arrow's C stream interface."""
+    """A table of another library such as polars, which offers only Arrow's C stream interface."""
 
     def __init__(self, rows: pa.Table) -> None:
         self._rows = rows

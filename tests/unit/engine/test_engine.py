@@ -26,7 +26,7 @@ def streams(*names: str, slack: str | int = 0, **settings: Any) -> muntin.Engine
 
 
 def rows(text: str) -> list[tuple[int | None, str, int]]:
-    """Rows of a text table: seconds, key, value."""
+    """Return the rows of a text table: seconds, key, value."""
     found = []
     for line in text.strip().splitlines():
         time, key, value = line.split()
@@ -35,7 +35,7 @@ def rows(text: str) -> list[tuple[int | None, str, int]]:
 
 
 def lines(results: pa.Table) -> list[str]:
-    """Results as text: sign, seconds, values."""
+    """Return results as text: sign, seconds, values."""
     instants = results.column("_ts").cast(pa.int64()).to_pylist()
     values = results.drop_columns(["_op", "_ts"]).to_pylist()
     signs = results.column("_op").to_pylist()
@@ -326,7 +326,7 @@ def test_subscribers_are_called_with_what_is_released_from_then_on() -> None:
 
 
 def test_a_subscriber_that_pushes_sees_its_rows_behind_all_that_came_before() -> None:
-    """Also when one push makes many batches: nothing overtakes."""
+    """Nothing overtakes, even if one push makes many batches."""
     engine = streams("A")
     q = engine.query("SELECT k FROM A WINDOW 1 HOUR EMIT CHANGES")
     got: list[int] = []
@@ -390,7 +390,7 @@ def test_a_query_dropped_by_its_subscriber_is_gone_and_the_others_are_not() -> N
 def test_a_query_added_while_running_goes_on_as_if_it_had_always_been_there(
     window: str, emit: str
 ) -> None:
-    """From its registration on: results that rows of before complete among themselves are not its own."""
+    """It gets no results whose rows all arrived before its registration."""
     engine = streams("A", "B")
     sql = f"SELECT A.v AS a, B.v AS b FROM A {window}, B {window} WHERE A.k = B.k {emit}"
     always = engine.query(sql, name="always")

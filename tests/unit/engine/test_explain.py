@@ -166,7 +166,7 @@ def three_streams(rates: dict[str, int], **settings: str) -> muntin.Engine:
 
 
 def run(e: muntin.Engine, rates: dict[str, int], start: int, seconds: int) -> None:
-    """Rows at even distances with random keys."""
+    """Push evenly spaced rows with random keys."""
     for name, rate in rates.items():
         keys = np.random.default_rng(rate + start).integers(0, 200, seconds * rate)
         times = start * 1_000_000 + np.arange(1, len(keys) + 1) * 1_000_000 // rate

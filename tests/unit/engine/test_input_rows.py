@@ -1,4 +1,4 @@
-"""All the forms in which rows may come give the same rows."""
+"""All forms of input give the same rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: locks are free, pushes are whole, no result is lost."""
+"""Ctrl-C at any moment leaves no lock held, no push half done and no result lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHILD = Path(__file__).with_name("interrupted_child.py")
 
 @pytest.fixture(autouse=True)
 def _handler_is_restored() -> Iterator[None]:
-    """Take interrupts, which background jobs of a shell ignore, and so do their children."""
+    """Restore the SIGINT handler: background jobs of a shell and their children ignore it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -78,7 +78,7 @@ class Injector:
 
 
 def interrupt(line: int, call: Callable[[], object]) -> int:
-    """Interrupt a call before one of its lines; return how many lines too few it has."""
+    """Interrupt a call before one of its lines; return how many lines it is short of that."""
     injector = Injector(line)
     before = sys.gettrace()
     try:

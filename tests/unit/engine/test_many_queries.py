@@ -1,4 +1,4 @@
-"""A thousand queries over one join, and what cannot be done with them."""
+"""A thousand queries over one join, and invalid operations on them."""
 
 from __future__ import annotations
 

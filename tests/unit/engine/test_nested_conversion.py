@@ -1,4 +1,4 @@
-"""Arrow columns of lists, structs, maps and texts become what the same Python values become."""
+"""Arrow columns of lists, structs, maps and texts convert like the same Python values."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ KINDS = (
 
 
 def outcome(convert: Convert, given: Any, kind: pa.DataType) -> list[Any] | None:
-    """Return what a conversion gives, or None if it fails."""
+    """Return the result of a conversion, or None if it fails."""
     try:
         found = convert(given, kind)
     except UNFIT:

@@ -1,4 +1,4 @@
-"""Queries above joins in the engine: what is not about their answers, and answers at the edges."""
+"""Views in the engine: state, statistics and changes, and answers in edge cases."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def row(
 
 
 def test_a_sum_that_does_not_fit_is_null_until_it_fits_again() -> None:
-    """Muntin's rule for values that cannot be computed: NULL. What left the window is not lost in the sum."""
+    """Values that cannot be computed are NULL; rows that left the window do not corrupt the sum."""
     e = muntin.Engine()
     e.stream("A", {"d": "decimal(38, 0)", "ts": "timestamp"})
     q = e.query("SELECT SUM(d) AS total, AVG(d) AS mean FROM A WINDOW 10 SECONDS")
@@ -90,7 +90,7 @@ def test_numbers_that_are_not_finite_leave_no_trace() -> None:
 
 
 def test_the_spread_of_numbers_far_from_zero() -> None:
-    """With plain sums of squares nothing would be left of a variance of 2/3 beside squares of 1e18."""
+    """Plain sums of squares near 1e18 would lose a variance of 2/3 completely."""
     e = engine()
     q = e.query("SELECT VAR_POP(v) AS p, STDDEV_SAMP(v) AS s FROM A WINDOW 10 SECONDS")
     e.push("A", [row(0, v=1e9), row(0, v=1e9 + 1), row(0, v=1e9 + 2)])
@@ -182,7 +182,7 @@ AGGREGATES = [
 
 @pytest.mark.parametrize("call", AGGREGATES)
 def test_aggregates_over_nothing_and_over_null_are_null(call: str) -> None:
-    """Before any row, over rows that are NULL, and when all have left; a group without rows is not there."""
+    """This holds before any row, over NULLs and after all rows left; an empty group disappears."""
     e = engine()
     whole = e.query(
         f"SELECT {call} AS x, COUNT(v) AS n, COUNT(DISTINCT s) AS d FROM A WINDOW 10 SECONDS"
@@ -220,7 +220,7 @@ def test_aggregates_over_nothing_and_over_null_are_null(call: str) -> None:
 
 
 def test_a_sum_does_not_drift_while_a_million_rows_pass() -> None:
-    """1e300 passes through the window too; what is left is the sum of the last thousand rows, to the last bit."""
+    """1e300 passes through the window too; the sum of the last thousand rows stays exact."""
     e = muntin.Engine()
     e.stream("N", {"v": "double", "ts": "timestamp"})
     q = e.query(
@@ -240,7 +240,7 @@ def test_a_sum_does_not_drift_while_a_million_rows_pass() -> None:
 
 
 def test_first_and_last_follow_the_rows_of_a_join() -> None:
-    """The row of a join is as old as its newest member; rows of one time are in the order in which their members came."""
+    """A joined row is as old as its newest member; equal times keep the members' arrival order."""
     e = engine()
     q = e.query(
         "SELECT FIRST(A.v) AS f, LAST(A.v) AS l FROM A, B WHERE A.k = B.k WINDOW 10 SECONDS"

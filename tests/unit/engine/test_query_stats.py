@@ -50,7 +50,7 @@ NESTED = ("buffers", "work", "response_seconds")
 
 @pytest.fixture(scope="module", params=[False, True], ids=["before rows", "after rows"])
 def told(request: pytest.FixtureRequest) -> dict[str, dict[str, Any]]:
-    """The stats of a query of each kind, all in one engine."""
+    """Return the stats of a query of each kind, all in one engine."""
     engine = muntin.Engine()
     for name in "ABC":
         engine.stream(name, {"k": "int", "v": "int", "ts": "timestamp"})

@@ -1,4 +1,4 @@
-"""One row far in the future moves neither time nor the memory of the engine."""
+"""One row far in the future changes neither event time nor the memory of the engine."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_year_has_365_days() -> None:
 def test_what_is_set_aside_does_not_depend_on_the_cut_into_pushes(
     seconds: list[int], cuts: set[int]
 ) -> None:
-    """The rest gives what an engine gives that never saw the rows ahead."""
+    """The other rows give the results of an engine that never received the rows ahead."""
     times = [second * SECOND for second in seconds]
     inside = AdvanceLimit().take(np.array(times), 3600 * SECOND, -(2**62))
     taken = [True] * len(times) if inside is None else inside.tolist()

@@ -1,4 +1,4 @@
-"""The engine while it runs: time, threads, subscribers, queries that come and go."""
+"""The engine while it runs: time, threads, subscribers, queries added and dropped."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_an_unnamed_query_finds_a_free_name() -> None:
 
 
 def test_results_beyond_a_buffer_come_whole_and_in_order() -> None:
-    """One row that meets half a million partners: more than the workspace holds at first."""
+    """One row joins half a million partners, more than the workspace holds at first."""
     engine = two_streams()
     q = engine.query(PAIRS)
     many = 500_000

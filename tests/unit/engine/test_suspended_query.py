@@ -1,4 +1,4 @@
-"""One query's failure stays its own: bad rows are NULL, and what cannot be evaluated is suspended alone."""
+"""A failing query affects no other query: bad rows are NULL, and only it is suspended."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def engine() -> muntin.Engine:
 
 @pytest.fixture
 def break_marked(monkeypatch: pytest.MonkeyPatch) -> Break:
-    """Let DuckDB refuse every expression with MARK from now on, whatever the rows."""
+    """Make DuckDB refuse every expression that contains MARK from now on, for any rows."""
     run = ducks._run
 
     def start(error: BaseException) -> None:
@@ -138,7 +138,7 @@ def test_join_keys_of_mixed_types(engine: muntin.Engine) -> None:
 def test_a_fatal_error_of_duckdb_costs_no_results(
     engine: muntin.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with an internal error, after which DuckDB accepts no query on the connection."""
+    """After an internal error DuckDB accepts no further query on the connection."""
     dead: list[duckdb.DuckDBPyConnection] = []
     run, calls = ducks._run, iter(range(1_000))
 

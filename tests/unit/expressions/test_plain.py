@@ -57,7 +57,7 @@ def test_all_else_is_left_to_duckdb(text: str, kind: pa.DataType) -> None:
 
 
 def test_several_conditions_are_all_to_be_true() -> None:
-    """Whether DuckDB is asked or not."""
+    """This holds whether or not DuckDB evaluates them."""
     x = ColumnRef(0, "x")
     few, odd = (
         Expression('"0.x" < 4', (x,), pa.bool_()),

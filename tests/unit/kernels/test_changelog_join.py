@@ -1,4 +1,4 @@
-"""The loop that takes rows back, against results and ends computed from lists."""
+"""The changelog join, against results and removals computed from lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When kernels are compiled anew, and what a first start says."""
+"""When kernels are compiled again, and what a first start prints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOURCES = sorted(Path(jit.__file__).parent.glob("*.py"))
 
 @pytest.fixture
 def fresh() -> Iterator[None]:
-    """As if nothing had been prepared yet in this process."""
+    """Reset the process to a state in which nothing has been prepared yet."""
     prepared = jit._prepared
     jit._stamp.cache_clear()
     jit._prepared = False

@@ -1,4 +1,7 @@
-"""The join loops against nested loops over lists, with buffers and rings so small that every way out of a kernel is taken."""
+"""The join loops against nested loops over lists.
+
+Buffers and rings are so small that kernels return for every possible reason.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +39,9 @@ FIRSTS = st.sampled_from([0, 0, 2**31 - 3, 2**32 - 3])
 def arrivals(
     rig: Rig, policy: int, *, order: list[int] | None = None, cuts: Sequence[int] = ()
 ) -> list[Result]:
-    """Return the results of join_arrivals; with an order as NAIVE.
+    """Return the results of join_arrivals; with an order, evaluate as NAIVE.
 
-    Fitted to what they hold at each cut, as between batches.
+    At each cut the state is fitted to its contents, as between batches.
     """
     program, expiry = rig.program(order), np.array([layout.EVER, 2], np.int64)
     results: list[Result] = []
@@ -115,7 +118,7 @@ def test_intervals_find_the_same_however_they_are_cut(
             rig.state.reserve(s, int(np.sum(rig.sources[start:stop] == s)), layout.EVER)
         order = np.empty(stop - start, np.int64)
         results += rig.drive(
-            lambda _event, resume, _enough, start=start, stop=stop, order=order: (  # type: ignore[misc]
+            lambda _, resume, __, start=start, stop=stop, order=order: (  # type: ignore[misc]
                 join_interval(
                     rig.state.arena,
                     program,
@@ -188,7 +191,7 @@ def test_nothing_is_counted_twice_when_a_step_is_repeated() -> None:
 def test_buckets_are_cleaned_right_after_rows_in_their_middle_were_left_behind(
     drawn: list[tuple[int, int, int]], policy: int, cuts: list[int]
 ) -> None:  # fmt: skip
-    """A partitioned window lets rows go in any order, and its ring is moved again and again."""
+    """A partitioned window expires rows in any order, and its ring is resized repeatedly."""
     rows: list[Row] = []
     for time, (source, code, group) in enumerate(drawn):
         rows.append(Row(source, time, code, group, sum(row.source == source for row in rows)))

@@ -1,4 +1,4 @@
-"""Moving rows to another ring and looking over a store, against a list of the rows that were put in."""
+"""Resizing rings and scanning stores, against a list of the inserted rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fill(rig: Rig, policy: int) -> list[list[int]]:
 
 
 def chains(rig: Rig, s: int) -> dict[int, list[int]]:
-    """For each bucket of the first index the positions met along its chain."""
+    """Return, for each bucket of the first index, the positions along its chain."""
     state, found = rig.state, {}
     x, store = int(state.first_index[s]), state.stores[s]
     for bucket in range(int(state.indexes[x, layout.BUCKETS])):

@@ -1,4 +1,4 @@
-"""The merge where several sources read one stream and others are stored, against a sort in plain Python."""
+"""The merge of several sources over one stream and stored ones, against a sort in plain Python."""
 
 from __future__ import annotations
 

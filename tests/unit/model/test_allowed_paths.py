@@ -17,7 +17,7 @@ from muntin.model.allowed_paths import AllowedPaths
 
 @pytest.fixture(autouse=True)
 def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """``allowed`` with input, links and output; ``secret`` beside it; the test runs in ``allowed``."""
+    """Return a folder with ``allowed``, in which the test runs, and ``secret`` beside it."""
     tmp_path = Path(os.path.realpath(tmp_path))
     inside = tmp_path / "allowed"
     (inside / "in").mkdir(parents=True)

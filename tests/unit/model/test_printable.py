@@ -72,7 +72,7 @@ def test_whatever_the_text_one_safe_line_comes_out(text: str) -> None:
 
 @pytest.fixture
 def logged() -> Iterator[io.StringIO]:
-    """What a handler of the user's writes of Muntin's records."""
+    """Yield the stream to which a user's log handler writes Muntin's records."""
     text = io.StringIO()
     handler = logging.StreamHandler(text)
     handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))

@@ -1,4 +1,4 @@
-"""Codes must compare as DuckDB compares the values they stand for, and rows without a code are not wanted."""
+"""Codes compare as DuckDB compares their values; rows without a code are skipped."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_no_rows_and_no_codes(duck: Duck) -> None:
     ("kind", "values"), COLUMNS, ids=lambda part: str(part) if isinstance(part, pa.DataType) else ""
 )
 def test_partitions_are_the_groups_of_sql(duck: Duck, kind: pa.DataType, values: list[Any]) -> None:
-    """NULL is a partition of its own, both zeros are one, and so is NaN."""
+    """NULL forms one partition, both zeros form one, and NaN forms one."""
     rows = pa.table(
         {
             "x": pa.array(values * 2, kind),

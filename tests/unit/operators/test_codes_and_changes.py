@@ -19,7 +19,7 @@ from muntin.operators.result import sign_column, time_column
 
 @given(st.lists(st.floats(allow_nan=True), min_size=2, max_size=20))
 def test_real_codes_order_as_duckdb_does(values: list[float]) -> None:
-    """No negative zero, one NaN, above infinity."""
+    """There is no negative zero and one NaN, which is above infinity."""
     codes = real_codes(pa.chunked_array([pa.array(values, pa.float64())])).tolist()
     for left, a in zip(codes, values, strict=True):
         for right, b in zip(codes, values, strict=True):

@@ -1,4 +1,4 @@
-"""W-Expire remembers rows with their ends and takes every one back once, when it is due."""
+"""W-Expire stores rows with their ends and retracts each one once, when it is due."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEMA = pa.schema([("x", pa.int64())])
 
 
 def rows(values: list[tuple[int, int, int]]) -> Changes:
-    """Changes of rows that are numbered, given by time, end and sign."""
+    """Return changes of numbered rows, given by time, end and sign."""
     columns = pa.table({"x": pa.array([abs(end - time) for time, end, _ in values], pa.int64())})
     times, ends, signs = (
         np.array([value[place] for value in values], np.int64) for place in range(3)
@@ -84,7 +84,7 @@ def test_what_goes_at_an_instant_goes_before_others_come() -> None:
 
 @given(st.integers(1, 2**40), st.integers(0, 2**31))
 def test_many_rows_are_sorted_by_their_ends(window: int, seed: int) -> None:
-    """More than are compared one by one."""
+    """There are more rows than are compared one by one."""
     lengths = np.random.default_rng(seed).integers(1, window + 1, 5_000)
     expire = Expire(SCHEMA)
     expire.take(

@@ -1,4 +1,4 @@
-"""What is left of changes is what was added more often than it was taken away, the last of equal rows, in order."""
+"""Net changes are rows added more often than removed, the last of equal rows, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How queries are spread: who is at home by which key, who goes everywhere, who is only counted."""
+"""Partitioning of queries: hash by an owner key, broadcast, or counted only."""
 
 from __future__ import annotations
 

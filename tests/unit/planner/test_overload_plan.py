@@ -1,4 +1,4 @@
-"""Which tree is limited under overload, how, and what is said about it."""
+"""Which tree is limited under overload, how, and how the plan reports it."""
 
 from __future__ import annotations
 

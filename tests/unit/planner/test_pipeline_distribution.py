@@ -1,4 +1,4 @@
-"""By what the streams of a pipeline are spread, what buckets compute of it, and what is left to the last stage."""
+"""Partitioning of a view's streams, what partitions compute, and what the global stage does."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def distributed(sql: str) -> Distribution:
 
 
 def drawn(node: Node) -> str:
-    """A tree in one line."""
+    """Return a tree in one line."""
     name = SHORT.get(type(node), "rows" if node.is_leaf else "select")
     return f"{name}({', '.join(map(drawn, node.inputs))})" if node.inputs else name
 

@@ -1,4 +1,4 @@
-"""Which predicates a join decides by codes, which steps and indexes it takes, and what it refuses."""
+"""Which predicates a join decides by codes, its steps and indexes, and what it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sharing groups: who shares, what is shared, what stays with each query, and why."""
+"""Sharing groups: which queries share, what they share, what each keeps, and why."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CATALOG = catalog()
 
 
 def queries(*texts: str) -> list[Query]:
-    """Queries q1, q2, ... given from FROM on, or from SELECT on."""
+    """Return queries q1, q2, ... given from FROM on, or from SELECT on."""
     whole = [
         text if text.startswith("SELECT") else f"SELECT 1 AS one FROM {text}" for text in texts
     ]

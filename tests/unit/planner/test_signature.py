@@ -1,4 +1,4 @@
-"""What counts in a signature and what does not, and which source stands for which."""
+"""Which parts of a query its signature covers, and which sources correspond."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CATALOG = catalog()
 
 
 def places(one: str, other: str) -> tuple[int, ...] | None:
-    """Where the sources of ``other`` stand in ``one``; both are given from FROM on."""
+    """Return the places of the sources of ``other`` in ``one``; both are given from FROM on."""
     first, second = (
         signature_of(rewrite(read_query(f"SELECT 1 AS one FROM {text}", "q", CATALOG)).join)
         for text in (one, other)
@@ -163,7 +163,7 @@ def test_integers_that_both_equal_a_double_are_not_taken_to_equal_each_other_as_
 
 @pytest.mark.parametrize("order", list(permutations(range(4))))
 def test_sources_of_a_ring_are_found_whatever_their_order(order: tuple[int, ...]) -> None:
-    """All four look alike until one is singled out."""
+    """All four sources look alike until one is singled out."""
     aliases = [f"r{number}" for number in order]
     ring = " AND ".join(f"r{number}.k = r{(number + 1) % 4}.j" for number in range(4))
     found = places(

@@ -1,4 +1,4 @@
-"""Trees as users write them: what is understood, what is refused and with which words."""
+"""Trees as users write them: accepted forms, and refusals with their messages."""
 
 from __future__ import annotations
 

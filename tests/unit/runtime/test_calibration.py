@@ -1,4 +1,4 @@
-"""Costs measured on the machine at hand are positive and near the usual ones, whatever the clock says."""
+"""Costs measured on this machine are positive and near the usual ones, even with a bad clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Overload in an engine: entering and leaving it, what is told of it, and input that is out of the ordinary."""
+"""Overload in an engine: entering and leaving it, reports about it, and unusual input."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ def feed(
     keys: int = 300,
     at_once: int = 1,
 ) -> None:
-    """Rows evenly spread over seconds: (seconds, rows per second of each stream) one after the other, so many seconds at a push."""
+    """Push rows evenly spread over seconds, some seconds per push.
+
+    Each entry is (seconds, rows per second of each stream).
+    """
     random = np.random.default_rng(7)
     second = 0
     parts: dict[str, list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]] = {

@@ -1,4 +1,4 @@
-"""Each query advances with its own streams: what groups hold, what they wait for, and what new queries find."""
+"""Each query advances with its streams: state of groups, waiting, and rows for new queries."""
 
 from __future__ import annotations
 

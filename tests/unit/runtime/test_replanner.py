@@ -1,4 +1,4 @@
-"""When a plan is looked at again, when it is changed, and which declarations the data overrule."""
+"""When a plan is reconsidered, when it changes, and which declarations the data overrule."""
 
 from __future__ import annotations
 

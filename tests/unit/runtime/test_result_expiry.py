@@ -1,4 +1,4 @@
-"""Results end as their strategy has it: by time, or only when a row comes; with EVERY at its multiples.
+"""Results expire by time, or only when a row arrives; with EVERY at its multiples.
 
 ::
 

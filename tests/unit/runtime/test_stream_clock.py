@@ -1,4 +1,4 @@
-"""Which rows are late, against the rule written out row by row."""
+"""Which rows are late, against the rule applied row by row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def state(slack: int = 0, order: int = 1) -> StreamInput:
 
 
 def take(stream: StreamInput, rows: Batch, others: Place, floor: Place) -> list[int]:
-    """Let a stream take rows; the numbers of the late ones."""
+    """Feed rows to a stream and return the numbers of the late ones."""
     if not len(rows):
         return []
     late = stream.take(rows, stream.source.arrive(rows), others, floor)

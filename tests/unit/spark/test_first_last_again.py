@@ -1,6 +1,6 @@
-"""FIRST and LAST in a last stage know rows by their positions.
+"""FIRST and LAST in a global stage identify rows by their positions.
 
-Those of a partition that was built again are what they were.
+A rebuilt partition gives its rows the same positions as before.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ STREAMS = ("A", "B")
 
 
 def _rows(stream: str, slack: int, at_once: int = 1) -> list[tuple[int, int, int]]:
-    """Rows of one stream in the order in which they come, at most ``slack`` seconds late.
+    """Return rows of one stream in arrival order, at most ``slack`` seconds late.
 
-    None of both streams have one time.
+    The two streams have no time in common.
     """
     place = STREAMS.index(stream)
     rows = [
@@ -54,7 +54,7 @@ def _table(rows: list[tuple[int, int, int]]) -> pa.Table:
 
 
 def _on_partitions(sql: str, slack: int, again: frozenset[int], at_once: int = 1) -> pa.Table:
-    """Three rows of each stream a batch; before some batches everything is built again."""
+    """Run batches of three rows per stream; before some of them everything is rebuilt."""
     streams = tuple(Stream(name, SCHEMA, "ts", slack * SECOND) for name in STREAMS)
     program = Deployment(streams, {}, (DeployedQuery("q", sql, {}),), (), 2)
     (placed,) = program.placed()

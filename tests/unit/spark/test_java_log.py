@@ -1,4 +1,4 @@
-"""The file for Java's messages: gone at the end of a process, unless an error has named it."""
+"""The file for Java's messages is deleted at the end of a process, unless an error names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder of batches belongs to one query of one run; nobody else overwrites it."""
+"""A folder of batches belongs to one query of one run; no other query overwrites it."""
 
 from __future__ import annotations
 

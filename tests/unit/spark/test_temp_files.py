@@ -1,4 +1,4 @@
-"""Temporary files: in a folder that nobody else can prepare, and gone at the next start after a kill."""
+"""Temporary files are in a private folder and are removed at the next start after a kill."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_conditions_come_apart_where_it_is_safe(condition: str, conjuncts: list[
 
 
 def parsed(conditions: Sequence[str]) -> list[Any]:
-    """How DuckDB reads conditions, places left out; None for those it does not read."""
+    """Return DuckDB's parse tree of conditions without places; None for invalid ones."""
     texts = pa.table({"text": [f"SELECT {condition}" for condition in conditions]})
     trees = [
         json.loads(tree)
@@ -88,7 +88,7 @@ def parsed(conditions: Sequence[str]) -> list[Any]:
 
 
 def plain(node: Any) -> Any:
-    """The tree with nested ANDs in one list, and BETWEEN as two comparisons."""
+    """Return the tree with nested ANDs in one list, and BETWEEN as two comparisons."""
     if isinstance(node, list):
         return [plain(child) for child in node]
     if not isinstance(node, dict):

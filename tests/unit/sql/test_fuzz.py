@@ -1,4 +1,4 @@
-"""Whatever the text, the only errors are ours, and they have a hint and a place inside the text."""
+"""Any text leads only to Muntin's errors, which have a hint and a place inside the text."""
 
 from __future__ import annotations
 

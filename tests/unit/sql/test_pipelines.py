@@ -1,4 +1,4 @@
-"""Queries above joins: what they are bound to, and what is wrong with them."""
+"""Binding of views: the plan trees of queries, and the errors in wrong ones."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_sub_select_beside_a_table_and_a_stream(known: Catalog) -> None:
 
 
 def test_streams_beside_a_sub_select_are_joined_first(known: Catalog) -> None:
-    """A and T are tied to each other by T.k = A.k, B is not; a condition that reads one leaf only is checked in it."""
+    """T.k = A.k joins A and T, but not B; a condition on one leaf is checked in that leaf."""
     text = (
         "SELECT x.n, A.v, T.w, B.s FROM B, A, (SELECT k, COUNT(*) AS n FROM A GROUP BY k) x, T"
         " WHERE x.k = A.k AND T.k = A.k AND A.v > 1 AND B.k = x.k AND A.s || B.s <> "

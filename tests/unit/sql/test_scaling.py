@@ -68,7 +68,7 @@ def test_four_times_the_text_takes_at_most_about_four_times_as_long(kind: str) -
     read_query(write(10), "q", catalogs[SMALL])
     small, large = (
         _best(
-            lambda count=count: read_query(write(count), "q", catalogs[count]),  # type: ignore[misc]
+            lambda n=count: read_query(write(n), "q", catalogs[n]),  # type: ignore[misc]
             3,
         )
         for count in catalogs

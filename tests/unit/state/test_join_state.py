@@ -1,4 +1,4 @@
-"""The window stores: how they grow, shrink and what a row costs."""
+"""The window stores: how they grow and shrink, and what a row costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stream log under any sequence of appends and trims, against a dictionary of the rows that must be there."""
+"""The stream log under any sequence of appends and trims, against a dictionary of its rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCHEMA = pa.schema([("n", pa.int64()), ("s", pa.string()), ("l", pa.list_(pa.int
 
 
 def append(log: StreamLog, count: int, step: int = 1) -> None:
-    """Rows whose number is their position and whose time is three times that."""
+    """Append rows whose number is their position and whose time is three times that."""
     numbers = list(range(log.next, log.next + count))
     texts = [None if n % 4 == 0 else "é" * (n % 3) for n in numbers]
     rows = pa.table(

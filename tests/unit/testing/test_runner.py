@@ -57,7 +57,7 @@ state A=1 B=0
 
 @pytest.fixture
 def bind(workshop: Any) -> Callable[[str, str, Catalog], Query]:
-    """Knows two queries by their text."""
+    """Return a function that binds two queries by their text."""
     ten = TimeWindow(10 * SECOND)
 
     def find(text: str, name: str, _: Catalog) -> Query:
@@ -244,7 +244,7 @@ def test_settings_given_from_outside_win(bind: Any) -> None:
 
 
 class _Doubling(OracleDriver):
-    """Sends every result twice."""
+    """A driver that sends every result twice."""
 
     def take(self, query: str) -> pa.Table:
         results = super().take(query)
@@ -252,7 +252,7 @@ class _Doubling(OracleDriver):
 
 
 class _Forgetful(OracleDriver):
-    """Does not know its answers."""
+    """A driver whose answers are always empty."""
 
     def answer(self, query: str) -> pa.Table:
         return super().answer(query).slice(0, 0)

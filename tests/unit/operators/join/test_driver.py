@@ -70,7 +70,7 @@ def operator(sql: str, streams: str = "AB", **settings: str) -> JoinOperator:
 
 
 def news(*streams: list[tuple[int, int | None]]) -> list[NewRows]:
-    """Rows of (time, key), per stream."""
+    """Return rows of (time, key), per stream."""
     found = []
     for rows in streams:
         times = np.array([time for time, _ in rows], np.int64)

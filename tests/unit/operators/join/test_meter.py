@@ -1,4 +1,4 @@
-"""What a join measures of itself: rates, rows, values and shares of equal pairs, and when it says nothing."""
+"""A join measures rates, rows, values and fractions of equal pairs, or reports nothing."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def operator(tree: str) -> JoinOperator:
 
 
 def feed(join: JoinOperator, rows: Rows, before: list[int], now: int) -> list[tuple[int, ...]]:
-    """Rows that came since there were ``before`` of each stream; the positions of their results."""
+    """Feed the rows beyond ``before`` of each stream; return the positions of their results."""
     news = []
     for stream, count in zip(rows, before, strict=True):
         times = np.array([time for time, _ in stream[count:]], np.int64)
@@ -80,7 +80,7 @@ def tree_of(join: JoinOperator) -> PartialMatches:
 
 
 def held(found: PartialMatches, node: int) -> list[tuple[int, ...]]:
-    """The partial matches of a node as row numbers; without NULL keys these are positions."""
+    """Return the partial matches of a node as row numbers; without NULL keys, as positions."""
     row = found.nodes[node]
     width = int(row[layout.NODE_WIDTH])
     begin = int(row[layout.NODE_MEMBERS])
@@ -93,7 +93,7 @@ def held(found: PartialMatches, node: int) -> list[tuple[int, ...]]:
 
 
 def chained(found: PartialMatches, node: int) -> Iterator[int]:
-    """The slots that the chains of a node lead to."""
+    """Yield the slots on the chains of a node."""
     row = found.nodes[node]
     for head in found.links[
         row[layout.NODE_HEADS] : row[layout.NODE_HEADS] + row[layout.NODE_BUCKETS]

@@ -1,4 +1,4 @@
-"""A checkpoint has one engine at a time, says what it cannot do, and misses files that a batch was begun with."""
+"""A checkpoint has one engine at a time, reports what it cannot do, and detects missing files."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
 
 
 def planned(folder: Path, batch: int, position: int, files: dict[int, Path]) -> None:
-    """As Spark notes a batch.
+    """Write Spark's record of a planned batch.
 
-    A source of files that was read up to a position, and one of another kind.
+    It has a file source that was read up to a position, and a source of another kind.
     """
     (folder / "spark" / "offsets").mkdir(parents=True, exist_ok=True)
     log = folder / "spark" / "sources" / "0"

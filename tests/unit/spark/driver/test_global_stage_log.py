@@ -1,6 +1,6 @@
-"""What a last stage remembers.
+"""The log of a global stage.
 
-Read back up to a batch, in whole after a whole entry, and nothing that is damaged.
+It is read up to a batch, completely after a full entry, and without damaged entries.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Limits on Spark: what the governor learns and sends, and partitions that make the same choices again."""
+"""Limits on Spark: samples and limits of the controller, and partitions that repeat choices."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def governor(
 
 
 def told(arrivals: list[int], matches: float, *, cycles: int = 2) -> Mapping[str, Any]:
-    """What a partition tells: everything that arrives probes and finds the same."""
+    """Return the report of a partition in which all arriving rows probe with the same result."""
     counts = {
         "arrivals": arrivals,
         "probes": arrivals,
@@ -70,9 +70,9 @@ def told(arrivals: list[int], matches: float, *, cycles: int = 2) -> Mapping[str
 
 
 def analysed(made: LoadController) -> None:
-    """Wait until what was to be analysed is.
+    """Wait until the pending analysis is done.
 
-    Batches take longer than that, those of a test do not.
+    Real batches take longer than an analysis; those of a test do not.
     """
     made._analysts.submit(int).result()
 
@@ -235,7 +235,7 @@ def test_a_control_row_is_read_as_it_was_written() -> None:
 
 
 def shares(program: Deployment, seed: int) -> Iterator[PartitionBatch]:
-    """Fourteen batches of random rows; some of them set other limits."""
+    """Yield fourteen batches of random rows; some of them set other limits."""
     drawn = np.random.default_rng(seed)
     packers = {name: Packer(program, name) for name in "ABC"}
     at = 0

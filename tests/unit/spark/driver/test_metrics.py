@@ -1,6 +1,6 @@
 """Counts of partitions add up to those of the run.
 
-Every row counts once, whichever ways it goes.
+Every row counts once, however many partitionings it follows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SCHEMA = pa.schema([("k", pa.int64()), ("j", pa.int64()), ("ts", pa.timestamp("u
 
 
 def test_rows_count_once_under_several_schemes() -> None:
-    """By k, by j, and everywhere because of a window that counts rows: three ways for stream A."""
+    """Stream A is partitioned by k and by j, and broadcast because of a window that counts rows."""
     queries = (
         "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND",
         "SELECT A.k FROM A, B WHERE A.j = B.j WINDOW 1 SECOND",
@@ -204,9 +204,9 @@ def test_what_was_told_after_a_batch_is_kept_for_a_while() -> None:
 
 
 def test_rebuilds_of_one_micro_batch_overlap() -> None:
-    """Seconds of the clock go from the first beginning to the last end.
+    """Wall-clock seconds run from the first start to the last end.
 
-    Those of partitions add up.
+    Seconds of partitions add up.
     """
     metrics = RunMetrics()
     for began, ended in ((10.0, 12.0), (11.0, 14.0)):

@@ -1,4 +1,4 @@
-"""Which queries of a checkpoint a start resumes, starts anew or refuses."""
+"""Which queries of a checkpoint a start resumes, restarts or refuses."""
 
 from __future__ import annotations
 

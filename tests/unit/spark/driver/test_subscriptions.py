@@ -1,6 +1,6 @@
 """Subscribers without Spark.
 
-Each has its own thread and buffer; what one does is no business of the others.
+Each has a separate thread and buffer, so none affects the others.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def noting(came: Came) -> Callable[[pa.RecordBatch, Mark], None]:
 
 @contextmanager
 def blocked() -> Iterator[tuple[threading.Event, Callable[[pa.RecordBatch, Mark], None], Came]]:
-    """A subscriber that stands still until the event is set, or the test ends."""
+    """Yield a subscriber that blocks until the event is set, or the test ends."""
     go_on, came = threading.Event(), Came()
 
     def stand(batch: pa.RecordBatch, mark: Mark) -> None:
@@ -212,9 +212,9 @@ def test_what_cannot_be_a_subscriber_is_refused() -> None:
 
 
 def pieces(random: Random, batch: int, partition: int, rows: int) -> list[tuple[Mark, list[int]]]:
-    """The results of a partition in a batch, cut anyhow.
+    """Return the results of a partition in a batch, cut at random.
 
-    An attempt that ends half-way has only the first of them.
+    An attempt that ends halfway has only the first of them.
     """
     cuts = sorted({0, rows, *(random.randint(0, rows) for _ in range(4))})
     return [

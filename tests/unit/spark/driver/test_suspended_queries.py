@@ -1,4 +1,4 @@
-"""On partitions too one query's failure stays its own, and is the same for all partitions."""
+"""On partitions, too, a failing query affects no other, and all partitions treat it alike."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def results(applied: Applied) -> dict[str, int]:
 
 
 def break_marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every expression with MARK fail from now on, whatever the rows; binding still works."""
+    """Make every expression that contains MARK fail from now on; binding still works."""
     raw = Evaluator.raw
 
     def broken(self: Evaluator, texts: Sequence[str], batch: pa.Table) -> list[pa.ChunkedArray]:
@@ -84,7 +84,7 @@ def test_a_partition_goes_on_without_a_query_that_fails(monkeypatch: pytest.Monk
 def test_a_query_that_cannot_be_registered_does_not_stop_its_partition(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its join reads the rows that are held when it begins."""
+    """Its join reads the rows that are held when it starts."""
     sql = f"SELECT x.k FROM A x, A y WHERE x.k + {MARK} = y.k + {MARK} WINDOW 1 MINUTE"
     joined = DeployedQuery("joined", sql, {})
     changes = (QueryChange(1, added=joined, dataflow="0"), QueryChange(3, dropped="joined"))
@@ -108,7 +108,7 @@ def test_a_query_that_cannot_be_registered_does_not_stop_its_partition(
 
 
 class Collected:
-    """A sink that remembers."""
+    """A sink that keeps its batches."""
 
     def __init__(self) -> None:
         self.counts: list[int] = []
@@ -121,7 +121,7 @@ class Collected:
 class Run:
     """Two partitions and a writer, batch by batch.
 
-    ``broken`` says in which partition expressions fail.
+    ``broken`` is the partition in which expressions fail.
     """
 
     def __init__(self, folder: Path, program: Deployment) -> None:
@@ -199,7 +199,7 @@ def test_a_last_stage_that_fails_suspends_only_its_query(
 
 
 def test_a_query_that_is_registered_again_runs(tmp_path: Path) -> None:
-    """It has another place; the old one is forgotten."""
+    """It has another place; the old one is no longer used."""
     suspended = SuspendedQueries(tmp_path / "suspended")
     suspended.add(1, "q", "no reason")
     suspended.keep({0, 2})

@@ -1,6 +1,6 @@
 """Control files do not depend on the clock.
 
-A heartbeat survives failed writes and beats only when it matters.
+A heartbeat survives failed writes and is sent only when it matters.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def wait_until(happens: Callable[[], bool]) -> None:
 
 @contextmanager
 def full_disk() -> Iterator[None]:
-    """Let every write to a file fail, as on a full disk."""
+    """Make every write to a file fail, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     try:

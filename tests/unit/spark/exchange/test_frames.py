@@ -1,6 +1,6 @@
 """Files of a checkpoint.
 
-Read back as written, never run, and refused when a single byte is wrong.
+They are read back as written, never executed, and refused if a single byte is wrong.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PROGRAM = program_of(f"{PAIRS} WINDOW 10 SECONDS")
 
 
 class Trap:
-    """Unpickling this creates a file."""
+    """An object whose unpickling creates a file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""The instant that a heartbeat waits for is never too late: until then, time alone changes nothing."""
+"""The instant that a heartbeat waits for is never too late: until then, nothing expires."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a partition is built from again must be all there, and readable."""
+"""The data that a partition is rebuilt from must be complete and readable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from muntin.spark.partition.task import recall
 
 
 class Shares:
-    """Stands for Spark's map of shares by batch."""
+    """A stand-in for Spark's map of partition batches by batch."""
 
     def __init__(self, shares: dict[int, bytes]) -> None:
         self._shares = shares
@@ -51,7 +51,7 @@ def test_kept_shares_that_are_missing_or_damaged_are_told() -> None:
 
 
 def test_the_process_that_asks_for_states_imports_no_engine() -> None:
-    """It is made anew at every start of a query, which waits for it."""
+    """It is started again with every query, which waits for it."""
     code = (
         "import sys, muntin.spark.partition.processor; print([name for name in sys.modules if "
         "name.startswith('muntin.')])"

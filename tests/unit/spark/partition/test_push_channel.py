@@ -1,4 +1,4 @@
-"""The way from a partition to the driver: authenticated, in order, never waited for in vain."""
+"""The channel from a partition to the driver: authenticated, ordered, without endless waits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Came = list[tuple[str, Mark, list[int]]]
 
 
 class Desk:
-    """A driver and what came to it."""
+    """A driver and the results it received."""
 
     def __init__(self) -> None:
         self.came: Came = []
@@ -72,7 +72,7 @@ def test_results_come_before_the_share_ends_and_all_of_them_when_it_does(desk: D
 
 
 def test_many_small_pieces_are_not_held_back(desk: Desk) -> None:
-    """With Nagle's algorithm every second one would wait for the other side's word, which comes after 40 ms."""
+    """With Nagle's algorithm every second piece would wait 40 ms for an acknowledgment."""
     releases = Courier().releases(desk.outlet(), 0, 0.0)
     began = time.monotonic()
     for value in range(200):

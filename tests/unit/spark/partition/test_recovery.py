@@ -114,7 +114,7 @@ def kept_rows(store: dict[int, tuple[RetainedBatch, PartitionBatch]]) -> int:
 
 
 def test_what_partitioned_windows_keep_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three partitions hold nine rows; ten thousand rows come, and never are more than a few times those held kept."""
+    """Three partitions hold nine rows; of ten thousand rows, at most a few times nine are kept."""
     monkeypatch.setattr(rebuilding, "FEW", 1_000)
     program = program_of(LAST)
     packer = Packer(program, "A")
@@ -148,7 +148,7 @@ def test_what_partitioned_windows_keep_is_bounded(monkeypatch: pytest.MonkeyPatc
 def test_snapshots_go_with_queries_that_come_and_go(
     monkeypatch: pytest.MonkeyPatch, where: str, change: str
 ) -> None:
-    """A query that came later takes back no result that it never had, also when built again from a snapshot."""
+    """A later query retracts no result that it never emitted, even after a rebuild."""
     monkeypatch.setattr(rebuilding, "FEW", -(10**6))
     monkeypatch.setattr(stream_log, "_FEW", 0)
     first, second = (DeployedQuery(name, f"{LAST}{where} EMIT CHANGES", {}) for name in ("p", "q"))

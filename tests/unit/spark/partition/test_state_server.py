@@ -1,4 +1,4 @@
-"""The process of a partition: it ends with its parent, is replaced by another, and is built again from what is kept."""
+"""The state server of a partition ends with its parent, is replaced, and is rebuilt."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SHARES = list(shares(PROGRAM, ["1", "2", "3"]))
 
 @pytest.fixture
 def run() -> Iterator[str]:
-    """A name that nobody else has; what was started under it ends with the test."""
+    """Yield a unique run name; everything started under it ends with the test."""
     name = uuid.uuid4().hex
     yield name
     Resident(name, 0, 0).stop()
@@ -53,7 +53,7 @@ def run() -> Iterator[str]:
 
 @pytest.fixture
 def executor() -> Iterator[subprocess.Popen[bytes]]:
-    """Something for residents to end with."""
+    """Yield a process for state servers to end with."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         yield process
         process.kill()
@@ -94,7 +94,7 @@ def test_a_partition_whose_executor_died_is_built_again_under_another(
 
 
 def short_lived(resident: Resident, times: int) -> threading.Thread:
-    """In place of a resident: takes so many requests, and ends in the middle of each."""
+    """Replace a state server by one that exits in the middle of each of some requests."""
     resident._key.write_bytes(b"key")
     ready = threading.Event()
 
@@ -240,7 +240,7 @@ def test_one_of_another_parent_is_not_taken_and_one_that_rests_ends_with_its_par
 
 
 def test_it_starts_without_pandas_and_pyspark() -> None:
-    """Every partition has such a process; both together are a third of the time that it takes to start, and memory."""
+    """Every partition has a state server; the imports would take a third of its start time."""
     code = (
         "import sys, muntin.spark.partition.state_server; print({'muntin', 'pandas', 'pyspark'} "
         "& {*sys.modules})"
