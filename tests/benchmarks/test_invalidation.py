@@ -28,7 +28,7 @@ def silent(_: str) -> None:
     """Ignore progress messages."""
 
 
-def test_a_bare_run_compares_the_same_rows_and_makes_nothing_of_them() -> None:
+def test_a_bare_run_compares_the_same_rows_without_building_results() -> None:
     whole, bare = (
         run(make_workload(SMALL.rates, SMALL.values, bare=bare), SMALL.settings)
         for bare in (False, True)
@@ -56,7 +56,7 @@ def test_the_model_predicts_what_is_counted(strategy: Expiry) -> None:
     assert found.counters["matches"] == pytest.approx(case.predicted.results, rel=0.05)
 
 
-def test_cases_that_are_timed_in_turn_get_the_same_rows() -> None:
+def test_cases_timed_in_alternation_get_the_same_rows() -> None:
     with pytest.raises(AssertionError, match="the same rows"):
         measure([SMALL, replace(SMALL, values=7)], 1)
 

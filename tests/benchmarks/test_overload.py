@@ -80,7 +80,7 @@ def test_longer_freshness_costs_less() -> None:
     assert shares == sorted(shares, reverse=True)
 
 
-def test_a_run_keeps_within_its_resources_and_counts_what_it_does() -> None:
+def test_a_run_stays_within_its_resources_and_counts_its_work() -> None:
     load = Chain(8, ((0, (0.01, 0.01, 0.05)),))
     full = run(load, Setup(TREES["linear"], state_rows=25))
     ran = run(load, Setup(TREES["linear"], state_rows=25, resources=0.3 * full.probes(2)))

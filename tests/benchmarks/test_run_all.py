@@ -46,7 +46,9 @@ def document(folder: Path, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("_made_up_processes")
-def test_a_crash_and_a_claim_that_does_not_hold_stop_nothing_and_are_told(tmp_path: Path) -> None:
+def test_a_crash_and_a_claim_that_does_not_hold_are_reported_and_stop_nothing(
+    tmp_path: Path,
+) -> None:
     told: list[str] = []
     folder = tmp_path / "results"
     assert run_all(Batch(["memory", "window", "join"], folder), told.append) == ["memory", "window"]
@@ -91,7 +93,7 @@ def test_quick_runs_do_not_fail_by_their_claims(tmp_path: Path) -> None:
     [({}, True), ({"commit": "abd"}, False), ({"quick": True}, False), ({"commit": ""}, False)],
 )
 @pytest.mark.usefixtures("_made_up_processes")
-def test_resuming_keeps_what_is_of_the_same_commit(
+def test_resuming_keeps_results_of_the_same_commit(
     tmp_path: Path,
     change: dict[str, Any],
     kept: bool,  # noqa: FBT001
@@ -108,14 +110,14 @@ def test_resuming_keeps_what_is_of_the_same_commit(
 
 
 @pytest.mark.usefixtures("_made_up_processes")
-def test_resuming_runs_again_what_failed(tmp_path: Path) -> None:
+def test_resuming_repeats_failed_benchmarks(tmp_path: Path) -> None:
     run_all(Batch(["memory"], tmp_path), lambda _: None)
     told: list[str] = []
     run_all(Batch(["memory"], tmp_path, resume=True), told.append)
     assert "memory: begins" in told[0]
 
 
-def test_a_run_knows_its_source_and_when_it_was() -> None:
+def test_a_run_records_its_commit_and_time() -> None:
     run = Run.ending_now(90, quick=True)
     assert run.minutes == 1.5
     assert run.date.startswith("20")

@@ -81,7 +81,7 @@ def test_response_times_are_averaged_over_queries_or_over_results() -> None:
     assert times.by_result == (3 * 100 + 3_000) / (3 * 10 + 30)
 
 
-def test_the_simulation_has_the_load_that_is_asked_for_and_tells_the_same_twice() -> None:
+def test_the_simulation_has_the_requested_load_and_is_reproducible() -> None:
     sharing, streams = Sharing(WINDOWS["Uniform"], SEVEN), Streams(10, 4_000)
     second = service_time(sharing, streams) * 20 / 0.8
     once, again = (run_together(sharing, streams, second, SCHEDULERS) for _ in range(2))
@@ -102,7 +102,7 @@ def test_without_overheads_mqt_is_best_for_all_windows_of_the_paper(name: str, j
     assert times["mqt"].means[0] < 0.5 * times["lwo"].means[0]
 
 
-def test_every_scheduler_gives_each_window_what_it_gets_alone() -> None:
+def test_every_scheduler_gives_each_window_the_results_it_gets_alone() -> None:
     windows, streams = WINDOWS["Small-Large"], Streams(10, 2_000)
     metronome = Metronome(Sharing(windows, SEVEN), streams)
     found = run_together(Sharing(windows, SEVEN), streams, 1e6, SCHEDULERS, metronome)
@@ -127,7 +127,7 @@ def test_on_the_machines_clock_no_result_comes_before_its_row() -> None:
         assert 0 < times.busy < times.span
 
 
-def test_a_clock_that_goes_at_half_the_speed_makes_work_half_as_long() -> None:
+def test_a_clock_at_half_speed_makes_work_half_as_long() -> None:
     sharing, streams = Sharing(WINDOWS["Uniform"], SEVEN, "nested_loop"), Streams(10, 1_000)
 
     def busy(speed: float) -> int:
@@ -138,7 +138,7 @@ def test_a_clock_that_goes_at_half_the_speed_makes_work_half_as_long() -> None:
     assert min(busy(0.1) for _ in range(3)) < 0.5 * min(busy(1.0) for _ in range(3))
 
 
-def test_a_metronome_tells_a_speed_for_as_long_as_it_is_asked() -> None:
+def test_a_metronome_reports_a_speed_until_it_is_stopped() -> None:
     metronome = Metronome(Sharing(WINDOWS["Uniform"], SEVEN, "nested_loop"), Streams(5, 500))
     # Its rows are done many times over in these beats.
     speeds = [metronome.speed() for _ in range(100)]
@@ -214,7 +214,7 @@ def test_a_case_is_measured_at_every_load_under_every_scheduler() -> None:
         assert one.ratio("mqt", "lwo") == pytest.approx(one.by_query("mqt") / one.by_query("lwo"))
 
 
-def test_an_engine_that_runs_by_itself_is_measured_end_to_end() -> None:
+def test_an_engine_in_the_background_is_measured_end_to_end() -> None:
     told = shared_engine.compare(QUICK.engine)
     assert told["rows of a burst"] == 400
     assert len(str(told["mqt by window, ms"]).split(", ")) == 7

@@ -131,7 +131,7 @@ def test_invalidation_needs_one_comparison_more_than_it_finds_stale_rows(strateg
     assert work["rows_expired"] > 0
 
 
-def test_stale_rows_build_up_as_the_formulas_say() -> None:
+def test_stale_rows_accumulate_as_the_formulas_predict() -> None:
     """Expect N * rate B / rate A stale rows in all buckets of B under probe.
 
     Under probe and insert it is N * rate B / (rate A + rate B).

@@ -264,7 +264,7 @@ def test_states_are_refreshed_faster_where_chance_is_to_make_nothing_stale() -> 
     assert allocate("jaqpot", careful, 300) == allocate("jaqpot", model, 300)
 
 
-def test_freshness_that_cannot_be_kept_is_said_with_what_would_do() -> None:
+def test_freshness_that_cannot_be_kept_is_reported_with_the_resources_it_needs() -> None:
     model = FIGURE_2B.with_freshness(factor=1.5)
     found = allocate("jaqpot", model, 300)
     assert found.infeasible is not None

@@ -117,7 +117,7 @@ def test_a_query_gets_its_plan_and_the_plan_gives_right_results(
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_file_says_its_rule_and_is_written_as_completion_would_write_it(path: Path) -> None:
+def test_a_file_states_its_rule_and_has_the_form_that_completion_writes(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     rules = read_rules(text)
     assert rules.about.removeprefix("#").strip()
@@ -125,7 +125,7 @@ def test_a_file_says_its_rule_and_is_written_as_completion_would_write_it(path: 
     assert COMPLETE or write_rules(rules) == text
 
 
-def test_completion_writes_one_plan_and_leaves_the_rest(tmp_path: Path) -> None:
+def test_completion_writes_one_plan_and_leaves_the_others(tmp_path: Path) -> None:
     path = tmp_path / "rule.txt"
     path.write_text(
         "# about\nCREATE x;\n\n=== one\nSELECT 1;\n=>\nold\n├─ plan\n\n=== two\nSELECT "

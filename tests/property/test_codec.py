@@ -163,19 +163,21 @@ def same(one: object, other: object) -> bool:
 
 
 @given(TEXTS, PROGRAMS)
-def test_programs_come_back(run: str, program: Deployment) -> None:
+def test_deployments_survive_a_round_trip(run: str, program: Deployment) -> None:
     stored = decode(encode_deployment(run, program), "deployment", StoredDeployment, "it")
     assert (stored.run, stored.deployment) == (run, program)
     assert same(stored.deployment, program)
 
 
 @given(NOTES, SHARES)
-def test_shares_come_back_with_their_notes(note: RetainedBatch, share: PartitionBatch) -> None:
+def test_partition_batches_survive_a_round_trip_with_their_notes(
+    note: RetainedBatch, share: PartitionBatch
+) -> None:
     assert same(recalled(remembered(note, share)), (note, share))
 
 
 @given(ENTRIES)
-def test_entries_of_last_stages_come_back(entry: Entry) -> None:
+def test_entries_of_global_stages_survive_a_round_trip(entry: Entry) -> None:
     assert decode(encode(entry, "stage"), "stage", Entry, "it") == entry
 
 

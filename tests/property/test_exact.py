@@ -123,7 +123,7 @@ def test_results_and_answers_equal_the_oracle(
 
 
 @given(cases(), settings_of(), st.data())
-def test_answers_are_right_at_every_instant_on_the_way(
+def test_answers_are_right_at_every_instant(
     case: Case, settings: dict[str, str], data: st.DataObject
 ) -> None:
     """Rows arrive in order of time, so time can advance between any two of them."""

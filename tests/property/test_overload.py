@@ -97,7 +97,7 @@ def test_with_enough_resources_results_are_exact(
 
 
 @given(cases(LIMITED), limits(), st.data())
-def test_under_limits_results_are_some_of_the_exact_ones_whatever_the_cuts(
+def test_under_limits_results_are_a_subset_of_the_exact_ones_for_any_batches(
     case: Case, settings: dict[str, str], data: st.DataObject
 ) -> None:
     settings = {**settings, "overload": "adapt"}

@@ -103,7 +103,7 @@ def disordered(draw: st.DrawFn) -> tuple[Case, dict[int, int]]:
 
 @settings(max_examples=settings().max_examples // 5)
 @given(disordered(), st.integers(1, 3), st.sets(st.integers(0, 24)))
-def test_a_partition_built_again_goes_on_as_if_it_had_never_ended(
+def test_a_rebuilt_partition_continues_as_if_it_had_never_ended(
     drawn: tuple[Case, dict[int, int]], partitions: int, restarts: set[int]
 ) -> None:
     case, moments = drawn

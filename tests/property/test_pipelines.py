@@ -93,7 +93,7 @@ def test_changes_and_answers_equal_the_oracle(case: Case, beyond: int) -> None:
 
 
 @given(pipeline_cases(Shape(events=12)), st.data())
-def test_answers_are_right_at_every_instant_on_the_way(case: Case, data: st.DataObject) -> None:
+def test_answers_are_right_at_every_instant(case: Case, data: st.DataObject) -> None:
     """Rows arrive in order of time, so time can advance between any two of them."""
     query = bound(case)
     events = tuple(sorted(case.events, key=lambda event: event.time))
@@ -149,7 +149,7 @@ def test_spreads_are_near_the_oracle_at_every_instant(case: Case) -> None:
     ),
     st.integers(0, 15),
 )
-def test_the_answer_is_that_of_the_users_own_text(case: Case, second: int) -> None:
+def test_the_answer_is_that_of_the_users_text(case: Case, second: int) -> None:
     """Give DuckDB the query's text and the rows of the last 5 seconds.
 
     The expectation does not depend on Muntin's reading of the query.

@@ -150,7 +150,7 @@ def assert_late(story: Story, together: muntin.Engine, alone: list[muntin.Engine
 
 
 @given(stories())
-def test_a_query_advances_with_its_own_streams(story: Story) -> None:
+def test_a_query_advances_only_with_the_streams_it_reads(story: Story) -> None:
     note_story(story)
     together = story.engine(*range(len(story.queries)))
     alone = [story.engine(number) for number in range(len(story.queries))]
@@ -169,7 +169,7 @@ def test_a_query_advances_with_its_own_streams(story: Story) -> None:
 
 @settings(max_examples=settings().max_examples // 2)
 @given(stories())
-def test_an_engine_that_runs_by_itself_gives_each_query_the_same(story: Story) -> None:
+def test_an_engine_in_the_background_gives_each_query_the_same(story: Story) -> None:
     note_story(story)
     together = story.engine(*range(len(story.queries)))
     alone = [story.engine(number) for number in range(len(story.queries))]
@@ -184,7 +184,7 @@ def test_an_engine_that_runs_by_itself_gives_each_query_the_same(story: Story) -
 
 
 @given(stories(), st.integers(0, 14), st.integers(0, 14))
-def test_a_query_that_comes_or_goes_changes_nothing_for_others(
+def test_adding_or_dropping_a_query_changes_nothing_for_others(
     story: Story, comes: int, goes: int
 ) -> None:
     """The last query is added and dropped at random places."""
@@ -208,7 +208,7 @@ def test_a_query_that_comes_or_goes_changes_nothing_for_others(
 
 @settings(max_examples=settings().max_examples // 2)
 @given(stories(), st.integers(1, 3), st.sets(st.integers(0, 14), max_size=4))
-def test_buckets_give_each_query_the_same_also_when_they_are_built_again(
+def test_partitions_give_each_query_the_same_even_when_rebuilt(
     story: Story, buckets: int, rebuilds: set[int]
 ) -> None:
     """Feed row by row, because on Spark the batches before a row decide whether it is late."""

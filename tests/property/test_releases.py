@@ -122,7 +122,7 @@ def applied(partition: RecoverablePartition, share: PartitionBatch) -> tuple[App
 
 @settings(max_examples=settings().max_examples // 2)
 @given(programs(), batches)
-def test_a_partition_built_again_releases_the_same_in_the_same_places(
+def test_a_rebuilt_partition_releases_the_same_results_at_the_same_places(
     program: Deployment, given_rows: list[Batch]
 ) -> None:
     note(str(program.queries))

@@ -75,7 +75,7 @@ def run_reversing_streams(**settings: str) -> tuple[pa.Table, dict[str, object]]
     return q.poll(), q.stats()
 
 
-def test_a_query_whose_streams_turn_round_is_reordered_and_compares_less(
+def test_a_query_whose_streams_are_reversed_is_reordered_and_compares_less(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level("INFO", "muntin"):

@@ -174,7 +174,7 @@ def shown(rows: Sequence[tuple[str, Row]]) -> list[tuple[str, str]]:
     2,
     {1, 2},
 )
-def test_rows_ahead_change_nothing_and_are_told_of_as_late(
+def test_rows_ahead_change_nothing_and_are_reported_as_late(
     batches: list[Batch], partitions: int, tasks: int, restarts: set[int]
 ) -> None:
     program = Deployment(STREAMS, {}, QUERIES, (), partitions, LIMIT)
@@ -185,7 +185,7 @@ def test_rows_ahead_change_nothing_and_are_told_of_as_late(
     assert told(outputs, LATE) == sorted([*told(wanted, LATE), *shown(ahead)])
 
 
-def test_a_share_with_a_row_ahead_is_let_go_when_its_other_rows_are() -> None:
+def test_a_partition_batch_with_a_row_ahead_is_released_with_its_other_rows() -> None:
     """Otherwise one garbage row would keep its batch in the checkpoint for years."""
     program = Deployment(STREAMS, {}, QUERIES[:1], (), 1, LIMIT)
     partition = RecoverablePartition(program, 0)

@@ -194,7 +194,7 @@ def live(story: list[tuple[str, object]], scheduler: str) -> tuple[Told, Told]:
 
 
 @given(stories(), st.sampled_from(["lwo", "swf", "mqt"]))
-def test_a_running_engine_gives_every_query_what_it_gets_alone(
+def test_a_running_engine_gives_every_query_the_results_it_gets_alone(
     story: list[tuple[str, object]], scheduler: str
 ) -> None:
     got, expected = live(story, scheduler)
@@ -207,7 +207,7 @@ def test_a_running_engine_gives_every_query_what_it_gets_alone(
 
 
 @given(stories(), st.sampled_from(["swf", "mqt"]), st.integers(1, 50))
-def test_results_by_a_pace_are_those_of_each_query_alone(
+def test_paced_results_are_those_of_each_query_alone(
     story: list[tuple[str, object]], scheduler: str, results: int
 ) -> None:
     """Release results as Spark partitions do for subscribers, in pieces of any size."""

@@ -158,7 +158,7 @@ def check(engines: tuple[muntin.Engine, muntin.Engine], names: list[str], *, ans
             assert_same_rows(alone.handle(name).answer(), shared.handle(name).answer())
 
 
-def test_joins_below_pipelines_and_queries_with_changes_share() -> None:
+def test_joins_below_views_and_queries_with_changes_share() -> None:
     engine = made("on", "auto")
     body = "FROM A, B WHERE A.k = B.k"
     engine.query(f"SELECT A.v, B.v AS w {body} WINDOW 3 SECONDS EMIT CHANGES", name="plain")
@@ -214,7 +214,7 @@ def test_the_same_sub_plan_is_run_once() -> None:
 
 
 @given(stories())
-def test_an_engine_that_runs_by_itself_gives_the_same(story: list[tuple[str, object]]) -> None:
+def test_an_engine_in_the_background_gives_the_same(story: list[tuple[str, object]]) -> None:
     """Queries that emit inserts may share the join and are scheduled beside the others."""
     engines = made("on", "auto"), made("off", "auto")
     engines[0].start()

@@ -248,7 +248,7 @@ def bind(texts: Sequence[str], catalog: Catalog) -> list[Query]:
 
 
 @given(st.data(), shapes(), events())
-def test_every_member_gets_from_the_shared_join_what_it_gets_alone(
+def test_every_member_gets_the_same_from_the_shared_join_as_alone(
     data: st.DataObject, shape: Shape, rows: tuple[Event, ...]
 ) -> None:
     texts = [data.draw(variants(shape)) for _ in range(data.draw(st.integers(2, 4)))]
@@ -262,7 +262,7 @@ def test_every_member_gets_from_the_shared_join_what_it_gets_alone(
 
 
 @given(st.data(), shapes(), events())
-def test_joins_on_other_conditions_are_kept_apart_unless_they_come_to_the_same(
+def test_joins_on_other_conditions_are_kept_apart_unless_equivalent(
     data: st.DataObject, shape: Shape, rows: tuple[Event, ...]
 ) -> None:
     """Draw few columns and sources, so that conditions are often equal under other names."""

@@ -88,7 +88,7 @@ WINDOWS = st.sampled_from(
 
 
 @given(cases(Shape(events=60, emits=("",), every=False, tables=False)), WINDOWS, WINDOWS, SIZES)
-def test_the_kernel_for_pairs_does_what_the_general_one_does(
+def test_the_kernel_for_pairs_equals_the_general_one(
     case: Case, left: str, right: str, sizes: dict[str, int]
 ) -> None:
     """Results, order and rows examined are the same; the kernel for pairs is only faster."""

@@ -72,7 +72,7 @@ def driver(cluster: Cluster, base: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def test_a_worker_that_dies_in_mid_run_leaves_every_result_once(tmp_path: Path) -> None:
+def test_a_worker_that_dies_during_a_run_leaves_every_result_once(tmp_path: Path) -> None:
     folders = prepare(tmp_path)
     offsets = tmp_path / "state" / "spark" / "offsets"
     with Cluster(tmp_path / "cluster") as cluster, driver(cluster, tmp_path) as running:
@@ -116,7 +116,7 @@ def test_a_worker_that_dies_in_mid_run_leaves_every_result_once(tmp_path: Path) 
     )
 
 
-def test_a_subscriber_of_a_driver_gets_results_from_executors_also_after_a_worker_has_died(
+def test_a_subscriber_in_the_driver_gets_results_from_executors_even_after_a_worker_died(
     tmp_path: Path,
 ) -> None:
     folders = prepare(tmp_path)

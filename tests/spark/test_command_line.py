@@ -78,7 +78,7 @@ def rows_of(table: pa.Table) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_script_runs_to_the_end_of_its_input_and_goes_on_from_there_in_another_process(
+def test_a_script_runs_to_the_end_of_its_input_and_resumes_there_in_another_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "app.sql").write_text(SCRIPT.format(sink="out"), encoding="utf-8")
@@ -126,7 +126,7 @@ def test_a_script_runs_to_the_end_of_its_input_and_goes_on_from_there_in_another
     assert rows_of(pq.read_table(sorted((tmp_path / "out").glob("*.parquet")))) == rows_of(last)
 
 
-def test_a_heartbeat_lets_rows_expire_when_no_others_come_and_the_log_tells(tmp_path: Path) -> None:
+def test_a_heartbeat_expires_rows_without_new_input_and_is_logged(tmp_path: Path) -> None:
     (tmp_path / "app.sql").write_text(
         "CREATE STREAM A (k BIGINT, v DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = 'A');"
         "CREATE QUERY recent AS SELECT k FROM A [RANGE 1 SECOND] EMIT CHANGES;",

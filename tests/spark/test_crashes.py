@@ -131,7 +131,7 @@ def test_a_process_killed_at_random_moments_leaves_every_result_once(
         assert not problem, f"{name}: {problem}"
 
 
-def test_residents_and_workers_that_are_killed_are_replaced(
+def test_state_servers_and_workers_that_are_killed_are_replaced(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path / "in")

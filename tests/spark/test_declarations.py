@@ -44,7 +44,7 @@ def test_the_options_of_files_are_those_that_spark_lists(spark: SparkSession) ->
         assert sorted(SPARK_OPTIONS[kind].split()) == sorted(names), kind
 
 
-def test_a_confined_engine_reads_and_writes_inside_only(
+def test_a_confined_engine_reads_and_writes_only_inside(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path / "in", ("A",))

@@ -20,7 +20,7 @@ PAGES = [page for page in GUIDES if any("spark" in block.marks for block in bloc
 
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_programs_and_commands_print_what_the_page_says(
+def test_programs_and_commands_print_the_output_on_the_page(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Plain Python blocks, which prepare files, share one namespace; Spark blocks do not."""

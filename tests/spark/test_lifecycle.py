@@ -138,7 +138,7 @@ def test_a_sink_that_blocks_is_named_and_the_checkpoint_stays_locked_until_it_re
     assert engine.last_batch == max(sink.batches)
 
 
-def test_process_available_on_a_running_engine_returns_and_the_engine_goes_on(
+def test_process_available_on_a_running_engine_returns_and_the_engine_continues(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path)

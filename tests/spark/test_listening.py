@@ -40,7 +40,7 @@ def lines(log: pytest.LogCaptureFixture) -> list[str]:
     ]
 
 
-def test_every_batch_is_told_to_the_log_and_to_the_function(
+def test_every_batch_is_reported_to_the_log_and_to_the_function(
     spark: SparkSession, tmp_path: Path, log: pytest.LogCaptureFixture
 ) -> None:
     folders = Folders(tmp_path / "in")
@@ -119,7 +119,7 @@ class Broken(Sink):
             raise OSError("no space left")
 
 
-def test_a_failure_is_logged_with_its_reason_and_the_next_start_is_heard(
+def test_a_failure_is_logged_with_its_reason_and_the_next_start_is_reported(
     spark: SparkSession, tmp_path: Path, log: pytest.LogCaptureFixture
 ) -> None:
     folders = Folders(tmp_path / "in")

@@ -82,7 +82,7 @@ def members(results: pa.Table) -> Counter[tuple[int, ...]]:
     )
 
 
-def test_results_are_some_of_the_exact_ones_also_after_a_restart_and_all_of_them_where_the_load_is_low(
+def test_results_are_a_subset_of_the_exact_ones_and_complete_at_low_load(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     tables = write(tmp_path, range(6))
@@ -127,7 +127,7 @@ def test_without_a_trigger_interval_or_resources_there_is_nothing_to_adapt_to(
     )
 
 
-def test_pipelines_run_without_limits(spark: SparkSession, tmp_path: Path) -> None:
+def test_views_run_without_limits(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, range(2))
     engine = engine_over(spark, tmp_path, resources=1)
     engine.query(

@@ -25,7 +25,7 @@ IN_PROCESSES = {OURS, "Spark", FLOOR}
 WORKLOADS = {workload.name: workload for workload in quick_workloads()}
 
 
-def test_the_comparison_runs_with_what_is_installed(tmp_path: Path) -> None:
+def test_the_comparison_runs_with_the_installed_systems(tmp_path: Path) -> None:
     peers = [peer for peer in PEERS if peer.own or peer.name in IN_PROCESSES]
     report = bench_peers(lambda _: None, quick=True, environments=tmp_path, peers=peers)
     rows = {(row["workload"], row["system"]): row for row in report.rows}

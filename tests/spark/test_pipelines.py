@@ -52,7 +52,7 @@ def engine_over(
     return engine
 
 
-def test_results_are_those_in_process_also_from_a_checkpoint(
+def test_results_are_those_in_process_even_from_a_checkpoint(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path)
@@ -99,7 +99,7 @@ def test_results_are_those_in_process_also_from_a_checkpoint(
         engine_over(spark, folders, QUERIES).process_available()
 
 
-def test_what_runs_where_is_told_and_subscribers_are_refused(
+def test_explain_shows_what_runs_where_and_subscribers_are_refused(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     engine = engine_over(spark, Folders(tmp_path), QUERIES)

@@ -81,7 +81,7 @@ def test_a_new_checkpoint_never_overwrites_the_results_of_another_run(
     assert sorted(row["v"] for row in spark.read.orc(str(tmp_path / "orc")).collect()) == [1, 2]
 
 
-def test_a_changed_query_leaves_no_rows_that_nobody_retracts(
+def test_a_changed_query_leaves_no_row_without_a_retraction(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path, ("A",))
@@ -129,7 +129,7 @@ def test_a_changed_query_leaves_no_rows_that_nobody_retracts(
     assert answer(tmp_path / "out") == [61], "only what the new query has"
 
 
-def test_a_query_that_comes_again_while_the_engine_runs_needs_a_folder_of_its_own(
+def test_a_query_added_again_while_the_engine_runs_needs_a_new_folder(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path, ("A",))

@@ -112,7 +112,7 @@ def generating(spark: SparkSession, folder: Path) -> SparkEngine:
     return engine
 
 
-def test_generated_batches_are_there_once_in_their_order_and_whatever_the_time_zone(
+def test_generated_batches_appear_once_in_order_in_any_time_zone(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
@@ -129,7 +129,7 @@ def test_generated_batches_are_there_once_in_their_order_and_whatever_the_time_z
     check(GENERATED, {"A": generated(6, 3), "B": generated(4, 3)}, "timestamp", again, end)
 
 
-def test_rows_at_a_rate_go_on_after_a_restart_without_gap_or_overlap(
+def test_rows_at_a_rate_continue_after_a_restart_without_gap_or_overlap(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     def run(rows: int) -> pa.Table:
@@ -196,7 +196,7 @@ def lines_of(engine: SparkEngine) -> list[str]:
     return found
 
 
-def test_lines_come_in_their_order_and_what_a_socket_cannot_do_is_refused(
+def test_lines_arrive_in_order_and_unsupported_uses_of_a_socket_are_refused(
     spark: SparkSession, tmp_path: Path, servers: tuple[Server, Server]
 ) -> None:
     server, _ = servers
@@ -242,7 +242,7 @@ def test_lines_come_in_their_order_and_what_a_socket_cannot_do_is_refused(
         engine_at(server.port, "other").settle()
 
 
-def test_two_sockets_with_times_of_their_own_join_as_the_oracle_says(
+def test_two_sockets_with_event_times_join_as_in_the_oracle(
     spark: SparkSession, tmp_path: Path, servers: tuple[Server, Server]
 ) -> None:
     engine = SparkEngine(spark, checkpoint=tmp_path, partitions=2)
@@ -330,7 +330,7 @@ def test_two_sockets_with_times_of_their_own_join_as_the_oracle_says(
         ),
     ],
 )
-def test_what_a_source_lacks_is_told_before_anything_runs(
+def test_what_a_source_lacks_is_reported_before_anything_runs(
     spark: SparkSession, tmp_path: Path, columns: str, options: str, pieces: tuple[str, ...]
 ) -> None:
     engine = SparkEngine(spark, checkpoint=tmp_path, partitions=1)

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 
 @pytest.mark.usefixtures("spark")
-def test_the_benchmark_of_state_measures_what_it_says() -> None:
+def test_the_benchmark_of_state_measures_all_its_figures() -> None:
     told: list[str] = []
     report = bench_state(told.append, quick=True)
     found = {str(line["measured"]): line for line in report.rows}

@@ -108,7 +108,9 @@ class Waiting(Sink):
             self.in_time = self._called.wait(30)
 
 
-def test_results_come_before_the_sink_has_its_batch(engine: SparkEngine, folders: Folders) -> None:
+def test_results_arrive_before_the_sink_receives_its_batch(
+    engine: SparkEngine, folders: Folders
+) -> None:
     fill(folders, 1)
     taker = Taker()
     sink = Waiting(taker.called)
@@ -119,7 +121,7 @@ def test_results_come_before_the_sink_has_its_batch(engine: SparkEngine, folders
     assert all(began < mark.arrived < time.time() for mark, _ in taker.pieces)
 
 
-def test_subscribers_get_what_sinks_get(engine: SparkEngine, folders: Folders) -> None:
+def test_subscribers_get_the_same_results_as_sinks(engine: SparkEngine, folders: Folders) -> None:
     fill(folders, 4)
     queries = {"pairs": JOIN, "changes": CHANGES}
     takers = {name: Taker() for name in queries}
@@ -149,7 +151,7 @@ def many(seed: int, begin: int, end: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("victims", [residents, workers], ids=["residents", "workers"])
-def test_a_batch_that_is_tried_again_comes_again_under_the_same_marks(
+def test_a_retried_batch_arrives_again_under_the_same_marks(
     engine: SparkEngine, folders: Folders, victims: Callable[[int], list[int]]
 ) -> None:
     """The first results of the second batch end the processes that compute it."""
@@ -182,7 +184,7 @@ def test_a_batch_that_is_tried_again_comes_again_under_the_same_marks(
     )
 
 
-def test_one_that_blocks_and_one_that_fails_are_isolated_and_reported(
+def test_blocking_and_failing_subscribers_are_isolated_and_reported(
     engine: SparkEngine, folders: Folders, caplog: pytest.LogCaptureFixture
 ) -> None:
     fill(folders, 4)
@@ -231,7 +233,7 @@ def test_one_that_blocks_and_one_that_fails_are_isolated_and_reported(
     ]
 
 
-def test_subscribers_come_and_go_while_the_engine_runs(
+def test_subscribers_are_added_and_cancelled_while_the_engine_runs(
     engine: SparkEngine, folders: Folders, tmp_path: Path
 ) -> None:
     names = tmp_path / "state" / "muntin" / "subscribed"
@@ -290,7 +292,7 @@ class Broken(Sink):
             raise OSError("no space left")
 
 
-def test_after_a_failure_and_a_restart_results_come_again_under_the_same_marks(
+def test_after_a_failure_and_a_restart_results_arrive_again_under_the_same_marks(
     engine: SparkEngine, folders: Folders
 ) -> None:
     fill(folders, 2)

@@ -100,7 +100,7 @@ def pages_with(*languages: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("page", pages_with("python", "console"), ids=name_of)
-def test_programs_and_commands_print_what_the_page_says(
+def test_programs_and_commands_print_the_output_on_the_page(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -147,7 +147,7 @@ def lines_of(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", pages_with("sql"), ids=name_of)
-def test_sql_is_understood(page: Path, tmp_path: Path) -> None:
+def test_sql_blocks_are_bound_and_planned(page: Path, tmp_path: Path) -> None:
     declared = ""
     for block in blocks_of(page):
         if block.language != "sql" or "fragment" in block.marks:

@@ -33,5 +33,5 @@ def test_examples_in_docstrings_hold(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", FOREIGN, ids=lambda path: path.stem)
-def test_scripts_of_other_systems_say_what_they_do(path: Path) -> None:
+def test_scripts_of_other_systems_have_docstrings(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text())), "every module says what lives there"

@@ -127,14 +127,14 @@ def test_an_old_java_is_refused_by_version(machine: Machine, told: str, understo
         "kill -9 $$",
     ],
 )
-def test_a_program_that_only_has_the_name_of_java_is_refused(machine: Machine, script: str) -> None:
+def test_a_program_that_is_only_named_java_is_refused(machine: Machine, script: str) -> None:
     machine.add_program("java", script)
     done = machine.run("java.sh", "find")
     assert (done.returncode, done.stdout) == (1, "")
     assert "does not report its version as Java does" in done.stderr
 
 
-def test_without_any_java_the_message_says_what_to_do(machine: Machine) -> None:
+def test_without_any_java_the_message_names_the_remedy(machine: Machine) -> None:
     done = machine.run("java.sh", "find")
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(
@@ -157,7 +157,9 @@ def test_java_home_comes_before_path_and_path_before_the_distribution(
     )
 
 
-def test_unfit_javas_are_passed_over_aloud(machine: Machine, tmp_path: Path) -> None:
+def test_unsuitable_java_versions_are_skipped_with_a_message(
+    machine: Machine, tmp_path: Path
+) -> None:
     machine.add_java(machine.programs / "java", "11")
     machine.add_program("../jvm/a/bin/java", "echo garbage")
     good = machine.add_java(machine.javas / "b" / "bin" / "java", "21")
@@ -170,9 +172,7 @@ def test_unfit_javas_are_passed_over_aloud(machine: Machine, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "package", ["openjdk-21-jre-headless", "openjdk-17-jre-headless", "openjdk-25-jre-headless"]
 )
-def test_a_missing_java_is_installed_from_what_the_distribution_has(
-    machine: Machine, package: str
-) -> None:
+def test_a_missing_java_is_installed_from_the_distribution(machine: Machine, package: str) -> None:
     calls = add_apt(machine, has=package)
     done = machine.run("java.sh", "ensure")
     assert (done.returncode, done.stdout) == (0, "/homes/new\n"), done.stderr
@@ -187,7 +187,7 @@ def test_nothing_is_installed_when_there_is_a_java(machine: Machine) -> None:
     assert not calls.exists()
 
 
-def test_a_distribution_without_a_fitting_java_says_so(machine: Machine) -> None:
+def test_a_distribution_without_a_suitable_java_is_reported(machine: Machine) -> None:
     calls = add_apt(machine, has="openjdk-8-jre-headless")
     done = machine.run("java.sh", "ensure")
     assert (done.returncode, done.stdout) == (1, "")
@@ -217,7 +217,7 @@ def test_without_apt_the_message_names_the_package(machine: Machine) -> None:
     )
 
 
-def test_the_lock_has_one_hash_for_pyspark_and_names_no_place() -> None:
+def test_the_lock_has_one_hash_for_pyspark_and_names_no_registry() -> None:
     lock = (ROOT / "requirements.lock").read_text()
     (pin,) = re.findall(r"^pyspark==.*\n((?:    --hash=.*\n)+)", lock, re.MULTILINE)
     assert pin.count("--hash=sha256:") == 1, (

@@ -293,7 +293,7 @@ def test_a_missing_semicolon_spoils_no_later_statement() -> None:
         ("CREATE QUERY b AS SELECT 'x FROM B WINDOW 1 SECOND;", 26),
     ],
 )
-def test_after_text_that_cannot_be_cut_into_words_reading_goes_on_behind_the_next_semicolon(
+def test_after_text_that_cannot_be_tokenized_reading_resumes_behind_the_next_semicolon(
     broken: str, column: int
 ) -> None:
     later = (

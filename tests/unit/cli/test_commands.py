@@ -91,5 +91,5 @@ def test_golden_scripts_end_with_1_when_a_check_fails(tmp_path: Path) -> None:
     assert "bad.cqt:7" in failed.stdout
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_printed() -> None:
     assert muntin("--version").stdout.startswith("muntin 0.")

@@ -238,14 +238,14 @@ def test_until_processes_the_input_and_then_advances_time(
     assert engine.ran == [SCRIPT, "until 2026-01-31 12:00:00", "stop"]
 
 
-def test_what_made_an_engine_fail_is_raised_after_it_was_stopped() -> None:
+def test_the_failure_of_an_engine_is_raised_after_it_was_stopped() -> None:
     engine = Engine(fail(RunError("no more disk")))
     with stopping() as stop, pytest.raises(RunError, match="no more disk"):
         watch(cast("Any", engine), Screen(View()), stop, engine.process_available)
     assert engine.ran == ["stop"]
 
 
-def test_a_checkpoint_of_another_program_is_wrong_input_and_no_failure(
+def test_a_checkpoint_of_another_deployment_is_wrong_input_and_no_failure(
     script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checkpoint = Checkpoint(script.parent / "state")
@@ -262,7 +262,7 @@ def test_a_checkpoint_of_another_program_is_wrong_input_and_no_failure(
     assert "was made with 2 partitions, not 3" in " ".join(capsys.readouterr().err.split())
 
 
-def test_the_log_takes_what_is_told_during_the_run_and_keeps_what_was_there(
+def test_the_log_gets_the_messages_of_the_run_and_keeps_earlier_ones(
     script: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = Engine(lambda: logging.getLogger("muntin.spark").info("batch %d", 7))
@@ -276,7 +276,9 @@ def test_the_log_takes_what_is_told_during_the_run_and_keeps_what_was_there(
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO batch 7", line)
 
 
-def test_the_engine_gets_the_heartbeat(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_heartbeat_option_is_passed_to_the_engine(
+    script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given: dict[str, object] = {}
 
     def made(*_: object, **options: object) -> Engine:
@@ -288,7 +290,7 @@ def test_the_engine_gets_the_heartbeat(script: Path, monkeypatch: pytest.MonkeyP
     assert given["heartbeat"] == "10 seconds"
 
 
-def test_without_a_log_failures_are_told_once(
+def test_without_a_log_failures_are_reported_once(
     script: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def wait() -> None:

@@ -128,7 +128,7 @@ def test_rows_are_taken_within_a_few_turns_while_it_works(engine: muntin.Engine)
     assert np.median(waits) < max(left / 20, 0.05)
 
 
-def test_a_subscriber_that_fails_is_reported_and_the_others_go_on(
+def test_a_subscriber_that_fails_is_reported_and_the_others_continue(
     engine: muntin.Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(batch: pa.RecordBatch) -> None:
@@ -154,7 +154,7 @@ def test_a_subscriber_that_fails_is_reported_and_the_others_go_on(
     ]
 
 
-def test_a_subscriber_that_blocks_holds_up_nobody(engine: muntin.Engine) -> None:
+def test_a_blocking_subscriber_delays_no_other(engine: muntin.Engine) -> None:
     go_on = threading.Event()
     query = engine.query(sql(5), name="q")
     slow, good = [], Collector()
@@ -194,7 +194,7 @@ def test_a_cancelled_subscriber_is_called_no_more(engine: muntin.Engine) -> None
     assert not collector.batches
 
 
-def test_queries_come_and_go_while_it_works(engine: muntin.Engine) -> None:
+def test_queries_are_added_and_dropped_while_it_works(engine: muntin.Engine) -> None:
     collectors = {window: Collector() for window in (5, 60, 600)}
     engine.query(sql(5), name="q5").subscribe(collectors[5])
     engine.start()
@@ -221,7 +221,7 @@ def test_queries_come_and_go_while_it_works(engine: muntin.Engine) -> None:
     assert times[600].max() < 4 * SECOND <= times[60].max()
 
 
-def test_what_a_new_query_finds_does_not_depend_on_how_far_the_thread_is() -> None:
+def test_the_rows_a_new_query_finds_do_not_depend_on_the_progress_of_the_thread() -> None:
     def found(*, live: bool) -> int:
         engine = made()
         if live:
@@ -251,7 +251,7 @@ def test_starting_twice_is_refused_and_stopping_twice_is_fine(engine: muntin.Eng
     engine.start()
 
 
-def test_what_is_no_function_cannot_subscribe(engine: muntin.Engine) -> None:
+def test_only_functions_can_subscribe(engine: muntin.Engine) -> None:
     query = engine.query(sql(5), name="q")
     with pytest.raises(InputError, match="a subscriber of query q cannot be 7"):
         query.subscribe(7)  # type: ignore[arg-type]
@@ -259,7 +259,7 @@ def test_what_is_no_function_cannot_subscribe(engine: muntin.Engine) -> None:
         query.subscribe(Collector(), buffer=0)
 
 
-def test_a_failure_of_the_work_is_told_to_whoever_comes_next(
+def test_a_failure_of_the_work_is_raised_by_the_next_call(
     engine: muntin.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine.query(sql(5))
@@ -278,7 +278,7 @@ def test_a_failure_of_the_work_is_told_to_whoever_comes_next(
         engine.stop()
 
 
-def test_memory_is_given_back_when_rows_have_passed(engine: muntin.Engine) -> None:
+def test_memory_is_released_when_rows_have_expired(engine: muntin.Engine) -> None:
     engine.query(sql(1), name="q1").subscribe(Collector())
     engine.query(sql(2), name="q2").subscribe(Collector())
     engine.start()

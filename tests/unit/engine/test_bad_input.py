@@ -126,7 +126,7 @@ def test_failures_are_counted_and_the_last_reason_is_kept(world: World) -> None:
     assert "Overflow" in str(q.stats()["last_expression_failure"])
 
 
-def test_changes_take_back_what_a_failing_expression_gave(world: World) -> None:
+def test_changes_retract_the_values_of_a_failing_expression(world: World) -> None:
     q = world.engine.query("SELECT k + 1 AS r FROM A [ROWS 1] EMIT CHANGES")
     world.push("A", (EDGE, 0.0, ""), (5, 0.0, ""), (EDGE, 0.0, ""))
     changes = q.poll()
@@ -213,7 +213,7 @@ def test_zoned_columns_keep_instants() -> None:
 # -- what a refused push leaves --------------------------------------------------------------------
 
 
-def test_a_refused_push_leaves_waiting_rows_and_the_clock_alone() -> None:
+def test_a_refused_push_does_not_affect_waiting_rows_and_the_clock() -> None:
     engine = muntin.Engine()
     for name in "AB":
         engine.stream(name, COLUMNS, time="ts", slack="5 seconds")
@@ -301,7 +301,7 @@ def test_no_query_reaches_a_file_or_the_system(world: World, tmp_path: Path, sql
         ("SET expiry_interval = 'soon'", "setting expiry_interval cannot be 'soon'"),
     ],
 )
-def test_statements_that_clash_with_what_is_there(
+def test_statements_that_conflict_with_existing_names_are_refused(
     world: World, statement: str, message: str
 ) -> None:
     before = world.engine.stats()["streams"]

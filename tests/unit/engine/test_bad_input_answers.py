@@ -82,7 +82,7 @@ def assert_goes_on(engine: muntin.Engine) -> None:
         ),
     ],
 )
-def test_rows_that_do_not_fit_are_refused_whole(
+def test_a_push_with_rows_that_do_not_fit_is_refused_completely(
     engine: muntin.Engine, rows: Any, message: str
 ) -> None:
     with pytest.raises(muntin.InputError, match=message):
@@ -159,7 +159,7 @@ def test_advance_needs_an_instant(engine: muntin.Engine, to: Any) -> None:
     assert_goes_on(engine)
 
 
-def test_unknown_names_are_told_with_what_there_is(engine: muntin.Engine) -> None:
+def test_unknown_names_are_reported_with_the_known_ones(engine: muntin.Engine) -> None:
     with pytest.raises(muntin.CatalogError, match=r"there is no stream 'Aa'\. Did you mean 'A'"):
         engine.push("Aa", [])
     with pytest.raises(muntin.InputError, match="the name of a stream must be text, not NoneType"):
@@ -248,7 +248,7 @@ def test_names_may_be_unicode_and_times_of_any_kind() -> None:
     assert q.poll().column("値").to_pylist() == [1, 2, 3]
 
 
-def test_windows_far_larger_than_anything_cost_nothing_in_advance() -> None:
+def test_huge_windows_allocate_nothing_in_advance() -> None:
     engine = muntin.Engine(window_memory="4000000000 GB")
     engine.stream("A", {"k": "bigint", "ts": "timestamp"}, time="ts")
     q = engine.query(

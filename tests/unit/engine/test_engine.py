@@ -77,7 +77,7 @@ def test_a_script_declares_sets_queries_and_drops() -> None:
         created[0].poll()
 
 
-def test_a_script_that_fails_keeps_what_came_before() -> None:
+def test_a_script_that_fails_keeps_its_earlier_statements() -> None:
     engine = muntin.Engine()
     statements = [
         "CREATE STREAM A (k BIGINT, v VARCHAR, ts TIMESTAMP)",
@@ -136,7 +136,7 @@ def test_a_table_with_declared_types_takes_tuples() -> None:
     assert q.poll().column("day").to_pylist() == [datetime(2026, 1, 1)]  # noqa: DTZ001
 
 
-def test_streams_and_tables_are_dropped_when_nobody_reads_them() -> None:
+def test_streams_and_tables_are_dropped_when_no_query_reads_them() -> None:
     engine = streams("A", "B")
     engine.table("T", [{"k": 1}])
     q = engine.query("SELECT A.k FROM A, T WHERE A.k = T.k WINDOW 1 SECOND", name="q")
@@ -238,7 +238,7 @@ def test_poll_gives_every_change_once_and_keeps_its_schema_when_empty() -> None:
     assert q.answer().schema == pa.schema([("v", pa.string()), ("n", pa.int64())])
 
 
-def test_an_answer_is_what_the_windows_hold_and_takes_nothing_from_poll() -> None:
+def test_an_answer_is_the_content_of_the_windows_and_consumes_no_polled_results() -> None:
     engine = streams("A", "B")
     q = engine.query("SELECT A.v AS a, B.v AS b FROM A, B WHERE A.k = B.k WINDOW 10 SECONDS")
     engine.push("A", rows("1 1 x\n2 1 y"))
@@ -325,7 +325,7 @@ def test_subscribers_are_called_with_what_is_released_from_then_on() -> None:
     assert lines(q.poll()) == ["+ 1 x", "+ 2 y", "+ 3 z"]
 
 
-def test_a_subscriber_that_pushes_sees_its_rows_behind_all_that_came_before() -> None:
+def test_a_subscriber_that_pushes_sees_its_rows_after_all_earlier_ones() -> None:
     """Nothing overtakes, even if one push makes many batches."""
     engine = streams("A")
     q = engine.query("SELECT k FROM A WINDOW 1 HOUR EMIT CHANGES")
@@ -347,7 +347,7 @@ def test_a_subscriber_that_pushes_sees_its_rows_behind_all_that_came_before() ->
     assert got == [*range(many), -1]
 
 
-def test_a_chain_of_pushes_of_any_depth_ends_and_its_failure_is_told_briefly() -> None:
+def test_a_chain_of_pushes_of_any_depth_ends_and_its_failure_is_reported_briefly() -> None:
     engine = streams("A")
     q = engine.query("SELECT k FROM A WINDOW 1 SECOND", name="q")
     seen: list[int] = []
@@ -387,7 +387,7 @@ def test_a_query_dropped_by_its_subscriber_is_gone_and_the_others_are_not() -> N
 
 @pytest.mark.parametrize("window", ["[RANGE 10 SECONDS]", "[ROWS 3]", "[PARTITION BY k ROWS 2]"])
 @pytest.mark.parametrize("emit", ["EMIT INSERTS", "EMIT CHANGES"])
-def test_a_query_added_while_running_goes_on_as_if_it_had_always_been_there(
+def test_a_query_added_while_running_continues_as_if_it_had_always_been_there(
     window: str, emit: str
 ) -> None:
     """It gets no results whose rows all arrived before its registration."""
@@ -483,7 +483,7 @@ def test_two_threads_push_and_two_poll_and_nothing_is_lost_or_doubled() -> None:
     assert state_rows(engine.dataflow) == {"A": count, "B": count}
 
 
-def test_engines_know_nothing_of_each_other() -> None:
+def test_engines_are_independent_of_each_other() -> None:
     one, two = streams("A", expiry="lazy"), streams("A")
     q = one.query("SELECT v FROM A WINDOW 1 SECOND")
     two.push("A", rows("1 1 x"))

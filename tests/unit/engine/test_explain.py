@@ -22,7 +22,7 @@ def engine(**settings: str) -> muntin.Engine:
     return found
 
 
-def test_a_plan_tells_windows_filters_indexes_steps_and_state() -> None:
+def test_a_plan_shows_windows_filters_indexes_steps_and_state() -> None:
     e = engine()
     q = e.query(
         "SELECT A.k, B.s FROM A [RANGE 90 SECONDS], B [ROWS 5], T"
@@ -52,7 +52,7 @@ def test_a_plan_tells_windows_filters_indexes_steps_and_state() -> None:
     ]
 
 
-def test_all_queries_are_explained_and_none_is_said_so() -> None:
+def test_all_queries_are_explained_and_having_none_is_reported() -> None:
     e = engine(algorithm="naive", join="nested_loop", expiry="lazy")
     assert e.explain() == "no queries"
     e.query("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", name="one")
@@ -70,7 +70,7 @@ def test_all_queries_are_explained_and_none_is_said_so() -> None:
     assert e.explain("TWO") == two
 
 
-def test_queries_that_share_a_join_are_told_and_why_others_do_not() -> None:
+def test_plans_show_which_queries_share_a_join_and_why_others_do_not() -> None:
     e = engine()
     small = e.query("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", name="small")
     large = e.query("SELECT B.k FROM B, A WHERE B.k = A.k WINDOW 9 SECONDS", name="large")
@@ -92,7 +92,7 @@ def test_queries_that_share_a_join_are_told_and_why_others_do_not() -> None:
     assert small.stats()["shares_with"] == []
 
 
-def test_buckets_and_chains_are_told() -> None:
+def test_buckets_and_chains_are_shown() -> None:
     e = engine(buckets="5, B = 1", expiry="probe")
     text = e.query(
         "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k < C.k WINDOW 1 SECOND"
@@ -104,7 +104,7 @@ def test_buckets_and_chains_are_told() -> None:
     assert "a new row looks into B (index) > C (scan)" in text
 
 
-def test_checks_are_told_without_those_that_an_index_has_made() -> None:
+def test_checks_are_shown_without_those_that_an_index_decides() -> None:
     sql = "SELECT A.k FROM A, B WHERE A.k = B.k AND A.ts < B.ts WINDOW 1 SECOND"
     assert "in B checks B.ts > A.ts" in engine().query(sql).explain()
     assert (
@@ -174,7 +174,7 @@ def run(e: muntin.Engine, rates: dict[str, int], start: int, seconds: int) -> No
     e.advance((start + seconds) * 1_000_000)
 
 
-def test_measured_comparisons_stand_beside_the_prediction_and_come_near_it() -> None:
+def test_measured_comparisons_are_shown_beside_the_prediction_and_near_it() -> None:
     rates = {"A": 10, "B": 2, "C": 5}
     e = three_streams(rates, replan="off")
     assert "measured" not in e.queries()[0].plan()
@@ -222,7 +222,7 @@ def test_a_new_plan_is_measured_from_its_beginning() -> None:
     )
 
 
-def test_reasons_are_told() -> None:
+def test_reasons_are_shown() -> None:
     e = engine()
     e.query("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", name="q")
     running = e.dataflow.queries["q"]

@@ -166,7 +166,7 @@ def test_a_table_of_the_schema_is_not_copied() -> None:
         (np.zeros((1, 4)), "cannot take rows from ndarray for stream A"),
     ],
 )
-def test_rows_that_do_not_fit_are_told_apart(rows: Any, message: str) -> None:
+def test_rows_that_do_not_fit_get_specific_errors(rows: Any, message: str) -> None:
     with pytest.raises(InputError, match=message) as raised:
         read_rows(rows, SCHEMA, "stream A")
     assert raised.value.hint

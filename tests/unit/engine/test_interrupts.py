@@ -102,7 +102,7 @@ def rows_in(engine: muntin.Engine) -> int:
     return int(engine.stats()["streams"]["A"]["rows_in"])  # type: ignore[index]
 
 
-def test_an_interrupt_before_any_line_of_push_leaves_a_whole_push_or_none() -> None:
+def test_an_interrupt_before_any_line_of_push_leaves_a_complete_push_or_none() -> None:
     engine, q = one_stream()
     seen: list[pa.RecordBatch] = []
     q.subscribe(seen.append)
@@ -222,7 +222,7 @@ def test_waiting_for_the_lock_can_be_interrupted() -> None:
     assert is_free(engine._lock)
 
 
-def test_an_interrupt_inside_a_callback_is_raised_there_and_the_next_push_goes_on() -> None:
+def test_an_interrupt_inside_a_callback_is_raised_there_and_the_next_push_works() -> None:
     engine, q = one_stream()
     seen: list[list[int]] = []
 
@@ -264,7 +264,7 @@ def test_a_live_subscriber_that_raises_anything_is_called_again(
     assert "a subscriber of query q failed" in caplog.text
 
 
-def test_sys_exit_in_a_callback_of_a_push_reaches_the_caller_and_the_next_push_goes_on() -> None:
+def test_sys_exit_in_a_callback_of_a_push_reaches_the_caller_and_the_next_push_works() -> None:
     engine, q = one_stream()
     seen: list[list[int]] = []
 

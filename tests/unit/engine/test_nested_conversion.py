@@ -80,7 +80,7 @@ def outcome(convert: Convert, given: Any, kind: pa.DataType) -> list[Any] | None
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_a_nested_column_becomes_what_its_values_become(kind: pa.DataType) -> None:
+def test_a_nested_column_converts_like_its_values(kind: pa.DataType) -> None:
     for array in (array for array in NESTED if are_nested_alike(array.type, kind)):
         wanted = outcome(from_values, array.to_pylist(), kind)
         assert outcome(convert, array, kind) == wanted, array
@@ -122,7 +122,7 @@ def test_a_text_is_read_the_same_alone_and_among_others(
         assert pair == [read[texts[0]], found]
 
 
-def test_durations_become_days_and_the_rest_of_a_day() -> None:
+def test_durations_become_days_and_the_remainder_of_a_day() -> None:
     day = timedelta(days=1)
     durations = [timedelta(0), day, -day, -timedelta(microseconds=1), None, 40 * day + day / 3]
     kind = pa.month_day_nano_interval()

@@ -123,7 +123,7 @@ def test_results_reach_subscribers_and_polls_alike() -> None:
     assert e.handle("q").poll().num_rows == 0
 
 
-def test_stats_and_explain_tell_of_operators_and_joins() -> None:
+def test_stats_and_explain_describe_operators_and_joins() -> None:
     e = engine()
     q = e.query(
         "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k HAVING COUNT(*) > "
@@ -146,7 +146,7 @@ def test_stats_and_explain_tell_of_operators_and_joins() -> None:
     assert bytes_held(e.dataflow) > 0
 
 
-def test_a_dropped_pipeline_lets_go_of_its_rows() -> None:
+def test_a_dropped_view_releases_its_rows() -> None:
     e = engine()
     e.query("SELECT k FROM A EXCEPT SELECT k FROM B WINDOW 10 SECONDS", name="q")
     e.push("A", [row(0)])
@@ -162,7 +162,7 @@ def test_a_dropped_pipeline_lets_go_of_its_rows() -> None:
     e.execute("DROP STREAM A")
 
 
-def test_state_goes_with_the_windows() -> None:
+def test_state_expires_with_the_windows() -> None:
     e = engine()
     q = e.query("SELECT s, MIN(v) AS m, COUNT(DISTINCT b) AS n FROM A GROUP BY s WINDOW 10 SECONDS")
     for second in range(300):

@@ -74,7 +74,7 @@ def test_every_kind_of_query_has_the_same_keys(told: dict[str, dict[str, Any]]) 
         assert stats["query"] == name
 
 
-def test_pipelines_add_up_what_their_joins_count(told: dict[str, dict[str, Any]]) -> None:
+def test_views_add_up_the_counts_of_their_joins(told: dict[str, dict[str, Any]]) -> None:
     for name, stats in told.items():
         assert bool(stats["leaves"]) == (name in PIPELINES), name
         assert not stats["operators"] or name in PIPELINES, name
@@ -107,7 +107,7 @@ def test_the_documentation_names_every_key(told: dict[str, dict[str, Any]]) -> N
     assert set(told["plain"]) == documented
 
 
-def test_buffers_tell_what_waits_what_windows_hold_and_what_nobody_polled() -> None:
+def test_buffers_show_waiting_rows_window_rows_and_unpolled_results() -> None:
     engine = muntin.Engine()
     for name in "AB":
         engine.stream(name, {"k": "bigint", "ts": "timestamp"}, time="ts")

@@ -36,7 +36,7 @@ def keys(rows: pa.Table) -> list[int]:
     return found
 
 
-def test_a_row_of_the_year_9000_is_set_aside_and_the_stream_goes_on(
+def test_a_row_of_the_year_9000_is_set_aside_and_the_stream_continues(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     engine, (q,) = engine_of("SELECT k FROM A WINDOW 10 SECONDS EVERY 1 SECOND EMIT SNAPSHOT")
@@ -197,7 +197,7 @@ def test_a_long_answer_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
         ("2099-01-01", ["2099-01-01 00:00:00"]),
     ],
 )
-def test_times_decades_from_the_clock_are_warned_of_once(
+def test_times_decades_from_the_clock_cause_one_warning(
     first: object, shown: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     engine, _ = engine_of("SELECT k FROM A WINDOW 1 MINUTE")

@@ -232,7 +232,7 @@ def test_queries_that_share_a_failing_join_fail_with_it(
     assert values(healthy) == [(3,)]
 
 
-def test_a_failing_pipeline_leaves_those_that_share_its_steps(
+def test_a_failing_view_does_not_affect_those_that_share_its_steps(
     engine: muntin.Engine, break_marked: Break
 ) -> None:
     group = "SELECT k, count(*) AS n FROM A GROUP BY k"
@@ -256,7 +256,7 @@ def test_a_failing_pipeline_leaves_those_that_share_its_steps(
     assert sorted(row["n"] for row in plain.answer().to_pylist()) == [1, 3]
 
 
-def test_pipelines_above_a_failing_join_fail_with_it(
+def test_views_above_a_failing_join_fail_with_it(
     engine: muntin.Engine, break_marked: Break
 ) -> None:
     failing = [
@@ -274,7 +274,7 @@ def test_pipelines_above_a_failing_join_fail_with_it(
     assert healthy.answer().to_pylist() == [{"v": 2}]
 
 
-def test_a_step_that_fails_for_several_pipelines_suspends_all_of_them(
+def test_a_step_that_fails_for_several_views_suspends_all_of_them(
     engine: muntin.Engine, break_marked: Break
 ) -> None:
     inner = f"SELECT k, sum(g + {MARK}) AS n FROM A GROUP BY k HAVING sum(g) + {MARK} > 0"
@@ -372,7 +372,7 @@ def test_a_live_engine_suspends_only_the_failing_query(
             query.poll()
 
 
-def test_a_live_engine_goes_on_when_a_shared_join_fails(
+def test_a_live_engine_continues_when_a_shared_join_fails(
     live: muntin.Engine, break_marked: Break
 ) -> None:
     condition = f"A.k + {MARK} = B.k + {MARK}"

@@ -147,7 +147,7 @@ def _calls(catalog: list[dict[str, object]]) -> Iterator[tuple[str, str]]:
                 yield name, f'"{name}"({", ".join(map(str, arguments))})'
 
 
-def test_allowed_functions_give_the_same_values_whenever_and_however_rows_are_cut(
+def test_allowed_functions_give_the_same_values_at_any_time_and_for_any_batches(
     catalog: list[dict[str, object]],
 ) -> None:
     one, other = Duck(), Duck()

@@ -31,7 +31,7 @@ def signed(rig: Rig, now: int) -> list[tuple[str, Result]]:
     st.integers(0, 9), st.sampled_from(["index", "scan"]),
     st.sampled_from([0, 2**31 - 3, 2**32 - 3]),
 )  # fmt: skip
-def test_every_result_comes_once_and_goes_once(
+def test_every_result_is_added_once_and_removed_once(
     scene: Scene, buckets: int | None, room: int, least: int, later: int, method: str, first: int
 ) -> None:  # fmt: skip
     now = max((row.time for row in scene.arriving), default=0) + later

@@ -47,9 +47,7 @@ def general(rig: Rig) -> list[list[int]]:
     st.sampled_from([1, 2, 256]),
     st.sampled_from([0, 2**31 - 4, 2**32 - 4]),
 )
-def test_it_does_what_the_general_kernel_does(
-    scene: Scene, room: int, least: int, first: int
-) -> None:
+def test_it_equals_the_general_kernel(scene: Scene, room: int, least: int, first: int) -> None:
     with patch.object(join_state, "_LEAST", least):
         mine, other = (Rig(scene, room=room, first=first) for _ in range(2))
         found = pair(mine)

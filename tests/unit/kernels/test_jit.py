@@ -71,7 +71,7 @@ def test_preparing_reports_each_kernel_that_was_not_in_the_cache(
 
 
 @pytest.mark.usefixtures("fresh")
-def test_progress_goes_to_stderr_unless_someone_listens(
+def test_progress_goes_to_stderr_unless_a_listener_is_given(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(jit, "_kernels", [_Kernel("cold", cached=False)])

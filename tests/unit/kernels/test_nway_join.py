@@ -94,7 +94,7 @@ def test_arrivals_equal_nested_loops_in_content_and_order(
 @given(
     scenes(), st.sampled_from([layout.OWN, layout.EAGER, layout.LAZY]), BUCKETS, ROOMS, st.data()
 )
-def test_naive_finds_the_same_wherever_the_new_row_stands_in_the_order(
+def test_naive_finds_the_same_for_any_place_of_the_new_row_in_the_order(
     scene: Scene, policy: int, buckets: int | None, room: int, data: st.DataObject
 ) -> None:  # fmt: skip
     order = data.draw(st.permutations(range(len(scene.windows))))
@@ -105,7 +105,7 @@ def test_naive_finds_the_same_wherever_the_new_row_stands_in_the_order(
 
 
 @given(scenes(), BUCKETS, ROOMS, st.data())
-def test_intervals_find_the_same_however_they_are_cut(
+def test_intervals_find_the_same_for_any_cut(
     scene: Scene, buckets: int | None, room: int, data: st.DataObject
 ) -> None:
     rig = Rig(scene, buckets=buckets, room=room)
@@ -135,7 +135,7 @@ def test_intervals_find_the_same_however_they_are_cut(
 
 
 @given(scenes(), BUCKETS, ROOMS, st.integers(0, 6))
-def test_a_snapshot_is_the_join_of_what_the_windows_hold(
+def test_a_snapshot_is_the_join_of_the_rows_in_the_windows(
     scene: Scene, buckets: int | None, room: int, later: int
 ) -> None:
     rig = Rig(scene, buckets=buckets, room=room)
@@ -156,7 +156,7 @@ def test_a_snapshot_is_the_join_of_what_the_windows_hold(
     assert sorted(tuple(column[2:]) for column in results) == scene.answer(now)
 
 
-def test_small_buffers_make_the_kernels_come_back_for_every_reason() -> None:
+def test_small_buffers_make_the_kernels_return_for_every_reason() -> None:
     rows = [Row(place % 2, place // 2, 0, 0, place // 2) for place in range(60)]
     scene = Scene((Window(layout.TIME, 100), Window(layout.TIME, 100)), tuple(rows))
     with patch.object(join_state, "_LEAST", 2):
@@ -188,7 +188,7 @@ def test_nothing_is_counted_twice_when_a_step_is_repeated() -> None:
     layout.ALL,
     [],
 )
-def test_buckets_are_cleaned_right_after_rows_in_their_middle_were_left_behind(
+def test_buckets_are_cleaned_correctly_after_rows_in_their_middle_remained(
     drawn: list[tuple[int, int, int]], policy: int, cuts: list[int]
 ) -> None:  # fmt: skip
     """A partitioned window expires rows in any order, and its ring is resized repeatedly."""

@@ -28,7 +28,7 @@ MODES = st.sampled_from(["yes", "no"])
     MODES,
     MODES,
 )
-def test_a_row_is_one_event_for_every_source_that_wants_it(
+def test_a_row_is_one_event_for_every_source_that_accepts_it(
     streams: list[list[tuple[int, list[tuple[bool, int]]]]], reads: list[int], counts_rows: str,
     ticks: str
 ) -> None:  # fmt: skip

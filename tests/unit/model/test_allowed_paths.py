@@ -181,7 +181,7 @@ def test_a_link_swapped_after_the_check_is_noticed(
 
 
 @pytest.mark.parametrize("given", [3, [3], [""], {"a": 1}, [["x"]], ""])
-def test_what_are_no_paths_is_refused(given: object) -> None:
+def test_values_that_are_not_paths_are_refused(given: object) -> None:
     with pytest.raises(SettingError, match="allowed_paths cannot be"):
         AllowedPaths.of(given)
 

@@ -58,7 +58,7 @@ def test_unsafe_characters_become_escapes(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_other_text_stays(text: str) -> None:
+def test_other_text_is_unchanged(text: str) -> None:
     assert printable(text) == text
 
 
@@ -122,7 +122,7 @@ def test_the_console_sink_prints_safe_lines(
 
 
 @pytest.mark.parametrize(("text", "shown"), HOSTILE, ids=IDS)
-def test_plans_are_drawn_a_safe_line_a_node(text: str, shown: str) -> None:
+def test_plans_are_drawn_with_one_safe_line_per_node(text: str, shown: str) -> None:
     assert draw(Description("query", f"query {text}")) == f"query {shown}"
 
 

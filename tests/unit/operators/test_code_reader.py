@@ -129,7 +129,7 @@ def test_codes_decide_comparisons_as_duckdb_does(
             assert held is expected, (left[1][a], right[1][b])
 
 
-def test_rows_that_fail_a_filter_or_have_no_value_are_not_wanted(duck: Duck) -> None:
+def test_rows_that_fail_a_filter_or_have_no_value_are_skipped(duck: Duck) -> None:
     rows = pa.table({"x": pa.array([1, 2, None, 4], pa.int64())})
     both = reader(
         duck, Code(column(pa.int64()), CodeKind.WHOLE), filters=(column(pa.bool_(), '"0.x" <> 2'),)
@@ -140,7 +140,7 @@ def test_rows_that_fail_a_filter_or_have_no_value_are_not_wanted(duck: Duck) -> 
     assert codes[wanted].tolist() == [[1], [4]]
 
 
-def test_without_filters_and_nulls_all_rows_are_wanted(duck: Duck) -> None:
+def test_without_filters_and_nulls_all_rows_are_accepted(duck: Duck) -> None:
     codes, wanted = reader(duck, Code(column(pa.int64(), '"0.x" * 2'), CodeKind.WHOLE)).read(
         pa.table({"x": [3, 4]})
     )

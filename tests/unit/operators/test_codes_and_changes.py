@@ -84,7 +84,7 @@ def test_changes_are_put_in_the_order_of_time() -> None:
     assert consolidate(after.slice(0, 0), Duck()).num_rows == 0
 
 
-def test_signs_and_times_are_columns_without_a_python_object_a_row() -> None:
+def test_signs_and_times_are_columns_without_a_python_object_per_row() -> None:
     assert sign_column(None, 2).to_pylist() == ["+", "+"]
     assert sign_column(np.array([1, -1], np.int8), 2).to_pylist() == ["+", "-"]
     times = np.array([0, -1])

@@ -22,7 +22,9 @@ Batch = tuple[list[tuple[int, int]], int]
         max_size=30,
     ),
 )
-def test_every_match_comes_and_goes_once_by_time(horizon: int, batches: list[Batch]) -> None:
+def test_every_match_is_added_and_removed_once_in_order_of_time(
+    horizon: int, batches: list[Batch]
+) -> None:
     """This holds even if the reported horizon is too short."""
     expire = ExpireMatches(2, horizon)
     kept: list[tuple[int, int]] = []
@@ -74,7 +76,7 @@ def test_many_matches_are_sorted_by_their_ends(window: int, seed: int) -> None:
     assert np.array_equal(found.positions[0], found.times)
 
 
-def test_room_is_given_back() -> None:
+def test_memory_is_released() -> None:
     endings = Endings(3, 1_000_000)
     empty = endings.nbytes()
     ends = np.arange(100_000)

@@ -101,7 +101,7 @@ def test_first_and_last_follow_their_rows(data: st.DataObject) -> None:
             twin.take(changes, time)
 
 
-def test_rows_that_cannot_be_told_apart_leave_one_by_one() -> None:
+def test_indistinguishable_rows_leave_one_by_one() -> None:
     """Partitions may give different rows the same positions."""
     twin = Twin()
     same, other = (1, 5, 7, "a"), (1, 5, 8, "b")
@@ -113,7 +113,7 @@ def test_rows_that_cannot_be_told_apart_leave_one_by_one() -> None:
     twin.take([(other, -1)], 9)
 
 
-def test_values_of_rows_that_have_left_are_forgotten() -> None:
+def test_values_of_expired_rows_are_removed() -> None:
     twin = Twin()
     rows = [(number % 3, number, number, f"value {number}") for number in range(4_000)]
     most = 0

@@ -106,7 +106,7 @@ def test_all_combinations_with_the_products_of_their_signs(
 
 
 @pytest.mark.parametrize("ending", [False, True])
-def test_nothing_is_kept_of_rows_that_have_gone(ending: bool) -> None:  # noqa: FBT001
+def test_removed_rows_leave_no_state(ending: bool) -> None:  # noqa: FBT001
     """Rows with ends are not retracted; the join searches for ended rows when many may exist."""
     joined = join(ending=ending)
     nothing = Changes.none(RIGHT)

@@ -40,7 +40,7 @@ def _changes(rows: list[tuple[int, int, Row]], numbers: list[int] | None) -> Cha
 @pytest.mark.parametrize("equal", ["by values", "by numbers"])
 @pytest.mark.parametrize("at_once", [1, 1 << 20])
 @given(every=st.integers(1, 4), data=st.data())
-def test_answers_are_what_has_come_and_not_gone(
+def test_answers_have_the_rows_added_and_not_removed(
     equal: str, at_once: int, every: int, data: st.DataObject
 ) -> None:
     """Rows are equal by their values, or by numbers that the caller assigns."""
@@ -93,7 +93,7 @@ def _show(
         answers[instant] = Counter(row for _, row in there)
 
 
-def test_what_is_shown_is_kept_once() -> None:
+def test_shown_rows_are_stored_once() -> None:
     """This holds however often it is shown."""
     taken = Snapshots(_SCHEMA, _EVALUATOR)
     taken.take(_changes([(0, 1, (place, "x")) for place in range(1_000)], None))

@@ -51,13 +51,13 @@ def chain(windows: list[tuple[float, float, float]], buckets: int = 0) -> JoinGr
 
 
 @pytest.mark.parametrize("order", list(permutations(range(4))))
-def test_scanning_windows_on_one_attribute_costs_what_paper_3_says(order: tuple[int, ...]) -> None:
+def test_scanning_windows_on_one_attribute_costs_as_in_golab03(order: tuple[int, ...]) -> None:
     paper = eager_cost(order, [WindowStatistics(*window) for window in TABLE5])
     assert along(common(TABLE5), order, SCANS).looked == pytest.approx(paper)
     assert along(common(TABLE5), order, SCANS).time == pytest.approx(paper)
 
 
-def test_every_origin_of_its_own_is_never_worse_than_the_best_global_order() -> None:
+def test_one_order_per_origin_is_never_worse_than_the_best_global_order() -> None:
     assert best_orders(common(TABLE5), SCANS).time <= 16_000
 
 

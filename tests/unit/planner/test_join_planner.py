@@ -91,7 +91,7 @@ def test_the_snapshot_begins_at_the_first_stream() -> None:
 
 
 @pytest.mark.parametrize("expiry", ["probe", "probe_insert", "probe_all", "all"])
-def test_paper_4s_expiry_makes_a_chain_of_every_window_without_an_index(expiry: str) -> None:
+def test_expiry_of_kostowski06_makes_a_chain_of_every_window_without_an_index(expiry: str) -> None:
     found = plan("SELECT A.k FROM A, B WHERE A.k < B.k WINDOW 1 SECOND", expiry=expiry)
     assert [
         [(index.codes, index.buckets) for index in source.indexes] for source in found.sources

@@ -55,7 +55,7 @@ def residuals(group: SharingGroup) -> dict[str, list[str]]:
     }
 
 
-def test_queries_with_one_signature_form_a_group_and_the_others_run_beside() -> None:
+def test_queries_with_one_signature_form_a_group_and_the_others_run_separately() -> None:
     groups = share(
         queries(
             "A, B WHERE A.k = B.k WINDOW 1 MINUTE",
@@ -101,7 +101,7 @@ def test_selections_that_differ_stay_above_the_join_and_their_disjunction_is_bel
     assert residuals(group) == {"q1": ['"0.v" > 1', '"1.j" = 3'], "q2": ['"0.v" > 2']}
 
 
-def test_selections_that_all_have_are_only_below() -> None:
+def test_selections_common_to_all_are_only_below() -> None:
     (group,) = share(
         queries(
             "A, B WHERE A.k = B.k AND A.v > 1 WINDOW 1 MINUTE",
@@ -112,7 +112,7 @@ def test_selections_that_all_have_are_only_below() -> None:
     assert residuals(group) == {"q1": [], "q2": []}
 
 
-def test_a_query_by_itself_keeps_all_its_conditions_below() -> None:
+def test_a_single_query_keeps_all_its_conditions_below() -> None:
     (group,) = share(queries("A, B WHERE A.k = B.k AND A.v > 1 AND 1 = 2 WINDOW 1 MINUTE"))
     assert filters(group) == [['"0.v" > 1', "1 = 2"], []]
     assert residuals(group) == {"q1": []}
@@ -179,7 +179,7 @@ def test_which_orders_of_from_keep_the_order_of_results(
     assert [member.keeps_order for member in group.members] == [True, kept]
 
 
-def test_queries_come_and_go_and_the_group_follows() -> None:
+def test_a_group_follows_added_and_dropped_queries() -> None:
     first, second, third = queries(
         "A, B WHERE A.k = B.k AND A.v > 1 WINDOW 1 MINUTE",
         "B, A WHERE A.k = B.k AND A.v > 2 WINDOW 1 HOUR",
@@ -221,7 +221,7 @@ def test_a_thousand_queries_share_one_join() -> None:
     )
 
 
-def test_reasons_say_why_a_query_shares_or_not() -> None:
+def test_reasons_state_why_a_query_shares_or_not() -> None:
     told = reasons(
         share(
             queries(

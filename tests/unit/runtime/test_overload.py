@@ -127,7 +127,7 @@ def test_a_hundredfold_jump_is_held_within_its_first_cycle(choice: str) -> None:
     assert 5 * 2 * 10 < sum(probes.values()) <= 5 * 2 * 10 + 6 * 100
 
 
-def test_a_stream_that_stops_leaves_the_others_what_it_does_not_need() -> None:
+def test_a_stream_that_stops_leaves_its_unused_resources_to_the_others() -> None:
     engine, q = engine_of(THREE, "ABC", overload="adapt", resources=150)
     feed(engine, "ABC", [(8, 300)])
     limited = overload(q)
@@ -156,7 +156,7 @@ def test_rows_of_one_push_and_of_many_are_limited_alike() -> None:
     assert results[0] == results[1] == results[2]
 
 
-def test_explain_and_stats_tell_what_is_limited_and_why() -> None:
+def test_explain_and_stats_show_what_is_limited_and_why() -> None:
     engine, q = engine_of(THREE, "ABC", overload="adapt", resources=100)
     assert "overload adapt: a tree" in q.explain()
     assert "not limited now" in q.explain()
@@ -175,7 +175,7 @@ def test_explain_and_stats_tell_what_is_limited_and_why() -> None:
     assert engine.queries()[0].plan()["overload"]["overloaded"] is True  # type: ignore[index]
 
 
-def test_without_adapt_the_lag_is_told() -> None:
+def test_without_adapt_the_lag_is_reported() -> None:
     engine, q = engine_of(TWO, "AB")
     engine.push("A", [(1, 0), (1, 10 * SECOND)])
     engine.push("B", [(1, 4 * SECOND)])
@@ -198,7 +198,7 @@ def test_without_adapt_the_lag_is_told() -> None:
         (f"{TWO} EMIT CHANGES WITH (state_rows = 5)", "cannot be taken back"),
     ],
 )
-def test_what_cannot_be_limited_runs_without_limit_and_says_why(sql: str, why: str) -> None:
+def test_what_cannot_be_limited_runs_without_limit_and_reports_why(sql: str, why: str) -> None:
     engine, q = engine_of(sql, "AB", overload="adapt", resources=1)
     engine.push("A", [(1, 0)] * 5)
     engine.push("B", [(1, 1)] * 5)
@@ -212,7 +212,7 @@ def test_what_cannot_be_limited_runs_without_limit_and_says_why(sql: str, why: s
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "many", "0.0"])
-def test_resources_are_a_number_above_nothing(value: str) -> None:
+def test_resources_are_a_positive_number(value: str) -> None:
     with pytest.raises(
         SettingError, match=r"setting resources cannot be .* Give rows per second, more than 0"
     ):
@@ -283,7 +283,7 @@ def test_states_of_a_fixed_size_keep_rows_beyond_their_windows_up_to_freshness()
     assert results == {"enforce": ([5.0], 0, "5 seconds"), "measure": ([5.0, 7.0], 1, "7 seconds")}
 
 
-def test_an_engine_that_runs_by_itself_limits_joins_without_waiting_for_analyses() -> None:
+def test_an_engine_in_the_background_limits_joins_without_waiting_for_analyses() -> None:
     engine, q = engine_of(THREE, "ABC", overload="adapt", resources=100)
     engine.start()
     feed(engine, "ABC", [(20, 300)])
@@ -300,7 +300,7 @@ def test_an_engine_that_runs_by_itself_limits_joins_without_waiting_for_analyses
     assert told["stale_results"] == 0
 
 
-def test_an_engine_that_runs_by_itself_derives_its_resources() -> None:
+def test_an_engine_in_the_background_derives_its_resources() -> None:
     engine, q = engine_of(TWO, "AB", overload="adapt")
     assert overload(q)["resources"] is None
     engine.start()
@@ -311,7 +311,7 @@ def test_an_engine_that_runs_by_itself_derives_its_resources() -> None:
     assert told > 10_000
 
 
-def test_pipelines_above_a_limited_join_take_back_what_ends() -> None:
+def test_views_above_a_limited_join_retract_expired_results() -> None:
     schema = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
     sql = "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k < B.k GROUP BY A.k WINDOW 3 SECONDS"
     dataflow = dataflow_of(
@@ -355,7 +355,7 @@ def test_live_no_stale_results_are_made_while_overloaded_and_all_of_them_otherwi
 
 
 @pytest.mark.parametrize("resources", [300, 800])
-def test_the_share_of_results_that_is_made_is_estimated(resources: int) -> None:
+def test_the_fraction_of_results_produced_is_estimated(resources: int) -> None:
     made = {}
     for settings in ({}, {"overload": "adapt", "resources": resources, "tree": "((A, B), C)"}):
         engine, q = engine_of(THREE, "ABC", **settings)

@@ -53,7 +53,7 @@ def numbers(rows: pa.Table) -> list[int]:
     PLACES,
     st.lists(st.integers(0, 20), max_size=3),
 )
-def test_lateness_does_not_depend_on_how_rows_are_cut(
+def test_lateness_does_not_depend_on_batches(
     times: list[int], slack: int, order: int, others: Place, floor: Place, cuts: list[int]
 ) -> None:  # fmt: skip
     stream = state(slack, order)

@@ -90,5 +90,5 @@ Caused by: org.apache.spark.SparkException: [INTERNAL_ERROR] Cannot parse the va
         ("", "no reason was told"),
     ],
 )
-def test_the_errors_that_matter_are_told(story: str, fact: str) -> None:
+def test_the_relevant_error_is_extracted(story: str, fact: str) -> None:
     assert fact_of(story) == fact

@@ -103,7 +103,7 @@ def _tables(outputs: list[Output], kind: str, name: str) -> list[pa.Table]:
 
 @pytest.mark.parametrize("slack", [0, 4])
 @pytest.mark.parametrize("sql", [ALONE, JOINED])
-def test_results_are_those_in_process_whatever_is_built_again(sql: str, slack: int) -> None:
+def test_results_are_those_in_process_after_any_rebuild(sql: str, slack: int) -> None:
     engine = muntin.Engine()
     for name in STREAMS:
         engine.execute(

@@ -87,7 +87,7 @@ def test_batches_without_an_owner_are_never_overwritten(tmp_path: Path, marker: 
     assert (tmp_path / "batch-000000000.parquet").read_bytes() == b"somebody's"
 
 
-def test_a_marker_without_batches_is_in_nobodys_way(tmp_path: Path) -> None:
+def test_a_marker_without_batches_blocks_no_query(tmp_path: Path) -> None:
     written(tmp_path, replace(OWNER, run="never wrote"), 0)
     written(tmp_path, OWNER)
 
@@ -103,7 +103,7 @@ def test_a_folder_that_is_taken_over_or_emptied_while_a_run_writes(tmp_path: Pat
         first.write(ROWS, 0)
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(
         RunError, match=r"file/out cannot be written to: Not a directory\. Give a folder"
@@ -112,7 +112,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("batches", [0, 1])
-def test_of_two_that_claim_at_once_one_is_refused(
+def test_of_two_concurrent_claims_one_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: int
 ) -> None:
     late = FileSink(tmp_path, "json")

@@ -12,7 +12,7 @@ def outputs(query: Query) -> list[tuple[str, str]]:
     return [(column.name, column.expression.sql) for column in query.select]
 
 
-def test_a_whole_query(catalog: Catalog) -> None:
+def test_a_complete_query(catalog: Catalog) -> None:
     text = """
       SELECT A.LocationId, B.Value - A.Value AS rise -- the difference
       FROM Temperature A, Humidity B
@@ -139,7 +139,7 @@ def test_star_lists_the_columns_of_using_once(catalog: Catalog) -> None:
         ("row(*)", "query q, line 1, column 8: * can only stand alone."),
     ],
 )
-def test_items_that_cannot_be(catalog: Catalog, items: str, message: str) -> None:
+def test_invalid_select_items_are_refused(catalog: Catalog, items: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         read_query(f"SELECT {items} FROM Temperature A WINDOW 1 ROW", "q", catalog)
     assert str(caught.value).startswith(message)

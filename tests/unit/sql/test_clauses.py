@@ -108,7 +108,7 @@ def test_words_of_clauses_can_be_names(text: str) -> None:
         ("WITH (sink = 'x'", "line 1, column 33: ) is missing here."),
     ],
 )
-def test_clauses_that_are_wrong(clauses: str, message: str) -> None:
+def test_wrong_clauses_are_refused(clauses: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         cut_clauses(tokenize(f"SELECT a FROM A {clauses}"))
     assert str(caught.value).startswith(message)

@@ -68,7 +68,7 @@ def show(conjunct: Conjunct) -> str:
         ),
     ],
 )
-def test_conditions_come_apart_where_it_is_safe(condition: str, conjuncts: list[str]) -> None:
+def test_conditions_are_split_where_it_is_safe(condition: str, conjuncts: list[str]) -> None:
     assert [show(conjunct) for conjunct in split_conjuncts(tokenize(condition))] == conjuncts
 
 

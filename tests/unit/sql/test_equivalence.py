@@ -22,7 +22,7 @@ PLAIN = "SELECT v , 'a (b' AS \"x)\" FROM A [ RANGE 1 MINUTE ] EMIT CHANGES"
         ),
     ],
 )
-def test_layout_and_options_are_no_part_of_what_a_query_means(text: str) -> None:
+def test_layout_and_options_are_not_part_of_the_meaning_of_a_query(text: str) -> None:
     assert meaning(text) == PLAIN
 
 
@@ -35,5 +35,5 @@ def test_layout_and_options_are_no_part_of_what_a_query_means(text: str) -> None
         PLAIN.replace("v ,", "V ,"),
     ],
 )
-def test_everything_else_is(text: str) -> None:
+def test_everything_else_is_part_of_the_meaning_of_a_query(text: str) -> None:
     assert meaning(text) != PLAIN

@@ -39,7 +39,7 @@ def test_what_is_banned_and_why(ban: Ban, names: str) -> None:
     )
 
 
-def test_what_depends_on_its_arguments_alone_is_free() -> None:
+def test_functions_of_their_arguments_alone_are_allowed() -> None:
     names = (
         "lower abs list_sum range generate_series repeat nullif split_part array_to_string age "
         "date_trunc hash list_aggregate"
@@ -52,5 +52,5 @@ def test_the_number_of_arguments_can_matter() -> None:
     assert why_refused("AGE", 2) is None
 
 
-def test_functions_without_a_reason_of_their_own_are_refused_too() -> None:
+def test_functions_without_a_specific_reason_are_refused_too() -> None:
     assert why_refused("create_sort_key", 2) is Ban.UNLISTED

@@ -52,7 +52,7 @@ def check(text: str, error: MuntinError) -> None:
 
 
 @pytest.mark.parametrize("base", [QUERY, SCRIPT])
-def test_the_texts_to_spoil_are_sound(catalog: Catalog, base: list[str]) -> None:
+def test_the_texts_to_mutate_are_valid(catalog: Catalog, base: list[str]) -> None:
     text = " ".join(base)
     assert read_query(text, "q", catalog) if base is QUERY else list(read_script(text, catalog))
 
@@ -63,7 +63,7 @@ def test_the_texts_to_spoil_are_sound(catalog: Catalog, base: list[str]) -> None
     )
 )
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_nothing_but_our_errors(catalog: Catalog, text: str) -> None:
+def test_only_our_errors_are_raised(catalog: Catalog, text: str) -> None:
     try:
         list(read_script(text, catalog))
     except MuntinError as error:

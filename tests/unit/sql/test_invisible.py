@@ -14,7 +14,7 @@ INVISIBLE = [
 
 @pytest.mark.parametrize("mark", INVISIBLE, ids=lambda mark: f"U+{ord(mark):04X}")
 @pytest.mark.parametrize("text", ["SELECT\n  random{}()", "SELECT\n a {} b", "SELECT\n1{}"])
-def test_invisible_characters_outside_quotes_are_refused_where_they_stand(
+def test_invisible_characters_outside_quotes_are_refused_with_their_place(
     text: str, mark: str
 ) -> None:
     line = text.split("\n")[1]

@@ -82,7 +82,7 @@ def test_statements_are_cut_at_semicolons() -> None:
         ("'(' AND \"[\" ) AND b", "( AND [ AND b"),
     ],
 )
-def test_top_level_sees_what_stands_outside_parentheses(text: str, outside: str) -> None:
+def test_top_level_yields_tokens_outside_parentheses(text: str, outside: str) -> None:
     tokens = tokenize(text)
     assert " ".join(tokens[index].text for index in top_level(tokens)) == outside
 

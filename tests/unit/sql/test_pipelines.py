@@ -301,7 +301,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
-def test_what_is_wrong_is_said_where_it_stands(known: Catalog, text: str, message: str) -> None:
+def test_errors_are_reported_at_their_place(known: Catalog, text: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         read(text, known)
     assert str(caught.value).startswith(f"query q, line 1, {message}")

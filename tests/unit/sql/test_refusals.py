@@ -122,7 +122,7 @@ OUTSIDE = [
 
 
 @pytest.mark.parametrize(("text", "message"), NESTED + NEVER + JOINS + OUTSIDE)
-def test_what_is_not_supported_is_refused_where_it_stands(text: str, message: str) -> None:
+def test_unsupported_syntax_is_refused_at_its_place(text: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         refuse(tokenize(text))
     assert str(caught.value).startswith(message)
@@ -152,5 +152,5 @@ def test_what_is_not_supported_is_refused_where_it_stands(text: str, message: st
         "SELECT @a, a @> b, list_sum(l), extract(year FROM ts) FROM A",
     ],
 )
-def test_what_only_looks_like_it_passes(text: str) -> None:
+def test_text_that_only_resembles_it_passes(text: str) -> None:
     refuse(tokenize(text))

@@ -110,7 +110,9 @@ def test_names_find_their_columns(catalog: Catalog, query: str, columns: str) ->
         ),
     ],
 )
-def test_names_that_find_none_or_several(catalog: Catalog, query: str, message: str) -> None:
+def test_unknown_and_ambiguous_names_are_refused(
+    catalog: Catalog, query: str, message: str
+) -> None:
     with pytest.raises(SqlError) as caught:
         read_query(f"{query} WINDOW 1 MINUTE", "q", catalog)
     assert str(caught.value).startswith(message)

@@ -64,7 +64,7 @@ def test_distinct_from_is_not_from() -> None:
         ("SELECT a FROM A JOIN B USING a", "line 1, column 24: USING needs a list of columns."),
     ],
 )
-def test_shapes_that_are_none(query: str, message: str) -> None:
+def test_invalid_shapes_are_refused(query: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         read_shape(tokenize(query))
     assert str(caught.value).startswith(message)

@@ -158,13 +158,13 @@ def test_freshness(catalog: Catalog, query: str, freshness: object) -> None:
         ),
     ],
 )
-def test_entries_that_cannot_be(catalog: Catalog, query: str, message: str) -> None:
+def test_invalid_entries_are_refused(catalog: Catalog, query: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         read_query(f"SELECT 1 {query}", "q", catalog)
     assert str(caught.value).startswith(f"query q, line 1, {message}")
 
 
-def test_an_empty_catalogue_says_how_to_fill_it() -> None:
+def test_an_empty_catalog_is_reported_with_the_remedy() -> None:
     with pytest.raises(
         SqlError,
         match=r"there is no stream or table 'A'\. Declare it with CREATE STREAM or CREATE TABLE",

@@ -186,7 +186,7 @@ def test_drop_and_set(text: str, statement: Statement) -> None:
         ("SET a = 1 2", "line 1, column 11: unexpected '2'. Write SET name = value"),
     ],
 )
-def test_statements_that_are_wrong(text: str, message: str) -> None:
+def test_wrong_statements_are_refused(text: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         read(text)
     assert str(caught.value).startswith(message)

@@ -74,7 +74,7 @@ def test_the_time_may_be_chosen_in_any_case_and_keeps_its_zone() -> None:
         ),
     ],
 )
-def test_streams_that_cannot_be(
+def test_invalid_streams_are_refused(
     schema: pa.Schema, time: str | None, slack: int, message: str
 ) -> None:
     with pytest.raises(InputError) as unplaced:

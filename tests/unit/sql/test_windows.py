@@ -73,7 +73,7 @@ def test_extents(text: str, window: TimeWindow | RowsWindow) -> None:
         ("", "line 1, column 1: an interval for the window is missing here"),
     ],
 )
-def test_extents_that_hold_nothing_or_mean_nothing(text: str, message: str) -> None:
+def test_empty_and_meaningless_extents_are_refused(text: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         read_extent(Cursor(tokenize(text)), "the window")
     assert str(caught.value).startswith(message)
@@ -108,7 +108,7 @@ def test_brackets(text: str, window: TimeWindow | RowsWindow | PartitionedWindow
         ("[PARTITION BY ROWS 5]", "line 1, column 20: unexpected '5', expected ROWS"),
     ],
 )
-def test_brackets_that_hold_no_window(text: str, message: str) -> None:
+def test_brackets_without_a_window_are_refused(text: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         read_bracket(tokenize(text))
     assert str(caught.value).startswith(message)

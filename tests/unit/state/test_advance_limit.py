@@ -44,7 +44,7 @@ def one_by_one(times: list[int], reached: list[int]) -> list[bool]:
 @given(TIMES, st.sets(st.integers(0, 80)), st.integers(-20, 120), st.integers(0, 80))
 @example([0, *[100] * 10], set(), BEFORE_ALL, 0)
 @example([0, *[100] * 9, 5, *[100] * 10], {4, 12}, BEFORE_ALL, 0)
-def test_rows_are_judged_one_by_one_however_they_are_cut(
+def test_rows_are_judged_one_by_one_for_any_cut(
     times: list[int], cuts: set[int], instant: int, advanced: int
 ) -> None:
     """Time is advanced to an instant before one of the rows.

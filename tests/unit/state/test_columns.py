@@ -73,7 +73,7 @@ def test_every_type_is_taken_from_any_cut(name: str) -> None:
     check()
 
 
-def test_what_was_taken_outlives_the_column() -> None:
+def test_taken_values_outlive_the_column() -> None:
     column = pa.chunked_array([pa.array(range(start, start + 10)) for start in range(0, 100, 10)])
     taken = take(column, np.arange(99, -1, -1))
     del column

@@ -95,7 +95,7 @@ def test_rows_of_equal_times_are_passed_together() -> None:
 
 
 @pytest.mark.parametrize("keep", [None, lambda: np.empty(0, np.int64)])
-def test_memory_is_let_go_when_no_row_is_needed(keep: object) -> None:
+def test_memory_is_released_when_no_row_is_needed(keep: object) -> None:
     log = StreamLog(SCHEMA)
     append(log, 2_000)
     assert log.nbytes() > 0

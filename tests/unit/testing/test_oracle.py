@@ -83,7 +83,7 @@ def test_a_self_join_over_a_count_window_counts_the_new_row_under_both_aliases(
     ]
 
 
-def test_a_count_window_holds_the_last_rows_of_the_whole_stream_before_any_predicate(
+def test_a_count_window_holds_the_last_rows_of_the_stream_before_any_predicate(
     workshop: Any,
 ) -> None:
     query = workshop.query([("A", RowsWindow(2)), ("B", TEN)], [*ON_K, '"0.v" > 1'])
@@ -126,7 +126,7 @@ def test_null_keys_never_match(workshop: Any) -> None:
     )
 
 
-def test_paper_3_tables_2_and_3(workshop: Any) -> None:
+def test_golab03_tables_2_and_3(workshop: Any) -> None:
     hundred = TimeWindow(100 * SECOND)
     query = workshop.query(
         [("A", hundred), ("B", hundred), ("C", hundred)], ['"0.k" = "1.k"', '"1.k" = "2.k"']
@@ -142,7 +142,7 @@ def test_paper_3_tables_2_and_3(workshop: Any) -> None:
     ]
 
 
-def test_the_answer_holds_what_has_come_and_is_not_gone(workshop: Any) -> None:
+def test_the_answer_holds_the_rows_present(workshop: Any) -> None:
     query = workshop.query([("A", TEN), ("B", TEN)], ON_K)
     oracle = workshop.oracle(
         query, A=workshop.rows((1, 1, 1)), B=workshop.rows((4, 1, 2), (6, 1, 3))
@@ -204,7 +204,7 @@ def test_changes_with_every_are_differences_between_multiples(workshop: Any) -> 
     assert oracle.instants(20 * SECOND) == [second * SECOND for second in (5, 10, 15)]
 
 
-def test_results_whose_newest_row_came_before_the_query_are_not_its_own(workshop: Any) -> None:
+def test_a_query_gets_no_results_whose_newest_row_came_before_it(workshop: Any) -> None:
     query = workshop.query([("A", TEN), ("B", TEN)], ON_K)
     streams = {"A": workshop.rows((1, 1, 1), (6, 1, 6)), "B": workshop.rows((2, 1, 2))}
     oracle = workshop.oracle(query, after=Frontier(5 * SECOND), **streams)

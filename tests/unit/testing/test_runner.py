@@ -161,14 +161,14 @@ def test_an_expected_error_leaves_everything_as_it_was(bind: Any) -> None:
     ).ok
 
 
-def test_an_expected_error_must_come_and_say_what_is_expected(bind: Any) -> None:
+def test_an_expected_error_must_occur_with_the_expected_message(bind: Any) -> None:
     assert "got: there is already" in str(
         run(replaced("feed A\n", "stream a (k int)\nerror: something else\nfeed A\n"), bind)
     )
     assert "got none" in str(run(replaced("advance 5\n", "advance 5\nerror: no\n"), bind))
 
 
-def test_a_step_that_crashes_is_told_by_the_type_of_the_error(bind: Any) -> None:
+def test_a_step_that_crashes_is_reported_with_the_type_of_the_error(bind: Any) -> None:
     class Crashing(OracleDriver):
         def advance(self, at: int) -> None:
             raise ZeroDivisionError(at)
@@ -225,7 +225,7 @@ def test_a_query_added_while_running_has_results_from_then_on(bind: Any) -> None
     assert report.ok, str(report)
 
 
-def test_settings_given_from_outside_win(bind: Any) -> None:
+def test_external_settings_take_precedence(bind: Any) -> None:
     changes: list[tuple[str, str]] = []
     settings_seen: list[Mapping[str, object]] = []
 

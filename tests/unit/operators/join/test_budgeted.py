@@ -152,7 +152,7 @@ def run_compiled(
 
 
 @given(st.data(), plans(), st.sampled_from([1, 2, 256]), st.sampled_from([4, 1 << 10]))
-def test_the_compiled_join_lets_the_same_rows_probe_as_its_twin(
+def test_the_compiled_join_probes_with_the_same_rows_as_its_twin(
     data: st.DataObject, plan: JoinPlan, least: int, columns: int
 ) -> None:
     count = len(plan.sources)
@@ -237,7 +237,7 @@ def test_rows_that_may_not_probe_are_found_by_others() -> None:
     ]
 
 
-def test_taking_rows_again_lets_the_same_ones_probe() -> None:
+def test_replayed_rows_probe_as_before() -> None:
     plan = planned(
         "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 9 MICROSECONDS", "ABC", ADAPT
     )

@@ -192,7 +192,7 @@ def test_dead_partial_matches_never_outnumber_the_living_by_far() -> None:
 
 
 @pytest.mark.parametrize("columns", [2, 5])
-def test_a_climb_with_more_results_than_there_is_room_for_is_undone_and_repeated(
+def test_a_climb_with_more_results_than_fit_is_undone_and_repeated(
     columns: int,
 ) -> None:
     with patch.object(workspace, "_COLUMNS", columns), patch.object(result_buffer, "_MARGIN", 1):

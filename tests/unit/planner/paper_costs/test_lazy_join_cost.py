@@ -46,7 +46,7 @@ def test_each_loop_runs_over_what_is_stored_above_and_what_is_inside_below() -> 
     )
 
 
-def test_the_outermost_window_has_no_bucket_to_look_into_and_the_others_have() -> None:
+def test_all_windows_but_the_outermost_are_probed_by_bucket() -> None:
     windows = [WindowStatistics(1, 100, 50, 5), WindowStatistics(1, 100, 50, 5)]
     assert interval_work(1, [0, 1], windows, 0) == Work(100 + 100 / 5, 100 + 100 / 5)
 

@@ -30,7 +30,7 @@ WINDOWS = st.lists(
 )
 
 
-def test_a_join_is_two_half_way_joins_of_probe_insert_and_purge() -> None:
+def test_a_join_is_two_half_joins_of_probe_insert_and_purge() -> None:
     a, b = WindowStatistics(500, 5000, 1000, 4), WindowStatistics(700, 500, 1000)
     costs = StateCosts(probe=2, insert=3, purge=5)
     assert half_way_cost(a, b, costs) == 500 * (500 * 2 + 3 + 5)

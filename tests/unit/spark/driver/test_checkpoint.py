@@ -61,7 +61,7 @@ def test_a_checkpoint_is_free_when_the_process_that_has_it_is_killed(tmp_path: P
     checkpoint.release()
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_to_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     checkpoint = Checkpoint(tmp_path / "file" / "folder")
     with pytest.raises(
@@ -129,7 +129,7 @@ def test_files_that_a_batch_was_begun_with_must_still_be_there(tmp_path: Path) -
     checkpoint.logs.check_inputs()
 
 
-def test_notes_of_spark_that_are_not_whole_are_named(tmp_path: Path) -> None:
+def test_incomplete_files_of_spark_are_named(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
     checkpoint.logs.check_intact()
     planned(tmp_path, 0, 0, {})

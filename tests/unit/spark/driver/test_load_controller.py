@@ -81,14 +81,14 @@ def analysed(made: LoadController) -> None:
 # ------------------------------------------------------------------------------------------
 
 
-def test_there_is_no_limit_while_batches_take_no_longer_than_they_may() -> None:
+def test_there_is_no_limit_while_batches_finish_in_time() -> None:
     pace = BatchPacer(2.0)
     for _ in range(5):
         pace.learn(MeasuredBatch(1.2, 10_000, passed=2.0))
     assert pace.resources() is None
 
 
-def test_a_batch_that_takes_too_long_has_its_probes_cut_in_proportion_to_what_they_take() -> None:
+def test_a_batch_that_takes_too_long_has_its_probes_cut_in_proportion_to_their_time() -> None:
     pace = BatchPacer(2.0)
     pace.learn(MeasuredBatch(0.5, 1_000, passed=2.0, since=2.0))
     pace.learn(MeasuredBatch(3.5, 100_000, passed=2.0, since=2.0))
@@ -143,7 +143,7 @@ def test_a_batch_with_time_left_gets_more_unless_it_did_not_use_what_it_had() ->
     assert pace.most == raised
 
 
-def test_it_holds_a_machine_whose_batches_take_longer_the_more_they_probe() -> None:
+def test_the_controller_holds_a_machine_whose_batches_slow_down_with_probes() -> None:
     pace = BatchPacer(2.0)
     demand, seconds = 400_000.0, 0.0
     for _ in range(20):
@@ -155,7 +155,7 @@ def test_it_holds_a_machine_whose_batches_take_longer_the_more_they_probe() -> N
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e-9, 1e6])
-def test_strange_batches_do_not_break_it(seconds: float) -> None:
+def test_unusual_batches_do_not_break_the_controller(seconds: float) -> None:
     pace = BatchPacer(2.0)
     pace.learn(MeasuredBatch(3.0, 1_000, passed=2.0))
     pace.learn(MeasuredBatch(seconds, 0, passed=0.0))
@@ -166,7 +166,7 @@ def test_strange_batches_do_not_break_it(seconds: float) -> None:
 # --------------------------------------------------------------------------------------
 
 
-def test_what_is_given_as_resources_is_divided_by_arrivals_and_never_exceeded() -> None:
+def test_given_resources_are_divided_by_arrivals_and_never_exceeded() -> None:
     made, sent = governor(resources="600")
     for batch in range(6):
         made.observe(batch, 0.5, [told([900, 900, 900, 900], 2.0), told([300, 300, 300, 300], 2.0)])
@@ -181,7 +181,7 @@ def test_what_is_given_as_resources_is_divided_by_arrivals_and_never_exceeded() 
     assert all(rate is not None for partition in limits.rates for rate in partition)
 
 
-def test_limits_go_when_the_load_has_fallen() -> None:
+def test_limits_are_removed_when_the_load_has_fallen() -> None:
     made, sent = governor(interval=2.0)
     for batch in range(4):
         made.observe(batch, 4.0, [told([9_000] * 4, 2.0), told([9_000] * 4, 2.0)])
@@ -207,7 +207,7 @@ def test_the_first_batch_which_starts_workers_is_not_taken_for_overload() -> Non
     assert made.report()["q"]["overloaded"]
 
 
-def test_a_batch_that_is_done_again_counts_once_and_one_without_cycles_not_at_all() -> None:
+def test_a_repeated_batch_counts_once_and_one_without_cycles_not_at_all() -> None:
     made, sent = governor(resources="600")
     made.observe(3, 0.5, [told([900] * 4, 2.0)])
     before = len(sent)
@@ -218,7 +218,7 @@ def test_a_batch_that_is_done_again_counts_once_and_one_without_cycles_not_at_al
     assert made.report()["q"]["resources"] == 600
 
 
-def test_without_an_interval_resources_have_to_be_given() -> None:
+def test_without_an_interval_resources_must_be_given() -> None:
     made, _ = governor(interval=0.0)
     with pytest.raises(SettingError, match="trigger"):
         made.check_pace()
@@ -272,7 +272,7 @@ def results(outputs: list[Output]) -> list[str]:
 
 @pytest.mark.parametrize("choice", ["oldest", "newest", "random"])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_limited_partition_built_again_before_any_share_makes_the_same_choices(
+def test_a_limited_partition_rebuilt_before_any_batch_makes_the_same_choices(
     choice: str, seed: int
 ) -> None:
     streams = tuple(Stream(name, SCHEMA, "ts", 0) for name in "ABC")

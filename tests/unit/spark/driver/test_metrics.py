@@ -27,7 +27,7 @@ EMPTY = dict.fromkeys(("input", "most_input", "join", "held", "most_held", "outp
 SCHEMA = pa.schema([("k", pa.int64()), ("j", pa.int64()), ("ts", pa.timestamp("us"))])
 
 
-def test_rows_count_once_under_several_schemes() -> None:
+def test_rows_count_once_under_several_partitionings() -> None:
     """Stream A is partitioned by k and by j, and broadcast because of a window that counts rows."""
     queries = (
         "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND",
@@ -68,9 +68,7 @@ def test_rows_count_once_under_several_schemes() -> None:
     ), "time moves on without rows"
 
 
-def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_again_counts_once() -> (
-    None
-):
+def test_counts_add_up_held_rows_are_the_latest_and_a_repeated_batch_counts_once() -> None:
     metrics = RunMetrics()
     assert metrics.report(["A"], {}) == {
         "streams": {"A": {"rows": 0, "late": 0, "ahead": 0}},
@@ -158,7 +156,7 @@ def test_response_times_of_partitions_are_those_of_all_results_and_buffers_add_u
     assert metrics.report([], {"q": "Q"})["queries"]["Q"]["response_seconds"] == NOTHING
 
 
-def test_a_partition_tells_response_times_of_each_share_from_its_arrival_on() -> None:
+def test_a_partition_reports_response_times_of_each_batch_since_its_arrival() -> None:
     queries = (
         DeployedQuery("q", "SELECT k FROM A WINDOW 9 SECONDS", {}),
         DeployedQuery("none", "SELECT k FROM A WHERE k > 9 WINDOW 9 SECONDS", {}),
@@ -185,13 +183,13 @@ def test_a_partition_tells_response_times_of_each_share_from_its_arrival_on() ->
         assert told["q"]["buffers"] == {"input": 0, "join": 2 + batch, "output": 0, **unscheduled}
 
 
-def test_times_before_1970_are_told() -> None:
+def test_times_before_1970_are_reported() -> None:
     metrics = RunMetrics()
     metrics.add(0, [json.loads(PartitionMetrics({}, 0, -1).to_blob())], {}, {})
     assert metrics.report([], {})["watermark"] == "1969-12-31 23:59:59.999999"
 
 
-def test_what_was_told_after_a_batch_is_kept_for_a_while() -> None:
+def test_the_report_of_a_batch_is_kept_for_a_while() -> None:
     metrics = RunMetrics()
     for batch in [*range(150), 120]:
         metrics.note(batch, {"batch": batch})
@@ -220,7 +218,7 @@ def test_rebuilds_of_one_micro_batch_overlap() -> None:
     }
 
 
-def test_a_partition_that_was_built_again_says_so_once() -> None:
+def test_a_rebuilt_partition_reports_it_once() -> None:
     program = Deployment(
         (Stream("A", SCHEMA, "ts", 0),),
         {},

@@ -64,7 +64,7 @@ def outcome(
 @pytest.mark.parametrize(
     "sink", ["parquet /out", "orc /out", "a function", "kafka", "memory", "console"]
 )
-def test_a_query_with_the_same_results_is_resumed_whatever_its_layout_and_its_other_settings(
+def test_a_query_with_the_same_results_is_resumed_despite_other_layout_and_settings(
     sink: str,
 ) -> None:
     for sql, settings in (
@@ -109,7 +109,7 @@ def test_a_changed_query_is_refused_in_the_same_sink_and_may_replace_it(
     assert outcome(before, changed, may_replace=True) == "anew"
 
 
-def test_a_changed_query_starts_anew_where_nothing_is_left_of_the_old_one() -> None:
+def test_a_changed_query_starts_over_if_nothing_is_left_of_the_old_one() -> None:
     for sink in ("memory", "console"):
         assert outcome(registered(CHANGES, sink), registered(WIDER, sink)) == "anew"
     assert outcome(registered(CHANGES), registered(WIDER, "parquet /other")) == "anew"
@@ -122,17 +122,17 @@ def test_a_changed_query_starts_anew_where_nothing_is_left_of_the_old_one() -> N
     assert (renamed.dropped, [query.name for query in renamed.added]) == (("q",), ["r"])
 
 
-def test_another_sink_starts_changes_anew_and_lets_inserts_go_on() -> None:
+def test_another_sink_restarts_changes_and_resumes_inserts() -> None:
     for sink in ("memory", "parquet /other", "a function"):
         assert outcome(registered(CHANGES, "console"), registered(CHANGES, sink)) == "anew"
         assert outcome(registered(INSERTS, "console"), registered(INSERTS, sink)) == "resumed"
 
 
-def test_a_query_that_was_dropped_and_declared_again_starts_anew() -> None:
+def test_a_query_that_was_dropped_and_declared_again_starts_over() -> None:
     assert outcome(registered(CHANGES), registered(CHANGES), frozenset({"q"})) == "anew"
 
 
-def test_under_overload_every_setting_decides_on_results() -> None:
+def test_under_overload_every_setting_affects_results() -> None:
     join = "SELECT a.v AS x, b.v AS y FROM A a, A b WHERE a.k = b.k WINDOW 10 SECONDS"
     before = registered(join, overload="adapt", resources="10")
     with pytest.raises(CheckpointError, match="a setting that determines its results"):

@@ -64,7 +64,7 @@ def test_every_subscriber_of_a_query_gets_its_results_in_order_with_their_marks(
     assert other == []
 
 
-def test_one_that_fails_is_called_again_and_told_of_once_a_batch(
+def test_a_failing_subscriber_is_called_again_and_reported_once_per_batch(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     subscriptions = Subscriptions()
@@ -90,7 +90,7 @@ def test_one_that_fails_is_called_again_and_told_of_once_a_batch(
     assert all(record.exc_info for record in caplog.records)
 
 
-def test_for_one_that_stands_still_results_are_left_out_and_counted_and_marks_show_where(
+def test_results_for_a_blocked_subscriber_are_dropped_counted_and_visible_in_marks(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     subscriptions = Subscriptions()
@@ -119,7 +119,7 @@ def test_for_one_that_stands_still_results_are_left_out_and_counted_and_marks_sh
     ]
 
 
-def test_a_piece_larger_than_the_buffer_comes_when_nothing_else_waits() -> None:
+def test_a_piece_larger_than_the_buffer_is_delivered_when_nothing_else_waits() -> None:
     subscriptions = Subscriptions()
     came = Came()
     subscriptions.add("q", noting(came), buffer=1)
@@ -128,7 +128,7 @@ def test_a_piece_larger_than_the_buffer_comes_when_nothing_else_waits() -> None:
     assert came == [(Mark(0, 0, 0), [1, 2, 3])]
 
 
-def test_one_that_is_cancelled_is_not_called_any_more_also_by_itself() -> None:
+def test_a_cancelled_subscriber_is_not_called_again_even_if_it_cancels_itself() -> None:
     subscriptions = Subscriptions()
     came = Came()
 
@@ -161,7 +161,7 @@ def test_a_subscriber_may_wait_for_all_without_waiting_for_itself() -> None:
     assert waited[0] < 10
 
 
-def test_the_thread_of_one_that_has_nothing_to_do_ends_and_comes_again(
+def test_the_thread_of_an_idle_subscriber_ends_and_starts_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(subscription, "_IDLE", 0.01)
@@ -223,7 +223,7 @@ def pieces(random: Random, batch: int, partition: int, rows: int) -> list[tuple[
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_what_came_before_is_left_out_however_attempts_cut_it(seed: int) -> None:
+def test_results_of_earlier_attempts_are_left_out_for_any_cut(seed: int) -> None:
     random = Random(seed)
     once, found = Once(), {}
     for batch in range(3):

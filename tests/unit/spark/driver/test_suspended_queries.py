@@ -62,7 +62,7 @@ def break_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Evaluator, "raw", broken)
 
 
-def test_a_partition_goes_on_without_a_query_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_continues_without_a_query_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     program = program_of(HEALTHY, FAILING)
     partition, stores = RecoverablePartition(program, 0), {}
     keys = range(20)
@@ -182,7 +182,7 @@ def test_a_query_that_fails_in_one_partition_stops_in_all(
     assert restarted.suspended == run.writer.suspended
 
 
-def test_a_last_stage_that_fails_suspends_only_its_query(
+def test_a_failing_global_stage_suspends_only_its_query(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run(tmp_path, program_of(HEALTHY, COUNTING))
@@ -214,7 +214,7 @@ def test_a_damaged_file_is_a_clear_error(tmp_path: Path) -> None:
         SuspendedQueries(tmp_path / "suspended").load()
 
 
-def test_rows_are_spread_although_their_key_cannot_be_evaluated(
+def test_rows_are_partitioned_although_their_key_cannot_be_evaluated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sql = f"SELECT x.k FROM A x, A y WHERE x.k + {MARK} = y.k + {MARK} WINDOW 1 MINUTE"

@@ -31,7 +31,7 @@ def told(shares: dict[int, bytes], kept: int) -> list[bytes]:
     return list(recall(state, 2, 5, kept))
 
 
-def test_kept_shares_that_are_missing_or_damaged_are_told() -> None:
+def test_missing_or_damaged_partition_batches_are_reported() -> None:
     notes = {batch: RetainedBatch(batch, PartitionClock({}, 0), {}) for batch in (2, 3, 5)}
     whole = {
         batch: remembered(note, PartitionBatch(batch, 0, {}, ())) for batch, note in notes.items()
@@ -50,7 +50,7 @@ def test_kept_shares_that_are_missing_or_damaged_are_told() -> None:
             told({**whole, 3: damaged}, 3)
 
 
-def test_the_process_that_asks_for_states_imports_no_engine() -> None:
+def test_the_process_that_requests_states_imports_no_engine() -> None:
     """It is started again with every query, which waits for it."""
     code = (
         "import sys, muntin.spark.partition.processor; print([name for name in sys.modules if "

@@ -75,7 +75,7 @@ def texts(outputs: list[Output]) -> list[tuple[str, list[str]]]:
 
 @pytest.mark.parametrize(("sql", "batches"), RUNS)
 @pytest.mark.parametrize("slack", [0, 5], ids=["in-order", "slack"])
-def test_a_partition_built_again_before_every_share_tells_the_same(
+def test_a_partition_rebuilt_before_every_batch_reports_the_same(
     sql: str, batches: list[str], slack: int
 ) -> None:
     program = program_of(sql, slack * SECOND)
@@ -94,7 +94,7 @@ def test_a_partition_built_again_before_every_share_tells_the_same(
     assert told, "the run has something to tell"
 
 
-def test_shares_that_no_window_reaches_are_let_go() -> None:
+def test_partition_batches_outside_all_windows_are_released() -> None:
     program = program_of("SELECT v FROM A WINDOW 2 SECONDS")
     kept = RecoverablePartition(program, 0)
     gone = [kept.apply(share).gone for share in shares(program, ["1", "2", "3", "4", "9"])]
@@ -145,7 +145,7 @@ def test_what_partitioned_windows_keep_is_bounded(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("where", ["", " AND a.v % 2 = 0"], ids=["all", "some-rows-only-count"])
 @pytest.mark.parametrize("change", ["added", "dropped"])
-def test_snapshots_go_with_queries_that_come_and_go(
+def test_snapshots_follow_added_and_dropped_queries(
     monkeypatch: pytest.MonkeyPatch, where: str, change: str
 ) -> None:
     """A later query retracts no result that it never emitted, even after a rebuild."""
@@ -168,9 +168,7 @@ def test_snapshots_go_with_queries_that_come_and_go(
         assert texts(applied.outputs) == texts(unbroken.apply(share).outputs)
 
 
-def test_rows_without_a_time_or_with_one_out_of_range_are_told_of_as_late_and_disturb_nothing() -> (
-    None
-):
+def test_rows_without_a_valid_time_are_reported_as_late_and_disturb_nothing() -> None:
     program = program_of("SELECT v FROM A WINDOW 10 SECONDS")
     rows = pa.table(
         [
