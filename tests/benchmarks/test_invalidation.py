@@ -129,5 +129,5 @@ def test_the_report_has_all_figures_of_the_paper() -> None:
     assert all(claim.holds for claim in counted)
     assert len({plot.file for plot in report.plots}) == 6
     assert [len(plot.series) for plot in report.plots] == [6, 3, len(QUICK.values), 4, 4, 4]
-    told = json.loads(report.to_json())
-    assert told["details"][0]["unit costs, ns"]["scan"] >= 0
+    reported = json.loads(report.to_json())
+    assert reported["details"][0]["unit costs, ns"]["scan"] >= 0

@@ -256,9 +256,9 @@ def test_a_system_continues_after_a_workload_that_fails_or_does_not_finish() -> 
         "last": "good",
     }
     jobs = {name: entry(place) for name, place in places.items()} | {"rows": entry("good", "rows")}
-    told: list[str] = []
+    reported: list[str] = []
     done = run_jobs(
-        told.append,
+        reported.append,
         Path(sys.executable),
         Peer("Made up", "made_up", options={"mood": "fine"}),
         jobs,
@@ -275,7 +275,7 @@ def test_a_system_continues_after_a_workload_that_fails_or_does_not_finish() -> 
     assert done["broken"].reason == "failed: it broke"
     assert done["fickle"].reason.startswith("gives other results in every run")
     assert done["rows"].reason == "cannot: it has no rows"
-    assert "Made up, slow: did not finish in 2 s" in told
+    assert "Made up, slow: did not finish in 2 s" in reported
 
 
 def test_before_anything_is_timed_the_first_workload_is_run_over_all_its_data(

@@ -114,8 +114,8 @@ def test_the_report_has_every_strategy_its_claims_and_plots() -> None:
     delay = {(row["case"], row["strategy"]): float(row["average ms"]) for row in rows}
     ratios = [delay[query, "Input Triggered"] / delay[query, "Hybrid"] for query in QUERIES]
     assert report.claims[2].measured == pytest.approx(min(ratios), abs=0.05)
-    told = json.loads(report.to_json())
-    assert {plot["file"] for plot in told["plots"]} >= {
+    reported = json.loads(report.to_json())
+    assert {plot["file"] for plot in reported["plots"]} >= {
         "pipelines-queries.svg",
         "pipelines-depth-q2.svg",
         "pipelines-load-q4.svg",

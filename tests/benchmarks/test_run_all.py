@@ -49,10 +49,13 @@ def document(folder: Path, name: str) -> dict[str, Any]:
 def test_a_crash_and_a_claim_that_does_not_hold_are_reported_and_stop_nothing(
     tmp_path: Path,
 ) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     folder = tmp_path / "results"
-    assert run_all(Batch(["memory", "window", "join"], folder), told.append) == ["memory", "window"]
-    assert [line.partition("] ")[2] for line in told if "done in" not in line] == [
+    assert run_all(Batch(["memory", "window", "join"], folder), reported.append) == [
+        "memory",
+        "window",
+    ]
+    assert [line.partition("] ")[2] for line in reported if "done in" not in line] == [
         "memory: begins",
         "memory: measuring memory",
         "memory: FAILED: no memory left",
@@ -61,7 +64,7 @@ def test_a_crash_and_a_claim_that_does_not_hold_are_reported_and_stop_nothing(
         "join: begins",
         "join: measuring join",
     ]
-    assert told[-1].startswith("[3 of 3, 0.0 min] join: done in")
+    assert reported[-1].startswith("[3 of 3, 0.0 min] join: done in")
     assert document(folder, "memory")["error"].splitlines() == [
         "exit code 1",
         "WARN of a library",
@@ -103,21 +106,21 @@ def test_resuming_keeps_results_of_the_same_commit(
     old["rows"] = [{"figure": 8}]
     old["run"] |= change
     (tmp_path / "join.json").write_text(json.dumps(old), encoding="utf-8")
-    told: list[str] = []
-    run_all(Batch(["join"], tmp_path, resume=True), told.append)
+    reported: list[str] = []
+    run_all(Batch(["join"], tmp_path, resume=True), reported.append)
     assert document(tmp_path, "join")["rows"] == [{"figure": 8 if kept else 7}]
-    assert any("kept" in line for line in told) is kept
+    assert any("kept" in line for line in reported) is kept
 
 
 @pytest.mark.usefixtures("_made_up_processes")
 def test_resuming_repeats_failed_benchmarks(tmp_path: Path) -> None:
     run_all(Batch(["memory"], tmp_path), lambda _: None)
-    told: list[str] = []
-    run_all(Batch(["memory"], tmp_path, resume=True), told.append)
-    assert "memory: begins" in told[0]
+    reported: list[str] = []
+    run_all(Batch(["memory"], tmp_path, resume=True), reported.append)
+    assert "memory: begins" in reported[0]
 
 
-def test_a_run_records_its_commit_and_time() -> None:
+def test_a_run_records_its_date_and_duration() -> None:
     run = Run.ending_now(90, quick=True)
     assert run.minutes == 1.5
     assert run.date.startswith("20")

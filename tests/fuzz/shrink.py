@@ -23,7 +23,7 @@ def shrink(
         found = front
     for word in sorted(
         {step[0] for step in found}
-    ):  # whole kinds of steps first: most play no part
+    ):  # all steps of one kind first: most are irrelevant
         rest = [step for step in found if step[0] != word]
         found = rest if time.monotonic() < until and fails(rest) else found
     found = _fewer(found, fails, until)

@@ -126,7 +126,7 @@ def test_invalidation_needs_one_comparison_more_than_it_finds_stale_rows(strateg
     work, _, _ = run(20, 20, 60, expiry=strategy, buckets=str(KEYS))
     cleanings = work["expiry_checks"] - work["rows_expired"]
     arrivals = work["rows_inserted"]
-    # One last comparison a cleaning, unless the bucket was empty or became so.
+    # One final comparison per cleaning, unless the bucket was or became empty.
     assert 0 < cleanings <= arrivals * (2 if strategy == "probe_insert" else 1)
     assert work["rows_expired"] > 0
 

@@ -163,17 +163,17 @@ def same(one: object, other: object) -> bool:
 
 
 @given(TEXTS, PROGRAMS)
-def test_deployments_survive_a_round_trip(run: str, program: Deployment) -> None:
-    stored = decode(encode_deployment(run, program), "deployment", StoredDeployment, "it")
-    assert (stored.run, stored.deployment) == (run, program)
-    assert same(stored.deployment, program)
+def test_deployments_survive_a_round_trip(run: str, deployment: Deployment) -> None:
+    stored = decode(encode_deployment(run, deployment), "deployment", StoredDeployment, "it")
+    assert (stored.run, stored.deployment) == (run, deployment)
+    assert same(stored.deployment, deployment)
 
 
 @given(NOTES, SHARES)
 def test_partition_batches_survive_a_round_trip_with_their_notes(
-    note: RetainedBatch, share: PartitionBatch
+    note: RetainedBatch, partition_batch: PartitionBatch
 ) -> None:
-    assert same(recalled(remembered(note, share)), (note, share))
+    assert same(recalled(remembered(note, partition_batch)), (note, partition_batch))
 
 
 @given(ENTRIES)
@@ -183,9 +183,9 @@ def test_entries_of_global_stages_survive_a_round_trip(entry: Entry) -> None:
 
 @given(NOTES, SHARES, st.data())
 def test_a_changed_byte_or_a_missing_tail_is_always_detected(
-    note: RetainedBatch, share: PartitionBatch, data: st.DataObject
+    note: RetainedBatch, partition_batch: PartitionBatch, data: st.DataObject
 ) -> None:
-    frame = remembered(note, share)
+    frame = remembered(note, partition_batch)
     at = data.draw(st.integers(0, len(frame) - 1))
     flip = data.draw(st.integers(1, 255))
     for broken in (frame[:at] + bytes([frame[at] ^ flip]) + frame[at + 1 :], frame[:at]):

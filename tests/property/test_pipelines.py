@@ -59,7 +59,7 @@ def expected(oracle: PipelineOracle, query: Query, until: int) -> pa.Table:
 
 
 @contextmanager
-def told(case: Case) -> Iterator[None]:
+def reported(case: Case) -> Iterator[None]:
     """Print the case when it fails."""
     try:
         yield
@@ -82,7 +82,7 @@ def told(case: Case) -> Iterator[None]:
 def test_changes_and_answers_equal_the_oracle(case: Case, beyond: int) -> None:
     query = bound(case)
     until = case.end + beyond * SECOND
-    with told(case):
+    with reported(case):
         engine, q = start(case)
         for stream, rows in case.batches():
             engine.push(stream, rows)
@@ -98,7 +98,7 @@ def test_answers_are_right_at_every_instant(case: Case, data: st.DataObject) -> 
     query = bound(case)
     events = tuple(sorted(case.events, key=lambda event: event.time))
     case = Case(case.streams, case.tables, case.query, events, tuple(range(len(events))))
-    with told(case):
+    with reported(case):
         engine, q = start(case)
         oracle = oracle_of(case, query)
         collected = [q.poll()]
@@ -130,7 +130,7 @@ def test_spreads_are_near_the_oracle_at_every_instant(case: Case) -> None:
     """
     query = bound(case)
     assume(query.emit is Emit.CHANGES)
-    with told(case):
+    with reported(case):
         engine, q = start(case)
         for stream, rows in case.batches():
             engine.push(stream, rows)
@@ -157,7 +157,7 @@ def test_the_answer_is_that_of_the_users_text(case: Case, second: int) -> None:
     bound(case)
     text = case.query.partition(" WINDOW ")[0]
     at = second * SECOND
-    with told(case):
+    with reported(case):
         engine, q = start(case)
         inside = {}
         for stream, rows in case.rows().items():

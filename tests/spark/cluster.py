@@ -111,7 +111,7 @@ class Cluster:
                         found.append(int(path.name))
         return found
 
-    def residents(self) -> dict[int, tuple[str, int]]:
+    def state_servers(self) -> dict[int, tuple[str, int]]:
         """Return the state servers of all executors.
 
         Each process maps to its partition's socket and the process that it ends with.

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from muntin.spark.session import local_session
 
-# Sessions of tests are short: code that Java compiles once and fast is better than code that it
-# compiles again for long runs.
+# Test sessions are short: code that Java compiles once and quickly is better than code that it
+# optimizes again for long runs.
 SHORT_LIVES = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVES)
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", SHORT_LIVES)

@@ -31,12 +31,12 @@ def main(base: Path, master: str, sql: str, settings: dict[str, str]) -> None:
     engine.query(sql, name="pairs", sink={"format": "parquet", "path": "out"}).subscribe(take)
     engine.process_available()
     assert engine.progress is not None
-    told = {
+    reported = {
         "values": values,
         "partitions": sorted(partitions),
         "unsent": engine.progress["muntin"]["unsent"],
     }
-    (base / "told.json").write_text(json.dumps(told), encoding="utf-8")
+    (base / "told.json").write_text(json.dumps(reported), encoding="utf-8")
 
 
 if __name__ == "__main__":

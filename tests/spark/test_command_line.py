@@ -88,8 +88,8 @@ def test_a_script_runs_to_the_end_of_its_input_and_resumes_there_in_another_proc
         tmp_path, "run", "app.sql", "--once", "--checkpoint", "state", "--partitions", "2", "--json"
     )
     assert first.returncode == 0, first.stderr
-    told = [json.loads(line) for line in first.stderr.splitlines()]
-    assert told[-1]["muntin"]["streams"] == {
+    reported = [json.loads(line) for line in first.stderr.splitlines()]
+    assert reported[-1]["muntin"]["streams"] == {
         "A": {"rows": 200, "late": 0, "ahead": 0},
         "B": {"rows": 200, "late": 0, "ahead": 0},
     }
@@ -171,10 +171,10 @@ def test_a_sink_that_fails_ends_with_1_and_is_named(
     )
     write(tmp_path, 0)
     monkeypatch.chdir(tmp_path)
-    code, _, told = muntin_command("muntin run app.sql --once", monkeypatch, capsys)
+    code, _, reported = muntin_command("muntin run app.sql --once", monkeypatch, capsys)
     assert code == 1
-    assert "the sink of query last failed in batch 0" in told
-    assert "Traceback" not in told
+    assert "the sink of query last failed in batch 0" in reported
+    assert "Traceback" not in reported
 
 
 def test_java_that_is_missing_or_too_old_ends_with_1_and_the_remedy(tmp_path: Path) -> None:

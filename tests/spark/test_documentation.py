@@ -41,6 +41,6 @@ def test_programs_and_commands_print_the_output_on_the_page(
             assert lines_of(printed) == lines_of(block.text), where
         elif block.runs("console", "spark"):
             for command, expected in commands_of(block.text):
-                code, said, told = muntin_command(command, monkeypatch, capsys)
-                assert code == 0, told
+                code, said, reported = muntin_command(command, monkeypatch, capsys)
+                assert code == 0, reported
                 assert lines_of(said) == lines_of(expected), f"{where}: {command}"

@@ -88,12 +88,12 @@ def interrupt(process: subprocess.Popen[bytes], folder: Path) -> None:
         process.send_signal(signal.SIGABRT)  # prints where all threads are
         process.wait(30)
         pytest.fail(f"interrupted, but still running after 120 seconds: {said(folder)}")
-    told = said(folder)
-    assert "Traceback" not in told, told
-    assert "Exception" not in told, told
-    if told:  # else it was interrupted before the command line was there
-        assert code == 0, told
-        assert told.splitlines()[-1].startswith("Stopped "), told
+    reported = said(folder)
+    assert "Traceback" not in reported, reported
+    assert "Exception" not in reported, reported
+    if reported:  # else it was interrupted before the command line was there
+        assert code == 0, reported
+        assert reported.splitlines()[-1].startswith("Stopped "), reported
     else:
         assert code in (130, -signal.SIGINT, 1), code
     left = wait_gone(below, 30)

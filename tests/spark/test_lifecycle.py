@@ -72,7 +72,7 @@ def test_stop_kills_suspended_partition_processes_although_a_query_waits_and_not
     engine.settle()
     stuck = residents(os.getpid())
     assert len(stuck) == 2
-    told = len(java_said(spark))
+    reported = len(java_said(spark))
     with suspended(stuck):
         folders.write("A", rows([4], start=3))
         wait_for_batch(tmp_path, engine.last_batch + 1)
@@ -85,7 +85,7 @@ def test_stop_kills_suspended_partition_processes_although_a_query_waits_and_not
         assert not wait_gone(stuck, 10), "they were killed"
     waiting.join(30)
     assert not waiting.is_alive(), "the wait for the query ends with the engine"
-    assert b"StackOverflowError" not in java_said(spark)[told:]
+    assert b"StackOverflowError" not in java_said(spark)[reported:]
     for stream in "AB":
         folders.write(stream, rows([5, 6], start=4))
     engine.drop("late")

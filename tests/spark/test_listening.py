@@ -47,10 +47,10 @@ def test_every_batch_is_reported_to_the_log_and_to_the_function(
     for stream in "AB":
         folders.write(stream, rows([0, 1, 2]))
         folders.write(stream, rows([2.5, 1, 3], start=3))
-    told: list[dict[str, Any]] = []
+    reported: list[dict[str, Any]] = []
     before = listeners(spark)
     engine = SparkEngine(
-        spark, checkpoint=tmp_path / "state", partitions=2, on_progress=told.append
+        spark, checkpoint=tmp_path / "state", partitions=2, on_progress=reported.append
     )
     engine.execute(folders.declarations())
     engine.query(JOIN, name="pairs")
@@ -72,12 +72,12 @@ def test_every_batch_is_reported_to_the_log_and_to_the_function(
         "batch 2: A 0 rows, B 0 rows; results: pairs 2; watermark 1970-01-01 00:00:09; 0 rows held"
     )
     assert ended_again == "ended after batch 2"
-    assert [progress["batchId"] for progress in told] == [0, 1, 2]
-    assert told[-1] == engine.progress
-    results = [progress["muntin"]["results"]["pairs"] for progress in told]
+    assert [progress["batchId"] for progress in reported] == [0, 1, 2]
+    assert reported[-1] == engine.progress
+    results = [progress["muntin"]["results"]["pairs"] for progress in reported]
     assert results == [2, 7, 9]
     assert len(engine.results("pairs")) == 9
-    assert told[1]["muntin"]["newest"] == "1970-01-01 00:00:03"
+    assert reported[1]["muntin"]["newest"] == "1970-01-01 00:00:03"
     assert listeners(spark) == before, "nothing is left in the session"
 
 

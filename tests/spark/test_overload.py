@@ -89,10 +89,10 @@ def test_results_are_a_subset_of_the_exact_ones_and_complete_at_low_load(
     engine = engine_over(spark, tmp_path, resources=1000)
     engine.start()
     engine.settle()
-    told = engine.progress
+    reported = engine.progress
     engine.stop()
-    assert told is not None
-    overload = told["muntin"]["queries"]["q"]["overload"]
+    assert reported is not None
+    overload = reported["muntin"]["queries"]["q"]["overload"]
     assert overload["overloaded"]
     assert overload["stale_results"] == 0
     assert set(overload["budgets"]) == {"A into B", "B into A", "C into A+B", "A+B into C"}
@@ -120,9 +120,9 @@ def test_without_a_trigger_interval_or_resources_there_is_nothing_to_adapt_to(
     with pytest.raises(SettingError, match="trigger"):
         engine.start()
     engine.process_available()
-    told = engine.progress
-    assert told is not None
-    assert not told["muntin"]["queries"]["q"]["overload"]["overloaded"], (
+    reported = engine.progress
+    assert reported is not None
+    assert not reported["muntin"]["queries"]["q"]["overload"]["overloaded"], (
         "where nobody waits nothing is left out"
     )
 
@@ -135,10 +135,10 @@ def test_views_run_without_limits(spark: SparkSession, tmp_path: Path) -> None:
         name="counts",
     )
     engine.process_available()
-    told = engine.progress
-    assert told is not None
-    assert told["muntin"]["queries"]["counts"]["overload"] == {"mode": "queue"}
-    assert told["muntin"]["results"]["counts"] > 0
+    reported = engine.progress
+    assert reported is not None
+    assert reported["muntin"]["queries"]["counts"]["overload"] == {"mode": "queue"}
+    assert reported["muntin"]["results"]["counts"] > 0
 
 
 def test_the_benchmark_counts_results_from_rows_alone() -> None:

@@ -85,11 +85,11 @@ def test_results_are_those_in_process_even_from_a_checkpoint(
     folders.check(QUERIES, {name: again.results(name) for name in QUERIES}, 21 * SECOND)
     assert len(list(stages.iterdir())) == len(ABOVE), "what a dropped query remembered is gone"
     assert again.progress is not None
-    told = again.progress["muntin"]["queries"]
-    assert [told[name]["last_stage_rows"] for name in LOCAL] == [0] * len(LOCAL), (
+    reported = again.progress["muntin"]["queries"]
+    assert [reported[name]["last_stage_rows"] for name in LOCAL] == [0] * len(LOCAL), (
         "they have no global stage"
     )
-    assert told["newest"]["last_stage_rows"] > 0
+    assert reported["newest"]["last_stage_rows"] > 0
 
     damaged = max(stages.glob("*/*.changes"))
     damaged.write_bytes(damaged.read_bytes()[:-1])

@@ -95,10 +95,10 @@ def generating(spark: SparkSession, folder: Path) -> SparkEngine:
         "startTimestamp": str(START // 1000),
         "advanceMillisPerBatch": "1000",
     }
-    told = ", ".join(f"{name} = '{value}'" for name, value in options.items())
+    reported = ", ".join(f"{name} = '{value}'" for name, value in options.items())
     engine.execute(
         "CREATE STREAM A (timestamp TIMESTAMP, value BIGINT) WITH (format = "
-        f"'rate-micro-batch', {told})"
+        f"'rate-micro-batch', {reported})"
     )
     options.update(rowsPerBatch="4", numPartitions="1")
     engine.stream(

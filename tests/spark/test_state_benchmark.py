@@ -15,8 +15,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 @pytest.mark.usefixtures("spark")
 def test_the_benchmark_of_state_measures_all_its_figures() -> None:
-    told: list[str] = []
-    report = bench_state(told.append, quick=True)
+    reported: list[str] = []
+    report = bench_state(reported.append, quick=True)
     found = {str(line["measured"]): line for line in report.rows}
     claims = {claim.text: claim for claim in report.claims}
     assert claims["partitions built again because the worker had changed"].holds

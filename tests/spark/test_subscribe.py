@@ -150,7 +150,7 @@ def many(seed: int, begin: int, end: int) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("victims", [residents, workers], ids=["residents", "workers"])
+@pytest.mark.parametrize("victims", [residents, workers], ids=["state-servers", "workers"])
 def test_a_retried_batch_arrives_again_under_the_same_marks(
     engine: SparkEngine, folders: Folders, victims: Callable[[int], list[int]]
 ) -> None:
@@ -210,12 +210,12 @@ def test_blocking_and_failing_subscribers_are_isolated_and_reported(
     blocking, failing, working = query.stats()["subscribers"]
     assert query.progress is not None
     more = {"query", "results", "rows_out", "waiting_for"}  # the last of them grows with the clock
-    told = {
+    reported = {
         key: value
         for key, value in query.progress["muntin"]["queries"]["pairs"].items()
         if key != "waiting_for"
     }
-    assert told == {key: value for key, value in query.stats().items() if key not in more}
+    assert reported == {key: value for key, value in query.stats().items() if key not in more}
     go_on.set()
     engine.stop()
     folders.check({"pairs": JOIN}, {"pairs": engine.results("pairs")})

@@ -109,9 +109,11 @@ def test_a_java_on_path_that_is_new_enough_is_taken(machine: Machine, version: s
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{home}\n", "")
 
 
-@pytest.mark.parametrize(("told", "understood"), [("11", "11"), ("16", "16"), ("1.8", "8")])
-def test_an_old_java_is_refused_by_version(machine: Machine, told: str, understood: str) -> None:
-    machine.add_java(machine.programs / "java", told)
+@pytest.mark.parametrize(("reported", "understood"), [("11", "11"), ("16", "16"), ("1.8", "8")])
+def test_an_old_java_is_refused_by_version(
+    machine: Machine, reported: str, understood: str
+) -> None:
+    machine.add_java(machine.programs / "java", reported)
     done = machine.run("java.sh", "find")
     assert (done.returncode, done.stdout) == (1, "")
     assert f"is Java {understood}, Spark needs 17 or later" in done.stderr

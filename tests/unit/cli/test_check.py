@@ -424,13 +424,13 @@ def test_the_command_prints_all_errors_or_a_list_of_them_and_needs_no_spark(fold
     )
     machines = command("check", "app.sql", "--json")
     assert machines.returncode == 2
-    told = json.loads(machines.stdout)
-    assert [(one["line"], one["column"], one["query"]) for one in told["errors"]] == [
+    reported = json.loads(machines.stdout)
+    assert [(one["line"], one["column"], one["query"]) for one in reported["errors"]] == [
         (2, 1, None),
         (3, 57, "q"),
     ]
-    assert told["errors"][1]["error"] == "the csv sink of query q has no path"
-    assert told["queries"] == ["q"]
+    assert reported["errors"][1]["error"] == "the csv sink of query q has no path"
+    assert reported["queries"] == ["q"]
 
 
 def test_scripts_are_confined_on_the_command_line(folder: Path) -> None:

@@ -129,14 +129,14 @@ def shown(view: View, width: int) -> list[str]:
 
 def test_the_panel_has_response_times_of_the_last_batch_and_what_subscribers_miss() -> None:
     view = View(now)
-    told = progress(
+    reported = progress(
         0,
         123_456_789,
         response={**NOTHING, "mean": 0.0124, "p95": 0.25, "max": 3.0},
         subscriber={"rows_left_out": 1200, "failures": 2, "last_failure": "OSError: no space left"},
         unsent=31,
     )
-    view.take(told, 0.0)
+    view.take(reported, 0.0)
     head, row, *_, unsent, slow, failed = shown(view, 100)
     assert len(head) <= 100
     assert row.split() == [

@@ -300,6 +300,6 @@ def test_without_a_log_failures_are_reported_once(
     monkeypatch.setattr(spark, "SparkEngine", lambda *_, **__: Engine(wait), raising=False)
     monkeypatch.setattr(
         logging.getLogger(), "handlers", []
-    )  # those of pytest; a process of its own has none
+    )  # those of pytest; a separate process has none
     assert run([str(script), "--once"], monkeypatch) == 1
     assert capfd.readouterr().err.count("no more disk") == 1

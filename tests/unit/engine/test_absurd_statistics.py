@@ -69,11 +69,11 @@ def test_what_the_data_contradict_is_in_the_stats() -> None:
         stats["hints_overruled"][0]
         == "rate of stream A: declared 1e+300, measured 250, which counts"
     )
-    told = re.fullmatch(
+    reported = re.fullmatch(
         r"distinct of stream A: declared 1, measured ([\d.]+), which counts",
         stats["hints_overruled"][1],
     )
-    assert told
-    assert float(told[1]) == pytest.approx(60, rel=0.1)
+    assert reported
+    assert float(reported[1]) == pytest.approx(60, rel=0.1)
     _, honest = run(", rate = 250, distinct = 60")
     assert honest["hints_overruled"] == []

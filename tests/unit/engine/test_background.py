@@ -144,11 +144,11 @@ def test_a_subscriber_that_fails_is_reported_and_the_others_continue(
         engine.push("B", rows(1_000, 2))
         assert engine.settle(60)
     assert sum(len(batch) for batch in good.batches) == query.stats()["rows_out"]
-    told = query.stats()["subscribers"]
-    assert isinstance(told, list)
-    assert told[0]["failures"] > 0
-    assert told[0]["last_failure"] == "ValueError: cannot take True"
-    assert told[1]["failures"] == 0
+    reported = query.stats()["subscribers"]
+    assert isinstance(reported, list)
+    assert reported[0]["failures"] > 0
+    assert reported[0]["last_failure"] == "ValueError: cannot take True"
+    assert reported[1]["failures"] == 0
     assert [record.getMessage() for record in caplog.records] == [
         "a subscriber of query q failed; the run goes on"
     ]
@@ -173,13 +173,15 @@ def test_a_blocking_subscriber_delays_no_other(engine: muntin.Engine) -> None:
         time.sleep(0.01)
     go_on.set()
     assert engine.settle(60)
-    told = query.stats()["subscribers"]
-    assert isinstance(told, list)
-    assert told[0]["rows_left_out"] > 0
+    reported = query.stats()["subscribers"]
+    assert isinstance(reported, list)
+    assert reported[0]["rows_left_out"] > 0
     assert (
-        told[0]["rows"] + told[0]["rows_left_out"] == told[1]["rows"] == query.stats()["rows_out"]
+        reported[0]["rows"] + reported[0]["rows_left_out"]
+        == reported[1]["rows"]
+        == query.stats()["rows_out"]
     )
-    assert sum(slow) == told[0]["rows"]
+    assert sum(slow) == reported[0]["rows"]
 
 
 def test_a_cancelled_subscriber_is_called_no_more(engine: muntin.Engine) -> None:
@@ -238,7 +240,7 @@ def test_the_rows_a_new_query_finds_do_not_depend_on_the_progress_of_the_thread(
         engine.stop()
         return int(query.poll().num_rows)
 
-    # Before queries were added only after that was let go, half of them found it.
+    # Half of the queries would find it if they were added before it was released.
     assert {found(live=True) for _ in range(30)} == {found(live=False)}
 
 

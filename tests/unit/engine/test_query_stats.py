@@ -49,7 +49,7 @@ NESTED = ("buffers", "work", "response_seconds")
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["before rows", "after rows"])
-def told(request: pytest.FixtureRequest) -> dict[str, dict[str, Any]]:
+def reported(request: pytest.FixtureRequest) -> dict[str, dict[str, Any]]:
     """Return the stats of a query of each kind, all in one engine."""
     engine = muntin.Engine()
     for name in "ABC":
@@ -64,9 +64,9 @@ def told(request: pytest.FixtureRequest) -> dict[str, dict[str, Any]]:
     return {name: handle.stats() for name, handle in handles.items()}
 
 
-def test_every_kind_of_query_has_the_same_keys(told: dict[str, dict[str, Any]]) -> None:
-    expected = told["plain"]
-    for name, stats in told.items():
+def test_every_kind_of_query_has_the_same_keys(reported: dict[str, dict[str, Any]]) -> None:
+    expected = reported["plain"]
+    for name, stats in reported.items():
         assert sorted(stats) == sorted(expected), name
         for part in NESTED:
             assert sorted(stats[part]) == sorted(expected[part]), (name, part)
@@ -74,37 +74,39 @@ def test_every_kind_of_query_has_the_same_keys(told: dict[str, dict[str, Any]]) 
         assert stats["query"] == name
 
 
-def test_views_add_up_the_counts_of_their_joins(told: dict[str, dict[str, Any]]) -> None:
-    for name, stats in told.items():
+def test_views_add_up_the_counts_of_their_joins(reported: dict[str, dict[str, Any]]) -> None:
+    for name, stats in reported.items():
         assert bool(stats["leaves"]) == (name in PIPELINES), name
         assert not stats["operators"] or name in PIPELINES, name
-    assert [len(told[name]["operators"]) for name in ("group", "union", "below")] == [1, 1, 2]
-    assert told["join"]["shares_with"] == ["shared"]
-    assert "group" in told["again"]["shares_with"]
+    assert [len(reported[name]["operators"]) for name in ("group", "union", "below")] == [1, 1, 2]
+    assert reported["join"]["shares_with"] == ["shared"]
+    assert "group" in reported["again"]["shares_with"]
     assert all(
         set(stats["shares_with"]) <= KINDS.keys() - {name}
-        for name, stats in told.items()
+        for name, stats in reported.items()
         if name in PIPELINES
     )
-    group, join = told["group"], told["changes"]
+    group, join = reported["group"], reported["changes"]
     assert group["state_rows"].keys() == join["state_rows"].keys() == {"A", "B"}
     assert group["rows_in"] == group["leaves"][0]["rows_in"]
     assert group["work"] == group["leaves"][0]["work"]
     assert group["processed_until"] == group["leaves"][0]["processed_until"]
-    assert told["union"]["rows_in"] == sum(leaf["rows_in"] for leaf in told["union"]["leaves"])
+    assert reported["union"]["rows_in"] == sum(
+        leaf["rows_in"] for leaf in reported["union"]["leaves"]
+    )
     assert group["state_bytes"] == group["leaves"][0]["state_bytes"] + sum(
         one["bytes"] for one in group["operators"]
     )
 
 
-def test_the_documentation_names_every_key(told: dict[str, dict[str, Any]]) -> None:
+def test_the_documentation_names_every_key(reported: dict[str, dict[str, Any]]) -> None:
     text = PAGE.read_text(encoding="utf-8").split("## stats")[1]
     documented = {
         name
         for row in re.findall(r"(?m)^\| (`.*?) \|", text)
         for name in re.findall(r"`(\w+)`", row)
     }
-    assert set(told["plain"]) == documented
+    assert set(reported["plain"]) == documented
 
 
 def test_buffers_show_waiting_rows_window_rows_and_unpolled_results() -> None:

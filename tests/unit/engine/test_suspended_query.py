@@ -333,7 +333,7 @@ def test_a_suspended_query_holds_neither_rows_nor_time(
     assert queries.keys() == {"failing", healthy.name}  # type: ignore[attr-defined]
 
 
-# -- an engine that runs by itself -----------------------------------------------------------------
+# -- an engine in the background -----------------------------------------------------------------
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from muntin.kernels.arrays import EventArrays
 from muntin.kernels.total_order import Readers, StreamRows, merge_events
 
-# For each row of a stream: its gap to the row before, and for each source whether it wants the row
-# and whom the row pushes out.
+# For each row of a stream: its gap to the row before, and for each source whether it accepts the
+# row and which position the row pushes out.
 ROWS = st.lists(
     st.tuples(
         st.integers(0, 2),

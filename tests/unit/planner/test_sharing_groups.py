@@ -222,7 +222,7 @@ def test_a_thousand_queries_share_one_join() -> None:
 
 
 def test_reasons_state_why_a_query_shares_or_not() -> None:
-    told = reasons(
+    reported = reasons(
         share(
             queries(
                 "A, B WHERE A.k = B.k WINDOW 1 MINUTE",
@@ -235,7 +235,7 @@ def test_reasons_state_why_a_query_shares_or_not() -> None:
             )
         )
     )
-    assert told == {
+    assert reported == {
         "q1": "joins A and B on the same conditions as q2",
         "q2": "joins B and A on the same conditions as q1",
         "q3": "reads one source, so there is no join to share",

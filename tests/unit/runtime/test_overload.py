@@ -161,13 +161,13 @@ def test_explain_and_stats_show_what_is_limited_and_why() -> None:
     assert "overload adapt: a tree" in q.explain()
     assert "not limited now" in q.explain()
     feed(engine, "ABC", [(8, 300)])
-    told = overload(q)
-    assert told["mode"] == "adapt"
-    assert told["overloaded"]
-    assert 0 < told["share_of_results"] < 1
-    assert told["resources"] == 100
-    assert set(told["budgets"]) == {"A into B", "B into A", "C into A+B", "A+B into C"}
-    assert told["oldest_rows"].keys() == {"A", "B", "C"}
+    reported = overload(q)
+    assert reported["mode"] == "adapt"
+    assert reported["overloaded"]
+    assert 0 < reported["share_of_results"] < 1
+    assert reported["resources"] == 100
+    assert set(reported["budgets"]) == {"A into B", "B into A", "C into A+B", "A+B into C"}
+    assert reported["oldest_rows"].keys() == {"A", "B", "C"}
     text = q.explain()
     assert "limited now: 100 probes per second, policy jaqpot, cycles of 1 second" in text
     assert "A+B into C: " in text
@@ -293,11 +293,11 @@ def test_an_engine_in_the_background_limits_joins_without_waiting_for_analyses()
             break
         time.sleep(0.02)
         engine.push("A", [(1, 21 * SECOND)])
-    told = overload(q)
+    reported = overload(q)
     engine.stop()
-    assert told["overloaded"]
-    assert sum(told["probes"].values()) <= 22 * 100
-    assert told["stale_results"] == 0
+    assert reported["overloaded"]
+    assert sum(reported["probes"].values()) <= 22 * 100
+    assert reported["stale_results"] == 0
 
 
 def test_an_engine_in_the_background_derives_its_resources() -> None:
@@ -306,9 +306,9 @@ def test_an_engine_in_the_background_derives_its_resources() -> None:
     engine.start()
     feed(engine, "AB", [(10, 1000)])
     assert engine.settle(30)
-    told = overload(q)["resources"]
+    reported = overload(q)["resources"]
     engine.stop()
-    assert told > 10_000
+    assert reported > 10_000
 
 
 def test_views_above_a_limited_join_retract_expired_results() -> None:

@@ -56,20 +56,20 @@ def _table(rows: list[tuple[int, int, int]]) -> pa.Table:
 def _on_partitions(sql: str, slack: int, again: frozenset[int], at_once: int = 1) -> pa.Table:
     """Run batches of three rows per stream; before some of them everything is rebuilt."""
     streams = tuple(Stream(name, SCHEMA, "ts", slack * SECOND) for name in STREAMS)
-    program = Deployment(streams, {}, (DeployedQuery("q", sql, {}),), (), 2)
-    (placed,) = program.placed()
+    deployment = Deployment(streams, {}, (DeployedQuery("q", sql, {}),), (), 2)
+    (placed,) = deployment.placed()
     assert placed.distribution.last is not None
     read = placed.streams
-    packers = {name: Packer(program, name) for name in read}
+    packers = {name: Packer(deployment, name) for name in read}
     duck, found, dropped = Duck(), [], 0
-    partitions = [RecoverablePartition(program, number) for number in range(2)]
+    partitions = [RecoverablePartition(deployment, number) for number in range(2)]
     stores: list[dict[int, tuple[RetainedBatch, PartitionBatch]]] = [{}, {}]
     with tempfile.TemporaryDirectory() as folder:
         stages = GlobalStages(Path(folder), duck)
         for batch in range(21):
             if batch in again:
                 partitions = [
-                    RecoverablePartition.rebuilt(program, number, store.values())
+                    RecoverablePartition.rebuilt(deployment, number, store.values())
                     for number, store in enumerate(stores)
                 ]
                 stages = GlobalStages(Path(folder), duck)
@@ -82,16 +82,16 @@ def _on_partitions(sql: str, slack: int, again: frozenset[int], at_once: int = 1
                     parts[home].append(part)
             outputs: list[Output] = []
             for partition, own, store in zip(partitions, parts, stores, strict=True):
-                share = PartitionBatch(
+                partition_batch = PartitionBatch(
                     batch, 0, newest, tuple(own), None if batch < 20 else 90 * SECOND
                 )
-                applied = partition.apply(share)
-                store[batch] = (applied.note, share)
+                applied = partition.apply(partition_batch)
+                store[batch] = (applied.note, partition_batch)
                 for gone in applied.gone:
                     del store[gone]
                 dropped += len(applied.gone)
                 outputs += applied.outputs
-            places = stages.begin(program, [placed], batch)
+            places = stages.begin(deployment, [placed], batch)
             found.append(stages.result(places["q"], placed, batch, partial(_tables, outputs)))
     assert dropped > 4, "shares go, and with them the rows from which one could count"
     return pa.concat_tables(found)

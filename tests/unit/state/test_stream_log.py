@@ -28,8 +28,7 @@ def append(log: StreamLog, count: int, step: int = 1) -> None:
     log.append(Batch(rows, np.array(numbers, np.int64) // step * 3, np.zeros(count)))
 
 
-# An append of so many rows, or a trim that goes so far (in hundredths) and keeps every so-manieth
-# row.
+# An append of N rows, or a trim up to a position (in hundredths) that keeps every nth row.
 STEPS = st.lists(
     st.one_of(st.integers(0, 40), st.tuples(st.integers(0, 100), st.sampled_from([0, 1, 2, 7]))),
     max_size=14,

@@ -16,7 +16,7 @@ def test_the_frontier_waits_for_the_slowest_stream() -> None:
     watermark.arrive("a", 10)
     assert watermark.frontier("q").time < 0
     watermark.arrive("B", 5)
-    # A has sent later rows, B may send more of time 3: they stand behind all that are there.
+    # A has sent later rows; B may send more of time 3, which come after all present rows.
     assert watermark.frontier("q") == Frontier(3, 1)
     watermark.arrive("B", 20)
     assert watermark.frontier("q") == Frontier(10, 0)

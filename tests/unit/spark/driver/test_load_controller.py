@@ -49,7 +49,7 @@ def planned(**settings: str) -> tuple[JoinPlan, Any]:
     return plan, own
 
 
-def governor(
+def controller(
     partitions: int = 2, interval: float = 2.0, **settings: str
 ) -> tuple[LoadController, list[ControlRow]]:
     sent: list[ControlRow] = []
@@ -58,7 +58,7 @@ def governor(
     return made, sent
 
 
-def told(arrivals: list[int], matches: float, *, cycles: int = 2) -> Mapping[str, Any]:
+def reported(arrivals: list[int], matches: float, *, cycles: int = 2) -> Mapping[str, Any]:
     """Return the report of a partition in which all arriving rows probe with the same result."""
     counts = {
         "arrivals": arrivals,
@@ -167,9 +167,11 @@ def test_unusual_batches_do_not_break_the_controller(seconds: float) -> None:
 
 
 def test_given_resources_are_divided_by_arrivals_and_never_exceeded() -> None:
-    made, sent = governor(resources="600")
+    made, sent = controller(resources="600")
     for batch in range(6):
-        made.observe(batch, 0.5, [told([900, 900, 900, 900], 2.0), told([300, 300, 300, 300], 2.0)])
+        made.observe(
+            batch, 0.5, [reported([900, 900, 900, 900], 2.0), reported([300, 300, 300, 300], 2.0)]
+        )
         analysed(made)
     made.close()
     report = made.report()["q"]
@@ -182,13 +184,13 @@ def test_given_resources_are_divided_by_arrivals_and_never_exceeded() -> None:
 
 
 def test_limits_are_removed_when_the_load_has_fallen() -> None:
-    made, sent = governor(interval=2.0)
+    made, sent = controller(interval=2.0)
     for batch in range(4):
-        made.observe(batch, 4.0, [told([9_000] * 4, 2.0), told([9_000] * 4, 2.0)])
+        made.observe(batch, 4.0, [reported([9_000] * 4, 2.0), reported([9_000] * 4, 2.0)])
         analysed(made)
     assert made.report()["q"]["overloaded"]
     for batch in range(4, 40):
-        made.observe(batch, 0.5, [told([10] * 4, 2.0), told([10] * 4, 2.0)])
+        made.observe(batch, 0.5, [reported([10] * 4, 2.0), reported([10] * 4, 2.0)])
         analysed(made)
     made.close()
     assert not made.report()["q"]["overloaded"]
@@ -198,31 +200,31 @@ def test_limits_are_removed_when_the_load_has_fallen() -> None:
 
 
 def test_the_first_batch_which_starts_workers_is_not_taken_for_overload() -> None:
-    made, _ = governor(interval=2.0)
-    made.observe(0, 30.0, [told([900] * 4, 2.0), told([900] * 4, 2.0)])
-    made.observe(1, 1.0, [told([900] * 4, 2.0), told([900] * 4, 2.0)])
+    made, _ = controller(interval=2.0)
+    made.observe(0, 30.0, [reported([900] * 4, 2.0), reported([900] * 4, 2.0)])
+    made.observe(1, 1.0, [reported([900] * 4, 2.0), reported([900] * 4, 2.0)])
     assert not made.report()["q"]["overloaded"]
-    made.observe(2, 30.0, [told([900] * 4, 2.0), told([900] * 4, 2.0)])
+    made.observe(2, 30.0, [reported([900] * 4, 2.0), reported([900] * 4, 2.0)])
     made.close()
     assert made.report()["q"]["overloaded"]
 
 
 def test_a_repeated_batch_counts_once_and_one_without_cycles_not_at_all() -> None:
-    made, sent = governor(resources="600")
-    made.observe(3, 0.5, [told([900] * 4, 2.0)])
+    made, sent = controller(resources="600")
+    made.observe(3, 0.5, [reported([900] * 4, 2.0)])
     before = len(sent)
-    made.observe(3, 9.0, [told([90_000] * 4, 2.0)])
-    made.observe(4, 0.5, [told([0] * 4, 0.0, cycles=0)])
+    made.observe(3, 9.0, [reported([90_000] * 4, 2.0)])
+    made.observe(4, 0.5, [reported([0] * 4, 0.0, cycles=0)])
     made.close()
     assert len(sent) <= before + 1
     assert made.report()["q"]["resources"] == 600
 
 
 def test_without_an_interval_resources_must_be_given() -> None:
-    made, _ = governor(interval=0.0)
+    made, _ = controller(interval=0.0)
     with pytest.raises(SettingError, match="trigger"):
         made.check_pace()
-    governor(interval=0.0, resources="100")[0].check_pace()
+    controller(interval=0.0, resources="100")[0].check_pace()
 
 
 def test_a_control_row_is_read_as_it_was_written() -> None:
@@ -234,10 +236,10 @@ def test_a_control_row_is_read_as_it_was_written() -> None:
 # -------------------------------------------------------------------------------------------
 
 
-def shares(program: Deployment, seed: int) -> Iterator[PartitionBatch]:
+def partition_batches(deployment: Deployment, seed: int) -> Iterator[PartitionBatch]:
     """Yield fourteen batches of random rows; some of them set other limits."""
     drawn = np.random.default_rng(seed)
-    packers = {name: Packer(program, name) for name in "ABC"}
+    packers = {name: Packer(deployment, name) for name in "ABC"}
     at = 0
     for batch in range(14):
         length = int(drawn.integers(1, 4)) * SECOND // 2
@@ -276,22 +278,22 @@ def test_a_limited_partition_rebuilt_before_any_batch_makes_the_same_choices(
     choice: str, seed: int
 ) -> None:
     streams = tuple(Stream(name, SCHEMA, "ts", 0) for name in "ABC")
-    program = Deployment(
+    deployment = Deployment(
         streams, {}, (DeployedQuery("q", SQL, {**ADAPT, "probe_choice": choice}),), (), 1
     )
     plain = Deployment(streams, {}, (DeployedQuery("q", SQL, {}),), (), 1)
-    unbroken, complete = RecoverablePartition(program, 0), RecoverablePartition(plain, 0)
+    unbroken, complete = RecoverablePartition(deployment, 0), RecoverablePartition(plain, 0)
     store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
     made, possible = 0, 0
-    for share in shares(program, seed):
-        kept = RecoverablePartition.rebuilt(program, 0, store.values())
-        applied = kept.apply(share)
-        store[share.batch] = (applied.note, share)
+    for partition_batch in partition_batches(deployment, seed):
+        kept = RecoverablePartition.rebuilt(deployment, 0, store.values())
+        applied = kept.apply(partition_batch)
+        store[partition_batch.batch] = (applied.note, partition_batch)
         for gone in applied.gone:
             del store[gone]
-        expected = results(unbroken.apply(share).outputs)
+        expected = results(unbroken.apply(partition_batch).outputs)
         assert results(applied.outputs) == expected
-        every = results(complete.apply(share).outputs)
+        every = results(complete.apply(partition_batch).outputs)
         assert set(expected) <= set(every)
         made, possible = made + len(expected), possible + len(every)
     assert 0 < made < possible

@@ -35,7 +35,7 @@ def registered(
     return DeployedQuery(name, sql, settings, meaning, sink, incarnation)
 
 
-def program(*queries: DeployedQuery) -> Deployment:
+def deployment(*queries: DeployedQuery) -> Deployment:
     return Deployment(STREAMS, {}, queries)
 
 
@@ -47,7 +47,7 @@ def outcome(
     may_replace: bool = False,
 ) -> str:
     found = plan_resume(
-        StoredDeployment("run", program(before)), program(now), anew, may_replace=may_replace
+        StoredDeployment("run", deployment(before)), deployment(now), anew, may_replace=may_replace
     )
     if found.added:
         assert (found.dropped, found.added) == ((before.name,), (now,))
@@ -114,8 +114,8 @@ def test_a_changed_query_starts_over_if_nothing_is_left_of_the_old_one() -> None
         assert outcome(registered(CHANGES, sink), registered(WIDER, sink)) == "anew"
     assert outcome(registered(CHANGES), registered(WIDER, "parquet /other")) == "anew"
     renamed = plan_resume(
-        StoredDeployment("run", program(registered(CHANGES))),
-        program(registered(WIDER, name="r")),
+        StoredDeployment("run", deployment(registered(CHANGES))),
+        deployment(registered(WIDER, name="r")),
         NOTHING,
         may_replace=False,
     )
@@ -153,7 +153,7 @@ def test_the_query_in_force_is_resumed_not_one_of_the_same_name_before_it() -> N
     )
     found = plan_resume(
         StoredDeployment("run", stored),
-        program(registered(WIDER, expiry="lazy")),
+        deployment(registered(WIDER, expiry="lazy")),
         NOTHING,
         may_replace=False,
     )
@@ -168,7 +168,7 @@ def test_results_in_a_checkpoint_whose_spark_files_are_gone_are_not_overwritten(
     tmp_path: Path,
 ) -> None:
     checkpoint = Checkpoint(tmp_path)
-    checkpoint.resume(program(registered(CHANGES)))
+    checkpoint.resume(deployment(registered(CHANGES)))
     for place in ("results/abc", "late/A"):
         (tmp_path / "muntin" / place).mkdir(parents=True)
         batch = tmp_path / "muntin" / place / "batch-000000000.parquet"
@@ -176,13 +176,13 @@ def test_results_in_a_checkpoint_whose_spark_files_are_gone_are_not_overwritten(
         with pytest.raises(
             CheckpointError, match=r"holds results of a run whose Spark files are gone.*--replace"
         ):
-            checkpoint.resume(program(registered(CHANGES)))
+            checkpoint.resume(deployment(registered(CHANGES)))
         assert batch.exists()
-        checkpoint.resume(program(registered(CHANGES)), may_replace=True)
+        checkpoint.resume(deployment(registered(CHANGES)), may_replace=True)
         assert not batch.exists()
     for place in ("global", "carried", "spool"):
         (tmp_path / "muntin" / place / "0").mkdir(parents=True)
-    checkpoint.resume(program(registered(CHANGES)))
+    checkpoint.resume(deployment(registered(CHANGES)))
     assert sorted(path.name for path in (tmp_path / "muntin").iterdir()) == [
         "late",
         "program",

@@ -39,11 +39,13 @@ def program_of(*queries: DeployedQuery, changes: tuple[QueryChange, ...] = ()) -
     return Deployment((Stream("A", SCHEMA, "ts", 0),), {}, queries, changes, 2)
 
 
-def share(program: Deployment, partition: int, batch: int, *keys: int) -> PartitionBatch:
+def partition_batch(
+    deployment: Deployment, partition: int, batch: int, *keys: int
+) -> PartitionBatch:
     times = pa.array([(batch + 1) * SECOND - key for key in keys]).cast(pa.timestamp("us"))
     rows = pa.table([pa.array(keys), times], schema=SCHEMA)
-    parts = [part for home, part in Packer(program, "A").pack(rows, 0) if home == partition]
-    return PartitionBatch(batch, program.epoch(batch), {"A": (batch + 1) * SECOND}, tuple(parts))
+    parts = [part for home, part in Packer(deployment, "A").pack(rows, 0) if home == partition]
+    return PartitionBatch(batch, deployment.epoch(batch), {"A": (batch + 1) * SECOND}, tuple(parts))
 
 
 def results(applied: Applied) -> dict[str, int]:
@@ -63,20 +65,20 @@ def break_marked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_partition_continues_without_a_query_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = program_of(HEALTHY, FAILING)
-    partition, stores = RecoverablePartition(program, 0), {}
+    deployment = program_of(HEALTHY, FAILING)
+    partition, stores = RecoverablePartition(deployment, 0), {}
     keys = range(20)
     for batch in range(4):
         if batch == 2:
             break_marked(monkeypatch)
-        applied = partition.apply(own := share(program, 0, batch, *keys))
+        applied = partition.apply(own := partition_batch(deployment, 0, batch, *keys))
         stores[batch] = (applied.note, own)
         found = results(applied)
         assert found["healthy"]
         assert ("failing" in found) == (batch < 2)
         assert applied.stats.suspended.keys() == ({"failing"} if batch >= 2 else set())
-    again = RecoverablePartition.rebuilt(program, 0, stores.values())
-    applied = again.apply(share(program, 0, 4, *keys))
+    again = RecoverablePartition.rebuilt(deployment, 0, stores.values())
+    applied = again.apply(partition_batch(deployment, 0, 4, *keys))
     assert results(applied).keys() == {"healthy"}
     assert "nothing works" in applied.stats.suspended["failing"]
 
@@ -88,8 +90,8 @@ def test_a_query_that_cannot_be_registered_does_not_stop_its_partition(
     sql = f"SELECT x.k FROM A x, A y WHERE x.k + {MARK} = y.k + {MARK} WINDOW 1 MINUTE"
     joined = DeployedQuery("joined", sql, {})
     changes = (QueryChange(1, added=joined, dataflow="0"), QueryChange(3, dropped="joined"))
-    program = program_of(HEALTHY, changes=changes)
-    partition = RecoverablePartition(program, 0)
+    deployment = program_of(HEALTHY, changes=changes)
+    partition = RecoverablePartition(deployment, 0)
     rows = to_blob(
         pa.table([pa.array([1, 2]), pa.array([SECOND] * 2).cast(pa.timestamp("us"))], schema=SCHEMA)
     )
@@ -97,7 +99,10 @@ def test_a_query_that_cannot_be_registered_does_not_stop_its_partition(
     for batch in range(4):
         part = Part(0, "A", 0, rows)
         own = PartitionBatch(
-            batch, program.epoch(batch), {"A": (batch + 1) * SECOND}, (part,) if not batch else ()
+            batch,
+            deployment.epoch(batch),
+            {"A": (batch + 1) * SECOND},
+            (part,) if not batch else (),
         )
         applied = partition.apply(own)
         assert applied.stats.suspended.keys() == ({"joined"} if batch in {1, 2} else set())
@@ -124,9 +129,9 @@ class Run:
     ``broken`` is the partition in which expressions fail.
     """
 
-    def __init__(self, folder: Path, program: Deployment) -> None:
-        self.program = program
-        self.partitions = [RecoverablePartition(program, number) for number in range(2)]
+    def __init__(self, folder: Path, deployment: Deployment) -> None:
+        self.program = deployment
+        self.partitions = [RecoverablePartition(deployment, number) for number in range(2)]
         self.writer = OutputWriter(folder, Spool(folder / "spool"))
         self.sinks: dict[str, Collected] = {}
 
@@ -138,7 +143,7 @@ class Run:
             with monkeypatch.context() as patch:
                 if number == broken:
                     break_marked(patch)
-                applied = partition.apply(share(self.program, number, batch, *range(20)))
+                applied = partition.apply(partition_batch(self.program, number, batch, *range(20)))
             for output in applied.outputs:
                 row = Row(kind=output.kind, name=output.name, blob=to_blob(output.table), file="")
                 found.setdefault((output.kind, output.name), []).append(row)
@@ -157,8 +162,8 @@ class Run:
             found[registered.name] = RegisteredQuery(
                 registered,
                 query,
-                None,
-                sink,  # type: ignore[arg-type]
+                None,  # type: ignore[arg-type]
+                sink,
             )
         return found
 
@@ -218,7 +223,7 @@ def test_rows_are_partitioned_although_their_key_cannot_be_evaluated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sql = f"SELECT x.k FROM A x, A y WHERE x.k + {MARK} = y.k + {MARK} WINDOW 1 MINUTE"
-    program = program_of(DeployedQuery("joined", sql, {}))
+    deployment = program_of(DeployedQuery("joined", sql, {}))
     break_marked(monkeypatch)
-    assert share(program, 0, 0, *range(5_000)).parts
-    assert not share(program, 1, 0, *range(5_000)).parts
+    assert partition_batch(deployment, 0, 0, *range(5_000)).parts
+    assert not partition_batch(deployment, 1, 0, *range(5_000)).parts

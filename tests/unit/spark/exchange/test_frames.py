@@ -29,7 +29,7 @@ from muntin.spark.partition.recovery import recalled
 from muntin.spark.partition.spool import Spool
 from muntin.spark.partition.state_server import ResidentError
 from muntin.spark.partition.task import recall
-from tests.unit.spark.partition.test_recovery import PAIRS, program_of, shares
+from tests.unit.spark.partition.test_recovery import PAIRS, partition_batches, program_of
 
 PROGRAM = program_of(f"{PAIRS} WINDOW 10 SECONDS")
 
@@ -175,21 +175,21 @@ def test_planted_rows_of_a_dataflow_are_not_executed(
     tmp_path: Path, trap: tuple[bytes, Path]
 ) -> None:
     content, sprung = trap
-    rows = from_blob(next(shares(PROGRAM, ["1 2"])).parts[0].blob)
+    rows = from_blob(next(partition_batches(PROGRAM, ["1 2"])).parts[0].blob)
     added = PendingChange(
         DeployedQuery("r", "SELECT a.k FROM A a, A b WHERE a.v = b.v WINDOW 9 SECONDS", {})
     )
-    program = settled(PROGRAM, added, 1, {("0", "A"): [rows]}, tmp_path)
-    ((_, part),) = carried_parts(program, range(1), 0, tmp_path)
+    deployment = settled(PROGRAM, added, 1, {("0", "A"): [rows]}, tmp_path)
+    ((_, part),) = carried_parts(deployment, range(1), 0, tmp_path)
     assert len(from_blob(part.blob)) == 2
     (file,) = (tmp_path / added.name).iterdir()
     whole = file.read_bytes()
     file.write_bytes(content)
     with pytest.raises(CheckpointError, match=rf"{file} was written by Muntin 0.1"):
-        carried_parts(program, range(1), 0, tmp_path)
+        carried_parts(deployment, range(1), 0, tmp_path)
     file.write_bytes(whole[:-1])
     with pytest.raises(CheckpointError, match=rf"{file} is damaged"):
-        carried_parts(program, range(1), 0, tmp_path)
+        carried_parts(deployment, range(1), 0, tmp_path)
     assert not sprung.exists()
 
 
@@ -234,14 +234,14 @@ def test_pickle_is_imported_only_where_spark_requires_it() -> None:
 
 def test_twenty_changes_of_a_deployment_with_a_large_table_keep_one_version(tmp_path: Path) -> None:
     rows = to_blob(pa.table({"v": range(700_000)}), compressed=False)
-    program = Deployment(PROGRAM.streams, {"T": rows}, PROGRAM.queries, (), 1)
+    deployment = Deployment(PROGRAM.streams, {"T": rows}, PROGRAM.queries, (), 1)
     checkpoint, file = Checkpoint(tmp_path), DeploymentFile(str(tmp_path / "muntin" / "program"))
     deployment_file._loaded.clear()
     _packers.clear()
     for number in range(20):
         changes = tuple(QueryChange(at, dropped=f"gone{at}") for at in range(number))
         checkpoint.write(
-            "run", Deployment(program.streams, program.tables, program.queries, changes, 1)
+            "run", Deployment(deployment.streams, deployment.tables, deployment.queries, changes, 1)
         )
         loaded = file.read()
         assert len(loaded.deployment.changes) == number, "the newest version is read"

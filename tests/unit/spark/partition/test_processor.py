@@ -16,18 +16,18 @@ from muntin.spark.partition.state_server import ResidentError
 from muntin.spark.partition.task import recall
 
 
-class Shares:
+class BatchMap:
     """A stand-in for Spark's map of partition batches by batch."""
 
-    def __init__(self, shares: dict[int, bytes]) -> None:
-        self._shares = shares
+    def __init__(self, partition_batches: dict[int, bytes]) -> None:
+        self._shares = partition_batches
 
     def getValue(self, key: tuple[int]) -> tuple[bytes] | None:  # noqa: N802 (Spark's)
         return (self._shares[key[0]],) if key[0] in self._shares else None
 
 
-def told(shares: dict[int, bytes], kept: int) -> list[bytes]:
-    state: Any = Shares(shares)
+def reported(partition_batches: dict[int, bytes], kept: int) -> list[bytes]:
+    state: Any = BatchMap(partition_batches)
     return list(recall(state, 2, 5, kept))
 
 
@@ -36,18 +36,18 @@ def test_missing_or_damaged_partition_batches_are_reported() -> None:
     whole = {
         batch: remembered(note, PartitionBatch(batch, 0, {}, ())) for batch, note in notes.items()
     }
-    assert [recalled(memory)[0] for memory in told(whole, 3)] == list(notes.values()), (
+    assert [recalled(memory)[0] for memory in reported(whole, 3)] == list(notes.values()), (
         "batch 4 had no input"
     )
     with pytest.raises(
         ResidentError, match=r"the checkpoint has 3 of 4 batches that windows reach\. Restore it"
     ):
-        told(whole, 4)
+        reported(whole, 4)
     for damaged in (b"", whole[3][:-2], b"\x80garbage", whole[3][:20] + b"x" + whole[3][21:]):
         with pytest.raises(
             ResidentError, match=r"the rows of batch 3 in the checkpoint are damaged\. Restore it"
         ):
-            told({**whole, 3: damaged}, 3)
+            reported({**whole, 3: damaged}, 3)
 
 
 def test_the_process_that_requests_states_imports_no_engine() -> None:

@@ -53,8 +53,8 @@ def rows_at(seconds: list[int]) -> pa.Table:
     )
 
 
-def shares(program: Deployment, batches: list[str]) -> Iterator[PartitionBatch]:
-    packer = Packer(program, "A")
+def partition_batches(deployment: Deployment, batches: list[str]) -> Iterator[PartitionBatch]:
+    packer = Packer(deployment, "A")
     for number, batch in enumerate(batches):
         seconds = [int(word) for word in batch.split() if word[0] != "@"]
         moment = next((int(word[1:]) * SECOND for word in batch.split() if word[0] == "@"), None)
@@ -78,26 +78,29 @@ def texts(outputs: list[Output]) -> list[tuple[str, list[str]]]:
 def test_a_partition_rebuilt_before_every_batch_reports_the_same(
     sql: str, batches: list[str], slack: int
 ) -> None:
-    program = program_of(sql, slack * SECOND)
-    kept, unbroken = RecoverablePartition(program, 0), RecoverablePartition(program, 0)
+    deployment = program_of(sql, slack * SECOND)
+    kept, unbroken = RecoverablePartition(deployment, 0), RecoverablePartition(deployment, 0)
     store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
-    told = 0
-    for share in shares(program, batches):
-        kept = RecoverablePartition.rebuilt(program, 0, store.values())
-        applied = kept.apply(share)
-        store[share.batch] = (applied.note, applied.snapshot or share)
+    reported = 0
+    for partition_batch in partition_batches(deployment, batches):
+        kept = RecoverablePartition.rebuilt(deployment, 0, store.values())
+        applied = kept.apply(partition_batch)
+        store[partition_batch.batch] = (applied.note, applied.snapshot or partition_batch)
         for gone in applied.gone:
             del store[gone]
-        expected = texts(unbroken.apply(share).outputs)
+        expected = texts(unbroken.apply(partition_batch).outputs)
         assert texts(applied.outputs) == expected
-        told += len(expected)
-    assert told, "the run has something to tell"
+        reported += len(expected)
+    assert reported, "the run has something to tell"
 
 
 def test_partition_batches_outside_all_windows_are_released() -> None:
-    program = program_of("SELECT v FROM A WINDOW 2 SECONDS")
-    kept = RecoverablePartition(program, 0)
-    gone = [kept.apply(share).gone for share in shares(program, ["1", "2", "3", "4", "9"])]
+    deployment = program_of("SELECT v FROM A WINDOW 2 SECONDS")
+    kept = RecoverablePartition(deployment, 0)
+    gone = [
+        kept.apply(partition_batch).gone
+        for partition_batch in partition_batches(deployment, ["1", "2", "3", "4", "9"])
+    ]
     assert gone == [[], [], [], [0], [1, 2, 3]]
 
 
@@ -109,26 +112,28 @@ LAST = (
 
 def kept_rows(store: dict[int, tuple[RetainedBatch, PartitionBatch]]) -> int:
     return sum(
-        len(from_blob(part.blob)) for _, share in store.values() for part in share.all_parts()
+        len(from_blob(part.blob))
+        for _, partition_batch in store.values()
+        for part in partition_batch.all_parts()
     )
 
 
 def test_what_partitioned_windows_keep_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three partitions hold nine rows; of ten thousand rows, at most a few times nine are kept."""
     monkeypatch.setattr(rebuilding, "FEW", 1_000)
-    program = program_of(LAST)
-    packer = Packer(program, "A")
-    kept = RecoverablePartition(program, 0)
+    deployment = program_of(LAST)
+    packer = Packer(deployment, "A")
+    kept = RecoverablePartition(deployment, 0)
     store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
     snapshots = 0
     for number in range(200):
         values = list(range(number * 50, number * 50 + 50))
         rows = rows_at(values).set_column(0, "k", pa.array([value % 3 for value in values]))
-        share = PartitionBatch(
+        partition_batch = PartitionBatch(
             number, 0, {"A": values[-1] * SECOND}, tuple(part for _, part in packer.pack(rows, 0))
         )
-        applied = kept.apply(share)
-        store[number] = (applied.note, applied.snapshot or share)
+        applied = kept.apply(partition_batch)
+        store[number] = (applied.note, applied.snapshot or partition_batch)
         for gone in applied.gone:
             del store[gone]
         snapshots += applied.snapshot is not None
@@ -136,7 +141,7 @@ def test_what_partitioned_windows_keep_is_bounded(monkeypatch: pytest.MonkeyPatc
     assert snapshots > 1
     assert len(store) < 100
     assert (
-        RecoverablePartition.rebuilt(program, 0, store.values())
+        RecoverablePartition.rebuilt(deployment, 0, store.values())
         .apply(PartitionBatch(200, 0, {}, (), 10**12))
         .outputs
         == []
@@ -156,20 +161,24 @@ def test_snapshots_follow_added_and_dropped_queries(
     changes = (
         (QueryChange(3, added=second),) if change == "added" else (QueryChange(3, dropped="q"),)
     )
-    program = Deployment(stream, {}, (first,) if change == "added" else (first, second), changes, 1)
-    unbroken = RecoverablePartition(program, 0)
+    deployment = Deployment(
+        stream, {}, (first,) if change == "added" else (first, second), changes, 1
+    )
+    unbroken = RecoverablePartition(deployment, 0)
     store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
-    for drawn in shares(program, ["1 2", "3", "4 5", "6", "7", "8 9 10", "@20", "21", "22"]):
-        share = replace(drawn, epoch=program.epoch(drawn.batch))
-        kept = RecoverablePartition.rebuilt(program, 0, store.values())
-        applied = kept.apply(share)
+    for drawn in partition_batches(
+        deployment, ["1 2", "3", "4 5", "6", "7", "8 9 10", "@20", "21", "22"]
+    ):
+        partition_batch = replace(drawn, epoch=deployment.epoch(drawn.batch))
+        kept = RecoverablePartition.rebuilt(deployment, 0, store.values())
+        applied = kept.apply(partition_batch)
         assert applied.snapshot is not None
-        store = {share.batch: (applied.note, applied.snapshot)}
-        assert texts(applied.outputs) == texts(unbroken.apply(share).outputs)
+        store = {partition_batch.batch: (applied.note, applied.snapshot)}
+        assert texts(applied.outputs) == texts(unbroken.apply(partition_batch).outputs)
 
 
 def test_rows_without_a_valid_time_are_reported_as_late_and_disturb_nothing() -> None:
-    program = program_of("SELECT v FROM A WINDOW 10 SECONDS")
+    deployment = program_of("SELECT v FROM A WINDOW 10 SECONDS")
     rows = pa.table(
         [
             pa.array([1, 1, 1]),
@@ -178,9 +187,9 @@ def test_rows_without_a_valid_time_are_reported_as_late_and_disturb_nothing() ->
         ],
         schema=SCHEMA,
     )
-    packer = Packer(program, "A")
+    packer = Packer(deployment, "A")
     assert packer.newest(rows) == 3 * SECOND
-    kept = RecoverablePartition(program, 0)
+    kept = RecoverablePartition(deployment, 0)
     applied = kept.apply(
         PartitionBatch(
             0, 0, {"A": 3 * SECOND}, tuple(part for _, part in packer.pack(rows, 0)), 4 * SECOND
