@@ -22,8 +22,8 @@ SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("u
 SECOND = 1_000_000
 JOIN = "SELECT A.k, A.v AS x, B.v AS y FROM A, B WHERE A.k = B.k WINDOW 4 SECONDS"
 CHANGES = (
-    "SELECT A.k, A.v AS x, B.v AS y FROM A [ROWS 3], B [RANGE 3 SECONDS] WHERE A.k = B.k EMIT "
-    "CHANGES"
+    "SELECT A.k, A.v AS x, B.v AS y FROM A [ROWS 3], B [RANGE 3 SECONDS] WHERE A.k = B.k "
+    "EMIT CHANGES"
 )
 
 

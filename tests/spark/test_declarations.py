@@ -62,8 +62,8 @@ def test_a_confined_engine_reads_and_writes_only_inside(
         "CREATE STREAM S (v VARCHAR, ts TIMESTAMP) WITH (format = 'kafka', subscribe = 'x')",
         f"CREATE TABLE T (k INT) WITH (path = '{tmp_path}/secret/t.csv')",
         (
-            "CREATE STREAM S (v VARCHAR, ts TIMESTAMP) WITH (format = 'json', path = "
-            f"'{tmp_path}/in/../secret')"
+            "CREATE STREAM S (v VARCHAR, ts TIMESTAMP) "
+            f"WITH (format = 'json', path = '{tmp_path}/in/../secret')"
         ),
     ):
         with pytest.raises(SqlError, match=r"line 1, column \d\d+: .*the allowed folders"):
@@ -130,8 +130,8 @@ def test_every_kind_of_query_has_the_same_keys_on_spark(
     engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", partitions=1)
     engine.execute(folders.declarations())
     adapt = (
-        "SELECT A.v FROM A, B WHERE A.k = B.k WINDOW 2 SECONDS WITH (overload = 'adapt', "
-        "resources = '100')"
+        "SELECT A.v FROM A, B WHERE A.k = B.k WINDOW 2 SECONDS "
+        "WITH (overload = 'adapt', resources = '100')"
     )
     handles = {
         name: engine.query(sql, name=name)

@@ -26,8 +26,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 SECOND = 1_000_000
 SQL = (
-    "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 1 "
-    "SECOND FRESHNESS 2 SECONDS"
+    "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k "
+    "WINDOW 1 SECOND FRESHNESS 2 SECONDS"
 )
 SCHEMA = "(k BIGINT, ts TIMESTAMP)"
 
@@ -58,8 +58,8 @@ def engine_over(spark: SparkSession, folder: Path, **settings: Any) -> SparkEngi
     for name in "ABC":
         path = folder / name
         engine.execute(
-            f"CREATE STREAM {name} {SCHEMA} WITH (format = 'parquet', path = '{path}', time "
-            "= 'ts', maxFilesPerTrigger = '1')"
+            f"CREATE STREAM {name} {SCHEMA} "
+            f"WITH (format = 'parquet', path = '{path}', time = 'ts', maxFilesPerTrigger = '1')"
         )
     engine.query(SQL, name="q")
     return engine

@@ -22,8 +22,8 @@ LOCAL = {
         "SELECT k, COUNT(*) AS n, AVG(v) AS a, MEDIAN(v) AS m FROM A GROUP BY k WINDOW 4 SECONDS"
     ),
     "joined": (
-        "SELECT A.k, SUM(B.v) AS total FROM A, B WHERE A.k = B.k GROUP BY A.k HAVING COUNT(*) > "
-        "1 WINDOW 2 SECONDS EVERY 1 SECOND"
+        "SELECT A.k, SUM(B.v) AS total FROM A, B WHERE A.k = B.k GROUP BY A.k "
+        "HAVING COUNT(*) > 1 WINDOW 2 SECONDS EVERY 1 SECOND"
     ),
     "both": "SELECT k FROM A INTERSECT SELECT k FROM B WINDOW 1 SECOND",
     "shown": "SELECT DISTINCT k FROM B WINDOW 2 SECONDS EVERY 3 SECONDS EMIT SNAPSHOT",
@@ -34,8 +34,8 @@ ABOVE = {
         "keys FROM A WINDOW 3 SECONDS"
     ),
     "counts": (
-        "SELECT n, COUNT(*) AS groups FROM (SELECT k, COUNT(*) AS n FROM B GROUP BY k) c GROUP "
-        "BY n WINDOW 2 SECONDS EMIT INSERTS"
+        "SELECT n, COUNT(*) AS groups FROM (SELECT k, COUNT(*) AS n FROM B "
+        "GROUP BY k) c GROUP BY n WINDOW 2 SECONDS EMIT INSERTS"
     ),
     "newest": "SELECT MAX(v) AS v FROM A WINDOW 2 SECONDS EVERY 2 SECONDS EMIT SNAPSHOT",
 }

@@ -58,8 +58,8 @@ def check(
 
 GENERATED = {
     "pairs": (
-        "SELECT A.value AS x, B.value AS y FROM A, B WHERE A.value % 3 = B.value % 3 WINDOW 2 "
-        "SECONDS"
+        "SELECT A.value AS x, B.value AS y FROM A, B WHERE A.value % 3 = B.value % 3 "
+        "WINDOW 2 SECONDS"
     ),
     "last": "SELECT value FROM A [ROWS 4] EMIT CHANGES",
     "dated": "SELECT value, since FROM A, T WHERE A.value = T.k WINDOW 2 SECONDS",
@@ -97,8 +97,8 @@ def generating(spark: SparkSession, folder: Path) -> SparkEngine:
     }
     reported = ", ".join(f"{name} = '{value}'" for name, value in options.items())
     engine.execute(
-        "CREATE STREAM A (timestamp TIMESTAMP, value BIGINT) WITH (format = "
-        f"'rate-micro-batch', {reported})"
+        "CREATE STREAM A (timestamp TIMESTAMP, value BIGINT) "
+        f"WITH (format = 'rate-micro-batch', {reported})"
     )
     options.update(rowsPerBatch="4", numPartitions="1")
     engine.stream(
@@ -135,12 +135,12 @@ def test_rows_at_a_rate_continue_after_a_restart_without_gap_or_overlap(
     def run(rows: int) -> pa.Table:
         engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", partitions=2)
         engine.execute(
-            "CREATE STREAM R (timestamp TIMESTAMP, value BIGINT) WITH (format = 'rate', "
-            "rowsPerSecond = '50')"
+            "CREATE STREAM R (timestamp TIMESTAMP, value BIGINT) "
+            "WITH (format = 'rate', rowsPerSecond = '50')"
         )
         handle = engine.query(
-            "SELECT a.value AS x, b.value AS y, b.timestamp AS t FROM R a, R b WHERE "
-            "a.value = b.value + 1 WINDOW 1 SECOND",
+            "SELECT a.value AS x, b.value AS y, b.timestamp AS t FROM R a, R b "
+            "WHERE a.value = b.value + 1 WINDOW 1 SECOND",
             name="next",
         )
         engine.start()

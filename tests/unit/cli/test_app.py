@@ -100,8 +100,8 @@ def test_explain_prints_plans_and_touches_no_data(shell: Shell) -> None:
     [
         (
             (
-                "CREATE STREAM A (k INT, ts TIMESTAMP);\n  CREATE QUERY q AS SELECT nosuch FROM "
-                "A WINDOW 1 SECOND"
+                "CREATE STREAM A (k INT, ts TIMESTAMP);\n  CREATE QUERY q AS SELECT nosuch "
+                "FROM A WINDOW 1 SECOND"
             ),
             "query q, line 2, column 28",
         ),

@@ -47,18 +47,18 @@ SOUND = [
     f"CREATE STREAM A {COLUMNS} WITH (format = 'kafka', subscribe = 'x', slack = '1 second');",
     f"CREATE STREAM A {COLUMNS} WITH (format = 'org.example.Source', anything = 'x');",
     (
-        f"CREATE STREAM A {COLUMNS} WITH (format = 'CSV', PATH = 'in', maxfilespertrigger = 1, "
-        "header = true);"
+        f"CREATE STREAM A {COLUMNS} "
+        "WITH (format = 'CSV', PATH = 'in', maxfilespertrigger = 1, header = true);"
     ),
     (
-        f"CREATE STREAM A {COLUMNS} WITH (format = 'parquet', path = 'in', reader = 'spark', "
-        "mergeSchema = true);"
+        f"CREATE STREAM A {COLUMNS} "
+        "WITH (format = 'parquet', path = 'in', reader = 'spark', mergeSchema = true);"
     ),
     f"CREATE STREAM A {COLUMNS} WITH (format = 'csv', path = 'nowhere/*.csv');",
     f"CREATE STREAM A {COLUMNS} WITH (format = 'csv', path = 's3a://partition/in');",
     (
-        "CREATE STREAM R (timestamp TIMESTAMP, value BIGINT) WITH (format = 'rate', "
-        "rowsPerSecond = '5');"
+        "CREATE STREAM R (timestamp TIMESTAMP, value BIGINT) "
+        "WITH (format = 'rate', rowsPerSecond = '5');"
     ),
     "CREATE TABLE T (k INT, n VARCHAR) WITH (path = 't.csv'); CREATE TABLE U (k INT);",
     "CREATE TABLE T (k BIGINT) WITH (path = 't.parquet', format = 'parquet');",
@@ -89,8 +89,8 @@ MISTAKES = [
     ),
     (
         (
-            f"CREATE STREAM A {COLUMNS} WITH (format = 'csv', path = 'in',\n  slak = '1 "
-            "second', maxFilePerTrigger = 1)"
+            f"CREATE STREAM A {COLUMNS} "
+            "WITH (format = 'csv', path = 'in',\n  slak = '1 second', maxFilePerTrigger = 1)"
         ),
         [
             (
@@ -280,8 +280,8 @@ def test_a_declaration_with_wrong_options_still_counts_for_what_follows() -> Non
 
 def test_a_missing_semicolon_spoils_no_later_statement() -> None:
     text = (
-        f"CREATE STREAM A {COLUMNS}\nCREATE STREAM B {COLUMNS};\n{Q};\nCREATE QUERY r AS SELECT "
-        "k FROM B WINDOW 1 SECOND;"
+        f"CREATE STREAM A {COLUMNS}\nCREATE STREAM B {COLUMNS};\n{Q};\nCREATE QUERY r AS "
+        "SELECT k FROM B WINDOW 1 SECOND;"
     )
     assert [error.split(":")[0] for error in found(text)] == ["line 2, column 1"]
 
@@ -317,8 +317,8 @@ def test_semicolons_in_quotes_and_comments_end_nothing() -> None:
 
 def test_explain_looks_at_no_files_and_a_run_needs_sources() -> None:
     text = (
-        f"CREATE STREAM A {COLUMNS} WITH (format = 'csv', path = 'nowhere'); CREATE TABLE T (k "
-        "INT) WITH (path = 'no.csv');"
+        f"CREATE STREAM A {COLUMNS} WITH (format = 'csv', path = 'nowhere'); "
+        "CREATE TABLE T (k INT) WITH (path = 'no.csv');"
     )
     assert found(text, Scope(files=False)) == []
     assert len(found(text)) == 2
@@ -355,8 +355,8 @@ _PIECES = st.sampled_from(
         "CREATE TABLE T (k INT)",
         Q,
         (
-            "CREATE QUERY r AS SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND WITH (sink "
-            "= 'csv')"
+            "CREATE QUERY r AS SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND "
+            "WITH (sink = 'csv')"
         ),
         "CREATE QUERY s AS SELECT k, COUNT(*) AS n FROM C GROUP BY k WINDOW 1 SECOND",
         "DROP QUERY q",
@@ -458,8 +458,8 @@ def test_the_engine_stops_at_the_first_error() -> None:
         SqlError, match=r"line 2, column 46: stream B has no option 'slak'\. Did you mean 'slack'\?"
     ):
         engine.execute(
-            f"CREATE STREAM A {COLUMNS};\n CREATE STREAM B {COLUMNS} WITH (slak = '1 "
-            f"second');\n CREATE STREAM C {COLUMNS};"
+            f"CREATE STREAM A {COLUMNS};\n CREATE STREAM B {COLUMNS} "
+            f"WITH (slak = '1 second');\n CREATE STREAM C {COLUMNS};"
         )
     with pytest.raises(SqlError, match="unknown format 'parquett'"):
         engine.execute(f"CREATE STREAM D {COLUMNS} WITH (format = 'parquett', path = 'in')")

@@ -25,8 +25,8 @@ from muntin.spark.exchange.deployment import Deployment
 
 SOURCE = "WITH (format = 'json', path = '.')"
 SCRIPT = (
-    f"CREATE STREAM A (k INT, ts TIMESTAMP) {SOURCE}; CREATE QUERY q AS SELECT k FROM A WINDOW "
-    "1 SECOND;"
+    f"CREATE STREAM A (k INT, ts TIMESTAMP) {SOURCE}; CREATE QUERY q AS SELECT k FROM A "
+    "WINDOW 1 SECOND;"
 )
 
 

@@ -157,8 +157,8 @@ def test_keys_at_the_edge_of_64_bits_join_themselves_only(world: World) -> None:
 
 def test_nan_equals_nan_infinity_is_a_value_and_zero_has_no_sign(world: World) -> None:
     q = world.engine.query(
-        "SELECT A.s AS r, B.s AS t FROM A, B WHERE A.x = B.x AND A.k IS NULL AND B.k IS "
-        "NULL WINDOW 1 HOUR"
+        "SELECT A.s AS r, B.s AS t FROM A, B "
+        "WHERE A.x = B.x AND A.k IS NULL AND B.k IS NULL WINDOW 1 HOUR"
     )
     numbers = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf"), "zero": 0.0}
     world.push("A", *((None, number, name) for name, number in numbers.items()))
@@ -237,8 +237,8 @@ def test_a_refused_query_leaves_no_trace(world: World) -> None:
         "SELECT A.k FROM A, B WHERE A.k < B.k WINDOW 1 SECOND WITH (join = 'hash')",
         "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND WITH (order = 'A, C')",
         (
-            "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND WITH (algorithm = 'lazy', "
-            "expiry = 'all')"
+            "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND "
+            "WITH (algorithm = 'lazy', expiry = 'all')"
         ),
     ):
         with pytest.raises(muntin.SettingError, match=r"query bad|not in FROM|cannot expire"):

@@ -126,8 +126,8 @@ def test_results_reach_subscribers_and_polls_alike() -> None:
 def test_stats_and_explain_describe_operators_and_joins() -> None:
     e = engine()
     q = e.query(
-        "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k HAVING COUNT(*) > "
-        "1 WINDOW 10 SECONDS",
+        "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k "
+        "HAVING COUNT(*) > 1 WINDOW 10 SECONDS",
         name="q",
     )
     e.push("A", [row(0), row(1, 2)])
@@ -224,8 +224,8 @@ def test_a_sum_does_not_drift_while_a_million_rows_pass() -> None:
     e = muntin.Engine()
     e.stream("N", {"v": "double", "ts": "timestamp"})
     q = e.query(
-        "SELECT SUM(v) AS total, AVG(v) AS mean, SUM(DISTINCT v) AS once FROM N WINDOW 1000 "
-        "ROWS EVERY 1 SECOND"
+        "SELECT SUM(v) AS total, AVG(v) AS mean, SUM(DISTINCT v) AS once FROM N "
+        "WINDOW 1000 ROWS EVERY 1 SECOND"
     )
     values = np.random.default_rng(3).normal(0, 1e6, 1_000_000)
     values[500_000] = 1e300

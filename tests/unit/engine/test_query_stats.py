@@ -17,17 +17,17 @@ KINDS = {
     "shared": "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 3 SECONDS",
     "three": "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 5 SECONDS",
     "tree": (
-        "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 5 SECONDS WITH (tree = "
-        "'((A, B), C)')"
+        "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 5 SECONDS "
+        "WITH (tree = '((A, B), C)')"
     ),
     "adapt": (
-        "SELECT A.v FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS WITH (overload = 'adapt', "
-        "resources = '5')"
+        "SELECT A.v FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS "
+        "WITH (overload = 'adapt', resources = '5')"
     ),
     "rows": "SELECT A.k FROM A [ROWS 3], B [PARTITION BY k ROWS 2] WHERE A.k = B.k",
     "naive": (
-        "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS WITH (algorithm = 'naive', "
-        "sharing = 'off')"
+        "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS "
+        "WITH (algorithm = 'naive', sharing = 'off')"
     ),
     "changes": "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS EMIT CHANGES",
     "every": "SELECT k FROM A WINDOW 5 SECONDS EVERY 2 SECONDS",
@@ -39,8 +39,8 @@ KINDS = {
     "union": "SELECT k FROM A UNION ALL SELECT k FROM B WINDOW 5 SECONDS",
     "except": "SELECT k FROM A EXCEPT SELECT k FROM A WHERE v > 1 WINDOW 5 SECONDS",
     "below": (
-        "SELECT x.k FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) x WHERE x.n > 1 WINDOW 5 "
-        "SECONDS"
+        "SELECT x.k FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) x WHERE x.n > 1 "
+        "WINDOW 5 SECONDS"
     ),
     "snapshot": "SELECT k FROM A WINDOW 5 SECONDS EVERY 1 SECOND EMIT SNAPSHOT",
 }

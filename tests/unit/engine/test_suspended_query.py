@@ -87,22 +87,22 @@ def values(query: Any) -> list[tuple[object, ...]]:
         ),
         (
             (
-                "SELECT sum(CAST(s AS INT)) AS a, count(CAST(s AS INT) + 1) AS b FROM A WINDOW "
-                "1 MINUTE"
+                "SELECT sum(CAST(s AS INT)) AS a, count(CAST(s AS INT) + 1) AS b FROM A "
+                "WINDOW 1 MINUTE"
             ),
             [(12, 2)],
         ),
         (
             (
-                "SELECT s, sum(k) AS t FROM A GROUP BY s HAVING CAST(s AS INT) > 5 AND CAST(s "
-                "AS INT) < 9 WINDOW 1 MINUTE"
+                "SELECT s, sum(k) AS t FROM A GROUP BY s "
+                "HAVING CAST(s AS INT) > 5 AND CAST(s AS INT) < 9 WINDOW 1 MINUTE"
             ),
             [("7", 3)],
         ),
         (
             (
-                "SELECT a + 1 AS b, a + 1 + k AS c FROM (SELECT CAST(s AS INT) AS a, k FROM A) "
-                "t WINDOW 1 MINUTE"
+                "SELECT a + 1 AS b, a + 1 + k AS c FROM (SELECT CAST(s AS INT) AS a, k "
+                "FROM A) t WINDOW 1 MINUTE"
             ),
             [(6, 7), (None, None), (8, 11)],
         ),

@@ -237,8 +237,8 @@ def test_confined_scripts_cannot_reach_out(script: str) -> None:
 
 def test_confined_scripts_work_inside_and_unconfined_ones_anywhere(base: Path) -> None:
     inside = (
-        "CREATE TABLE T (k INT) WITH (path = 'in/t.csv'); CREATE TABLE U (k INT) WITH (format = "
-        "'csv', path = 'in_link');"
+        "CREATE TABLE T (k INT) WITH (path = 'in/t.csv'); CREATE TABLE U (k INT) "
+        "WITH (format = 'csv', path = 'in_link');"
     )
     muntin.Engine(allowed_paths=[base / "allowed"]).execute(inside)
     muntin.Engine(allowed_paths=str(base)).execute(REFUSED[0])

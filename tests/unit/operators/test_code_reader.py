@@ -180,8 +180,8 @@ def test_partitions_are_the_groups_of_sql(duck: Duck, kind: pa.DataType, values:
     for names in (("x",), ("x", "y"), ("y", "x")):
         low, high = reader(duck, partition=names).read_partitions(rows)
         group = (
-            f"SELECT dense_rank() OVER (ORDER BY {', '.join(names)}) AS g FROM (SELECT *, "
-            "row_number() OVER () AS r FROM batch) ORDER BY r"
+            f"SELECT dense_rank() OVER (ORDER BY {', '.join(names)}) AS g "
+            "FROM (SELECT *, row_number() OVER () AS r FROM batch) ORDER BY r"
         )
         groups = duck.run(group, batch=rows).column("g").to_pylist()
         keys = list(zip(low.tolist(), high.tolist(), strict=True))

@@ -66,8 +66,8 @@ def test_code_kinds_are_chosen_where_they_decide_the_comparison(
 
 def test_predicates_go_to_filters_codes_and_residuals() -> None:
     found = plan(
-        "SELECT A.k FROM A, B WHERE A.k = B.k AND A.x < B.x AND A.j > 3 AND A.s = B.s AND "
-        "A.k + B.k > 7 WINDOW 1 SECOND"
+        "SELECT A.k FROM A, B "
+        "WHERE A.k = B.k AND A.x < B.x AND A.j > 3 AND A.s = B.s AND A.k + B.k > 7 WINDOW 1 SECOND"
     )
     assert [len(source.filters) for source in found.sources] == [1, 0]
     assert [[code.kind for code in source.codes] for source in found.sources] == [

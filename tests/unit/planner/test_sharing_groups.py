@@ -142,10 +142,10 @@ def test_equal_selections_are_one_alternative_and_too_many_are_not_pushed_below(
 def test_the_join_is_a_query_that_can_be_planned_and_selects_what_members_need() -> None:
     (group,) = share(
         queries(
-            "SELECT A.v FROM A, B WHERE A.k = B.k AND B.j = 1 WINDOW 1 MINUTE WITH (join = "
-            "'nested_loop', sink = 'x')",
-            "SELECT x.v + y.k AS sum FROM B x, A y WHERE x.k = y.k AND x.j = 2 WINDOW 5 "
-            "MINUTES WITH (join = 'nested_loop')",
+            "SELECT A.v FROM A, B WHERE A.k = B.k AND B.j = 1 WINDOW 1 MINUTE "
+            "WITH (join = 'nested_loop', sink = 'x')",
+            "SELECT x.v + y.k AS sum FROM B x, A y WHERE x.k = y.k AND x.j = 2 "
+            "WINDOW 5 MINUTES WITH (join = 'nested_loop')",
         )
     )
     assert [column.name for column in group.join.select] == ["0.k", "0.v", "1.j", "1.v"]

@@ -80,8 +80,8 @@ def test_other_texts_are_refused_with_the_reason(text: str, what: str) -> None:
         (THREE, {"expiry": "eager"}),
         (
             (
-                "SELECT A.k FROM A [PARTITION BY k ROWS 2], B [ROWS 2], C [ROWS 2] WHERE A.k = "
-                "B.k AND B.k = C.k"
+                "SELECT A.k FROM A [PARTITION BY k ROWS 2], B [ROWS 2], C [ROWS 2] "
+                "WHERE A.k = B.k AND B.k = C.k"
             ),
             {},
         ),

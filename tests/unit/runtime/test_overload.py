@@ -17,8 +17,8 @@ from muntin.testing.dataflows import batches_of, dataflow_of
 
 SECOND = 1_000_000
 THREE = (
-    "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 3 "
-    "SECONDS"
+    "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k "
+    "WINDOW 3 SECONDS"
 )
 TWO = "SELECT A.ts AS a, B.ts AS b FROM A, B WHERE A.k = B.k WINDOW 3 SECONDS"
 

@@ -107,8 +107,8 @@ def test_results_are_those_in_process_after_any_rebuild(sql: str, slack: int) ->
     engine = muntin.Engine()
     for name in STREAMS:
         engine.execute(
-            f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts TIMESTAMP) WITH (time = 'ts', "
-            f"slack = '{slack} seconds')"
+            f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts TIMESTAMP) "
+            f"WITH (time = 'ts', slack = '{slack} seconds')"
         )
     q = engine.query(sql)
     for name in STREAMS:

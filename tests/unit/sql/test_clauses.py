@@ -25,8 +25,8 @@ def test_no_clauses() -> None:
     "text",
     [
         (
-            "WINDOW 1 MINUTE EVERY 5 SECONDS EMIT CHANGES FRESHNESS A 2 MINUTES, B 9 ROWS WITH "
-            "(sink = 'x')"
+            "WINDOW 1 MINUTE EVERY 5 SECONDS EMIT CHANGES FRESHNESS A 2 MINUTES, B 9 ROWS "
+            "WITH (sink = 'x')"
         ),
         (
             "WITH (sink = 'x') FRESHNESS A 2 MINUTES, B 9 ROWS EMIT CHANGES EVERY 5 SECONDS "

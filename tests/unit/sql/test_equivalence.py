@@ -13,12 +13,12 @@ PLAIN = "SELECT v , 'a (b' AS \"x)\" FROM A [ RANGE 1 MINUTE ] EMIT CHANGES"
         PLAIN,
         "SELECT v, 'a (b' AS \"x)\"\n  FROM A [RANGE 1 MINUTE] -- newest\nEMIT CHANGES;",
         (
-            "SELECT v, 'a (b' AS \"x)\" FROM A [RANGE 1 MINUTE] WITH (sink = 'parquet', path = "
-            "'out(1)') EMIT CHANGES"
+            "SELECT v, 'a (b' AS \"x)\" FROM A [RANGE 1 MINUTE] "
+            "WITH (sink = 'parquet', path = 'out(1)') EMIT CHANGES"
         ),
         (
-            "SELECT v, /* ( */ 'a (b' AS \"x)\" FROM A [RANGE 1 MINUTE] EMIT CHANGES WITH "
-            "(expiry = 'lazy')"
+            "SELECT v, /* ( */ 'a (b' AS \"x)\" FROM A [RANGE 1 MINUTE] EMIT CHANGES "
+            "WITH (expiry = 'lazy')"
         ),
     ],
 )

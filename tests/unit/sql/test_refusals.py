@@ -137,17 +137,17 @@ def test_unsupported_syntax_is_refused_at_its_place(text: str, message: str) -> 
         "SELECT left(a, 1), age(a, b), a GLOB ('x'), a IN (1, 2) FROM A",
         "SELECT minus, count, sum FROM A",
         (
-            "SELECT 'SELECT now()' FROM A JOIN B ON left(a, 1) = 'x' INNER JOIN C USING (a) "
-            "CROSS JOIN D"
+            "SELECT 'SELECT now()' "
+            "FROM A JOIN B ON left(a, 1) = 'x' INNER JOIN C USING (a) CROSS JOIN D"
         ),
         'SELECT "current_date", A.current_timestamp FROM A',
         (
-            "SELECT DISTINCT a, COUNT(*) FROM (SELECT a FROM A) x GROUP BY a HAVING COUNT(*) > "
-            "1 UNION ALL (SELECT b, c FROM B)"
+            "SELECT DISTINCT a, COUNT(*) FROM (SELECT a FROM A) x GROUP BY a "
+            "HAVING COUNT(*) > 1 UNION ALL (SELECT b, c FROM B)"
         ),
         (
-            "SELECT a FROM A MINUS SELECT b FROM B INTERSECT ALL SELECT c FROM C EXCEPT SELECT "
-            "d FROM D"
+            "SELECT a FROM A MINUS SELECT b FROM B INTERSECT ALL SELECT c FROM C EXCEPT "
+            "SELECT d FROM D"
         ),
         "SELECT @a, a @> b, list_sum(l), extract(year FROM ts) FROM A",
     ],

@@ -44,8 +44,8 @@ TEXTS: dict[str, Callable[[int], str]] = {
         f"SELECT {_listed('sum(c{0}) AS s{0}', ', ', count)} FROM A WINDOW 1 MINUTE"
     ),
     "groups": lambda count: (
-        "SELECT k, count(*) AS n FROM A GROUP BY k HAVING "
-        f"{_listed('k <> {}', ' AND ', count)} WINDOW 1 MINUTE"
+        "SELECT k, count(*) AS n FROM A GROUP BY k "
+        f"HAVING {_listed('k <> {}', ' AND ', count)} WINDOW 1 MINUTE"
     ),
     "unions": lambda count: f"{_listed('SELECT k FROM B', ' UNION ALL ', count)} WINDOW 1 MINUTE",
 }

@@ -122,8 +122,8 @@ def test_many_threads_may_bind(catalog: Catalog) -> None:
 
 def test_binding_is_quick_once_warm(catalog: Catalog) -> None:
     text = (
-        "SELECT A.Value + 1, B.ts FROM Temperature A, Humidity B WHERE A.LocationId = "
-        "B.LocationId AND A.Value > 30 WINDOW 1 MINUTE"
+        "SELECT A.Value + 1, B.ts FROM Temperature A, Humidity B "
+        "WHERE A.LocationId = B.LocationId AND A.Value > 30 WINDOW 1 MINUTE"
     )
     read_query(text, "q", catalog)
     times = []

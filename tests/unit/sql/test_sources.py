@@ -43,8 +43,8 @@ def test_every_entry_gets_its_window(catalog: Catalog) -> None:
         ),
         (
             (
-                "FROM Temperature A [ROWS 5], Humidity B FRESHNESS b 2 MINUTES, A 7 ROWS WINDOW "
-                "1 MINUTE"
+                "FROM Temperature A [ROWS 5], Humidity B FRESHNESS b 2 MINUTES, A 7 ROWS "
+                "WINDOW 1 MINUTE"
             ),
             ((0, RowsWindow(7)), (1, TimeWindow(2 * MINUTE))),
         ),

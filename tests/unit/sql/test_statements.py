@@ -163,8 +163,8 @@ def test_drop_and_set(text: str, statement: Statement) -> None:
         (
             "CREATE QUERY q SELECT 1",
             (
-                "line 1, column 16: unexpected 'SELECT', expected AS. Write CREATE QUERY name "
-                "AS SELECT ..."
+                "line 1, column 16: unexpected 'SELECT', expected AS. Write "
+                "CREATE QUERY name AS SELECT ..."
             ),
         ),
         ("CREATE QUERY q AS", "query q, line 1, column 18: a query begins with SELECT."),

@@ -31,8 +31,8 @@ SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 NAMES = "ABCD"
 WINDOW = 10
 SQL = (
-    f"SELECT A.k FROM A, B, C, D WHERE A.k = B.k AND B.k = C.k AND C.k = D.k WINDOW {WINDOW} "
-    "MICROSECONDS"
+    "SELECT A.k FROM A, B, C, D WHERE A.k = B.k AND B.k = C.k AND C.k = D.k "
+    f"WINDOW {WINDOW} MICROSECONDS"
 )
 TREES = ("(((A, B), C), D)", "((A, B), (C, D))", "((D, (B, A)), C)")
 

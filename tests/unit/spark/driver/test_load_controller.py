@@ -27,8 +27,8 @@ from muntin.sql.streams import make_stream
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 SECOND = 1_000_000
 SQL = (
-    "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 1 "
-    "SECOND"
+    "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k "
+    "WINDOW 1 SECOND"
 )
 ADAPT = {"overload": "adapt", "sharing": "off", "replan": "off", "tree": "((A, B), C)"}
 

@@ -18,8 +18,8 @@ QUERIES = {
     "single": "SELECT k, v FROM A [RANGE 2 SECONDS] EMIT CHANGES",
     "rows": "SELECT A.k FROM A [ROWS 2], B [RANGE 4 SECONDS] WHERE A.k = B.k EMIT CHANGES",
     "partitioned": (
-        "SELECT A.v FROM A [PARTITION BY k ROWS 1], B [RANGE 4 SECONDS] WHERE A.k = B.k EMIT "
-        "CHANGES"
+        "SELECT A.v FROM A [PARTITION BY k ROWS 1], B [RANGE 4 SECONDS] WHERE A.k = B.k "
+        "EMIT CHANGES"
     ),
     "every": f"SELECT A.k, B.v {FROM} EVERY 7 SECONDS EMIT CHANGES",
     "every_inserts": f"SELECT A.k, B.v {FROM} EVERY 7 SECONDS",
@@ -33,8 +33,8 @@ QUERIES = {
         "SELECT k, COUNT(*) AS n FROM A [RANGE 3 SECONDS] GROUP BY k EVERY 2 SECONDS EMIT SNAPSHOT"
     ),
     "nested": (
-        "SELECT s.k FROM (SELECT k, COUNT(*) AS n FROM A [RANGE 3 SECONDS] GROUP BY k) s WHERE "
-        "s.n > 1 EMIT CHANGES"
+        "SELECT s.k FROM (SELECT k, COUNT(*) AS n FROM A [RANGE 3 SECONDS] GROUP BY k) s "
+        "WHERE s.n > 1 EMIT CHANGES"
     ),
 }
 
