@@ -95,10 +95,10 @@ def generating(spark: SparkSession, folder: Path) -> SparkEngine:
         "startTimestamp": str(START // 1000),
         "advanceMillisPerBatch": "1000",
     }
-    reported = ", ".join(f"{name} = '{value}'" for name, value in options.items())
+    settings = ", ".join(f"{name} = '{value}'" for name, value in options.items())
     engine.execute(
         "CREATE STREAM A (timestamp TIMESTAMP, value BIGINT) "
-        f"WITH (format = 'rate-micro-batch', {reported})"
+        f"WITH (format = 'rate-micro-batch', {settings})"
     )
     options.update(rowsPerBatch="4", numPartitions="1")
     engine.stream(
