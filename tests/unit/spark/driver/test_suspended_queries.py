@@ -163,7 +163,7 @@ class Run:
                 registered,
                 query,
                 None,  # type: ignore[arg-type]
-                sink,
+                sink,  # type: ignore[arg-type]
             )
         return found
 
