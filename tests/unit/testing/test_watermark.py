@@ -16,7 +16,7 @@ def test_the_frontier_waits_for_the_slowest_stream() -> None:
     watermark.arrive("a", 10)
     assert watermark.frontier("q").time < 0
     watermark.arrive("B", 5)
-    # A has sent later rows, B may send more of time 3: they stand behind all that are there.
+    # A has sent later rows; B may send more of time 3, which come after all present rows.
     assert watermark.frontier("q") == OrderFrontier(3, 1)
     watermark.arrive("B", 20)
     assert watermark.frontier("q") == OrderFrontier(10, 0)
@@ -24,7 +24,7 @@ def test_the_frontier_waits_for_the_slowest_stream() -> None:
     assert [watermark.frontier("q").last_time(order) for order in (0, 1)] == [10, 9]
 
 
-def test_a_query_waits_for_its_own_streams_only() -> None:
+def test_a_query_waits_only_for_the_streams_it_reads() -> None:
     watermark = declared(A=0, B=0)
     watermark.follow("alone", "A")
     watermark.follow("both", "AB")
@@ -66,9 +66,7 @@ def test_advance_completes_its_instant_on_all_streams() -> None:
 
 
 def test_an_instant_is_closed_when_it_is_complete_on_all_streams() -> None:
-    assert [
-        (frontier.exact, frontier.closed) for frontier in (OrderFrontier(9), OrderFrontier(9, 0))
-    ] == [
+    assert [(frontier.exact, frontier.closed) for frontier in (OrderFrontier(9), OrderFrontier(9, 0))] == [
         (True, 9),
         (False, 8),
     ]

@@ -1,4 +1,4 @@
-"""The way from a partition to the driver: authenticated, in order, never waited for in vain."""
+"""The channel from a partition to the driver: authenticated, ordered, without endless waits."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ HOST = "127.0.0.1"
 Came = list[tuple[str, Mark, list[int]]]
 
 
-class Desk:
-    """A driver and what came to it."""
+class Driver:
+    """A driver and the results it received."""
 
     def __init__(self) -> None:
         self.came: Came = []
@@ -36,59 +36,59 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
-    desk = Desk()
-    with closing(desk.reception):
-        yield desk
+def driver() -> Iterator[Driver]:
+    driver = Driver()
+    with closing(driver.reception):
+        yield driver
 
 
 def table(*values: int) -> pa.Table:
     return pa.table({"v": pa.array(values, pa.int64())})
 
 
-def test_results_come_before_the_share_ends_and_all_of_them_when_it_does(desk: Desk) -> None:
+def test_results_arrive_before_the_batch_ends_and_completely_when_it_does(driver: Driver) -> None:
     courier = Courier()
-    releases = courier.releases(desk.outlet(partition=2), 7, 99.5)
+    releases = courier.releases(driver.outlet(partition=2), 7, 99.5)
     releases("q", table(1, 2))
     until = time.monotonic() + 10
-    while not desk.came:
+    while not driver.came:
         assert time.monotonic() < until
         time.sleep(0.001)
-    assert desk.came == [("q", Mark(7, 2, 0), [1, 2])], "the share goes on"
+    assert driver.came == [("q", Mark(7, 2, 0), [1, 2])], "the share goes on"
     releases("nobody's", table(9))
     releases("q", table())
     releases("q", table(3))
     assert releases.end() == 0
-    assert desk.came[1:] == [("q", Mark(7, 2, 2), [3])]
-    assert desk.came[0][1].arrived == 99.5
-    following = courier.releases(desk.outlet(partition=2), 8, 0.0)
+    assert driver.came[1:] == [("q", Mark(7, 2, 2), [3])]
+    assert driver.came[0][1].arrived == 99.5
+    following = courier.releases(driver.outlet(partition=2), 8, 0.0)
     following("q", table(4))
     assert following.end() == 0
-    assert desk.came[2:] == [("q", Mark(8, 2, 0), [4])]
+    assert driver.came[2:] == [("q", Mark(8, 2, 0), [4])]
     serving = [
         thread for thread in threading.enumerate() if thread.name == "muntin-reception-partition"
     ]
     assert len(serving) == 1, "one connection serves all shares"
 
 
-def test_many_small_pieces_are_not_held_back(desk: Desk) -> None:
-    """With Nagle's algorithm every second one would wait for the other side's word, which comes after 40 ms."""
-    releases = Courier().releases(desk.outlet(), 0, 0.0)
+def test_many_small_pieces_are_not_held_back(driver: Driver) -> None:
+    """With Nagle's algorithm every second piece would wait 40 ms for an acknowledgment."""
+    releases = Courier().releases(driver.outlet(), 0, 0.0)
     began = time.monotonic()
     for value in range(200):
         releases("q", table(value))
     assert releases.end() == 0
     assert time.monotonic() - began < 4
-    assert [values[0] for _, _, values in desk.came] == list(range(200))
+    assert [values[0] for _, _, values in driver.came] == list(range(200))
 
 
-def test_a_driver_that_is_not_there_is_not_waited_for_and_tried_again_later(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+def test_an_absent_driver_is_not_waited_for_and_retried_later(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     courier = Courier()
     with socket.create_server((HOST, 0)) as gone:
         port = gone.getsockname()[1]
-    nowhere = replace(desk.outlet(), address=Address(HOST, port, b"key"))
+    nowhere = replace(driver.outlet(), address=Address(HOST, port, b"key"))
     releases = courier.releases(nowhere, 0, 0.0)
     releases("q", table(1, 2, 3))
     assert releases.end() == 3, "results that did not come are counted"
@@ -96,11 +96,11 @@ def test_a_driver_that_is_not_there_is_not_waited_for_and_tried_again_later(
     monkeypatch.setattr(Courier, "_connect", lambda _, address: tried.append(address))
     courier.releases(nowhere, 1, 0.0)
     assert tried == []
-    courier.releases(desk.outlet(), 1, 0.0)
-    assert tried == [desk.reception.address], "another driver is tried at once"
+    courier.releases(driver.outlet(), 1, 0.0)
+    assert tried == [driver.reception.address], "another driver is tried at once"
 
 
-def test_a_driver_that_says_nothing_costs_a_while_and_no_more(
+def test_a_silent_driver_costs_one_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(releasing, "_PATIENCE", 0.2)
@@ -114,7 +114,7 @@ def test_a_driver_that_says_nothing_costs_a_while_and_no_more(
         assert time.monotonic() - began < 5
 
 
-def test_a_driver_that_takes_nothing_any_more_is_left_alone(
+def test_a_driver_that_stops_reading_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(releasing, "_PATIENCE", 0.3)
@@ -137,11 +137,11 @@ def assert_wait(event: threading.Event) -> None:
     assert event.wait(60)
 
 
-def test_when_the_driver_went_away_in_between_the_next_share_has_a_connection_again(
-    desk: Desk,
+def test_after_the_driver_disconnects_the_next_batch_connects_again(
+    driver: Driver,
 ) -> None:
     courier = Courier()
-    other = Desk()
+    other = Driver()
     first = courier.releases(other.outlet(), 0, 0.0)
     other.reception.close()
     until = time.monotonic() + 10
@@ -149,14 +149,14 @@ def test_when_the_driver_went_away_in_between_the_next_share_has_a_connection_ag
         assert time.monotonic() < until
         first("q", table(1))
     assert first.end() > 0
-    second = courier.releases(desk.outlet(), 1, 0.0)
+    second = courier.releases(driver.outlet(), 1, 0.0)
     second("q", table(2))
     assert second.end() == 0
-    assert desk.came == [("q", Mark(1, 0, 0), [2])]
+    assert driver.came == [("q", Mark(1, 0, 0), [2])]
 
 
-def test_strangers_get_nothing_and_disturb_nobody(desk: Desk) -> None:
-    address = desk.reception.address
+def test_unauthenticated_clients_get_nothing_and_disturb_nothing(driver: Driver) -> None:
+    address = driver.reception.address
     assert b"key" not in repr(address).encode()
     assert str(address.key) not in repr(address)
     wrong = Courier().releases(
@@ -171,13 +171,13 @@ def test_strangers_get_nothing_and_disturb_nobody(desk: Desk) -> None:
         noisy.sendall(b"GET / HTTP/1.1\r\n\r\n" * 50)
         silent.settimeout(5)
         assert silent.recv(4), "it is asked for the key"
-        right = Courier().releases(desk.outlet(), 0, 0.0)
+        right = Courier().releases(driver.outlet(), 0, 0.0)
         right("q", table(1))
         assert right.end() == 0
-    assert desk.came == [("q", Mark(0, 0, 0), [1])]
+    assert driver.came == [("q", Mark(0, 0, 0), [1])]
 
 
-def test_an_address_that_is_not_ours_is_told() -> None:
+def test_a_foreign_address_is_reported() -> None:
     with pytest.raises(
         RunError,
         match=r"the driver cannot listen for results at 192\.0\.2\.1: .*spark\.driver\.bindAddress",

@@ -1,4 +1,4 @@
-"""The process of a partition: it ends with its parent, is replaced by another, and is built again from what is kept."""
+"""The state server of a partition ends with its parent, is replaced, and is rebuilt."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from muntin.spark.partition.recovery import Answer, Memory, RecoverablePartition
 from muntin.spark.partition.state_server import Request, Resident, ResidentError, resting_files
 from muntin.testing.processes import kill, residents, wait_gone
 from tests.unit.spark.exchange.test_frames import Trap
-from tests.unit.spark.partition.test_recovery import PAIRS, program_of, shares, texts
+from tests.unit.spark.partition.test_recovery import PAIRS, partition_batches, program_of, texts
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:subprocess .* is still running:ResourceWarning"
@@ -34,12 +34,12 @@ pytestmark = pytest.mark.filterwarnings(
 
 PROGRAM = program_of(f"{PAIRS} WINDOW 10 SECONDS")
 CONTENT = encode_deployment("run", PROGRAM)
-SHARES = list(shares(PROGRAM, ["1", "2", "3"]))
+SHARES = list(partition_batches(PROGRAM, ["1", "2", "3"]))
 
 
 @pytest.fixture
 def run() -> Iterator[str]:
-    """A name that nobody else has; what was started under it ends with the test."""
+    """Yield a unique run name; everything started under it ends with the test."""
     name = uuid.uuid4().hex
     yield name
     Resident(name, 0, 0).stop()
@@ -53,7 +53,7 @@ def run() -> Iterator[str]:
 
 @pytest.fixture
 def executor() -> Iterator[subprocess.Popen[bytes]]:
-    """Something for residents to end with."""
+    """Yield a process for state servers to end with."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         yield process
         process.kill()
@@ -63,43 +63,48 @@ def nothing() -> Iterator[Memory]:
     return iter(())
 
 
-def request(version: int, share: PartitionBatch) -> Request:
-    return Request(CONTENT, version, share, Path("nowhere"))
+def request(version: int, partition_batch: PartitionBatch) -> Request:
+    return Request(CONTENT, version, partition_batch, Path("nowhere"))
 
 
-def told(answer: Answer) -> list[tuple[str, list[str]]]:
+def reported(answer: Answer) -> list[tuple[str, list[str]]]:
     return [(sent.kind, sorted(map(str, from_blob(sent.blob).to_pylist()))) for sent in answer.sent]
 
 
 def told_in_process() -> list[list[tuple[str, list[str]]]]:
     partition = RecoverablePartition(PROGRAM, 0)
-    return [texts(partition.apply(share).outputs) for share in SHARES]
+    return [texts(partition.apply(partition_batch).outputs) for partition_batch in SHARES]
 
 
-def test_a_partition_whose_executor_died_is_built_again_under_another(
+def test_a_partition_whose_executor_died_is_rebuilt_under_another(
     run: str, executor: subprocess.Popen[bytes]
 ) -> None:
     first = Resident(run, 0, executor.pid)
     kept: list[Memory] = []
-    for share in SHARES[:2]:
+    for partition_batch in SHARES[:2]:
         kept.append(
-            remembered(first.apply(request(share.batch - 1, share), lambda: iter(kept)).note, share)
+            remembered(
+                first.apply(
+                    request(partition_batch.batch - 1, partition_batch), lambda: iter(kept)
+                ).note,
+                partition_batch,
+            )
         )
     (pid,) = residents(os.getpid())
     executor.kill()
     executor.wait()
     assert not wait_gone([pid], 30), "it ends with the executor"
     applied = Resident(run, 0, os.getpid()).apply(request(1, SHARES[2]), lambda: iter(kept))
-    assert told(applied) == told_in_process()[2]
+    assert reported(applied) == told_in_process()[2]
 
 
-def short_lived(resident: Resident, times: int) -> threading.Thread:
-    """In place of a resident: takes so many requests, and ends in the middle of each."""
-    resident._key.write_bytes(b"key")
+def short_lived(state_server: Resident, times: int) -> threading.Thread:
+    """Replace a state server by one that exits in the middle of each of some requests."""
+    state_server._key.write_bytes(b"key")
     ready = threading.Event()
 
     def serve() -> None:
-        with Listener(str(resident._socket), "AF_UNIX", authkey=b"key") as listener:
+        with Listener(str(state_server._socket), "AF_UNIX", authkey=b"key") as listener:
             ready.set()
             for _ in range(times):
                 with listener.accept() as connection:
@@ -111,37 +116,39 @@ def short_lived(resident: Resident, times: int) -> threading.Thread:
     return thread
 
 
-def test_a_resident_that_ends_in_the_middle_is_replaced(run: str) -> None:
-    resident = Resident(run, 0, os.getpid())
-    thread = short_lived(resident, 1)
-    assert told(resident.apply(request(-1, SHARES[0]), nothing)) == told_in_process()[0]
+def test_a_state_server_that_exits_during_a_request_is_replaced(run: str) -> None:
+    state_server = Resident(run, 0, os.getpid())
+    thread = short_lived(state_server, 1)
+    assert reported(state_server.apply(request(-1, SHARES[0]), nothing)) == told_in_process()[0]
     thread.join()
 
 
-def test_one_that_ends_again_is_an_error_that_says_so(run: str) -> None:
-    resident = Resident(run, 0, os.getpid())
-    thread = short_lived(resident, 2)
+def test_a_state_server_that_exits_again_is_a_clear_error(run: str) -> None:
+    state_server = Resident(run, 0, os.getpid())
+    thread = short_lived(state_server, 2)
     with pytest.raises(
         ResidentError, match="the process of partition 0 ended twice in the middle of batch 0"
     ):
-        resident.apply(request(-1, SHARES[0]), nothing)
+        state_server.apply(request(-1, SHARES[0]), nothing)
     thread.join()
 
 
-def test_somebody_without_the_key_is_refused_and_disturbs_nobody(run: str) -> None:
-    resident = Resident(run, 0, os.getpid())
-    resident.apply(request(-1, SHARES[0]), nothing)
+def test_a_client_without_the_key_is_refused_and_disturbs_nothing(run: str) -> None:
+    state_server = Resident(run, 0, os.getpid())
+    state_server.apply(request(-1, SHARES[0]), nothing)
     with pytest.raises((AuthenticationError, EOFError)):
-        Client(str(resident._socket), "AF_UNIX", authkey=b"guessed")
+        Client(str(state_server._socket), "AF_UNIX", authkey=b"guessed")
     assert (
-        told(resident.apply(request(0, SHARES[1]), lambda: pytest.fail("it was built again")))
+        reported(
+            state_server.apply(request(0, SHARES[1]), lambda: pytest.fail("it was built again"))
+        )
         == told_in_process()[1]
     )
 
 
 def test_messages_are_never_unpickled(run: str, tmp_path: Path) -> None:
-    resident = Resident(run, 0, os.getpid())
-    resident.apply(request(-1, SHARES[0]), nothing)
+    state_server = Resident(run, 0, os.getpid())
+    state_server.apply(request(-1, SHARES[0]), nothing)
     for content in (
         pickle.dumps(Trap(tmp_path / "sprung")),
         b"",
@@ -149,19 +156,21 @@ def test_messages_are_never_unpickled(run: str, tmp_path: Path) -> None:
         pack("message", {}),
     ):
         with Client(
-            str(resident._socket), "AF_UNIX", authkey=resident._key.read_bytes()
+            str(state_server._socket), "AF_UNIX", authkey=state_server._key.read_bytes()
         ) as connection:
             connection.send_bytes(content)
             with pytest.raises(EOFError):
                 connection.recv_bytes()
     assert (
-        told(resident.apply(request(0, SHARES[1]), lambda: pytest.fail("it was built again")))
+        reported(
+            state_server.apply(request(0, SHARES[1]), lambda: pytest.fail("it was built again"))
+        )
         == told_in_process()[1]
     )
     assert not (tmp_path / "sprung").exists()
 
 
-def test_a_forged_share_ends_in_an_error_that_says_what_to_do(run: str) -> None:
+def test_a_forged_partition_batch_leads_to_an_error_with_a_remedy(run: str) -> None:
     with pytest.raises(
         ResidentError, match="partition 0 cannot be brought to batch 0 from the checkpoint"
     ):
@@ -170,20 +179,20 @@ def test_a_forged_share_ends_in_an_error_that_says_what_to_do(run: str) -> None:
         )
 
 
-def test_a_key_that_is_out_of_date_leads_to_the_resident_that_is_there(
+def test_an_outdated_key_leads_to_the_current_state_server(
     run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    resident = Resident(run, 0, os.getpid())
-    resident.apply(request(-1, SHARES[0]), nothing)
+    state_server = Resident(run, 0, os.getpid())
+    state_server.apply(request(-1, SHARES[0]), nothing)
     late = Resident(run, 0, os.getpid())
     right = late._key.read_bytes()
     keys = iter([b"of the one before", right, right])
     monkeypatch.setattr(type(late._key), "read_bytes", lambda _: next(keys))
     applied = late.apply(request(0, SHARES[1]), lambda: pytest.fail("another was started"))
-    assert told(applied) == told_in_process()[1]
+    assert reported(applied) == told_in_process()[1]
 
 
-def test_one_that_rests_is_taken_by_the_next_engine_and_has_nothing_of_the_one_before(
+def test_an_idle_state_server_is_reused_by_the_next_engine_without_old_state(
     run: str,
 ) -> None:
     first = Resident(run, 0, os.getpid())
@@ -201,28 +210,32 @@ def test_one_that_rests_is_taken_by_the_next_engine_and_has_nothing_of_the_one_b
     applied = other.apply(request(0, SHARES[1]), recall)
     assert residents(os.getpid()) == [pid]
     assert asked, "it was built again"
-    assert told(applied) == told_in_process()[1]
+    assert reported(applied) == told_in_process()[1]
     other.stop()
 
 
-def test_two_that_rest_are_taken_by_two_and_one_that_was_killed_by_nobody(run: str) -> None:
+def test_two_idle_state_servers_are_reused_by_two_engines_and_a_killed_one_by_none(
+    run: str,
+) -> None:
     both = [Resident(run, number, os.getpid()) for number in (0, 1)]
-    for resident in both:
-        resident.apply(request(-1, SHARES[0]), nothing)
+    for state_server in both:
+        state_server.apply(request(-1, SHARES[0]), nothing)
     one, two = residents(os.getpid())
-    for resident in both:
-        resident.stop()
+    for state_server in both:
+        state_server.stop()
     kill(one)
     assert not wait_gone([one], 10)
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda resident: resident.apply(request(-1, SHARES[0]), nothing), both))
+        list(
+            pool.map(lambda state_server: state_server.apply(request(-1, SHARES[0]), nothing), both)
+        )
     found = residents(os.getpid())
     assert two in found
     assert len(found) == 2
     both[1].stop()
 
 
-def test_one_of_another_parent_is_not_taken_and_one_that_rests_ends_with_its_parent(
+def test_a_state_server_of_another_parent_is_not_reused_and_an_idle_one_ends_with_its_parent(
     run: str, executor: subprocess.Popen[bytes]
 ) -> None:
     first = Resident(run, 0, executor.pid)
@@ -239,9 +252,12 @@ def test_one_of_another_parent_is_not_taken_and_one_that_rests_ends_with_its_par
     assert not resting_files(executor.pid), "nothing of it is left"
 
 
-def test_it_starts_without_pandas_and_pyspark() -> None:
-    """Every partition has such a process; both together are a third of the time that it takes to start, and memory."""
-    code = "import sys, muntin.spark.partition.state_server; print({'muntin', 'pandas', 'pyspark'} & {*sys.modules})"
+def test_a_state_server_starts_without_pandas_and_pyspark() -> None:
+    """Every partition has a state server; the imports would take a third of its start time."""
+    code = (
+        "import sys, muntin.spark.partition.state_server; print({'muntin', 'pandas', 'pyspark'} "
+        "& {*sys.modules})"
+    )
     assert (
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -251,27 +267,27 @@ def test_it_starts_without_pandas_and_pyspark() -> None:
 
 
 def test_a_suspended_process_is_killed_when_it_does_not_answer_in_time(run: str) -> None:
-    resident = Resident(run, 0, os.getpid())
-    resident.apply(request(-1, SHARES[0]), nothing)
+    state_server = Resident(run, 0, os.getpid())
+    state_server.apply(request(-1, SHARES[0]), nothing)
     (process,) = residents(os.getpid())
     os.kill(process, signal.SIGSTOP)
     began = time.monotonic()
-    assert resident.stop(0.5) == process
+    assert state_server.stop(0.5) == process
     assert time.monotonic() - began < 20
     os.waitpid(process, 0)
     assert not wait_gone([process], 10)
-    assert resident.stop(0.5) is None, "there is none any more"
+    assert state_server.stop(0.5) is None, "there is none any more"
 
 
-def test_a_partition_has_its_process_however_long_the_name_of_the_temporary_folder(
+def test_a_state_server_starts_under_a_temporary_folder_of_any_length(
     run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    resident = Resident(run, 0, os.getpid())
-    resident.apply(request(-1, SHARES[0]), nothing)
-    assert resident.stop() is None
+    state_server = Resident(run, 0, os.getpid())
+    state_server.apply(request(-1, SHARES[0]), nothing)
+    assert state_server.stop() is None
     (key,) = resting_files(os.getpid())
     again = Resident(f"{run}-again", 0, os.getpid())
     again.apply(request(-1, SHARES[0]), nothing)
