@@ -1,6 +1,6 @@
 """Files of a checkpoint.
 
-They are read back as written, never executed, and refused if a single byte is wrong.
+Read back as written, never run, and refused when a single byte is wrong.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from muntin.spark.exchange import deployment_file
 from muntin.spark.exchange.carried_rows import carried_parts
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.exchange.deployment_file import DeploymentFile
-from muntin.spark.exchange.messages import Output, from_blob, to_blob
-from muntin.spark.partition.recovery import recalled
+from muntin.spark.exchange.messages import PartitionOutput, from_blob, to_blob
+from muntin.spark.partition.recovery import decode_retained
 from muntin.spark.partition.spool import Spool
-from muntin.spark.partition.state_server import ResidentError
-from muntin.spark.partition.task import recall
-from tests.unit.spark.partition.test_recovery import PAIRS, partition_batches, program_of
+from muntin.spark.partition.state_client import StateServerError
+from muntin.spark.partition.task import retained_frames
+from tests.unit.spark.partition.test_recovery import PAIRS, program_of
+from tests.unit.spark.partition.test_recovery import partition_batches as shares
 
 PROGRAM = program_of(f"{PAIRS} WINDOW 10 SECONDS")
 
 
 class Trap:
-    """An object whose unpickling creates a file."""
+    """Unpickling this creates a file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -105,7 +106,7 @@ def test_frames_of_other_kinds_and_versions_are_named(monkeypatch: pytest.Monkey
         unpack(later, "share", "it")
 
 
-def test_a_forged_header_with_a_valid_checksum_counts_as_damaged(
+def test_a_forged_header_with_a_fitting_checksum_is_damaged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for header in (
@@ -141,7 +142,7 @@ def begun(folder: Path) -> Checkpoint:
     return checkpoint
 
 
-def test_a_planted_deployment_is_refused_by_name_and_not_executed(
+def test_a_planted_program_is_refused_by_name_and_not_run(
     tmp_path: Path, trap: tuple[bytes, Path]
 ) -> None:
     content, sprung = trap
@@ -158,7 +159,7 @@ def test_a_planted_deployment_is_refused_by_name_and_not_executed(
     assert not sprung.exists()
 
 
-def test_a_planted_stage_file_is_not_executed(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
+def test_a_planted_stage_file_is_not_run(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
     content, sprung = trap
     log = StageLog(tmp_path / "0")
     log.write(0, [pa.table({"v": [1]})], None, whole=True)
@@ -171,29 +172,27 @@ def test_a_planted_stage_file_is_not_executed(tmp_path: Path, trap: tuple[bytes,
     assert not sprung.exists()
 
 
-def test_planted_rows_of_a_dataflow_are_not_executed(
-    tmp_path: Path, trap: tuple[bytes, Path]
-) -> None:
+def test_planted_rows_of_a_lane_are_not_run(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
     content, sprung = trap
-    rows = from_blob(next(partition_batches(PROGRAM, ["1 2"])).parts[0].blob)
+    rows = from_blob(next(shares(PROGRAM, ["1 2"])).parts[0].blob)
     added = PendingChange(
         DeployedQuery("r", "SELECT a.k FROM A a, A b WHERE a.v = b.v WINDOW 9 SECONDS", {})
     )
-    deployment = settled(PROGRAM, added, 1, {("0", "A"): [rows]}, tmp_path)
-    ((_, part),) = carried_parts(deployment, range(1), 0, tmp_path)
+    program = settled(PROGRAM, added, 1, {("0", "A"): [rows]}, tmp_path)
+    ((_, part),) = carried_parts(program, range(1), 0, tmp_path)
     assert len(from_blob(part.blob)) == 2
     (file,) = (tmp_path / added.name).iterdir()
     whole = file.read_bytes()
     file.write_bytes(content)
     with pytest.raises(CheckpointError, match=rf"{file} was written by Muntin 0.1"):
-        carried_parts(deployment, range(1), 0, tmp_path)
+        carried_parts(program, range(1), 0, tmp_path)
     file.write_bytes(whole[:-1])
     with pytest.raises(CheckpointError, match=rf"{file} is damaged"):
-        carried_parts(deployment, range(1), 0, tmp_path)
+        carried_parts(program, range(1), 0, tmp_path)
     assert not sprung.exists()
 
 
-def test_a_planted_partition_batch_is_not_executed(trap: tuple[bytes, Path]) -> None:
+def test_a_planted_share_is_not_run(trap: tuple[bytes, Path]) -> None:
     content, sprung = trap
 
     class Planted:
@@ -201,24 +200,26 @@ def test_a_planted_partition_batch_is_not_executed(trap: tuple[bytes, Path]) -> 
             del key
             return (bytes(4) + content,)
 
-    with pytest.raises(ResidentError, match=r"the rows of batch 0 in the checkpoint are damaged"):
-        list(recall(cast("Any", Planted()), 0, 0, 1))
+    with pytest.raises(
+        StateServerError, match=r"the rows of batch 0 in the checkpoint are damaged"
+    ):
+        list(retained_frames(cast("Any", Planted()), 0, 0, 1))
     with pytest.raises(CheckpointError, match=r"was written by Muntin 0\.1"):
-        recalled(bytes(4) + content)
+        decode_retained(bytes(4) + content)
     assert not sprung.exists()
 
 
-def test_planted_outputs_are_not_executed(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
+def test_planted_outputs_are_not_run(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
     content, sprung = trap
     spool = Spool(tmp_path)
-    sent = spool.put(Output("results", "q", pa.table({"v": range(100_000)})))
+    sent = spool.put(PartitionOutput("results", "q", pa.table({"v": range(100_000)})))
     (tmp_path / sent.file).write_bytes(content)
     with pytest.raises(CheckpointError, match=rf"{sent.file} is damaged"):
         spool.take(b"", sent.file)
     assert not sprung.exists()
 
 
-def test_pickle_is_imported_only_where_spark_requires_it() -> None:
+def test_pickle_is_imported_nowhere_but_where_spark_asks_for_it() -> None:
     source = Path(deployment_file.__file__).parent.parent
     users = [
         path.name
@@ -232,16 +233,16 @@ def test_pickle_is_imported_only_where_spark_requires_it() -> None:
 # ---------------------------------------------------------------------------
 
 
-def test_twenty_changes_of_a_deployment_with_a_large_table_keep_one_version(tmp_path: Path) -> None:
+def test_twenty_changes_of_a_program_with_a_large_table_keep_one_version(tmp_path: Path) -> None:
     rows = to_blob(pa.table({"v": range(700_000)}), compressed=False)
-    deployment = Deployment(PROGRAM.streams, {"T": rows}, PROGRAM.queries, (), 1)
+    program = Deployment(PROGRAM.streams, {"T": rows}, PROGRAM.queries, (), 1)
     checkpoint, file = Checkpoint(tmp_path), DeploymentFile(str(tmp_path / "muntin" / "program"))
     deployment_file._loaded.clear()
     _packers.clear()
     for number in range(20):
         changes = tuple(QueryChange(at, dropped=f"gone{at}") for at in range(number))
         checkpoint.write(
-            "run", Deployment(deployment.streams, deployment.tables, deployment.queries, changes, 1)
+            "run", Deployment(program.streams, program.tables, program.queries, changes, 1)
         )
         loaded = file.read()
         assert len(loaded.deployment.changes) == number, "the newest version is read"
@@ -253,7 +254,7 @@ def test_twenty_changes_of_a_deployment_with_a_large_table_keep_one_version(tmp_
     assert sum(len(known.content) for known in deployment_file._loaded.values()) < 2 * len(rows)
 
 
-def test_deployments_of_many_engines_are_released(tmp_path: Path) -> None:
+def test_programs_of_many_engines_are_let_go(tmp_path: Path) -> None:
     for number in range(3 * deployment_file._MOST_LOADED):
         checkpoint = Checkpoint(tmp_path / str(number))
         checkpoint.write("run", PROGRAM)
